@@ -1,0 +1,65 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. `make help` lists the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+CXX ?= g++
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# What the installed package is made of: a change here, and nowhere else, rebuilds it.
+SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find native src -type f -not -name '*.pyc')
+INSTALL := install --no-build-isolation --no-deps --config-settings=build-dir=build/
+
+.PHONY: help demo test lint format stub sanitize bench clean
+
+help: ## Say what each command does
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+demo: $(VENV)/installed ## Run the main job on a simulated shop
+	$(BIN)/matchset demo
+
+test: $(VENV)/installed $(VENV)/test ## Test the installed package
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed $(VENV)/lint ## Check style, formatting, types and the native stub
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python tools/make_stub.py --check
+	$(BIN)/mypy
+
+format: $(VENV)/lint ## Rewrite the code in our format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+stub: $(VENV)/installed $(VENV)/lint ## Rewrite the type stub of the native module
+	$(BIN)/python tools/make_stub.py
+
+clean: ## Remove every environment and build product
+	rm -rf .venv build dist
+
+# Environments. A stamp file stands for each group of packages, so that a second call does nothing.
+
+$(VENV)/created:
+	@tools/check_machine.sh "$(PYTHON)" "$(CXX)"
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PIP) install --upgrade "pip>=25.1"
+	@touch $@
+
+$(VENV)/build: pyproject.toml | $(VENV)/created
+	$(PIP) install --group build
+	@touch $@
+
+$(VENV)/test $(VENV)/lint: $(VENV)/%: pyproject.toml | $(VENV)/created
+	$(PIP) install --group $*
+	@touch $@
+
+$(VENV)/dependencies: pyproject.toml | $(VENV)/build
+	$(PIP) install $$($(BIN)/python tools/print_dependencies.py)
+	@touch $@
+
+$(VENV)/installed: $(SOURCES) | $(VENV)/dependencies
+	$(PIP) $(INSTALL)release .
+	@touch $@

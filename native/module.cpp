@@ -1,0 +1,111 @@
+// The one file that knows Python: it checks arguments, releases the GIL, and calls the kernels.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "strings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <typename T>
+using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+template <typename T>
+using In = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig>;
+
+// Hands a vector over to NumPy without a copy.
+template <typename T, typename Stored = T>
+Out<T> to_numpy(std::vector<Stored>&& values) {
+  static_assert(sizeof(T) == sizeof(Stored));
+  auto* owned = new std::vector<Stored>(std::move(values));  // owned by the capsule below
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<Stored>*>(p); });
+  return Out<T>(reinterpret_cast<T*>(owned->data()), {owned->size()}, owner);
+}
+
+template <typename T>
+std::span<const T> to_span(const In<T>& array) {
+  return {array.data(), array.size()};
+}
+
+matchset::StringsView to_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
+  const matchset::StringsView view{{reinterpret_cast<const char*>(data.data()), data.size()}, to_span(offsets)};
+  view.check();
+  return view;
+}
+
+std::pair<Out<std::uint8_t>, Out<std::int64_t>> from_strings(matchset::OwnedStrings&& strings) {
+  return {to_numpy<std::uint8_t>(std::move(strings.data)), to_numpy<std::int64_t>(std::move(strings.offsets))};
+}
+
+// UTF-8 of a str. Lone surrogates become three bytes that no decoder accepts: text.hpp reads them as U+FFFD.
+std::string_view to_utf8(nb::handle text, nb::object& keep) {
+  Py_ssize_t size = 0;
+  if (const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size)) return {bytes, static_cast<std::size_t>(size)};
+  PyErr_Clear();
+  keep = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
+  if (!keep.is_valid()) nb::raise_python_error();
+  return {PyBytes_AS_STRING(keep.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(keep.ptr()))};
+}
+
+std::pair<Out<std::uint8_t>, Out<std::int64_t>> pack_strings(nb::handle texts, const std::string& what) {
+  const nb::object items = nb::steal(PySequence_Fast(texts.ptr(), "strings must come as a sequence"));
+  if (!items.is_valid()) nb::raise_python_error();
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.ptr());
+  matchset::OwnedStrings packed;
+  packed.offsets.reserve(static_cast<std::size_t>(n) + 1);
+  nb::object keep;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    const nb::handle item = PySequence_Fast_GET_ITEM(items.ptr(), i);
+    if (!PyUnicode_Check(item.ptr()))
+      throw nb::type_error((what + "[" + std::to_string(i) + "] must be str; got " + Py_TYPE(item.ptr())->tp_name).c_str());
+    packed.append(to_utf8(item, keep));
+  }
+  return from_strings(std::move(packed));
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.doc() = "Kernels of matchset: plain arrays in, plain arrays out.";
+
+  m.def("pack_strings", &pack_strings, "texts"_a, "what"_a,
+        "Copy a sequence of str into one UTF-8 buffer with offsets; `what` names it in errors.");
+  m.def(
+      "group_strings",
+      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
+        const auto strings = to_strings(data, offsets);
+        matchset::Grouping grouping;
+        {
+          nb::gil_scoped_release release;
+          grouping = matchset::group_strings(strings);
+        }
+        return std::pair(to_numpy<std::int32_t>(std::move(grouping.group)),
+                         to_numpy<std::int64_t>(std::move(grouping.first)));
+      },
+      "data"_a.noconvert(), "offsets"_a.noconvert(),
+      "Group of each string, numbered by first appearance, and the place of each group's first string.");
+  m.def(
+      "find_strings",
+      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::uint8_t>& wanted_data,
+         const In<std::int64_t>& wanted_offsets) {
+        const auto distinct = to_strings(data, offsets);
+        const auto wanted = to_strings(wanted_data, wanted_offsets);
+        std::vector<std::int64_t> places;
+        {
+          nb::gil_scoped_release release;
+          places = matchset::find_strings(distinct, wanted);
+        }
+        return to_numpy<std::int64_t>(std::move(places));
+      },
+      "data"_a.noconvert(), "offsets"_a.noconvert(), "wanted_data"_a.noconvert(), "wanted_offsets"_a.noconvert(),
+      "Place of each wanted string among distinct strings, -1 where it is not there.");
+}

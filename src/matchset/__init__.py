@@ -1,0 +1,1 @@
+"""matchset: learn from a search log which products answer a query."""

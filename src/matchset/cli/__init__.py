@@ -1,0 +1,1 @@
+"""Command line: how does a person call it?"""

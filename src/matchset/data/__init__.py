@@ -1,0 +1,1 @@
+"""Data: what did customers do?"""

@@ -1,0 +1,1 @@
+"""Features: what does a query say?"""

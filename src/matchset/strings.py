@@ -1,0 +1,95 @@
+"""Strings: how are millions of texts held without a Python object each?"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset import _native
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strings(Sequence[str]):
+    """An immutable sequence of texts: one UTF-8 buffer and offsets; both may be memory-mapped."""
+
+    data: NDArray[np.uint8]  # the texts, one after another, (n_bytes,)
+    offsets: NDArray[np.int64]  # where each text starts, and the end, (n + 1,)
+
+    @classmethod
+    def of(cls, texts: Iterable[str], what: str = "texts") -> Strings:
+        """Pack texts; a value that is not a `str` is a TypeError naming `what` and the position.
+
+        Lone surrogates, which UTF-8 cannot hold, read back as U+FFFD.
+        """
+        if isinstance(texts, Strings):
+            return texts
+        if isinstance(texts, str | bytes):
+            raise TypeError(f"{what} must be a sequence of str; got one {type(texts).__name__}")
+        return cls(*_native.pack_strings(texts if isinstance(texts, list) else list(texts), what))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Strings: ...
+    def __getitem__(self, index: int | slice) -> str | Strings:
+        if isinstance(index, slice):
+            return self.take(np.arange(len(self))[index])
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index must be within {len(self)} texts; got {index}")
+        place = index % len(self)
+        return self._decode(self.offsets[place], self.offsets[place + 1])
+
+    def __iter__(self) -> Iterator[str]:
+        bounds = self.offsets.tolist()
+        for begin, end in itertools.pairwise(bounds):
+            yield self._decode(begin, end)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Strings):
+            return NotImplemented
+        return np.array_equal(self.lengths, other.lengths) and np.array_equal(
+            self._used(), other._used()
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(self[i]) for i in range(min(3, len(self))))
+        return f"Strings([{shown}{', ...' if len(self) > 3 else ''}], n={len(self):,})"
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Bytes of each text, (n,)."""
+        return np.diff(self.offsets)
+
+    def take(self, places: NDArray[np.integer]) -> Strings:
+        """The texts at `places`, in that order."""
+        starts = self.offsets[:-1][places]
+        lengths = self.lengths[places]
+        offsets = np.zeros(len(places) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        # A byte comes from its text's old start plus its distance from the text's new start.
+        source = np.arange(offsets[-1], dtype=np.int64) + np.repeat(starts - offsets[:-1], lengths)
+        return Strings(self.data[source], offsets)
+
+    def group(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Group equal texts: group of each text, (n,), and place of each group's first text."""
+        return _native.group_strings(self.data, self.offsets)
+
+    def find(self, wanted: Strings) -> NDArray[np.int64]:
+        """Place here of each wanted text, -1 where missing; the texts here must be distinct."""
+        return _native.find_strings(self.data, self.offsets, wanted.data, wanted.offsets)
+
+    def _decode(self, begin: int, end: int) -> str:
+        return self.data[begin:end].tobytes().decode("utf-8", "replace")
+
+    def _used(self) -> NDArray[np.uint8]:
+        return self.data[self.offsets[0] : self.offsets[-1]]

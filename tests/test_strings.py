@@ -1,0 +1,65 @@
+"""Strings hold any text and find equal ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchset.strings import Strings
+
+texts = st.lists(st.text(max_size=12), max_size=30)
+
+
+@given(texts)
+def test_what_is_packed_reads_back(values):
+    packed = Strings.of(values)
+    assert list(packed) == values
+    assert [packed[i] for i in range(len(values))] == values
+    assert packed == Strings.of(iter(values))
+
+
+@given(texts)
+def test_equal_texts_share_a_group_numbered_by_first_appearance(values):
+    group, first = Strings.of(values).group()
+    distinct = list(dict.fromkeys(values))
+    assert [distinct[g] for g in group] == values
+    assert [values[i] for i in first] == distinct
+
+
+@given(texts, texts)
+def test_find_gives_the_place_or_minus_one(values, wanted):
+    distinct = list(dict.fromkeys(values))
+    places = Strings.of(distinct).find(Strings.of(wanted))
+    assert list(places) == [distinct.index(w) if w in distinct else -1 for w in wanted]
+
+
+@given(texts.filter(bool), st.data())
+def test_take_and_slices_are_strings_too(values, data):
+    places = data.draw(st.lists(st.integers(0, len(values) - 1)))
+    packed = Strings.of(values)
+    assert list(packed.take(np.array(places, dtype=np.int64))) == [values[i] for i in places]
+    assert list(packed[1:-1]) == values[1:-1]
+    assert packed[-1] == values[-1]
+
+
+def test_lone_surrogates_read_back_as_replacement_characters():
+    assert list(Strings.of(["a\ud800b"])) == ["a\ufffd\ufffd\ufffdb"]
+
+
+@pytest.mark.parametrize("value", [None, b"shoe", 3])
+def test_a_value_that_is_not_str_is_named(value):
+    with pytest.raises(TypeError, match=r"queries\[1\] must be str; got"):
+        Strings.of(["shoe", value], "queries")
+
+
+@pytest.mark.parametrize("value", ["shoe", b"shoe"])
+def test_one_text_is_not_a_sequence_of_texts(value):
+    with pytest.raises(TypeError, match="queries must be a sequence of str; got one"):
+        Strings.of(value, "queries")
+
+
+@pytest.mark.parametrize("offsets", [[], [0, 5], [3, 1], [-1, 2]])
+def test_offsets_outside_the_buffer_are_refused(offsets):
+    damaged = Strings(np.zeros(3, dtype=np.uint8), np.array(offsets, dtype=np.int64))
+    with pytest.raises(ValueError, match="offsets must"):
+        damaged.group()
