@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "strings.hpp"
+#include "text.hpp"
+#include "unicode.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -108,4 +110,18 @@ NB_MODULE(_native, m) {
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(), "wanted_data"_a.noconvert(), "wanted_offsets"_a.noconvert(),
       "Place of each wanted string among distinct strings, -1 where it is not there.");
+
+  m.def("unicode_version", &matchset::unicode_version, "Version of the Unicode tables compiled in.");
+  m.def(
+      "normalize",
+      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets, unsigned threads) {
+        const auto texts = to_strings(data, offsets);
+        matchset::OwnedStrings normalized;
+        {
+          nb::gil_scoped_release release;
+          normalized = matchset::normalize_all(texts, threads);
+        }
+        return from_strings(std::move(normalized));
+      },
+      "data"_a.noconvert(), "offsets"_a.noconvert(), "threads"_a, "Normalised form of each text.");
 }

@@ -35,3 +35,16 @@ def find_strings(
     """
     Place of each wanted string among distinct strings, -1 where it is not there.
     """
+
+def unicode_version() -> str:
+    """Version of the Unicode tables compiled in."""
+
+def normalize(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+]:
+    """Normalised form of each text."""
