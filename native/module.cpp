@@ -1,6 +1,5 @@
-// The one file that knows Python: it checks arguments, releases the GIL, and calls the kernels.
+// With module_*.cpp the one place that knows Python: it checks arguments, releases the GIL, and calls the kernels.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
@@ -10,33 +9,22 @@
 #include <utility>
 #include <vector>
 
+#include "arrays.hpp"
 #include "strings.hpp"
 #include "text.hpp"
 #include "unicode.hpp"
+
+void bind_learn(nanobind::module_& m);  // module_learn.cpp
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
 
-template <typename T>
-using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-template <typename T>
-using In = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig>;
-
-// Hands a vector over to NumPy without a copy.
-template <typename T, typename Stored = T>
-Out<T> to_numpy(std::vector<Stored>&& values) {
-  static_assert(sizeof(T) == sizeof(Stored));
-  auto* owned = new std::vector<Stored>(std::move(values));  // owned by the capsule below
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<Stored>*>(p); });
-  return Out<T>(reinterpret_cast<T*>(owned->data()), {owned->size()}, owner);
-}
-
-template <typename T>
-std::span<const T> to_span(const In<T>& array) {
-  return {array.data(), array.size()};
-}
+using matchset::In;
+using matchset::Out;
+using matchset::to_numpy;
+using matchset::to_span;
 
 matchset::StringsView to_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
   const matchset::StringsView view{{reinterpret_cast<const char*>(data.data()), data.size()}, to_span(offsets)};
@@ -124,4 +112,6 @@ NB_MODULE(_native, m) {
         return from_strings(std::move(normalized));
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(), "threads"_a, "Normalised form of each text.");
+
+  bind_learn(m);
 }
