@@ -30,7 +30,6 @@ struct Block {
 
 struct Parent {
   NodeProblem problem;
-  Start start;
   SolverRule rule;
   std::vector<Positives> labels;  // per child
   std::vector<float> bias;
@@ -74,7 +73,6 @@ void prepare(const LayerProblem& layer, std::size_t parent, const SolverRule& ru
   for (std::size_t c = 0; c < n_children; ++c)
     out.labels.push_back(place_positives(layer, out.problem, static_cast<std::size_t>(layer.first_child[parent]) + c));
   out.bias.assign(n_children, kNeverBias);
-  out.start = solve_start(out.problem, out.rule);
 }
 
 // Children by number of positives, so that the lanes of a block end together; those without are left out.
@@ -110,7 +108,7 @@ void solve(Parent& parent, Block& block, const PruneRule& prune) {
   std::vector<const Positives*> labels;
   for (const std::uint16_t child : block.children) labels.push_back(&parent.labels[child]);
   const NodeProblem& problem = parent.problem;
-  const BlockSolution solution = solve_block(problem, parent.start, labels, parent.rule);
+  const BlockSolution solution = solve_block(problem, labels, parent.rule);
   for (std::uint32_t f = 0; f < problem.features.size(); ++f) {
     const std::uint32_t place = problem.place[f];
     const float* lanes = place < problem.n_columns ? &solution.weight[place * solution.n_lanes]
