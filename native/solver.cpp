@@ -103,6 +103,22 @@ MATCHSET_INLINE void visit(const NodeProblem& problem, Block<N>& block, float bi
   for (std::size_t k = first; k < last; ++k) weights[problem.column[k]] += problem.value[k] * step;
 }
 
+// Rows are visited in random order: where they do not fit in the cache, ask for them early.
+template <std::size_t N>
+MATCHSET_INLINE void look_ahead(const NodeProblem& problem, const Block<N>& block, std::span<const std::uint32_t> order,
+                                std::size_t at) {
+  constexpr std::size_t kFar = 12, kNear = 6;
+  if (at + kFar >= order.size()) return;
+  __builtin_prefetch(&problem.begin[order[at + kFar]]);
+  const std::size_t i = order[at + kNear], begin = problem.begin[i];
+  __builtin_prefetch(block.alphas() + i, 1);
+  __builtin_prefetch(block.slacks() + i);
+  for (std::size_t k = begin; k < problem.begin[i + 1]; k += 16) {
+    __builtin_prefetch(&problem.column[k]);
+    __builtin_prefetch(&problem.value[k]);
+  }
+}
+
 // Ends lanes that have converged, brings shrunk instances back where a lane only seems to have.
 template <std::size_t N>
 MATCHSET_INLINE void close_pass(std::size_t n_rows, Block<N>& block, const PassEnd<N>& end, float tolerance,
@@ -131,7 +147,10 @@ MATCHSET_INLINE void descend(const NodeProblem& problem, Block<N>& block, const 
   for (; block.n_passes < rule.max_passes && any<N>(block.is_live); ++block.n_passes) {
     draws.shuffle(std::span(order));
     PassEnd<N> end{};
-    for (const std::uint32_t i : order) visit<N>(problem, block, rule.bias, i, limit, end);
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      look_ahead<N>(problem, block, order, at);
+      visit<N>(problem, block, rule.bias, order[at], limit, end);
+    }
     close_pass<N>(problem.n_rows(), block, end, rule.tolerance, limit, has_shrunk);
   }
 }
