@@ -31,30 +31,32 @@ class LaneArray {
   std::unique_ptr<float[], AlignedFree> data_;
 };
 
-// State of a block; every array has one row of N lanes per item.
+// State of a block; every array has one row of N lanes per item. Dual variables are kept as
+// beta = alpha / (2 C_i): at the optimum beta_i is the slack max(0, 1 - y_i w.x_i).
 template <std::size_t N>
 struct Block {
-  Block(const NodeProblem& problem)
-      : weight(problem.n_columns * N), alpha(problem.n_rows() * N), slack(problem.n_rows() * N) {}
+  explicit Block(const NodeProblem& problem)
+      : weight(problem.n_columns * N), beta(problem.n_rows() * N), cost(problem.n_rows() * N) {}
 
   Floats<N>* weights() const { return reinterpret_cast<Floats<N>*>(weight.data()); }
-  Floats<N>* alphas() const { return reinterpret_cast<Floats<N>*>(alpha.data()); }
-  Floats<N>* slacks() const { return reinterpret_cast<Floats<N>*>(slack.data()); }
+  Floats<N>* betas() const { return reinterpret_cast<Floats<N>*>(beta.data()); }
+  Floats<N>* costs() const { return reinterpret_cast<Floats<N>*>(cost.data()); }
 
   LaneArray weight;   // (n_columns, N)
-  LaneArray alpha;    // dual variables; -1 marks one that is zero and shrunk, (n_rows, N)
-  LaneArray slack;    // y_i / (2 C_i), (n_rows, N)
+  LaneArray beta;     // dual variables; -1 marks one that is zero and shrunk, (n_rows, N)
+  LaneArray cost;     // 2 C_i y_i, (n_rows, N)
   Floats<N> bias{};   // weight of the constant feature
   Bits<N> is_live{};  // lanes still being solved
   int n_passes = 0;
 };
 
-// What a pass leaves for the stopping rule: a range that holds zero, where all gradients end.
+// What a pass leaves for the rules of stopping and shrinking.
 template <std::size_t N>
 struct PassEnd {
-  Floats<N> highest;  // projected gradient
-  Floats<N> lowest;
-  Bits<N> has_shrunk;
+  Floats<N> gap{};      // twice the duality gap
+  Floats<N> value{};    // twice the primal objective
+  Floats<N> highest{};  // largest projected gradient
+  Bits<N> has_shrunk{};
 };
 
 template <std::size_t N>
@@ -77,27 +79,29 @@ MATCHSET_INLINE Floats<N> dot(const NodeProblem& problem, const Floats<N>* weigh
 template <std::size_t N>
 MATCHSET_INLINE void visit(const NodeProblem& problem, Block<N>& block, float bias, std::size_t i,
                            const Floats<N>& limit, PassEnd<N>& end) {
-  const Floats<N> alpha = block.alphas()[i];
-  Bits<N> is_live = block.is_live & ~is_negative<N>(alpha);
+  const Floats<N> beta = block.betas()[i];
+  Bits<N> is_live = block.is_live & ~is_negative<N>(beta);
   if (!any<N>(is_live)) return;
   const std::size_t first = problem.begin[i], last = problem.begin[i + 1];
   Floats<N>* weights = block.weights();
-  const Floats<N> zero{}, slack = block.slacks()[i], y = sign_of<N>(slack), half_cost = y * slack;
-  const Floats<N> margin = y * (dot<N>(problem, weights, first, last) + bias * block.bias) + alpha * problem.own[i];
-  const Floats<N> gradient = margin - 1.0F + alpha * half_cost;
+  const Floats<N> zero{}, signed_cost = block.costs()[i], y = sign_of<N>(signed_cost), cost = y * signed_cost;
+  const Floats<N> score = dot<N>(problem, weights, first, last) + bias * block.bias;
+  const Floats<N> excess = y * score + cost * beta * problem.own[i] - 1.0F;  // of the margin over one
+  const Floats<N> gradient = excess + beta;
 
-  const Bits<N> is_positive = is_negative<N>(zero - alpha);
+  const Bits<N> is_positive = is_negative<N>(zero - beta), misses = is_negative<N>(excess);
   const Bits<N> is_shrunk = is_live & ~is_positive & is_negative<N>(limit - gradient);
   is_live &= ~is_shrunk;
   end.has_shrunk |= is_shrunk;
-  const Floats<N> projected = select<N>(is_positive | is_negative<N>(gradient), gradient, zero);
-  end.highest = select<N>(is_live, larger<N>(end.highest, projected), end.highest);
-  end.lowest = select<N>(is_live, smaller<N>(end.lowest, projected), end.lowest);
+  const Floats<N> in_play = select<N>(is_live, cost, zero);
+  end.gap += in_play * select<N>(misses, gradient * gradient, beta * (excess + gradient));
+  end.value += in_play * (beta * (excess + 1.0F) + select<N>(misses, excess * excess, zero));
+  end.highest = larger<N>(end.highest, select<N>(is_live & is_positive, gradient, zero));
 
   const float length = problem.squared_length[i] + bias * bias;
-  const Floats<N> next = positive_part<N>(alpha - kRelaxation * gradient / (length + half_cost));
-  const Floats<N> step = select<N>(is_live, (next - alpha) * y, zero);
-  block.alphas()[i] = select<N>(is_live, next, select<N>(is_shrunk, zero - 1.0F, alpha));
+  const Floats<N> next = positive_part<N>(beta - kRelaxation * gradient / (cost * length + 1.0F));
+  const Floats<N> step = select<N>(is_live, (next - beta) * signed_cost, zero);
+  block.betas()[i] = select<N>(is_live, next, select<N>(is_shrunk, zero - 1.0F, beta));
   if (!any_nonzero<N>(step)) return;
   block.bias += step * bias;
   for (std::size_t k = first; k < last; ++k) weights[problem.column[k]] += problem.value[k] * step;
@@ -111,8 +115,8 @@ MATCHSET_INLINE void look_ahead(const NodeProblem& problem, const Block<N>& bloc
   if (at + kFar >= order.size()) return;
   __builtin_prefetch(&problem.begin[order[at + kFar]]);
   const std::size_t i = order[at + kNear], begin = problem.begin[i];
-  __builtin_prefetch(block.alphas() + i, 1);
-  __builtin_prefetch(block.slacks() + i);
+  __builtin_prefetch(block.betas() + i, 1);
+  __builtin_prefetch(block.costs() + i);
   for (std::size_t k = begin; k < problem.begin[i + 1]; k += 16) {
     __builtin_prefetch(&problem.column[k]);
     __builtin_prefetch(&problem.value[k]);
@@ -127,13 +131,12 @@ MATCHSET_INLINE void close_pass(std::size_t n_rows, Block<N>& block, const PassE
     if (!block.is_live[lane]) continue;
     limit[lane] = end.highest[lane] > 0 ? end.highest[lane] : kInfinity;
     has_shrunk[lane] |= end.has_shrunk[lane];
-    if (!(end.highest[lane] - end.lowest[lane] > tolerance)) {
-      if (!has_shrunk[lane]) block.is_live[lane] = 0;
-      for (std::size_t i = 0; has_shrunk[lane] && i < n_rows; ++i)
-        block.alpha.data()[i * N + lane] = std::max(block.alpha.data()[i * N + lane], 0.0F);
-      has_shrunk[lane] = 0;
-      limit[lane] = kInfinity;
-    }
+    if (end.gap[lane] > tolerance * end.value[lane]) continue;
+    if (!has_shrunk[lane]) block.is_live[lane] = 0;
+    for (std::size_t i = 0; has_shrunk[lane] && i < n_rows; ++i)
+      block.beta.data()[i * N + lane] = std::max(block.beta.data()[i * N + lane], 0.0F);
+    has_shrunk[lane] = 0;
+    limit[lane] = kInfinity;
   }
 }
 
@@ -167,14 +170,14 @@ template <std::size_t N>
 void set_out(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule,
              Block<N>& block) {
   std::fill_n(block.weight.data(), problem.n_columns * N, 0.0F);
-  std::fill_n(block.alpha.data(), problem.n_rows() * N, 0.0F);
-  std::fill_n(block.slack.data(), problem.n_rows() * N, -0.5F / rule.negative_cost);
+  std::fill_n(block.beta.data(), problem.n_rows() * N, 0.0F);
+  std::fill_n(block.cost.data(), problem.n_rows() * N, -2 * rule.negative_cost);
   for (std::size_t lane = 0; lane < labels.size(); ++lane) {
     const Positives& label = *labels[lane];
     block.is_live[lane] = -1;
     for (std::size_t p = 0; p < label.rows.size(); ++p) {
       const float weight = label.weights.empty() ? 1.0F : label.weights[p];
-      block.slack.data()[label.rows[p] * N + lane] = 0.5F / (rule.positive_cost * weight);
+      block.cost.data()[label.rows[p] * N + lane] = 2 * rule.positive_cost * weight;
     }
   }
 }
@@ -188,10 +191,8 @@ BlockSolution solve_lanes(const NodeProblem& problem, std::span<const Positives*
   solution.n_lanes = N;
   solution.weight.assign(block.weight.data(), block.weight.data() + problem.n_columns * N);
   solution.dual.resize(problem.n_rows() * N);
-  for (std::size_t k = 0; k < solution.dual.size(); ++k) {
-    const float alpha = std::max(block.alpha.data()[k], 0.0F);
-    solution.dual[k] = block.slack.data()[k] > 0 ? alpha : -alpha;
-  }
+  for (std::size_t k = 0; k < solution.dual.size(); ++k)
+    solution.dual[k] = std::max(block.beta.data()[k], 0.0F) * block.cost.data()[k];
   for (std::size_t lane = 0; lane < labels.size(); ++lane) {
     solution.bias.push_back(block.bias[lane] * rule.bias);
     solution.n_unfinished += block.is_live[lane] != 0;

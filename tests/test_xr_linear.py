@@ -195,7 +195,7 @@ def test_counts_weigh_positives_as_asked():
 
     def weights(**parameters):
         fit = parameters.pop("fit", {})
-        model = XRLinear(tolerance=1e-3, **parameters).fit(X, counted, **fit).model_
+        model = XRLinear(tolerance=1e-7, **parameters).fit(X, counted, **fit).model_
         return model.layers[0].weights
 
     given = counted.copy()

@@ -29,8 +29,8 @@ class LearnConfig:
     The solver minimises `|w|^2 / 2 + C * sum of losses`, each loss times `positive_weight` or
     `negative_weight`, and positives also by `weights`: "binary" (one), "linear" (Y's value), "log"
     (1 + its logarithm) or "given" (a matrix handed to training). `bias` is the value of the
-    constant feature. It stops when the projected gradients of a pass lie within `tolerance` of each
-    other, or after `max_passes`. Weights of at most `threshold` in magnitude are dropped, then all
+    constant feature. It stops when the duality gap is at most `tolerance` times the objective,
+    or after `max_passes`. Weights of at most `threshold` in magnitude are dropped, then all
     but the `max_weights` largest of each label.
     """
 
@@ -49,7 +49,7 @@ class LearnConfig:
     negative_weight: float = 1.0
     weights: str = "binary"
     bias: float = 1.0
-    tolerance: float = 0.1
+    tolerance: float = 0.01
     max_passes: int = 100
     threshold: float = 0.1
     max_weights: int | None = None
