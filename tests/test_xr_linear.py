@@ -181,6 +181,22 @@ def test_memory_mapped_matrices_are_read_in_place(tmp_path, fitted):
     assert best(found) == best(estimator.predict(X))
 
 
+def test_weights_may_live_in_a_folder(tmp_path, fitted):
+    X, Y, estimator = fitted
+    mapped = XRLinear(**SMALL, threshold=0.0).fit(X, Y, folder=tmp_path / "weights")
+    for a, b in zip(estimator.model_.layers, mapped.model_.layers, strict=True):
+        for name in a.__slots__:
+            assert isinstance(getattr(b, name), np.memmap)
+            assert np.array_equal(getattr(a, name), getattr(b, name))
+    assert best(mapped.predict(X)) == best(estimator.predict(X))
+
+
+def test_a_layer_without_weights_may_live_in_a_folder(tmp_path):
+    X, Y = checkerboard()
+    found = XRLinear(**SMALL, threshold=100.0).fit(X, Y, folder=tmp_path).predict(X, k=3)
+    assert np.diff(found.indptr).tolist() == [3] * 40
+
+
 def test_a_higher_threshold_keeps_the_larger_weights_of_the_same_model(fitted):
     X, Y, estimator = fitted
     pruned = XRLinear(**SMALL, threshold=0.2).fit(X, Y)

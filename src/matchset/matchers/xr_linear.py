@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -86,13 +87,15 @@ class XRLinear:
         label_vectors: Any = None,
         pair_weights: Any = None,
         negatives: Any = None,
+        folder: Path | None = None,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> Self:
         """Learn from X (instances x features) and Y (instances x labels).
 
         Both are any SciPy sparse matrix or array; where Y is not zero, the label is right for the
         instance. `label_vectors` (labels x anything) serve `embeddings="given"`, `pair_weights` (of
-        Y's pattern) `weights="given"`, `negatives` (instances x labels) `negatives="given"`.
+        Y's pattern) `weights="given"`, `negatives` (instances x labels) `negatives="given"`. With
+        a `folder`, weights are kept in files there and mapped.
         """
         config = LearnConfig(**self.get_params())
         given = {
@@ -115,7 +118,7 @@ class XRLinear:
             ),
         )
         _check(examples)
-        self.model_ = train(examples, config, progress=progress)
+        self.model_ = train(examples, config, folder=folder, progress=progress)
         self.n_features_in_ = examples.X.width
         self.n_labels_ = examples.Y.width
         return self

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from matchset import _native
-from matchset.matrices import Csr, Offsets
-from matchset.model.layers import LayerWeights, TreeModel
+from matchset.matrices import Csr
+from matchset.model.layers import TreeModel
 
 
 def search(model: TreeModel, X: Csr, *, k: int, beam: int, threads: int) -> Csr:
@@ -14,21 +12,13 @@ def search(model: TreeModel, X: Csr, *, k: int, beam: int, threads: int) -> Csr:
 
     A node scores `exp(-max(0, 1 - w.x)^3)` times its parent's score; equal scores go by position.
     """
-    nodes = search_nodes(model.tree.offsets, model.layers, X, k=k, beam=beam, threads=threads)
+    nodes = search_nodes(model, X, k=k, beam=beam, threads=threads)
     return Csr(nodes.offsets, model.tree.labels[nodes.columns], nodes.values, model.n_labels)
 
 
-def search_nodes(
-    offsets: Sequence[Offsets],
-    layers: Sequence[LayerWeights],
-    X: Csr,
-    *,
-    k: int,
-    beam: int,
-    threads: int,
-) -> Csr:
-    """The k best nodes at the end of the given levels, which may be the top of a tree only."""
-    views = [
+def search_nodes(model: TreeModel, X: Csr, *, k: int, beam: int, threads: int) -> Csr:
+    """The k best nodes of the last layer there is; a model in training has the upper ones only."""
+    layers = [
         (
             first_child,
             layer.row_offsets,
@@ -38,7 +28,9 @@ def search_nodes(
             layer.weights,
             layer.bias,
         )
-        for first_child, layer in zip(offsets, layers, strict=True)
+        for first_child, layer in zip(model.tree.offsets, model.layers, strict=False)
     ]
-    found, nodes, scores = _native.search(views, X.arrays, X.width, beam=beam, k=k, threads=threads)
-    return Csr(found, nodes, scores, len(layers[-1].bias))
+    offsets, nodes, scores = _native.search(
+        layers, X.arrays, X.width, beam=beam, k=k, threads=threads
+    )
+    return Csr(offsets, nodes, scores, len(model.layers[-1].bias))
