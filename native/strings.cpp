@@ -1,5 +1,6 @@
 #include "strings.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -94,6 +95,47 @@ std::vector<std::int64_t> find_strings(const StringsView& distinct, const String
   for (std::size_t i = 0; i < distinct.size(); ++i) table.insert(distinct[i], static_cast<std::int64_t>(i), text_at);
   std::vector<std::int64_t> places(wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) places[i] = table.find(wanted[i], text_at);
+  return places;
+}
+
+OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64_t> places) {
+  OwnedStrings taken;
+  taken.offsets.reserve(places.size() + 1);
+  std::int64_t end = 0;
+  for (const std::int64_t place : places) {
+    if (place < 0 || static_cast<std::uint64_t>(place) >= strings.size())
+      throw std::out_of_range("places must be within the strings");
+    end += static_cast<std::int64_t>(strings[static_cast<std::size_t>(place)].size());
+    taken.offsets.push_back(end);
+  }
+  taken.data.reserve(static_cast<std::size_t>(end));
+  for (const std::int64_t place : places) {
+    const std::string_view text = strings[static_cast<std::size_t>(place)];
+    taken.data.insert(taken.data.end(), text.begin(), text.end());
+  }
+  return taken;
+}
+
+std::vector<std::int64_t> sort_strings(const StringsView& strings) {
+  // The first eight bytes decide most comparisons without a jump into the buffer.
+  struct Entry {
+    std::uint64_t prefix;
+    std::int64_t place;
+  };
+  const auto text_at = [&](const Entry& entry) { return strings[static_cast<std::size_t>(entry.place)]; };
+  std::vector<Entry> entries(strings.size());
+  for (std::size_t i = 0; i < strings.size(); ++i) {
+    const std::string_view text = strings[i];
+    entries[i] = {__builtin_bswap64(load(text.data(), std::min<std::size_t>(text.size(), 8))),
+                  static_cast<std::int64_t>(i)};
+  }
+  std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+    if (a.prefix != b.prefix) return a.prefix < b.prefix;
+    const int order = text_at(a).compare(text_at(b));
+    return order != 0 ? order < 0 : a.place < b.place;
+  });
+  std::vector<std::int64_t> places(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) places[i] = entries[i].place;
   return places;
 }
 

@@ -57,4 +57,10 @@ Grouping group_strings(const StringsView& strings);
 // Place of each wanted string among distinct strings, -1 where it is not there, (n_wanted,).
 std::vector<std::int64_t> find_strings(const StringsView& distinct, const StringsView& wanted);
 
+// The strings at `places`, in that order; throws where a place is outside.
+OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64_t> places);
+
+// Places of the strings in ascending order of their bytes, equal ones by place, (n,).
+std::vector<std::int64_t> sort_strings(const StringsView& strings);
+
 }  // namespace matchset

@@ -35,3 +35,21 @@ def find_strings(
     """
     Place of each wanted string among distinct strings, -1 where it is not there.
     """
+
+def take_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> tuple[
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+]:
+    """The strings at places, in that order."""
+
+def sort_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    Places of the strings in ascending order of their bytes, equal ones by place.
+    """
