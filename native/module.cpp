@@ -3,13 +3,16 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "arrow.hpp"
 #include "strings.hpp"
 
 namespace nb = nanobind;
@@ -70,6 +73,68 @@ std::pair<Out<std::uint8_t>, Out<std::int64_t>> pack_strings(nb::handle texts, c
     packed.append(to_utf8(item, keep));
   }
   return from_strings(std::move(packed));
+}
+
+ArrowArrayStream& to_arrow_stream(nb::handle capsule) {
+  auto* stream = static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule.ptr(), "arrow_array_stream"));
+  if (!stream) nb::raise_python_error();
+  return *stream;
+}
+
+// (name, values, nulls): values are an array, (data, offsets) for texts, or (codes, data, offsets).
+nb::tuple from_arrow_column(matchset::ArrowColumn&& column) {
+  nb::object values;
+  switch (column.kind) {
+    case matchset::ArrowKind::kText:
+      values = nb::cast(from_strings(std::move(column.texts)));
+      break;
+    case matchset::ArrowKind::kCode: {
+      auto [data, offsets] = from_strings(std::move(column.texts));
+      values = nb::make_tuple(to_numpy<std::int32_t>(std::move(column.codes)), data, offsets);
+      break;
+    }
+    case matchset::ArrowKind::kInt32:
+      values = nb::cast(to_numpy<std::int32_t>(std::move(column.int32s)));
+      break;
+    case matchset::ArrowKind::kInt64:
+      values = nb::cast(to_numpy<std::int64_t>(std::move(column.int64s)));
+      break;
+    case matchset::ArrowKind::kDouble:
+      values = nb::cast(to_numpy<double>(std::move(column.doubles)));
+      break;
+    case matchset::ArrowKind::kBool:
+      values = nb::cast(to_numpy<std::uint8_t>(std::move(column.bools)));
+      break;
+  }
+  return nb::make_tuple(column.name, values, to_numpy<std::uint8_t>(std::move(column.nulls)));
+}
+
+nb::list read_arrow_stream(nb::handle capsule, const std::vector<std::string>& coded) {
+  ArrowArrayStream& stream = to_arrow_stream(capsule);
+  std::vector<matchset::ArrowColumn> columns;
+  {
+    nb::gil_scoped_release release;
+    columns = matchset::read_arrow_stream(stream, coded);
+  }
+  nb::list out;
+  for (auto& column : columns) out.append(from_arrow_column(std::move(column)));
+  return out;
+}
+
+nb::object open_shared(const matchset::SharedArrowStream& shared, nb::handle /*requested_schema*/) {
+  auto stream = std::make_unique<ArrowArrayStream>();
+  shared.open(*stream);
+  PyObject* capsule = PyCapsule_New(stream.get(), "arrow_array_stream", [](PyObject* self) {
+    auto* owned = static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(self, "arrow_array_stream"));
+    if (owned->release) owned->release(owned);
+    delete owned;
+  });
+  if (!capsule) {
+    stream->release(stream.get());
+    nb::raise_python_error();
+  }
+  stream.release();  // the capsule's now
+  return nb::steal(capsule);
 }
 
 }  // namespace
@@ -133,4 +198,19 @@ NB_MODULE(_native, m) {
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(),
       "Places of the strings in ascending order of their bytes, equal ones by place.");
+
+  m.def("read_arrow_stream", &read_arrow_stream, "capsule"_a, "coded"_a,
+        nb::sig("def read_arrow_stream(capsule: object, coded: list[str]) -> "
+                "list[tuple[str, typing.Any, numpy.typing.NDArray[numpy.uint8]]]"),
+        "Read an Arrow C stream to its end: (name, values, nulls) of each column; nulls is empty where none is.\n"
+        "Texts come as (data, offsets), or as (codes, data, offsets) for the columns named in coded.");
+  nb::class_<matchset::SharedArrowStream>(
+      m, "SharedArrowStream", "An Arrow C stream that can be opened several times and read once.")
+      .def(
+          "__init__",
+          [](matchset::SharedArrowStream* self, nb::handle capsule) {
+            new (self) matchset::SharedArrowStream(to_arrow_stream(capsule));
+          },
+          "capsule"_a)
+      .def("__arrow_c_stream__", &open_shared, "requested_schema"_a = nb::none());
 }

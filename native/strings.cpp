@@ -27,40 +27,6 @@ std::uint64_t mix(std::uint64_t x) {
   return x;
 }
 
-// Open addressing over the places of distinct strings.
-class PlaceTable {
- public:
-  explicit PlaceTable(std::size_t n) : mask_(std::bit_ceil(2 * n + 2) - 1), slots_(mask_ + 1) {}
-
-  // Place of a string equal to `text`, or `fresh` after inserting it.
-  template <typename Text>
-  std::int64_t insert(std::string_view text, std::int64_t fresh, Text&& text_at) {
-    Slot& slot = probe(text, text_at);
-    if (slot.place < 0) slot = {hash_bytes(text), fresh};
-    return slot.place;
-  }
-  template <typename Text>
-  std::int64_t find(std::string_view text, Text&& text_at) {
-    return probe(text, text_at).place;
-  }
-
- private:
-  struct Slot {
-    std::uint64_t hash = 0;
-    std::int64_t place = -1;
-  };
-  template <typename Text>
-  Slot& probe(std::string_view text, Text&& text_at) {
-    const std::uint64_t hash = hash_bytes(text);
-    for (std::size_t at = hash & mask_;; at = (at + 1) & mask_) {
-      Slot& slot = slots_[at];
-      if (slot.place < 0 || (slot.hash == hash && text_at(slot.place) == text)) return slot;
-    }
-  }
-  std::size_t mask_;
-  std::vector<Slot> slots_;
-};
-
 }  // namespace
 
 std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed) {
@@ -70,6 +36,18 @@ std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed) {
   for (; left >= 8; at += 8, left -= 8) hash = mix(hash ^ load(at, 8)) + kMix1;
   if (left > 0) hash = mix(hash ^ load(at, left)) + kMix1;
   return hash;
+}
+
+void PlaceTable::grow() {
+  std::vector<Slot> old(2 * slots_.size());
+  old.swap(slots_);
+  const std::size_t mask = slots_.size() - 1;
+  for (const Slot& slot : old) {
+    if (slot.place < 0) continue;
+    std::size_t at = slot.hash & mask;
+    while (slots_[at].place >= 0) at = (at + 1) & mask;
+    slots_[at] = slot;
+  }
 }
 
 Grouping group_strings(const StringsView& strings) {

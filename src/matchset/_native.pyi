@@ -1,8 +1,9 @@
 """Kernels of matchset: plain arrays in, plain arrays out."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy
+import numpy.typing
 from numpy.typing import NDArray
 
 def pack_strings(
@@ -53,3 +54,17 @@ def sort_strings(
     """
     Places of the strings in ascending order of their bytes, equal ones by place.
     """
+
+def read_arrow_stream(
+    capsule: object, coded: list[str]
+) -> list[tuple[str, Any, numpy.typing.NDArray[numpy.uint8]]]:
+    """
+    Read an Arrow C stream to its end: (name, values, nulls) of each column; nulls is empty where none is.
+    Texts come as (data, offsets), or as (codes, data, offsets) for the columns named in coded.
+    """
+
+class SharedArrowStream:
+    """An Arrow C stream that can be opened several times and read once."""
+
+    def __init__(self, capsule: object) -> None: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...

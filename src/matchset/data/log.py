@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from matchset.data.grouping import Rows, group_rows, renumber
-from matchset.data.report import ReadReport
+from matchset.data.report import NO_REPORT, ReadReport
 from matchset.errors import DataError
 from matchset.strings import Strings
 from matchset.text import normalize_strings
@@ -36,7 +36,7 @@ class Log:
     event: NDArray[np.uint8]  # place in `events`, (n_rows,)
     day: NDArray[np.int32]  # days since 1970-01-01 (UTC), NO_DAY where unknown, (n_rows,)
     count: NDArray[np.float64]  # how often, possibly fractional, (n_rows,)
-    report: ReadReport | None = None  # what was wrong with the rows it was made from
+    report: ReadReport = NO_REPORT  # what was wrong with the rows it was made from
 
     def __len__(self) -> int:
         return len(self.query)
@@ -61,7 +61,7 @@ def make_log(
     event: ArrayLike,
     day: ArrayLike,
     count: ArrayLike,
-    source_rows: NDArray[np.int64] | None = None,
+    source_rows: NDArray[np.floating] | None = None,
 ) -> Log:
     """Make a log from raw query strings and rows of codes into them.
 
@@ -131,7 +131,7 @@ def _check_rows(rows: Rows, sizes: dict[str, int]) -> Rows:
     return rows
 
 
-def _count_dropped(kept: NDArray[np.bool_], source_rows: NDArray[np.int64] | None) -> ReadReport:
+def _count_dropped(kept: NDArray[np.bool_], source_rows: NDArray[np.floating] | None) -> ReadReport:
     if source_rows is None:
         return ReadReport(rows=len(kept), without_query=int(len(kept) - np.count_nonzero(kept)))
     return ReadReport(rows=int(source_rows.sum()), without_query=int(source_rows.sum(where=~kept)))

@@ -38,3 +38,6 @@ class ReadReport:
         if self.bad_timestamp:
             text += f", {self.bad_timestamp:,} kept without a day (time missing or not understood)"
         return text
+
+
+NO_REPORT = ReadReport()  # of a log that was not read

@@ -1,0 +1,54 @@
+"""Arrow: how do columns come from any library without a Python object per value?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset import _native
+from matchset.strings import Strings
+
+_NO_TEXTS = Strings.of([])
+
+
+@runtime_checkable
+class ArrowSource(Protocol):
+    """A table of any library: pandas, polars, pyarrow, DuckDB and others have this method."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the table as a capsule of an Arrow C stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowColumn:
+    """A column: numbers or codes as an array, texts as Strings (of a coded column the distinct)."""
+
+    values: NDArray[Any]  # for plain texts: empty
+    texts: Strings  # for numbers: empty
+    is_null: NDArray[np.bool_] | None  # (n_rows,), None where no value is null
+
+
+def read_columns(source: ArrowSource, *, coded: Sequence[str] = ()) -> dict[str, ArrowColumn]:
+    """Read every column; texts named in `coded` become int32 places in their distinct values.
+
+    Distinct values are numbered by first appearance, a null is -1. A failing stream or a type that
+    is neither text, number, boolean nor date is a RuntimeError.
+    """
+    columns = {}
+    capsule = source.__arrow_c_stream__()
+    for name, values, nulls in _native.read_arrow_stream(capsule, list(coded)):
+        is_null = nulls.view(np.bool_) if len(nulls) else None
+        columns[name] = _to_column(values, is_null)
+    return columns
+
+
+def _to_column(values: Any, is_null: NDArray[np.bool_] | None) -> ArrowColumn:
+    if isinstance(values, np.ndarray):
+        return ArrowColumn(values, _NO_TEXTS, is_null)
+    *codes, data, offsets = values
+    array = codes[0] if codes else np.empty(0, dtype=np.int32)
+    return ArrowColumn(array, Strings(data, offsets), is_null)
