@@ -80,4 +80,22 @@ class SharedArrowStream {
   std::shared_ptr<ArrowArrayStream> stream_;
 };
 
+// One column of a table that we give away; buffers are borrowed, and kept by the table's owner.
+struct ArrowExportColumn {
+  std::string name;
+  std::string format;         // of the values, or of the codes where there is a dictionary
+  const void* valid;          // bitmap, nullptr where no value is null
+  const void* values;
+  bool has_dictionary = false;
+  StringsView dictionary{};   // distinct texts
+};
+struct ArrowExportTable {
+  std::vector<ArrowExportColumn> columns;
+  std::int64_t n_rows;
+  std::shared_ptr<void> owner;  // keeps the buffers
+};
+
+// Fills `out` with a stream of one batch that borrows the table's buffers.
+void export_arrow_table(std::shared_ptr<const ArrowExportTable> table, ArrowArrayStream& out);
+
 }  // namespace matchset

@@ -3,12 +3,14 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -121,9 +123,11 @@ nb::list read_arrow_stream(nb::handle capsule, const std::vector<std::string>& c
   return out;
 }
 
-nb::object open_shared(const matchset::SharedArrowStream& shared, nb::handle /*requested_schema*/) {
+// A capsule that owns a stream, which `fill` makes.
+template <typename Fill>
+nb::object to_capsule(Fill&& fill) {
   auto stream = std::make_unique<ArrowArrayStream>();
-  shared.open(*stream);
+  fill(*stream);
   PyObject* capsule = PyCapsule_New(stream.get(), "arrow_array_stream", [](PyObject* self) {
     auto* owned = static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(self, "arrow_array_stream"));
     if (owned->release) owned->release(owned);
@@ -135,6 +139,40 @@ nb::object open_shared(const matchset::SharedArrowStream& shared, nb::handle /*r
   }
   stream.release();  // the capsule's now
   return nb::steal(capsule);
+}
+
+using AnyIn = nb::ndarray<nb::numpy, nb::ro, nb::ndim<1>, nb::c_contig>;
+
+// Each column: (name, Arrow format, valid bits or None, values, (data, offsets) of a dictionary or None).
+nb::object export_arrow_table(const nb::list& columns, std::int64_t n_rows) {
+  auto table = std::make_shared<matchset::ArrowExportTable>();
+  table->n_rows = n_rows;
+  // Readers may release from any thread, also while the interpreter shuts down.
+  table->owner = std::shared_ptr<void>(nb::object(columns).release().ptr(), [](void* kept) {
+    if (!nb::is_alive()) return;
+    nb::gil_scoped_acquire acquire;
+    Py_DECREF(static_cast<PyObject*>(kept));
+  });
+  for (const nb::handle item : columns) {
+    const auto [name, format, valid, values, dictionary] =
+        nb::cast<std::tuple<std::string, std::string, nb::object, AnyIn, nb::object>>(item);
+    const std::size_t width = format == "g" ? 8 : format == "i" || format == "tdD" ? 4 : format == "C" ? 1 : 0;
+    if (width == 0 || values.itemsize() != width) throw std::invalid_argument("values must fit their Arrow format");
+    if (values.shape(0) != static_cast<std::size_t>(n_rows)) throw std::invalid_argument("columns must be equally long");
+    matchset::ArrowExportColumn column{name, format, nullptr, values.data()};
+    if (!valid.is_none()) {
+      const auto bits = nb::cast<In<std::uint8_t>>(valid, false);
+      if (8 * bits.size() < values.shape(0)) throw std::invalid_argument("valid bits must cover every row");
+      column.valid = bits.data();
+    }
+    if (!dictionary.is_none()) {
+      const auto [data, offsets] = nb::cast<std::pair<In<std::uint8_t>, In<std::int64_t>>>(dictionary, false);
+      column.has_dictionary = true;
+      column.dictionary = to_strings(data, offsets);
+    }
+    table->columns.push_back(std::move(column));
+  }
+  return to_capsule([&](ArrowArrayStream& out) { matchset::export_arrow_table(table, out); });
 }
 
 }  // namespace
@@ -212,5 +250,15 @@ NB_MODULE(_native, m) {
             new (self) matchset::SharedArrowStream(to_arrow_stream(capsule));
           },
           "capsule"_a)
-      .def("__arrow_c_stream__", &open_shared, "requested_schema"_a = nb::none());
+      .def(
+          "__arrow_c_stream__",
+          [](const matchset::SharedArrowStream& self, nb::handle /*requested_schema*/) {
+            return to_capsule([&](ArrowArrayStream& out) { self.open(out); });
+          },
+          "requested_schema"_a = nb::none());
+  m.def("export_arrow_table", &export_arrow_table, "columns"_a, "n_rows"_a,
+        nb::sig("def export_arrow_table(columns: list[tuple[str, str, typing.Any, typing.Any, typing.Any]], "
+                "n_rows: int) -> object"),
+        "A capsule of an Arrow C stream of one batch that borrows the arrays of its columns, each\n"
+        "(name, format, valid bits or None, values, (data, offsets) of its dictionary or None).");
 }

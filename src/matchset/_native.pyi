@@ -68,3 +68,9 @@ class SharedArrowStream:
 
     def __init__(self, capsule: object) -> None: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def export_arrow_table(columns: list[tuple[str, str, Any, Any, Any]], n_rows: int) -> object:
+    """
+    A capsule of an Arrow C stream of one batch that borrows the arrays of its columns, each
+    (name, format, valid bits or None, values, (data, offsets) of its dictionary or None).
+    """

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
+
+from matchset.data.arrow import ArrowSource
 
 DEFAULT_MEMORY_LIMIT = "4GB"  # of DuckDB; what it cannot hold it writes to a temporary folder
 
@@ -53,6 +56,23 @@ def _connect(memory_limit: str) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         rule = f"memory_limit must be a size such as 4GB; got {memory_limit!r}"
         raise ValueError(rule) from error
+
+
+def write_parquet(table: ArrowSource, path: Path) -> None:
+    """Write a table to a Parquet file, under another name until it is complete."""
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        raise ValueError(f"path must end in .parquet; got {str(path)!r}")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"path must be in a folder that exists; got {str(path)!r}")
+    partial = path.absolute().with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with open_engine(paths=[partial], is_ordered=True) as connection:
+            connection.register("given", table)
+            target = quote_text(str(partial))
+            connection.execute(f"COPY given TO {target} (FORMAT parquet, COMPRESSION zstd)")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def quote_name(name: str) -> str:

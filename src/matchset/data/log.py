@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from matchset.data.arrow import ExportColumn, export_columns
+from matchset.data.engine import write_parquet
+from matchset.data.events import kind_of
 from matchset.data.grouping import Rows, group_rows, renumber
 from matchset.data.report import NO_REPORT, ReadReport
 from matchset.errors import DataError
@@ -16,6 +22,7 @@ from matchset.strings import Strings
 from matchset.text import normalize_strings
 
 NO_DAY = np.int32(np.iinfo(np.int32).min)  # the day of a row without a time
+DEFAULT_MIN_QUERY_COUNT = 5  # a query that led to something less often is not shown to people
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +56,93 @@ class Log:
         return all(_is_same(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{len(self):,} rows",
+            f"{len(self.queries):,} queries",
+            f"{len(self.products):,} products",
+        ]
+        if any(self.events):
+            parts.append(f"events {', '.join(filter(None, self.events))}")
+        if self.days:
+            parts.append(f"{self.days[0]} to {self.days[1]}")
+        return f"Log({', '.join(parts)})"
+
+    @property
+    def days(self) -> tuple[date, date] | None:
+        """The first and the last day, None where no row has a time."""
+        known = self.day[self.day != NO_DAY]
+        if len(known) == 0:
+            return None
+        first, last = (date(1970, 1, 1) + timedelta(int(day)) for day in (known.min(), known.max()))
+        return first, last
+
+    def query_counts(self) -> NDArray[np.float64]:
+        """How often each query led to an event that is not an impression, (n_queries,).
+
+        Where the log has only impressions, they count.
+        """
+        counts = np.array([kind_of(name) != "impression" for name in self.events], dtype=np.float64)
+        if not counts.any():
+            counts[:] = 1.0
+        weights = self.count * counts[self.event] if len(self) else self.count
+        sums = np.bincount(self.query, weights=weights, minlength=len(self.queries))
+        return sums.astype(np.float64)
+
+    def shown(self, min_query_count: float = DEFAULT_MIN_QUERY_COUNT) -> NDArray[np.bool_]:
+        """Which queries may be shown to people, (n_queries,).
+
+        Rare queries can hold personal data (a name, an address, an order number). Those that led to
+        something less often than `min_query_count` stay out of reports, pages and vocabularies;
+        they may still train.
+        """
+        return self.query_counts() >= min_query_count
+
+    def select(self, rows: NDArray[np.bool_]) -> Log:
+        """The log of some rows, given by a mask, with only their queries and products.
+
+        It keeps the names of all events, so that the parts of a log are weighted alike.
+        """
+        queries, query = np.unique(self.query[rows], return_inverse=True)
+        products, product = np.unique(self.product[rows], return_inverse=True)
+        return Log(
+            queries=self.queries.take(queries),
+            spellings=self.spellings.take(queries),
+            products=self.products.take(products),
+            events=self.events,
+            query=query.astype(np.int32),
+            product=product.astype(np.int32),
+            event=self.event[rows],
+            day=self.day[rows],
+            count=self.count[rows],
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export to Arrow without a copy: `polars.DataFrame(log)`, `pyarrow.table(log)`.
+
+        Columns: query (its spelling), product_id, event, date, count. Event is left out where the
+        log has none, date where no row has a time.
+        """
+        columns = [
+            ExportColumn("query", self.query, self.spellings),
+            ExportColumn("product_id", self.product, self.products),
+        ]
+        if any(self.events):
+            columns.append(ExportColumn("event", self.event, Strings.of(self.events)))
+        is_undated = self.day == NO_DAY
+        if not is_undated.all():
+            columns.append(ExportColumn("date", self.day, is_date=True, is_null=is_undated))
+        columns.append(ExportColumn("count", self.count))
+        return export_columns(columns)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the log as Parquet, which `read_log` reads back to an equal log.
+
+        Queries are saved in their most frequent spelling, which normalises to the query. The file
+        appears under its name only when it is complete.
+        """
+        write_parquet(self, Path(path))
 
 
 def make_log(
