@@ -83,11 +83,11 @@ class SharedArrowStream {
 // One column of a table that we give away; buffers are borrowed, and kept by the table's owner.
 struct ArrowExportColumn {
   std::string name;
-  std::string format;         // of the values, or of the codes where there is a dictionary
-  const void* valid;          // bitmap, nullptr where no value is null
-  const void* values;
-  bool has_dictionary = false;
-  StringsView dictionary{};   // distinct texts
+  std::string format;    // of the values: g, i, tdD, C or b (bits); or U, for texts
+  const void* valid;     // bitmap, nullptr where no value is null
+  const void* values;    // for texts: nullptr
+  bool has_texts = false;
+  StringsView texts{};   // for the format U the values, else a dictionary whose codes the values are
 };
 struct ArrowExportTable {
   std::vector<ArrowExportColumn> columns;

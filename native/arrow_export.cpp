@@ -63,7 +63,7 @@ void fill_schema(ArrowSchema& out, const TablePointer& table) {
   for (std::size_t i = 0; i < table->columns.size(); ++i) {
     const ArrowExportColumn& column = table->columns[i];
     Node<ArrowSchema>& node = add_schema(root.children[i], table, column.format.c_str(), column.name.c_str());
-    if (!column.has_dictionary) continue;
+    if (!column.has_texts || column.format == "U") continue;
     add_schema(node.dictionary, table, "U", "");
     root.children[i].dictionary = &node.dictionary;
   }
@@ -83,15 +83,16 @@ void fill_array(ArrowArray& out, const TablePointer& table) {
   Node<ArrowArray>& root = add_array(out, table, n_rows, 1, table->columns.size());
   for (std::size_t i = 0; i < table->columns.size(); ++i) {
     const ArrowExportColumn& column = table->columns[i];
-    Node<ArrowArray>& node = add_array(root.children[i], table, n_rows, 2);
+    const bool is_text = column.format == "U";
+    Node<ArrowArray>& node = add_array(root.children[i], table, n_rows, is_text ? 3 : 2);
     node.buffers[0] = column.valid;
     node.buffers[1] = column.values;
     root.children[i].null_count = column.valid ? -1 : 0;
-    if (!column.has_dictionary) continue;
-    Node<ArrowArray>& texts = add_array(node.dictionary, table, column.dictionary.size(), 3);
-    texts.buffers[1] = column.dictionary.offsets.data();
-    texts.buffers[2] = column.dictionary.data.data();
-    root.children[i].dictionary = &node.dictionary;
+    if (!column.has_texts) continue;
+    Node<ArrowArray>& texts = is_text ? node : add_array(node.dictionary, table, column.texts.size(), 3);
+    texts.buffers[1] = column.texts.offsets.data();
+    texts.buffers[2] = column.texts.data.data();
+    if (!is_text) root.children[i].dictionary = &node.dictionary;
   }
 }
 

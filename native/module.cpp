@@ -143,35 +143,50 @@ nb::object to_capsule(Fill&& fill) {
 
 using AnyIn = nb::ndarray<nb::numpy, nb::ro, nb::ndim<1>, nb::c_contig>;
 
-// Each column: (name, Arrow format, valid bits or None, values, (data, offsets) of a dictionary or None).
+// Bytes of n values in an Arrow format that we export, so that no reader leaves a buffer.
+std::size_t arrow_bytes(const std::string& format, std::size_t n) {
+  if (format == "g") return 8 * n;
+  if (format == "i" || format == "tdD") return 4 * n;
+  if (format == "C") return n;
+  if (format == "b") return (n + 7) / 8;
+  throw std::invalid_argument("an Arrow format must be one of g, i, tdD, C, b, U; got " + format);
+}
+
+// One column: (name, Arrow format, valid bits or None, values or None, (data, offsets) of texts or None).
+matchset::ArrowExportColumn to_export_column(nb::handle item, std::size_t n_rows) {
+  const auto [name, format, valid, values, texts] =
+      nb::cast<std::tuple<std::string, std::string, nb::object, nb::object, nb::object>>(item);
+  matchset::ArrowExportColumn column{name, format, nullptr, nullptr};
+  if (!valid.is_none()) {
+    const auto bits = nb::cast<In<std::uint8_t>>(valid, false);
+    if (bits.size() < arrow_bytes("b", n_rows)) throw std::invalid_argument("valid bits must cover every row");
+    column.valid = bits.data();
+  }
+  if (!texts.is_none()) {
+    const auto [data, offsets] = nb::cast<std::pair<In<std::uint8_t>, In<std::int64_t>>>(texts, false);
+    column.has_texts = true;
+    column.texts = to_strings(data, offsets);
+  }
+  if (format == "U") {
+    if (!column.has_texts || column.texts.size() != n_rows) throw std::invalid_argument("texts must cover every row");
+    return column;
+  }
+  const auto array = nb::cast<AnyIn>(values, false);
+  if (array.nbytes() < arrow_bytes(format, n_rows)) throw std::invalid_argument("values must cover every row");
+  column.values = array.data();
+  return column;
+}
+
 nb::object export_arrow_table(const nb::list& columns, std::int64_t n_rows) {
   auto table = std::make_shared<matchset::ArrowExportTable>();
   table->n_rows = n_rows;
+  for (const nb::handle item : columns) table->columns.push_back(to_export_column(item, static_cast<std::size_t>(n_rows)));
   // Readers may release from any thread, also while the interpreter shuts down.
   table->owner = std::shared_ptr<void>(nb::object(columns).release().ptr(), [](void* kept) {
     if (!nb::is_alive()) return;
     nb::gil_scoped_acquire acquire;
     Py_DECREF(static_cast<PyObject*>(kept));
   });
-  for (const nb::handle item : columns) {
-    const auto [name, format, valid, values, dictionary] =
-        nb::cast<std::tuple<std::string, std::string, nb::object, AnyIn, nb::object>>(item);
-    const std::size_t width = format == "g" ? 8 : format == "i" || format == "tdD" ? 4 : format == "C" ? 1 : 0;
-    if (width == 0 || values.itemsize() != width) throw std::invalid_argument("values must fit their Arrow format");
-    if (values.shape(0) != static_cast<std::size_t>(n_rows)) throw std::invalid_argument("columns must be equally long");
-    matchset::ArrowExportColumn column{name, format, nullptr, values.data()};
-    if (!valid.is_none()) {
-      const auto bits = nb::cast<In<std::uint8_t>>(valid, false);
-      if (8 * bits.size() < values.shape(0)) throw std::invalid_argument("valid bits must cover every row");
-      column.valid = bits.data();
-    }
-    if (!dictionary.is_none()) {
-      const auto [data, offsets] = nb::cast<std::pair<In<std::uint8_t>, In<std::int64_t>>>(dictionary, false);
-      column.has_dictionary = true;
-      column.dictionary = to_strings(data, offsets);
-    }
-    table->columns.push_back(std::move(column));
-  }
   return to_capsule([&](ArrowArrayStream& out) { matchset::export_arrow_table(table, out); });
 }
 
@@ -260,5 +275,5 @@ NB_MODULE(_native, m) {
         nb::sig("def export_arrow_table(columns: list[tuple[str, str, typing.Any, typing.Any, typing.Any]], "
                 "n_rows: int) -> object"),
         "A capsule of an Arrow C stream of one batch that borrows the arrays of its columns, each\n"
-        "(name, format, valid bits or None, values, (data, offsets) of its dictionary or None).");
+        "(name, format, valid bits or None, values or None, (data, offsets) of its texts or None).");
 }

@@ -72,5 +72,5 @@ class SharedArrowStream:
 def export_arrow_table(columns: list[tuple[str, str, Any, Any, Any]], n_rows: int) -> object:
     """
     A capsule of an Arrow C stream of one batch that borrows the arrays of its columns, each
-    (name, format, valid bits or None, values, (data, offsets) of its dictionary or None).
+    (name, format, valid bits or None, values or None, (data, offsets) of its texts or None).
     """

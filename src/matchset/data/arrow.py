@@ -57,24 +57,33 @@ def _to_column(values: Any, is_null: NDArray[np.bool_] | None) -> ArrowColumn:
 
 @dataclass(frozen=True, slots=True)
 class ExportColumn:
-    """A column that we give away without a copy."""
+    """A column that we give away without a copy: numbers, days, booleans, or texts."""
 
     name: str
-    values: NDArray[Any]  # int32, uint8 or float64
-    texts: Strings | None = None  # where given, values are places in these distinct texts
+    values: NDArray[Any] | None = None  # int32, uint8, float64 or bool; None for plain texts
+    texts: Strings | None = None  # the values, or the distinct texts that `values` are places in
     is_date: bool = False  # int32 days since 1970-01-01
     is_null: NDArray[np.bool_] | None = None
 
 
-def export_columns(columns: Sequence[ExportColumn]) -> object:
+def export_columns(columns: Sequence[ExportColumn], n_rows: int) -> object:
     """Make an Arrow C stream capsule of equally long columns; it borrows their arrays."""
     exported = []
     for column in columns:
-        form = "tdD" if column.is_date else _FORMATS[column.values.dtype]
         valid = None
         if column.is_null is not None and column.is_null.any():
             valid = np.packbits(~column.is_null, bitorder="little")
         texts = (column.texts.data, column.texts.offsets) if column.texts is not None else None
-        values = np.ascontiguousarray(column.values)
+        form, values = _to_arrow(column)
         exported.append((column.name, form, valid, values, texts))
-    return _native.export_arrow_table(exported, len(columns[0].values))
+    return _native.export_arrow_table(exported, n_rows)
+
+
+def _to_arrow(column: ExportColumn) -> tuple[str, NDArray[Any] | None]:
+    """Arrow's name of the type, and the values as Arrow holds them."""
+    if column.values is None:
+        return "U", None
+    if column.values.dtype == np.bool_:
+        return "b", np.packbits(column.values, bitorder="little")
+    form = "tdD" if column.is_date else _FORMATS[column.values.dtype]
+    return form, np.ascontiguousarray(column.values)

@@ -13,6 +13,11 @@ _NUMBERS = _INTEGERS | {f"U{kind}" for kind in _INTEGERS} | {"FLOAT", "DOUBLE", 
 _NEVER_TIMES = {"BOOLEAN", "TIME", "TIME WITH TIME ZONE", "INTERVAL", "UUID", "BLOB", "BIT"}
 
 
+def is_number(kind: str) -> bool:
+    """Whether a DuckDB type is of numbers."""
+    return kind.split("(")[0] in _NUMBERS
+
+
 def text_of(table: Table, column: str) -> str:
     """A text as it stands; a number in its plain form: 123 stays "123", and never is "123.0"."""
     name, kind = quote_name(column), _plain_type(table, column)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from matchset.errors import DataError
 
@@ -35,7 +35,7 @@ class DataFile:
     is_partitioned: bool = False  # lies in folders named key=value, which are columns too
 
 
-def find_files(source: PathLike | Sequence[PathLike]) -> list[DataFile]:
+def find_files(source: Any) -> list[DataFile]:
     """Find the files of a path, a glob, a folder or a list of them: each once, in a fixed order.
 
     A folder or a glob must hold files of one format; names that start with "." or "_" are skipped

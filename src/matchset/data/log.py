@@ -134,7 +134,7 @@ class Log:
         if not is_undated.all():
             columns.append(ExportColumn("date", self.day, is_date=True, is_null=is_undated))
         columns.append(ExportColumn("count", self.count))
-        return export_columns(columns)
+        return export_columns(columns, len(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the log as Parquet, which `read_log` reads back to an equal log.

@@ -61,7 +61,7 @@ def read_log(
         "count": count,
     }
     with open_tables(source, memory_limit=memory_limit, is_ordered=strict) as (connection, tables):
-        log_tables = [find_roles(table, choices) for table in tables]
+        log_tables = [find_roles(table, choices) for table in tables[0]]
         grouped = read_groups(connection, log_tables, strict=strict)
     return to_log(grouped, name=_name_source(source))
 

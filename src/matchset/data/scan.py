@@ -13,7 +13,7 @@ from matchset.data.columns import LOG_NAMES, ColumnChoice, choose_column
 from matchset.data.engine import quote_name
 from matchset.data.expressions import count_of, day_of, text_of
 from matchset.data.log import NO_DAY
-from matchset.data.tables import Table, first_lines, naming_file
+from matchset.data.tables import Table, first_lines, naming_errors
 from matchset.errors import DataError
 from matchset.strings import Strings
 
@@ -132,7 +132,7 @@ def _blame_file(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable
     """Raise a DataError for the first file that cannot be read by itself."""
     for table in tables:
         for path in table.table.files:
-            with naming_file(path, table.table.format):
+            with naming_errors(repr(str(path)), table.table.format):
                 connection.execute(
                     "SELECT count(*), max(query), max(product), max(event), max(day), max(count) "
                     f"FROM ({table.select(path)})"

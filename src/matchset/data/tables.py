@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import duckdb
 
@@ -22,7 +22,7 @@ TableSource: TypeAlias = PathLike | Sequence[PathLike] | ArrowSource | Any
 
 JSON_NUMBER = "JSON NUMBER"  # our type of a JSON column of numbers with a point, read as text
 _NESTED = ("STRUCT", "MAP", "UNION", "JSON")
-_FRAME = "frame"  # the name of a registered frame
+_FRAME = "frame"  # the format of a table in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Table:
     files: tuple[Path, ...]  # none for a frame
     reader: str  # SQL function that reads the files, or the name of the frame
     options: str = ""
+    label: str = "the given table"  # how messages call it where it has no files
 
     def sql(self, *files: Path) -> str:
         """What to select from: all the files, or these."""
@@ -44,25 +45,29 @@ class Table:
     @property
     def name(self) -> str:
         """How messages call it."""
-        return repr(str(self.files[0])) if self.files else "the given table"
+        return repr(str(self.files[0])) if self.files else self.label
 
 
 @contextmanager
 def open_tables(
-    source: TableSource, *, memory_limit: str, is_ordered: bool = False
-) -> Iterator[tuple[duckdb.DuckDBPyConnection, list[Table]]]:
-    """Open a source: a DuckDB connection and one table per set of columns.
+    *sources: TableSource, memory_limit: str, is_ordered: bool = False
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, list[list[Table]]]]:
+    """Open sources: a DuckDB connection and, of each source, one table per set of columns.
 
     `is_ordered` keeps the order of rows and lets a frame be read more than once.
     """
-    if is_frame(source):
-        with open_engine(memory_limit=memory_limit, is_ordered=is_ordered) as connection:
-            yield connection, [register_frame(connection, source, is_ordered=is_ordered)]
-        return
-    files = find_files(cast("PathLike | Sequence[PathLike]", source))
-    paths = [file.path for file in files]
+    found = [None if is_frame(source) else find_files(source) for source in sources]
+    paths = [file.path for files in found for file in files or ()]
     with open_engine(memory_limit=memory_limit, paths=paths, is_ordered=is_ordered) as connection:
-        yield connection, describe_files(connection, files)
+        tables = []
+        for place, (source, files) in enumerate(zip(sources, found, strict=True)):
+            if files is None:
+                name = f"{_FRAME}{place}"
+                frame = register_frame(connection, source, name=name, is_ordered=is_ordered)
+                tables.append([frame])
+            else:
+                tables.append(describe_files(connection, files))
+        yield connection, tables
 
 
 def is_frame(source: Any) -> bool:
@@ -78,7 +83,7 @@ def is_frame(source: Any) -> bool:
 
 
 def register_frame(
-    connection: duckdb.DuckDBPyConnection, frame: Any, *, name: str = _FRAME, is_ordered: bool
+    connection: duckdb.DuckDBPyConnection, frame: Any, *, name: str, is_ordered: bool
 ) -> Table:
     """Let DuckDB see a frame: pandas by itself (without pyarrow), others by their Arrow stream."""
     if not _is_pandas(frame):
@@ -88,14 +93,14 @@ def register_frame(
     if is_ordered:
         connection.execute(f"CREATE TABLE {name}_copy AS SELECT * FROM {name}")
         name += "_copy"
-    return Table(_describe(connection, name), "frame", (), name)
+    return Table(_describe(connection, name), _FRAME, (), name)
 
 
 def describe_files(connection: duckdb.DuckDBPyConnection, files: Sequence[DataFile]) -> list[Table]:
     """Look at the columns of every file, and put files that share them together."""
     groups: dict[tuple[object, ...], list[Table]] = {}
     for file in files:
-        with naming_file(file.path, file.format):
+        with naming_errors(repr(str(file.path)), file.format):
             table = _describe_file(connection, file)
         key = (table.reader, table.options, tuple(table.columns.items()))
         groups.setdefault(key, []).append(table)
@@ -112,14 +117,13 @@ def describe_files(connection: duckdb.DuckDBPyConnection, files: Sequence[DataFi
 
 
 @contextmanager
-def naming_file(path: Path, form: str) -> Iterator[None]:
+def naming_errors(name: str, form: str) -> Iterator[None]:
     """Turn DuckDB's errors into a DataError that names the file."""
     try:
         yield
     except (duckdb.Error, RuntimeError) as error:
-        raise DataError(
-            f"{str(path)!r} must be a readable {form} file; got: {first_lines(error)}"
-        ) from error
+        what = "table" if form == _FRAME else f"{form} file"
+        raise DataError(f"{name} must be a readable {what}; got: {first_lines(error)}") from error
 
 
 def first_lines(error: Exception) -> str:
