@@ -238,7 +238,6 @@ def _refuse_other_titles(
     files: Sequence[str],
 ) -> None:
     title, _ = columns["title"].texts.take(kept).group()
-    wanted = table.columns if attributes is None else attributes
     others = np.flatnonzero(title != title[first[group]])
     if len(others) == 0:
         return
