@@ -20,7 +20,7 @@ from matchset.errors import DataError
 # Paths, or a table in memory of any library; "Any" because pandas and polars are not imported.
 TableSource: TypeAlias = PathLike | Sequence[PathLike] | ArrowSource | Any
 
-JSON_NUMBER = "JSON NUMBER"  # our type of a JSON column of numbers with a point, read as text
+JSON_NUMBER = "NUMBER"  # our type of a JSON column of numbers with a point, read as text
 _NESTED = ("STRUCT", "MAP", "UNION", "JSON")
 _FRAME = "frame"  # the format of a table in memory
 
