@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -56,6 +57,14 @@ def _connect(memory_limit: str) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         rule = f"memory_limit must be a size such as 4GB; got {memory_limit!r}"
         raise ValueError(rule) from error
+
+
+def fetch_row(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object] | None = None
+) -> tuple[Any, ...] | None:
+    """The first row of a result, which is then complete: DuckDB refuses work beside an open one."""
+    rows = connection.execute(sql, parameters).fetchall()
+    return rows[0] if rows else None
 
 
 def write_parquet(table: ArrowSource, path: Path) -> None:

@@ -10,7 +10,7 @@ import duckdb
 
 from matchset.data.arrow import ArrowColumn, read_columns
 from matchset.data.columns import LOG_NAMES, ColumnChoice, choose_column
-from matchset.data.engine import quote_name
+from matchset.data.engine import fetch_row, quote_name
 from matchset.data.expressions import count_of, day_of, text_of
 from matchset.data.log import NO_DAY
 from matchset.data.tables import Table, first_lines, naming_errors
@@ -112,14 +112,15 @@ def _refuse_in(
     connection: duckdb.DuckDBPyConnection, table: LogTable, path: Path | None, blank: list[str]
 ) -> None:
     rows = table.select(path) if path else table.select()
-    found = connection.execute(
+    found = fetch_row(
+        connection,
         "SELECT place, if(fault IN (0, 4) AND list_contains($blank, query), 1, fault) AS first, "
         "CASE first WHEN 1 THEN shown_query WHEN 2 THEN shown_product WHEN 3 THEN shown_count "
         "ELSE shown_timestamp END "
         f"FROM (SELECT row_number() OVER () AS place, * FROM ({rows})) "
         "WHERE first > 0 ORDER BY place LIMIT 1",
         {"blank": blank},
-    ).fetchone()
+    )
     if found:
         place, fault, value = found
         role, rule = list(FAULTS.items())[fault - 1]

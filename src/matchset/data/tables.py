@@ -13,7 +13,7 @@ import duckdb
 
 from matchset import _native
 from matchset.data.arrow import ArrowSource
-from matchset.data.engine import open_engine, quote_files, quote_text
+from matchset.data.engine import fetch_row, open_engine, quote_files, quote_text
 from matchset.data.files import DataFile, PathLike, find_files
 from matchset.errors import DataError
 
@@ -157,10 +157,11 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
     TSV has no quoting: a `"` is a plain character. CSV follows RFC 4180, its delimiter is the most
     frequent of , ; tab | in the header.
     """
-    line = connection.execute(
+    line = fetch_row(
+        connection,
         f"SELECT line FROM read_csv({quote_files([file.path])}, auto_detect=false, "
-        "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false) LIMIT 1"
-    ).fetchone()
+        "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false) LIMIT 1",
+    )
     header = ((line and line[0]) or "").removeprefix("\ufeff")
     delimiter = "\t" if file.format == "TSV" else max(",;\t|", key=header.count)
     if file.format == "TSV":
