@@ -20,8 +20,9 @@ import duckdb
 
 BUDGET_GB = 6.0
 
-# One query per four rows, half of the rows from the most frequent tenth of the queries; a product
-# belongs to a query, with some noise; three spellings of a query; a year of days.
+# One query per ten rows (a search shows about as many products), with a long tail: the tenth that
+# is asked most often has almost half of the rows. A query has up to 40 products, three spellings
+# and a year of days, so that hardly two rows are the same: the worst case for memory.
 GENERATE = """
 COPY (
   SELECT
@@ -52,7 +53,7 @@ def generate(path: Path, rows: int) -> None:
     """Write a log of so many rows."""
     with duckdb.connect(config={"threads": 1}) as connection:  # one thread: the seed decides
         connection.execute("SELECT setseed(0.5)")
-        sizes = {"queries": max(rows // 4, 1), "products": max(rows // 25, 1)}
+        sizes = {"queries": max(rows // 10, 1), "products": max(rows // 25, 1)}
         connection.execute(GENERATE.format(path=path, rows=rows, **sizes))
 
 
