@@ -1,30 +1,10 @@
 #include "strings.hpp"
 
 #include <bit>
-#include <cstring>
 #include <limits>
 
 namespace matchset {
 namespace {
-
-constexpr std::uint64_t kMix1 = 0x9E3779B97F4A7C15ULL;
-constexpr std::uint64_t kMix2 = 0xD6E8FEB86659FD93ULL;
-
-std::uint64_t load(const char* bytes, std::size_t n) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, bytes, n);
-  if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
-  return word;
-}
-
-std::uint64_t mix(std::uint64_t x) {
-  x ^= x >> 32;
-  x *= kMix2;
-  x ^= x >> 32;
-  x *= kMix2;
-  x ^= x >> 32;
-  return x;
-}
 
 // Open addressing over the places of distinct strings.
 class PlaceTable {
@@ -61,15 +41,6 @@ class PlaceTable {
 };
 
 }  // namespace
-
-std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed) {
-  std::uint64_t hash = mix(seed + kMix1 * (bytes.size() + 1));
-  const char* at = bytes.data();
-  std::size_t left = bytes.size();
-  for (; left >= 8; at += 8, left -= 8) hash = mix(hash ^ load(at, 8)) + kMix1;
-  if (left > 0) hash = mix(hash ^ load(at, left)) + kMix1;
-  return hash;
-}
 
 Grouping group_strings(const StringsView& strings) {
   if (strings.size() > std::size_t{std::numeric_limits<std::int32_t>::max()})

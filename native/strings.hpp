@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "hash.hpp"
+
 namespace matchset {
 
 struct StringsView {
@@ -43,8 +45,6 @@ struct OwnedStrings {
   StringsView view() const { return {data, offsets}; }
 };
 
-// 64-bit hash of bytes; the same on every machine. Not for hostile keys.
-std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed = 0);
 
 struct Grouping {
   std::vector<std::int32_t> group;  // group of each string, numbered by first appearance, (n,)
