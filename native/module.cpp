@@ -14,6 +14,7 @@
 #include "text.hpp"
 #include "unicode.hpp"
 
+void bind_arrow(nanobind::module_& m);     // module_arrow.cpp
 void bind_features(nanobind::module_& m);  // module_features.cpp
 void bind_learn(nanobind::module_& m);     // module_learn.cpp
 
@@ -26,6 +27,7 @@ using matchset::from_strings;
 using matchset::In;
 using matchset::Out;
 using matchset::to_numpy;
+using matchset::to_span;
 using matchset::to_strings;
 using matchset::to_utf8;
 
@@ -82,6 +84,32 @@ NB_MODULE(_native, m) {
       "data"_a.noconvert(), "offsets"_a.noconvert(), "wanted_data"_a.noconvert(), "wanted_offsets"_a.noconvert(),
       "Place of each wanted string among distinct strings, -1 where it is not there.");
 
+  m.def(
+      "take_strings",
+      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::int64_t>& places) {
+        const auto strings = to_strings(data, offsets);
+        matchset::OwnedStrings taken;
+        {
+          nb::gil_scoped_release release;
+          taken = matchset::take_strings(strings, to_span(places));
+        }
+        return from_strings(std::move(taken));
+      },
+      "data"_a.noconvert(), "offsets"_a.noconvert(), "places"_a.noconvert(), "The strings at places, in that order.");
+  m.def(
+      "sort_strings",
+      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
+        const auto strings = to_strings(data, offsets);
+        std::vector<std::int64_t> places;
+        {
+          nb::gil_scoped_release release;
+          places = matchset::sort_strings(strings);
+        }
+        return to_numpy<std::int64_t>(std::move(places));
+      },
+      "data"_a.noconvert(), "offsets"_a.noconvert(),
+      "Places of the strings in ascending order of their bytes, equal ones by place.");
+
   m.def("unicode_version", &matchset::unicode_version, "Version of the Unicode tables compiled in.");
   m.def(
       "normalize",
@@ -96,6 +124,7 @@ NB_MODULE(_native, m) {
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(), "threads"_a, "Normalised form of each text.");
 
+  bind_arrow(m);
   bind_features(m);
   bind_learn(m);
 }
