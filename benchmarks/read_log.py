@@ -65,7 +65,7 @@ def measure(path: str) -> None:
     log = read_log(path)
     found = {
         "seconds": time.perf_counter() - before,
-        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9,
         "rows": log.report.rows,
         "groups": len(log),
         "queries": len(log.queries),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 import duckdb
 
 from matchset.data.arrow import ArrowSource
+from matchset.threads import count_threads
 
 DEFAULT_MEMORY_LIMIT = "4GB"  # of DuckDB; what it cannot hold it writes to a temporary folder
 
@@ -33,7 +33,7 @@ def open_engine(
     with tempfile.TemporaryDirectory(prefix="matchset-") as folder:
         settings = {
             "temp_directory": quote_text(folder),
-            "threads": "1" if is_ordered else str(os.cpu_count() or 1),
+            "threads": "1" if is_ordered else str(count_threads(None)),
             "preserve_insertion_order": str(is_ordered).lower(),
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",

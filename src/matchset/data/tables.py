@@ -63,8 +63,9 @@ def open_tables(
         for place, (source, files) in enumerate(zip(sources, found, strict=True)):
             if files is None:
                 name = f"{_FRAME}{place}"
-                frame = register_frame(connection, source, name=name, is_ordered=is_ordered)
-                tables.append([frame])
+                with naming_errors("the given table", _FRAME):
+                    table = register_frame(connection, source, name=name, is_ordered=is_ordered)
+                tables.append([table])
             else:
                 tables.append(describe_files(connection, files))
         yield connection, tables
