@@ -72,7 +72,7 @@ def find_roles(table: Table, choices: Mapping[str, ColumnChoice]) -> LogTable:
     return LogTable(table, roles)
 
 
-def group_rows_of(
+def group_tables(
     connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]
 ) -> dict[str, ArrowColumn]:
     """Group the raw rows by query, product, event and day: their count and, if it differs, number.
@@ -92,9 +92,9 @@ def group_rows_of(
     sql = f"SELECT query, product, event, day, {sums} FROM ({union}) GROUP BY ALL"
     try:
         return read_columns(connection.sql(sql), coded=("query", "product", "event"))
-    except duckdb.OutOfMemoryException as error:
-        raise MemoryError(f"memory_limit must be larger for this log; {error}") from error
     except (duckdb.Error, RuntimeError) as error:
+        if "Out of Memory" in str(error):  # an Arrow stream passes on the message, not the type
+            raise MemoryError(f"memory_limit must be larger; got: {first_lines(error)}") from error
         _blame_file(connection, tables)
         raise DataError(f"a log must be readable; got: {first_lines(error)}") from error
 
