@@ -63,3 +63,14 @@ def test_offsets_outside_the_buffer_are_refused(offsets):
     damaged = Strings(np.zeros(3, dtype=np.uint8), np.array(offsets, dtype=np.int64))
     with pytest.raises(ValueError, match="offsets must"):
         damaged.group()
+
+
+@given(st.lists(st.binary(max_size=12).map(lambda raw: raw.decode("latin-1")), max_size=30))
+def test_order_is_that_of_the_bytes_and_keeps_ties_in_place(values):
+    expected = sorted(range(len(values)), key=lambda i: values[i].encode())
+    assert list(Strings.of(values).order()) == expected
+
+
+def test_places_outside_are_refused():
+    with pytest.raises(IndexError, match="places must be within the strings"):
+        Strings.of(["a"]).take(np.array([1]))

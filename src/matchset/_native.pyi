@@ -1,8 +1,9 @@
 """Kernels of matchset: plain arrays in, plain arrays out."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy
+import numpy.typing
 from numpy.typing import NDArray
 
 def pack_strings(
@@ -34,4 +35,137 @@ def find_strings(
 ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
     Place of each wanted string among distinct strings, -1 where it is not there.
+    """
+
+def take_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> tuple[
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+]:
+    """The strings at places, in that order."""
+
+def sort_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    Places of the strings in ascending order of their bytes, equal ones by place.
+    """
+
+def unicode_version() -> str:
+    """Version of the Unicode tables compiled in."""
+
+def normalize(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+]:
+    """Normalised form of each text."""
+
+def read_arrow_stream(
+    capsule: object, coded: list[str]
+) -> list[tuple[str, Any, numpy.typing.NDArray[numpy.uint8]]]:
+    """
+    Read an Arrow C stream to its end: (name, values, nulls) of each column; nulls is empty where none is.
+    Texts come as (data, offsets), or as (codes, data, offsets) for the columns named in coded.
+    """
+
+class SharedArrowStream:
+    """An Arrow C stream that can be opened several times and read once."""
+
+    def __init__(self, capsule: object) -> None: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def export_arrow_table(columns: list[tuple[str, str, Any, Any, Any]], n_rows: int) -> object:
+    """
+    A capsule of an Arrow C stream of one batch that borrows the arrays of its columns, each
+    (name, format, valid bits or None, values or None, (data, offsets) of its texts or None).
+    """
+
+def count_ngrams(
+    data: NDArray[numpy.uint8],
+    offsets: NDArray[numpy.int64],
+    units: NDArray[numpy.uint8],
+    lengths: NDArray[numpy.uint8],
+    limits: NDArray[numpy.int64],
+    min_df: NDArray[numpy.int64],
+    budget: int,
+    threads: int,
+) -> list[
+    tuple[
+        NDArray[numpy.uint64],
+        NDArray[numpy.uint32],
+        tuple[NDArray[numpy.uint8], NDArray[numpy.int64]],
+        int,
+    ]
+]:
+    """
+    Per kind, the kept n-grams of normalised texts by falling frequency: keys, df, shown strings, and how many distinct ones there were.
+    """
+
+def lay_out_slots(
+    keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", writable=False)],
+    idf: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    n_homes: int,
+) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+    """Hash table of n-grams as bytes; id i is the i-th key."""
+
+class Vocabulary:
+    """Known n-grams over borrowed, possibly memory-mapped arrays."""
+
+    def __init__(
+        self,
+        slots: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        n_homes: int,
+        units: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        lengths: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        n_known: int,
+        n_buckets: int,
+        unknown_idf: Annotated[
+            NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
+        ],
+    ) -> None: ...
+    def vectorize(self, text: str) -> tuple[NDArray[numpy.uint32], NDArray[numpy.float32]]:
+        """
+        Feature ids (ascending) and weights of one text; empty where no n-gram is known.
+        """
+
+    def vectorize_into(
+        self, text: str, ids: NDArray[numpy.uint32], weights: NDArray[numpy.float32]
+    ) -> int:
+        """
+        Like vectorize, into the caller's buffers; returns how many features were written.
+        """
+
+    def vectorize_all(
+        self,
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        threads: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """CSR rows of texts: starts, ids, weights."""
+
+    def count_unknown(
+        self,
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        threads: int,
+    ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """In how many texts each unknown id occurs."""
+
+def list_ngrams(
+    text: str, units: NDArray[numpy.uint8], lengths: NDArray[numpy.uint8]
+) -> tuple[tuple[NDArray[numpy.uint8], NDArray[numpy.int64]], NDArray[numpy.uint64]]:
+    """
+    The n-grams of a text as people read them, kind by kind, and their keys.
     """

@@ -72,13 +72,12 @@ class Strings(Sequence[str]):
 
     def take(self, places: NDArray[np.integer]) -> Strings:
         """The texts at `places`, in that order."""
-        starts = self.offsets[:-1][places]
-        lengths = self.lengths[places]
-        offsets = np.zeros(len(places) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        # A byte comes from its text's old start plus its distance from the text's new start.
-        source = np.arange(offsets[-1], dtype=np.int64) + np.repeat(starts - offsets[:-1], lengths)
-        return Strings(self.data[source], offsets)
+        wanted = np.ascontiguousarray(places, dtype=np.int64)
+        return Strings(*_native.take_strings(self.data, self.offsets, wanted))
+
+    def order(self) -> NDArray[np.int64]:
+        """Places in ascending order of the texts' bytes, equal ones by place, (n,)."""
+        return _native.sort_strings(self.data, self.offsets)
 
     def group(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Group equal texts: group of each text, (n,), and place of each group's first text."""

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from matchset.data.arrow import ExportColumn, export_columns
+from matchset.data.engine import write_parquet
+from matchset.data.events import kind_of
+from matchset.data.grouping import Rows, group_rows, renumber
+from matchset.data.report import NO_REPORT, ReadReport
+from matchset.errors import DataError
 from matchset.strings import Strings
+from matchset.text import normalize_strings
 
 NO_DAY = np.int32(np.iinfo(np.int32).min)  # the day of a row without a time
+DEFAULT_MIN_QUERY_COUNT = 5  # a query that led to something less often is not shown to people
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Log:
     """A search log, grouped: one row per query, product, event and day.
 
     Queries are normalised, and each remembers its most frequent spelling. Rows are sorted by
-    (query, product, event, day) and distinct; every query and product occurs in a row.
+    (query, product, event, day) and distinct; every query and product occurs in a row. Queries
+    and products are sorted by their UTF-8 bytes: the same rows give the same log in any order.
     """
 
     queries: Strings  # distinct, normalised, (n_queries,)
@@ -29,6 +43,209 @@ class Log:
     event: NDArray[np.uint8]  # place in `events`, (n_rows,)
     day: NDArray[np.int32]  # days since 1970-01-01 (UTC), NO_DAY where unknown, (n_rows,)
     count: NDArray[np.float64]  # how often, possibly fractional, (n_rows,)
+    report: ReadReport = NO_REPORT  # what was wrong with the rows it was made from
 
     def __len__(self) -> int:
         return len(self.query)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same rows; what was dropped on the way does not matter."""
+        if not isinstance(other, Log):
+            return NotImplemented
+        names = [field.name for field in fields(self) if field.name != "report"]
+        return all(_is_same(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{len(self):,} rows",
+            f"{len(self.queries):,} queries",
+            f"{len(self.products):,} products",
+        ]
+        if any(self.events):
+            parts.append(f"events {', '.join(filter(None, self.events))}")
+        if self.days:
+            parts.append(f"{self.days[0]} to {self.days[1]}")
+        return f"Log({', '.join(parts)})"
+
+    @property
+    def days(self) -> tuple[date, date] | None:
+        """The first and the last day, None where no row has a time."""
+        known = self.day[self.day != NO_DAY]
+        if len(known) == 0:
+            return None
+        first, last = (date(1970, 1, 1) + timedelta(int(day)) for day in (known.min(), known.max()))
+        return first, last
+
+    def query_counts(self) -> NDArray[np.float64]:
+        """How often each query led to an event that is not an impression, (n_queries,).
+
+        Where the log has only impressions, they count.
+        """
+        counts = np.array([kind_of(name) != "impression" for name in self.events], dtype=np.float64)
+        if not counts.any():
+            counts[:] = 1.0
+        weights = self.count * counts[self.event] if len(self) else self.count
+        sums = np.bincount(self.query, weights=weights, minlength=len(self.queries))
+        return sums.astype(np.float64)
+
+    def shown(self, min_query_count: float = DEFAULT_MIN_QUERY_COUNT) -> NDArray[np.bool_]:
+        """Which queries may be shown to people, (n_queries,).
+
+        Rare queries can hold personal data (a name, an address, an order number). Those that led to
+        something less often than `min_query_count` stay out of reports, pages and vocabularies;
+        they may still train.
+        """
+        return self.query_counts() >= min_query_count
+
+    def select(self, rows: NDArray[np.bool_]) -> Log:
+        """The log of some rows, given by a mask, with only their queries and products.
+
+        It keeps the names of all events, so that the parts of a log are weighted alike.
+        """
+        queries, query = np.unique(self.query[rows], return_inverse=True)
+        products, product = np.unique(self.product[rows], return_inverse=True)
+        return Log(
+            queries=self.queries.take(queries),
+            spellings=self.spellings.take(queries),
+            products=self.products.take(products),
+            events=self.events,
+            query=query.astype(np.int32),
+            product=product.astype(np.int32),
+            event=self.event[rows],
+            day=self.day[rows],
+            count=self.count[rows],
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export to Arrow without a copy: `polars.DataFrame(log)`, `pyarrow.table(log)`.
+
+        Columns: query (its spelling), product_id, event, date, count. Event is left out where the
+        log has none, date where no row has a time.
+        """
+        columns = [
+            ExportColumn("query", self.query, self.spellings),
+            ExportColumn("product_id", self.product, self.products),
+        ]
+        if any(self.events):
+            columns.append(ExportColumn("event", self.event, Strings.of(self.events)))
+        is_undated = self.day == NO_DAY
+        if not is_undated.all():
+            columns.append(ExportColumn("date", self.day, is_date=True, is_null=is_undated))
+        columns.append(ExportColumn("count", self.count))
+        return export_columns(columns, len(self))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the log as Parquet, which `read_log` reads back to an equal log.
+
+        Queries are saved in their most frequent spelling, which normalises to the query. The file
+        appears under its name only when it is complete.
+        """
+        write_parquet(self, Path(path))
+
+
+def make_log(
+    *,
+    queries: Strings,
+    products: Strings,
+    events: Sequence[str],
+    query: ArrayLike,
+    product: ArrayLike,
+    event: ArrayLike,
+    day: ArrayLike,
+    count: ArrayLike,
+    source_rows: NDArray[np.floating] | None = None,
+) -> Log:
+    """Make a log from raw query strings and rows of codes into them.
+
+    Queries equal after normalisation become one; its spelling is the raw string with the largest
+    total count, the smallest of those that tie. Rows whose query normalises to nothing are
+    dropped and counted in the report, as are queries and products without a row. `source_rows`
+    tells how many rows of a file each row stands for (one, if not given).
+    """
+    rows = _check_rows(
+        Rows(
+            np.asarray(query, dtype=np.int32),
+            np.asarray(product, dtype=np.int32),
+            np.asarray(event, dtype=np.uint8),
+            np.asarray(day, dtype=np.int32),
+            np.asarray(count, dtype=np.float64),
+        ),
+        {"query": len(queries), "product": len(products), "event": len(events)},
+    )
+    normal = normalize_strings(queries)
+    is_used = _occurs(rows.query, len(queries)) & (normal.lengths > 0)
+    kept = is_used[rows.query]
+    report = _count_dropped(kept, source_rows)
+    if not kept.all():
+        rows = rows.take(kept)
+    distinct, query_code = renumber(normal, is_used)
+    spellings = _choose_spellings(queries, query_code, rows)
+    distinct_products, product_code = renumber(products, _occurs(rows.product, len(products)))
+    names, event_code = renumber(Strings.of(events), _occurs(rows.event, len(events)))
+    rows = group_rows(
+        Rows(
+            query_code[rows.query],
+            product_code[rows.product],
+            event_code.astype(np.uint8)[rows.event],
+            rows.day,
+            rows.count,
+        )
+    )
+    return Log(
+        queries=distinct,
+        spellings=spellings,
+        products=distinct_products,
+        events=tuple(names),
+        query=rows.query,
+        product=rows.product,
+        event=rows.event,
+        day=rows.day,
+        count=rows.count,
+        report=report,
+    )
+
+
+def _check_rows(rows: Rows, sizes: dict[str, int]) -> Rows:
+    n_rows = len(rows.query)
+    for field in fields(rows):
+        values = getattr(rows, field.name)
+        if values.shape != (n_rows,):
+            raise ValueError(f"{field.name} must have the shape ({n_rows},); got {values.shape}")
+    for name, size in sizes.items():
+        codes = getattr(rows, name)
+        if n_rows and not 0 <= int(codes.min()) <= int(codes.max()) < size:
+            wrong = int(codes.min()) if int(codes.min()) < 0 else int(codes.max())
+            raise ValueError(f"{name} must be a place within {size}; got {wrong}")
+    if sizes["event"] > 256:
+        raise DataError(f"a log must have at most 256 kinds of event; got {sizes['event']}")
+    if n_rows and not (float(rows.count.min()) >= 0 and np.isfinite(rows.count.max())):
+        raise ValueError("count must be finite and not negative")
+    return rows
+
+
+def _count_dropped(kept: NDArray[np.bool_], source_rows: NDArray[np.floating] | None) -> ReadReport:
+    if source_rows is None:
+        return ReadReport(rows=len(kept), without_query=int(len(kept) - np.count_nonzero(kept)))
+    return ReadReport(rows=int(source_rows.sum()), without_query=int(source_rows.sum(where=~kept)))
+
+
+def _choose_spellings(queries: Strings, code: NDArray[np.int32], rows: Rows) -> Strings:
+    """The most frequent raw string of each query, (n_queries,)."""
+    candidates = np.flatnonzero(_occurs(rows.query, len(queries)))
+    totals = np.bincount(rows.query, weights=rows.count, minlength=len(queries))
+    candidates = candidates[queries.take(candidates).order()]  # so that ties go to the smallest
+    candidates = candidates[np.argsort(-totals[candidates], kind="stable")]
+    _, first = np.unique(code[candidates], return_index=True)
+    return queries.take(candidates[first])
+
+
+def _occurs(codes: NDArray[np.integer], size: int) -> NDArray[np.bool_]:
+    occurs = np.zeros(size, dtype=np.bool_)
+    occurs[codes] = True
+    return occurs
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    return np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b)

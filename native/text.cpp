@@ -1,0 +1,185 @@
+#include "text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "threads.hpp"
+#include "unicode.hpp"
+
+namespace matchset {
+namespace {
+
+// What a character is to the rules below.
+enum Kind : unsigned char { split, word, digit, symbol, drop, quote, point, comma, slash, hash, plus, percent };
+
+constexpr char32_t kFractionSlash = 0x2044;
+
+constexpr auto kAscii = [] {
+  std::array<Kind, 128> kinds{};  // split
+  for (char c = '0'; c <= '9'; ++c) kinds[static_cast<std::size_t>(c)] = digit;
+  for (char c = 'a'; c <= 'z'; ++c) kinds[static_cast<std::size_t>(c)] = kinds[static_cast<std::size_t>(c - 32)] = word;
+  kinds['\''] = kinds['`'] = drop;
+  kinds['"'] = quote;
+  kinds['.'] = point;
+  kinds[','] = comma;
+  kinds['/'] = slash;
+  kinds['#'] = hash;
+  kinds['+'] = plus;
+  kinds['%'] = percent;
+  return kinds;
+}();
+
+Kind kind_of(char32_t code) {
+  if (code < 128) return kAscii[code];
+  switch (code_kind(code)) {
+    case CodeKind::word: return word;
+    case CodeKind::symbol: return symbol;
+    case CodeKind::drop: return drop;
+    case CodeKind::split: break;
+  }
+  return code >= 0x201C && code <= 0x201F ? quote : split;  // curly double quotes
+}
+
+// Before NFKC: signs that it would glue to their neighbours ("lego(tm)" -> "legotm", "2 1/2" -> "21/2").
+void detach_signs(std::vector<char32_t>& codes, std::vector<char32_t>& scratch) {
+  scratch.clear();
+  for (const char32_t code : codes) {
+    const bool is_fraction = (code >= 0xBC && code <= 0xBE) || (code >= 0x2150 && code <= 0x215E) || code == 0x2189;
+    if (is_fraction && !scratch.empty() && scratch.back() - '0' < 10) scratch.push_back(' ');
+    switch (code) {
+      case 0x2120: case 0x2122: scratch.push_back(' '); break;  // service mark, trade mark
+      case 0xB4: scratch.push_back('\''); break;                // acute accent typed as an apostrophe
+      case 0xD7: scratch.push_back('x'); break;                 // multiplication sign
+      default: scratch.push_back(code);
+    }
+  }
+  codes.swap(scratch);
+}
+
+// Removes what is never seen: apostrophes, invisible characters, the inch mark after a digit. This comes before
+// composition and before the rules below, so that what they see side by side is side by side in the result.
+void drop_unseen(std::vector<char32_t>& codes) {
+  std::size_t kept = 0;
+  for (const char32_t code : codes) {
+    const Kind kind = kind_of(code);
+    const bool is_inch_mark = kind == quote && kept > 0 && kind_of(codes[kept - 1]) == digit;
+    if (kind == drop || is_inch_mark) continue;
+    codes[kept++] = code == kFractionSlash ? U'/' : code;
+  }
+  codes.resize(kept);
+}
+
+bool is_word(unsigned char kind) { return kind == word || kind == digit; }
+
+enum class Fate { keep, separate, join };
+
+// What becomes of the punctuation at `at`.
+Fate fate_of(const std::vector<unsigned char>& kinds, std::size_t at) {
+  const auto kind = [&](std::size_t place) { return place < kinds.size() ? kinds[place] : static_cast<unsigned char>(split); };
+  const unsigned char before = at > 0 ? kinds[at - 1] : static_cast<unsigned char>(split), after = kind(at + 1);
+  switch (kinds[at]) {
+    case point: return after == digit && !(is_word(before) && before != digit) ? Fate::keep : Fate::separate;
+    case slash: return before == digit && after == digit ? Fate::keep : Fate::separate;
+    case percent: return before == digit ? Fate::keep : Fate::separate;
+    case comma: {
+      const bool is_thousands = before == digit && after == digit && kind(at + 2) == digit && kind(at + 3) == digit && kind(at + 4) != digit;
+      return is_thousands ? Fate::join : Fate::separate;
+    }
+    case hash:
+      if (after == digit && !is_word(before)) return Fate::keep;
+      return is_word(before) && !is_word(after) ? Fate::keep : Fate::separate;
+    case plus: {  // "a+" and "c++": one or two at the end of a word
+      const bool is_second = before == plus && at > 1 && is_word(kinds[at - 2]);
+      const bool is_first = is_word(before);
+      const unsigned char next = is_first && after == plus ? kind(at + 2) : after;
+      return (is_first || is_second) && !is_word(next) && next != plus ? Fate::keep : Fate::separate;
+    }
+    default: return Fate::separate;
+  }
+}
+
+// Writes the words, one space between them, and a space between a symbol (emoji) and its neighbours.
+void write_words(const TextScratch& scratch, std::vector<char>& out) {
+  const std::size_t begin = out.size();
+  bool wants_space = false;
+  unsigned char last = split;
+  for (std::size_t at = 0; at < scratch.codes.size(); ++at) {
+    const unsigned char kind = scratch.kinds[at];
+    const Fate fate = is_word(kind) || kind == symbol ? Fate::keep : fate_of(scratch.kinds, at);
+    if (fate == Fate::join) continue;
+    if (fate == Fate::separate || (kind == symbol) != (last == symbol)) wants_space = true;
+    if (fate == Fate::separate) continue;
+    if (wants_space && out.size() > begin) out.push_back(' ');
+    wants_space = false;
+    last = kind;
+    const std::size_t end = out.size();
+    append_utf8(scratch.codes[at], out);
+    if (out.size() - begin > kMaxBytes) {
+      out.resize(end);
+      break;
+    }
+  }
+  while (out.size() > begin && out.back() == ' ') out.pop_back();
+}
+
+// Letters, digits and blanks only: nearly every query. False where the general rules are needed.
+bool write_plain(std::string_view text, std::vector<char>& out) {
+  const std::size_t begin = out.size();
+  bool wants_space = false;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const unsigned char kind = byte < 128 ? kAscii[byte] : static_cast<unsigned char>(symbol);
+    if (is_word(kind)) {
+      if (wants_space && out.size() > begin) out.push_back(' ');
+      wants_space = false;
+      out.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
+    } else if (kind == split) {
+      wants_space = true;
+    } else {
+      out.resize(begin);
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void normalize(std::string_view text, TextScratch& scratch, std::vector<char>& out) {
+  if (text.size() <= kMaxChars && write_plain(text, out)) return;
+  scratch.codes.clear();
+  decode_utf8(text, kMaxChars, scratch.codes);
+  detach_signs(scratch.codes, scratch.more_codes);
+  fold_compatible(scratch.codes, scratch.more_codes);
+  drop_unseen(scratch.codes);
+  compose_compatible(scratch.codes, scratch.more_codes);
+  scratch.kinds.resize(scratch.codes.size());
+  std::transform(scratch.codes.begin(), scratch.codes.end(), scratch.kinds.begin(), kind_of);
+  write_words(scratch, out);
+}
+
+OwnedStrings normalize_all(const StringsView& texts, unsigned n_threads) {
+  constexpr std::size_t kChunk = 8192;
+  const std::size_t n_chunks = (texts.size() + kChunk - 1) / kChunk;
+  std::vector<OwnedStrings> parts(n_chunks);
+  parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
+    TextScratch scratch;
+    OwnedStrings& part = parts[chunk];
+    for (std::size_t i = chunk * kChunk; i < std::min(texts.size(), (chunk + 1) * kChunk); ++i) {
+      normalize(texts[i], scratch, part.data);
+      part.offsets.push_back(static_cast<std::int64_t>(part.data.size()));
+    }
+  });
+  OwnedStrings all;
+  all.offsets.reserve(texts.size() + 1);
+  for (OwnedStrings& part : parts) {
+    const auto base = static_cast<std::int64_t>(all.data.size());
+    all.data.insert(all.data.end(), part.data.begin(), part.data.end());
+    for (std::size_t i = 1; i < part.offsets.size(); ++i) all.offsets.push_back(base + part.offsets[i]);
+    part = {};
+  }
+  return all;
+}
+
+}  // namespace matchset

@@ -1,0 +1,27 @@
+// Text: which queries are the same query?
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "strings.hpp"
+
+namespace matchset {
+
+// Longer texts are cut: the first kMaxChars characters count, and kMaxBytes bytes of what they become.
+inline constexpr std::size_t kMaxChars = 4096;
+inline constexpr std::size_t kMaxBytes = 16384;
+
+// Reused between texts, so that normalising allocates nothing after the first few.
+struct TextScratch {
+  std::vector<char32_t> codes, more_codes;
+  std::vector<unsigned char> kinds;
+};
+
+// Appends the normalised text to `out`: words with one space between them. matchset/text.py states the rules.
+void normalize(std::string_view text, TextScratch& scratch, std::vector<char>& out);
+
+OwnedStrings normalize_all(const StringsView& texts, unsigned n_threads);
+
+}  // namespace matchset

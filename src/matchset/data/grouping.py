@@ -1,0 +1,97 @@
+"""Grouping: which rows of a log are the same, and in which order do they stand?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.strings import Strings
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a log as codes; every array is (n_rows,)."""
+
+    query: NDArray[np.int32]
+    product: NDArray[np.int32]
+    event: NDArray[np.uint8]
+    day: NDArray[np.int32]
+    count: NDArray[np.float64]
+
+    @property
+    def keys(self) -> list[NDArray[Any]]:
+        """What makes rows the same: query, product, event, day."""
+        return [self.query, self.product, self.event, self.day]
+
+    def take(self, places: NDArray[Any]) -> Rows:
+        """The rows at `places`, which may be a mask."""
+        query, product, event, day = (key[places] for key in self.keys)
+        return Rows(query, product, event, day, self.count[places])
+
+
+def renumber(texts: Strings, used: NDArray[np.bool_]) -> tuple[Strings, NDArray[np.int32]]:
+    """Sort the distinct `used` texts; with the new place of each text, -1 where it has none."""
+    group, first = texts.group()
+    is_used = np.zeros(len(first), dtype=np.bool_)
+    is_used[group[used]] = True
+    kept = np.flatnonzero(is_used)
+    distinct = texts.take(first[kept])
+    order = distinct.order()
+    code = np.full(len(first), -1, dtype=np.int32)
+    code[kept[order]] = np.arange(len(kept), dtype=np.int32)
+    return distinct.take(order), code[group]
+
+
+def group_rows(rows: Rows) -> Rows:
+    """Sort rows by (query, product, event, day) and add up the counts of equal ones."""
+    if len(rows.query) == 0:
+        return rows
+    keys = rows.keys
+    lows = [int(key.min()) for key in keys]
+    spans = [int(key.max()) - low + 1 for key, low in zip(keys, lows, strict=True)]
+    if np.prod([float(span) for span in spans]) < 2**63:
+        return _group_packed(rows, lows, spans)
+    order = np.lexsort(keys[::-1])
+    starts = np.flatnonzero(_differs([key[order] for key in keys]))
+    query, product, event, day = (key[order[starts]] for key in keys)
+    return Rows(query, product, event, day, np.add.reduceat(rows.count[order], starts))
+
+
+def _group_packed(rows: Rows, lows: list[int], spans: list[int]) -> Rows:
+    """Group by one integer per row: a quarter of the memory of sorting by four keys."""
+    packed = np.zeros(len(rows.query), dtype=np.int64)
+    for key, low, span in zip(rows.keys, lows, spans, strict=True):
+        packed *= span
+        packed += key
+        packed -= low
+    count = rows.count
+    if not _is_ascending(packed):
+        order = np.argsort(packed)
+        packed = packed[order]
+        count = count[order]
+        del order
+    starts = np.flatnonzero(_differs([packed]))
+    count = np.add.reduceat(count, starts)
+    packed = packed[starts]
+    columns: list[NDArray[Any]] = []
+    for key, low, span in zip(rows.keys[::-1], lows[::-1], spans[::-1], strict=True):
+        columns.append((packed % span + low).astype(key.dtype))
+        packed //= span
+    day, event, product, query = columns
+    return Rows(query, product, event, day, count)
+
+
+def _is_ascending(values: NDArray[np.int64]) -> bool:
+    return bool(np.all(values[1:] >= values[:-1]))
+
+
+def _differs(keys: list[NDArray[Any]]) -> NDArray[np.bool_]:
+    """Whether each row differs from the one before it."""
+    differs = np.zeros(len(keys[0]), dtype=np.bool_)
+    differs[0] = True
+    for key in keys:
+        differs[1:] |= key[1:] != key[:-1]
+    return differs

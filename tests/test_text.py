@@ -1,0 +1,102 @@
+"""Normalisation: the same query however it is typed."""
+
+import unicodedata
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchset.strings import Strings
+from matchset.text import UNICODE_VERSION, normalize, normalize_strings
+
+any_text = st.text(st.characters(), max_size=40)
+# Dense in what the rules treat apart, so that neighbours meet.
+tricky_text = st.text(
+    st.sampled_from("aB0159 .,/#+%'\"`-&½²™®°×″’“”😀👍🏽\u200d\ufe0fé\u0301ß한İΣ"), max_size=16
+)
+
+same_unicode = pytest.mark.skipif(
+    unicodedata.unidata_version != UNICODE_VERSION,
+    reason=f"the oracle needs Python's Unicode {UNICODE_VERSION}",
+)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ("Red  SHOES", "red shoes"),
+        ("tab\tnew\nline\x00nul\u3000wide", "tab new line nul wide"),
+        ("T-Shirt", "t shirt"),
+        ("#6 screw", "#6 screw"),
+        ("1/2 in", "1/2 in"),
+        ("2½ inch", "2 1/2 inch"),
+        ("C++ c# a+ and/or", "c++ c# a+ and or"),
+        ("3.5mm .5 no.6 end.", "3.5mm .5 no 6 end"),
+        ('24"x36" rug, 6\' ladder', "24x36 rug 6 ladder"),
+        ("24″×36″", "24x36"),
+        ("1,000 piece, 1,2", "1000 piece 1 2"),
+        ("100% cotton % off", "100% cotton off"),
+        ("Men’s LEGO™ dyson® 45°", "mens lego dyson 45"),
+        ("ＩＰｈｏｎｅ ﬁlter m²", "iphone filter m2"),
+        ("Straße ΣΑΣ ÉCOLE e\u0301", "strasse σασ école é"),
+        ("I❤️NY 👍🏽", "i ❤ ny 👍"),
+        ("👨\u200d👩\u200d👧 gift", "👨👩👧 gift"),
+        ("נעלי ריצה", "נעלי ריצה"),
+        ("赤い靴", "赤い靴"),
+        ("\ud800 a\udfffb", "a b"),
+        ("a'\u0301", "á"),  # a mark that a dropped apostrophe kept from its letter
+        ("", ""),
+        (" \u200b!?\u00ad ", ""),
+    ],
+)
+def test_known_texts(raw, expected):
+    assert normalize(raw) == expected
+
+
+@same_unicode
+@given(st.one_of(any_text, tricky_text))
+def test_native_equals_the_plain_python_twin(raw):
+    assert normalize(raw) == oracles.normalize(raw)
+
+
+@same_unicode
+def test_every_code_point_alone_and_between_letters_equals_the_twin():
+    raws = [f"a{chr(c)}1" for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
+    got = normalize_strings(Strings.of(raws))
+    assert [
+        raw for raw, text in zip(raws, got, strict=True) if text != oracles.normalize(raw)
+    ] == []
+
+
+@given(st.one_of(any_text, tricky_text))
+def test_normalising_twice_changes_nothing(raw):
+    once = normalize(raw)
+    assert normalize(once) == once
+    assert once == " ".join(once.split())
+
+
+@given(st.lists(tricky_text, max_size=20), st.integers(1, 7))
+def test_threads_change_nothing(raws, threads):
+    texts = Strings.of(raws * 900)
+    assert normalize_strings(texts, threads=threads) == normalize_strings(texts, threads=1)
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_safe(raw):
+    texts = Strings(np.frombuffer(raw, dtype=np.uint8), np.array([0, len(raw)]))
+    assert normalize_strings(texts)[0] == normalize(texts[0])
+
+
+@pytest.mark.parametrize(
+    "raw", ["a" * 1_000_000, "é" * 1_000_000, "\ufdfa" * 5000, "+" * 9999, "½" * 9999]
+)
+def test_long_texts_are_cut_at_the_stated_limits(raw):
+    assert normalize(raw) == oracles.normalize(raw)
+    assert len(normalize(raw).encode()) <= oracles.MAX_BYTES
+
+
+def test_threads_must_be_positive():
+    with pytest.raises(ValueError, match="threads must be at least 1; got 0"):
+        normalize_strings(Strings.of([]), threads=0)
