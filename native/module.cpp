@@ -47,6 +47,24 @@ std::pair<Out<std::uint8_t>, Out<std::int64_t>> pack_strings(nb::handle texts, c
   return from_strings(std::move(packed));
 }
 
+// A few of perhaps millions of strings, so only the offsets of those are checked: they may come from a file.
+nb::typed<nb::list, nb::str> decode_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets,
+                                            const In<std::int32_t>& places) {
+  nb::list decoded;
+  for (const std::int32_t place : to_span(places)) {
+    if (place < 0 || static_cast<std::size_t>(place) + 1 >= offsets.size())
+      throw nb::index_error("places must be within the strings");
+    const std::int64_t begin = offsets.data()[place], end = offsets.data()[place + 1];
+    if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > data.size())
+      throw std::invalid_argument("string offsets must ascend inside the buffer");
+    const auto* text = reinterpret_cast<const char*>(data.data()) + begin;
+    const nb::object item = nb::steal(PyUnicode_DecodeUTF8(text, end - begin, "replace"));
+    if (!item.is_valid()) nb::raise_python_error();
+    decoded.append(item);
+  }
+  return nb::typed<nb::list, nb::str>(std::move(decoded));
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -96,6 +114,8 @@ NB_MODULE(_native, m) {
         return from_strings(std::move(taken));
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(), "places"_a.noconvert(), "The strings at places, in that order.");
+  m.def("decode_strings", &decode_strings, "data"_a.noconvert(), "offsets"_a.noconvert(), "places"_a.noconvert(),
+        "The strings at places as a list of str; time does not grow with the strings that are not asked for.");
   m.def(
       "sort_strings",
       [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {

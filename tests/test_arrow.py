@@ -188,7 +188,7 @@ def test_buffers_too_short_for_their_column_are_refused():
         )
     with pytest.raises(ValueError, match="texts must cover every row"):
         _native.export_arrow_table([("x", "U", None, None, None)], 1)
-    with pytest.raises(ValueError, match="must be one of g, i, tdD, C, b, U; got z"):
+    with pytest.raises(ValueError, match="must be one of g, f, i, tdD, C, b, U; got z"):
         _native.export_arrow_table([("x", "z", None, np.zeros(1), None)], 1)
 
 

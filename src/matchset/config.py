@@ -67,19 +67,19 @@ class LearnConfig:
     `max_leaf` labels per leaf cluster, at most `cluster_passes` of 2-means per cut.
 
     Label vectors: `embeddings` is "pifa" (the sum of a label's positive instances, cut to its
-    `pifa_entries` largest entries, None for all; `pifa_rows` as in `learn.embeddings.sum_positives`),
-    "given" (vectors handed to training) or "pifa+given" (both joined, the given ones taking
-    `given_share` of the similarity).
+    `pifa_entries` largest entries, None for all; `pifa_rows` as in `learn.embeddings`), "given"
+    (vectors handed to training) or "pifa+given" (both joined, the given ones taking `given_share`
+    of the similarity).
 
-    Negatives: "tfn" (teacher forcing), "man" (matcher-aware, with a beam of `man_beam`), "given", or
-    several joined by "+".
+    Negatives: "tfn" (teacher forcing), "man" (matcher-aware, with a beam of `man_beam`), "given",
+    or several joined by "+".
 
     The solver minimises `|w|^2 / 2 + C * sum of losses`, each loss times `positive_weight` or
     `negative_weight`, and positives also by `weights`: "binary" (one), "linear" (Y's value), "log"
-    (1 + its logarithm) or "given" (a matrix handed to training). `bias` is the value of the constant
-    feature. It stops when the projected gradients of a pass lie within `tolerance` of each other, or
-    after `max_passes`. Weights of at most `threshold` in magnitude are dropped, then all but the
-    `max_weights` largest of each label.
+    (1 + its logarithm) or "given" (a matrix handed to training). `bias` is the value of the
+    constant feature. It stops when the duality gap is at most `tolerance` times the objective,
+    or after `max_passes`. Weights of at most `threshold` in magnitude are dropped, then all
+    but the `max_weights` largest of each label.
     """
 
     branching: int = 32
@@ -97,7 +97,7 @@ class LearnConfig:
     negative_weight: float = 1.0
     weights: str = "binary"
     bias: float = 1.0
-    tolerance: float = 0.1
+    tolerance: float = 0.01
     max_passes: int = 100
     threshold: float = 0.1
     max_weights: int | None = None
