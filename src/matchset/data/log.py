@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.arrow import ExportColumn, export_columns
 from matchset.data.engine import write_parquet
 from matchset.data.events import kind_of
@@ -22,7 +23,6 @@ from matchset.strings import Strings
 from matchset.text import normalize_strings
 
 NO_DAY = np.int32(np.iinfo(np.int32).min)  # the day of a row without a time
-DEFAULT_MIN_QUERY_COUNT = 5  # a query that led to something less often is not shown to people
 
 _Integer = TypeVar("_Integer", bound=np.integer[Any])
 
