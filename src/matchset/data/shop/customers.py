@@ -63,6 +63,13 @@ class Wants:
     def __len__(self) -> int:
         return len(self.target)
 
+    @property
+    def n_asked(self) -> NDArray[np.int64]:
+        """How many things must agree beside the category, (n,)."""
+        bits = self.asked[:, None].astype(np.int64) >> np.arange(len(SLOTS) + 1)
+        n: NDArray[np.int64] = np.count_nonzero(bits & 1, axis=1)
+        return n
+
 
 def want(lexicon: Lexicon, products: Products, n: int, rng: np.random.Generator) -> Wants:
     """Draw what customers want: popular products more often, though less so than they sell."""
