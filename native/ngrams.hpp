@@ -38,9 +38,13 @@ class PaddedText {
   void close() {
     if (text_.size() > 1) text_.push_back(' ');
     word_starts_.clear();
-    for (std::size_t i = 1; i < text_.size(); ++i)
+    unsigned char bits = 0;
+    for (std::size_t i = 1; i < text_.size(); ++i) {
+      bits |= static_cast<unsigned char>(text_[i]);
       if (text_[i - 1] == ' ') word_starts_.push_back(static_cast<std::uint32_t>(i));
+    }
     word_starts_.push_back(static_cast<std::uint32_t>(text_.size()));
+    is_ascii_ = bits < 0x80;
   }
   std::string_view slice(std::size_t begin, std::size_t length) const { return {text_.data() + begin, length}; }
 
@@ -53,28 +57,34 @@ class PaddedText {
       return;
     }
     for (std::size_t word = 0; word + 1 < word_starts_.size(); ++word) {
-      find_characters(word_starts_[word] - 1, word_starts_[word + 1]);
-      const std::size_t n_chars = char_starts_.size() - 1;
-      if (n_chars <= kind.n) {  // a short word is one n-gram
-        visit(char_starts_.front(), char_starts_.back() - char_starts_.front());
-        continue;
+      const std::uint32_t begin = word_starts_[word] - 1, end = word_starts_[word + 1];
+      if (end - begin <= kind.n) {  // a short word is one n-gram
+        visit(begin, end - begin);
+      } else if (is_ascii_) {
+        for (std::uint32_t i = begin; i + kind.n <= end; ++i) visit(i, kind.n);
+      } else {
+        for_each_character_ngram(begin, end, kind.n, visit);
       }
-      for (std::size_t i = 0; i + kind.n <= n_chars; ++i)
-        visit(char_starts_[i], char_starts_[i + kind.n] - char_starts_[i]);
     }
   }
 
  private:
-  void find_characters(std::uint32_t begin, std::uint32_t end) {
+  // N-grams of one word with its spaces, where characters may take several bytes.
+  template <typename Visit>
+  void for_each_character_ngram(std::uint32_t begin, std::uint32_t end, unsigned n, Visit&& visit) {
     char_starts_.clear();
     for (std::uint32_t i = begin; i < end; ++i)
       if ((static_cast<unsigned char>(text_[i]) & 0xC0) != 0x80) char_starts_.push_back(i);
     char_starts_.push_back(end);
+    const std::size_t n_chars = char_starts_.size() - 1;
+    if (n_chars <= n) return visit(begin, end - begin);
+    for (std::size_t i = 0; i + n <= n_chars; ++i) visit(char_starts_[i], char_starts_[i + n] - char_starts_[i]);
   }
 
   std::vector<char> text_;
   std::vector<std::uint32_t> word_starts_;  // of each word, and one past the last space
-  std::vector<std::uint32_t> char_starts_;  // of each character of the current word with its spaces, and the end
+  std::vector<std::uint32_t> char_starts_;  // of each character of one word with its spaces, and the end
+  bool is_ascii_ = true;
 };
 
 // Appends an n-gram as people read it, with "#" for spaces.

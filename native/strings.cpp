@@ -2,41 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
 
 namespace matchset {
-namespace {
-
-constexpr std::uint64_t kMix1 = 0x9E3779B97F4A7C15ULL;
-constexpr std::uint64_t kMix2 = 0xD6E8FEB86659FD93ULL;
-
-std::uint64_t load(const char* bytes, std::size_t n) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, bytes, n);
-  if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
-  return word;
-}
-
-std::uint64_t mix(std::uint64_t x) {
-  x ^= x >> 32;
-  x *= kMix2;
-  x ^= x >> 32;
-  x *= kMix2;
-  x ^= x >> 32;
-  return x;
-}
-
-}  // namespace
-
-std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed) {
-  std::uint64_t hash = mix(seed + kMix1 * (bytes.size() + 1));
-  const char* at = bytes.data();
-  std::size_t left = bytes.size();
-  for (; left >= 8; at += 8, left -= 8) hash = mix(hash ^ load(at, 8)) + kMix1;
-  if (left > 0) hash = mix(hash ^ load(at, left)) + kMix1;
-  return hash;
-}
 
 void PlaceTable::grow() {
   std::vector<Slot> old(2 * slots_.size());
@@ -104,7 +72,7 @@ std::vector<std::int64_t> sort_strings(const StringsView& strings) {
   std::vector<Entry> entries(strings.size());
   for (std::size_t i = 0; i < strings.size(); ++i) {
     const std::string_view text = strings[i];
-    entries[i] = {__builtin_bswap64(load(text.data(), std::min<std::size_t>(text.size(), 8))),
+    entries[i] = {sort_prefix(text),
                   static_cast<std::int64_t>(i)};
   }
   std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "hash.hpp"
+
 namespace matchset {
 
 struct StringsView {
@@ -33,6 +35,13 @@ struct StringsView {
   }
 };
 
+// The first eight bytes as a number that sorts as they do: decides most comparisons of texts without a NUL.
+inline std::uint64_t sort_prefix(std::string_view text) {
+  std::uint64_t prefix = 0;
+  for (std::size_t i = 0; i < 8; ++i) prefix = prefix << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0u);
+  return prefix;
+}
+
 struct OwnedStrings {
   std::vector<char> data;
   std::vector<std::int64_t> offsets{0};
@@ -44,8 +53,6 @@ struct OwnedStrings {
   StringsView view() const { return {data, offsets}; }
 };
 
-// 64-bit hash of bytes; the same on every machine. Not for hostile keys.
-std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed = 0);
 
 // Which place has an equal string? Open addressing that grows; the strings stay with the caller, who
 // gives `text_at(place)`.

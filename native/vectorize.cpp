@@ -119,7 +119,11 @@ SparseRows vectorize_all(const StringsView& texts, const VocabularyView& vocabul
   parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
     QueryFeatures features;
     SparseRows& part = parts[chunk];
-    for (std::size_t i = chunk * kChunk; i < std::min(texts.size(), (chunk + 1) * kChunk); ++i) {
+    const std::size_t begin = chunk * kChunk, end = std::min(texts.size(), begin + kChunk);
+    const auto n_bytes = static_cast<std::size_t>(texts.offsets[end] - texts.offsets[begin]);
+    part.ids.reserve(std::min(n_bytes + n_bytes / 2, 64 * kChunk));  // about a trigram per byte, and the words
+    part.weights.reserve(part.ids.capacity());
+    for (std::size_t i = begin; i < end; ++i) {
       vectorize(texts[i], vocabulary, features);
       part.ids.insert(part.ids.end(), features.ids.begin(), features.ids.end());
       part.weights.insert(part.weights.end(), features.weights.begin(), features.weights.end());

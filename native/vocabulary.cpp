@@ -73,7 +73,7 @@ class CountTable {
 
 struct Candidate {
   std::uint64_t key;
-  std::uint64_t prefix;  // first eight bytes as a big-endian number: decides most comparisons
+  std::uint64_t prefix;  // see sort_prefix
   std::uint32_t df;
   Place place;
 };
@@ -149,7 +149,7 @@ class NGramCounter {
       n_distinct_[rule] += part.size();
       for (const Counter& counter : part.counters())
         if (counter.df >= std::max(1u, rules_[rule].min_df))
-          candidates.push_back({counter.key, prefix_of(counter.place), counter.df, counter.place});
+          candidates.push_back({counter.key, sort_prefix(bytes_at(counter.place)), counter.df, counter.place});
       part = {};
     }
     const std::size_t limit = rules_[rule].limit;
@@ -178,13 +178,6 @@ class NGramCounter {
     if (a.df != b.df) return a.df > b.df;
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
     return bytes_at(a.place) < bytes_at(b.place);
-  }
-
-  std::uint64_t prefix_of(const Place& place) const {
-    const std::string bytes = bytes_at(place);
-    std::uint64_t prefix = 0;
-    for (std::size_t i = 0; i < 8; ++i) prefix = prefix << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u);
-    return prefix;
   }
 
   // The n-gram with its spaces; those around the text are not stored.

@@ -29,7 +29,8 @@ kinds = st.lists(
 
 SHOP = [
     "red running shoes", "red shoe", "blue running shoe mens", "rose of jericho plant",
-    "artistic iphone 6s case", "iphone 6 case", "#6 x 1/2 in wood screw", "wood screws", "plant pot",
+    "artistic iphone 6s case", "iphone 6 case", "#6 x 1/2 in wood screw", "wood screws",
+    "plant pot",
 ]  # fmt: skip
 
 
@@ -111,11 +112,17 @@ def test_threads_batches_and_memory_change_nothing(corpus, kinds, buckets, threa
     ("kinds", "options"),
     [
         ([("word", 1, 999, 1)], {"token_pattern": r"\S+"}),
-        ([("word", 1, 999, 1), ("word", 2, 999, 1)], {"token_pattern": r"\S+", "ngram_range": (1, 2)}),
+        (
+            [("word", 1, 999, 1), ("word", 2, 999, 1)],
+            {"token_pattern": r"\S+", "ngram_range": (1, 2)},
+        ),
         ([("char", 3, 999, 1)], {"analyzer": "char_wb", "ngram_range": (3, 3)}),
-        ([("char", 2, 999, 2), ("char", 3, 999, 2)], {"analyzer": "char_wb", "ngram_range": (2, 3), "min_df": 2}),
+        (
+            [("char", 2, 999, 2), ("char", 3, 999, 2)],
+            {"analyzer": "char_wb", "ngram_range": (2, 3), "min_df": 2},
+        ),
     ],
-)  # fmt: skip
+)
 def test_scikit_learn_gives_the_same_matrix(kinds, options):
     corpus = [normalize(query).replace("#", "") for query in SHOP]
     theirs = TfidfVectorizer(lowercase=False, **options).fit(corpus)
@@ -170,12 +177,15 @@ def test_a_query_without_known_ngrams_has_an_empty_row(buckets):
 
 @given(st.text(st.characters(), max_size=30))
 def test_any_str_is_a_query(query):
-    vectorizer = Vectorizer(configured([("char", 1, 999, 1), ("word", 2, 9, 1)])).fit([query, "a b"])
+    config = configured([("char", 1, 999, 1), ("word", 2, 9, 1)])
+    vectorizer = Vectorizer(config).fit([query, "a b"])
     row = vectorizer.transform([query])
     assert row.nnz == 0 if not normalize(query) else np.isclose(np.linalg.norm(row.data), 1)
 
 
-@pytest.mark.parametrize("query", ["a" * 1_000_000, "a " * 500_000, "\x00", "\ud800", "👩‍🚀 é \u202ex"])
+@pytest.mark.parametrize(
+    "query", ["a" * 1_000_000, "a " * 500_000, "\x00", "\ud800", "👩‍🚀 é \u202ex"]
+)
 def test_strange_queries_fit_and_transform(query):
     vectorizer = Vectorizer().fit([query, "shoe"])
     assert vectorizer.transform([query, "shoe"]).shape == (2, vectorizer.n_features)
@@ -228,7 +238,7 @@ def test_ngrams_of_rare_queries_have_no_name():
     assert vectorizer.name(feature) == "(not shown)"
     everything = Vectorizer().fit(SHOP)
     assert same_rows(vectorizer.transform(SHOP), everything.transform(SHOP))
-    with pytest.raises(ValueError, match=r"shown must have one entry per query, \(9,\); got \(2,\)"):
+    with pytest.raises(ValueError, match=r"shown must have one entry per query, \(9,\); got"):
         Vectorizer().fit(SHOP, shown=np.ones(2, dtype=bool))
 
 

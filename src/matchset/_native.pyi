@@ -1,5 +1,6 @@
 """Kernels of matchset: plain arrays in, plain arrays out."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy
@@ -46,6 +47,15 @@ def take_strings(
     Annotated[NDArray[numpy.int64], dict(shape=(None,))],
 ]:
     """The strings at places, in that order."""
+
+def decode_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    places: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+) -> list[str]:
+    """
+    The strings at places as a list of str; time does not grow with the strings that are not asked for.
+    """
 
 def sort_strings(
     data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
@@ -168,4 +178,129 @@ def list_ngrams(
 ) -> tuple[tuple[NDArray[numpy.uint8], NDArray[numpy.int64]], NDArray[numpy.uint64]]:
     """
     The n-grams of a text as people read them, kind by kind, and their keys.
+    """
+
+class SolverRule:
+    """How each binary problem is weighted and when its solver stops."""
+
+    def __init__(
+        self,
+        *,
+        positive_cost: float,
+        negative_cost: float,
+        bias: float,
+        tolerance: float,
+        max_passes: int,
+        seed: int,
+    ) -> None: ...
+
+class PruneRule:
+    """Which weights of a child are kept."""
+
+    def __init__(self, *, threshold: float, max_weights: int) -> None: ...
+
+def sum_instances(
+    X: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    n_features: int,
+    instances: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    *,
+    max_entries: int,
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+]:
+    """
+    Sum of the rows of X listed for each label, cut to its largest entries, of length one; as CSR arrays.
+    """
+
+def order_labels(
+    Z: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    n_features: int,
+    splits: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    *,
+    max_passes: int,
+    seed: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+    """Labels in an order in which every node of the tree is a range."""
+
+def solve_parents(
+    X: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    n_features: int,
+    instances: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    positives: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    first_child: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    begin: int,
+    end: int,
+    rule: SolverRule,
+    prune: PruneRule,
+    *,
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint16], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    int,
+]:
+    """
+    Weights of the children of parents begin to end: features of each parent, features, entries of each feature, children, weights, bias of each child, and how many children the solver gave up on.
+    """
+
+def search(
+    layers: Sequence[
+        tuple[
+            Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.uint16], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        ]
+    ],
+    X: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    n_features: int,
+    *,
+    beam: int,
+    k: int,
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+]:
+    """
+    The k best nodes of the last layer for each row of X, best first, and their scores.
     """

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 Unit = Literal["word", "char"]
+NEGATIVES = ("tfn", "man", "given")
+EMBEDDINGS = ("pifa", "given", "pifa+given")
+WEIGHTS = ("binary", "log", "linear", "given")
+LOSSES = ("squared_hinge",)
 
 
 def _check_range(name: str, value: int, low: int, high: int) -> None:
@@ -52,3 +57,88 @@ class VectorizerConfig:
             raise ValueError(f"ngrams must be distinct kinds, at least one; got {kinds}")
         _check_range("oov_buckets", self.oov_buckets, 0, 2**24)
         _check_range("memory_budget", self.memory_budget, 1, 2**62)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnConfig:
+    """Every parameter of learning, from label vectors to kept weights.
+
+    The tree: `branching` children per node (a target, see `learn.tree.plan_splits`), at most
+    `max_leaf` labels per leaf cluster, at most `cluster_passes` of 2-means per cut.
+
+    Label vectors: `embeddings` is "pifa" (the sum of a label's positive instances, cut to its
+    `pifa_entries` largest entries, None for all; `pifa_rows` as in `learn.embeddings`), "given"
+    (vectors handed to training) or "pifa+given" (both joined, the given ones taking `given_share`
+    of the similarity).
+
+    Negatives: "tfn" (teacher forcing), "man" (matcher-aware, with a beam of `man_beam`), "given",
+    or several joined by "+".
+
+    The solver minimises `|w|^2 / 2 + C * sum of losses`, each loss times `positive_weight` or
+    `negative_weight`, and positives also by `weights`: "binary" (one), "linear" (Y's value), "log"
+    (1 + its logarithm) or "given" (a matrix handed to training). `bias` is the value of the
+    constant feature. It stops when the duality gap is at most `tolerance` times the objective,
+    or after `max_passes`. Weights of at most `threshold` in magnitude are dropped, then all
+    but the `max_weights` largest of each label.
+    """
+
+    branching: int = 32
+    max_leaf: int = 100
+    cluster_passes: int = 20
+    embeddings: str = "pifa"
+    pifa_entries: int | None = 32
+    pifa_rows: str = "sum"
+    given_share: float = 0.5
+    negatives: str = "tfn"
+    man_beam: int = 20
+    loss: str = "squared_hinge"
+    C: float = 1.0
+    positive_weight: float = 1.0
+    negative_weight: float = 1.0
+    weights: str = "binary"
+    bias: float = 1.0
+    tolerance: float = 0.01
+    max_passes: int = 100
+    threshold: float = 0.1
+    max_weights: int | None = None
+    seed: int = 0
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check every value against its rule."""
+        _at_least(self, 2, "branching")
+        _at_least(self, 1, "max_leaf", "cluster_passes", "man_beam", "max_passes")
+        _at_least(self, 1, "pifa_entries", "max_weights", "threads", may_be_none=True)
+        _at_least(self, 0, "seed")
+        if self.max_leaf > 65536:
+            raise ValueError(f"max_leaf must be at most 65536; got {self.max_leaf}")
+        _one_of("embeddings", self.embeddings, EMBEDDINGS)
+        _one_of("pifa_rows", self.pifa_rows, ("sum", "normalized"))
+        _one_of("weights", self.weights, WEIGHTS)
+        _one_of("loss", self.loss, LOSSES)
+        for scheme in self.negatives.split("+"):
+            _one_of("negatives", scheme, NEGATIVES)
+        for name in ("C", "positive_weight", "negative_weight", "tolerance"):
+            value = getattr(self, name)
+            if not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{name} must be positive and finite; got {value}")
+        for name in ("bias", "threshold"):
+            value = getattr(self, name)
+            if not (value >= 0 and math.isfinite(value)):
+                raise ValueError(f"{name} must be zero or positive, and finite; got {value}")
+        if not 0 <= self.given_share <= 1:
+            raise ValueError(f"given_share must be from 0 to 1; got {self.given_share}")
+
+
+def _at_least(config: LearnConfig, least: int, *names: str, may_be_none: bool = False) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value is None and may_be_none:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")

@@ -75,6 +75,10 @@ class Strings(Sequence[str]):
         wanted = np.ascontiguousarray(places, dtype=np.int64)
         return Strings(*_native.take_strings(self.data, self.offsets, wanted))
 
+    def decode(self, places: NDArray[np.int32]) -> list[str]:
+        """The texts at `places` as Python strings: quick for a few of many."""
+        return _native.decode_strings(self.data, self.offsets, places)
+
     def order(self) -> NDArray[np.int64]:
         """Places in ascending order of the texts' bytes, equal ones by place, (n,)."""
         return _native.sort_strings(self.data, self.offsets)

@@ -40,8 +40,9 @@ def day_of(table: Table, column: str) -> str:
     if kind == "DATE":
         return f"if(isfinite({name}), ({name} - DATE '1970-01-01')::BIGINT, NULL)"
     if kind.startswith("TIMESTAMP"):
-        instant = name if "ZONE" in kind else f"{name}::TIMESTAMP"
-        return f"if(isfinite({name}), {_floor_day(f'epoch_us({instant})')}, NULL)"
+        has_zone = "ZONE" in kind or "TZ" in kind
+        instant = f"{name}::TIMESTAMPTZ" if has_zone else f"{name}::TIMESTAMP"
+        return f"if(isfinite({instant}), {_floor_day(f'epoch_us({instant})')}, NULL)"
     if kind in _NUMBERS:
         return _day_of_number(f"{name}::DOUBLE")
     if kind in _NEVER_TIMES:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from matchset.data.arrow import ExportColumn, export_columns
 from matchset.data.engine import write_parquet
 from matchset.data.events import kind_of
-from matchset.data.grouping import Rows, group_rows, renumber
+from matchset.data.grouping import Rows, group_coded, renumber, sum_by
 from matchset.data.report import NO_REPORT, ReadReport
 from matchset.errors import DataError
 from matchset.strings import Strings
@@ -176,34 +176,29 @@ def make_log(
     )
     normal = normalize_strings(queries)
     is_used = _occurs(rows.query, len(queries)) & (normal.lengths > 0)
-    kept = is_used[rows.query]
-    report = _count_dropped(kept, source_rows)
-    if not kept.all():
-        rows = rows.take(kept)
     distinct, query_code = renumber(normal, is_used)
-    spellings = _choose_spellings(queries, query_code, rows)
-    distinct_products, product_code = renumber(products, _occurs(rows.product, len(products)))
-    names, event_code = renumber(Strings.of(events), _occurs(rows.event, len(events)))
-    rows = group_rows(
-        Rows(
-            query_code[rows.query],
-            product_code[rows.product],
-            event_code.astype(np.uint8)[rows.event],
-            rows.day,
-            rows.count,
-        )
+    del normal
+    is_kept = is_used[rows.query] if not is_used.all() else None
+    product = rows.product if is_kept is None else rows.product[is_kept]
+    distinct_products, product_code = renumber(products, _occurs(product, len(products)))
+    event = rows.event if is_kept is None else rows.event[is_kept]
+    names, event_code = renumber(Strings.of(events), _occurs(event, len(events)))
+    totals = sum_by(rows.query, len(queries), rows.count)
+    spellings = _choose_spellings(queries, query_code, np.where(is_used, totals, -1.0))
+    grouped = group_coded(
+        rows, query_code=query_code, product_code=product_code, event_code=event_code
     )
     return Log(
         queries=distinct,
         spellings=spellings,
         products=distinct_products,
         events=tuple(names),
-        query=rows.query,
-        product=rows.product,
-        event=rows.event,
-        day=rows.day,
-        count=rows.count,
-        report=report,
+        query=grouped.query,
+        product=grouped.product,
+        event=grouped.event,
+        day=grouped.day,
+        count=grouped.count,
+        report=_count_dropped(len(rows.query), is_kept, source_rows),
     )
 
 
@@ -225,16 +220,19 @@ def _check_rows(rows: Rows, sizes: dict[str, int]) -> Rows:
     return rows
 
 
-def _count_dropped(kept: NDArray[np.bool_], source_rows: NDArray[np.floating] | None) -> ReadReport:
-    if source_rows is None:
-        return ReadReport(rows=len(kept), without_query=int(len(kept) - np.count_nonzero(kept)))
-    return ReadReport(rows=int(source_rows.sum()), without_query=int(source_rows.sum(where=~kept)))
+def _count_dropped(
+    n_rows: int, is_kept: NDArray[np.bool_] | None, source_rows: NDArray[np.floating] | None
+) -> ReadReport:
+    source = np.ones(n_rows) if source_rows is None else source_rows
+    without_query = 0 if is_kept is None else int(source.sum(where=~is_kept))
+    return ReadReport(rows=int(source.sum()), without_query=without_query)
 
 
-def _choose_spellings(queries: Strings, code: NDArray[np.int32], rows: Rows) -> Strings:
-    """The most frequent raw string of each query, (n_queries,)."""
-    candidates = np.flatnonzero(_occurs(rows.query, len(queries)))
-    totals = np.bincount(rows.query, weights=rows.count, minlength=len(queries))
+def _choose_spellings(
+    queries: Strings, code: NDArray[np.int32], totals: NDArray[np.float64]
+) -> Strings:
+    """The most frequent raw string of each query, (n_queries,); a negative total is not one."""
+    candidates = np.flatnonzero(totals >= 0)
     candidates = candidates[queries.take(candidates).order()]  # so that ties go to the smallest
     candidates = candidates[np.argsort(-totals[candidates], kind="stable")]
     _, first = np.unique(code[candidates], return_index=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
@@ -41,6 +42,7 @@ class Vectorizer:
         self.config = config or VectorizerConfig()
         self._vocabulary: Vocabulary | None = None
         self._native: _native.Vocabulary | None = None
+        self._one_row: Rows
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> Self:
@@ -82,12 +84,11 @@ class Vectorizer:
         starts, ids, weights = self._fitted().vectorize_all(
             texts.data, texts.offsets, count_threads(threads)
         )
-        index = np.int32 if len(ids) <= np.iinfo(np.int32).max else np.int64
-        rows: Rows = csr_array(
-            (weights, ids.astype(index, copy=False), starts.astype(index, copy=False)),
-            shape=(len(texts), self.n_features),
-        )
-        return rows
+        if len(texts) == 1:  # SciPy's checks would take most of the time of a single query
+            row = copy(self._one_row)
+            row.data, row.indices, row.indptr = weights, ids, starts.astype(np.int32)
+            return row
+        return csr_array((weights, ids, starts), shape=(len(texts), self.n_features))
 
     def fit_transform(self, queries: Iterable[str], *, threads: int | None = None) -> Rows:
         """`fit`, then `transform` of the same queries."""
@@ -182,6 +183,8 @@ class Vectorizer:
 
     def _adopt(self, vocabulary: Vocabulary) -> None:
         self._vocabulary, self._native = vocabulary, vocabulary.to_native()
+        nothing = (np.empty(0, np.float32), np.empty(0, np.int32), np.zeros(2, np.int32))
+        self._one_row = csr_array(nothing, shape=(1, vocabulary.n_features))
 
 
 def _blank_unless(named: NDArray[np.bool_], names: Strings) -> Strings:

@@ -1,0 +1,210 @@
+#include "layer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "seeds.hpp"
+#include "threads.hpp"
+
+namespace matchset {
+namespace {
+
+struct Entry {
+  std::uint32_t feature;  // place in NodeProblem::features
+  std::uint16_t child;
+  float weight;
+};
+
+// Children solved together, and the weights that were kept.
+struct Block {
+  std::size_t parent;                  // among those of the call
+  std::vector<std::uint16_t> children;
+  std::vector<Entry> entries;
+  std::vector<float> bias;             // (n_lanes,)
+  std::size_t n_unfinished = 0;
+};
+
+struct Parent {
+  NodeProblem problem;
+  SolverRule rule;
+  std::vector<Positives> labels;  // per child
+  std::vector<float> bias;
+};
+
+Positives place_positives(const LayerProblem& layer, const NodeProblem& node, std::size_t child) {
+  Positives label;
+  const auto rows = layer.positives[child];
+  auto at = node.rows.begin();
+  for (std::size_t p = 0; p < rows.size(); ++p) {
+    at = std::lower_bound(at, node.rows.end(), rows[p]);
+    if (at == node.rows.end() || *at != rows[p])
+      throw std::invalid_argument("positives must ascend and be instances of the parent; got row " +
+                                  std::to_string(rows[p]) + " of child " + std::to_string(child));
+    label.rows.push_back(static_cast<std::uint32_t>(at++ - node.rows.begin()));
+    if (layer.weights.empty()) continue;
+    const float weight = layer.weights[layer.positives.begin_of(child) + p];
+    if (!(weight > 0) || !std::isfinite(weight))
+      throw std::invalid_argument("weights of positives must be positive; got " + std::to_string(weight));
+    label.weights.push_back(weight);
+  }
+  return label;
+}
+
+std::size_t count_children(const LayerProblem& layer, std::size_t parent) {
+  const std::int64_t begin = layer.first_child[parent], end = layer.first_child[parent + 1];
+  if (begin < 0 || end < begin || static_cast<std::size_t>(end) > layer.positives.size() || end - begin > 65536)
+    throw std::invalid_argument("a parent must have at most 65536 children, within the layer; got " +
+                                std::to_string(begin) + " to " + std::to_string(end));
+  return static_cast<std::size_t>(end - begin);
+}
+
+void prepare(const LayerProblem& layer, std::size_t parent, const SolverRule& rule, Parent& out) {
+  const auto rows = layer.instances[parent];
+  if (std::ranges::adjacent_find(rows, std::greater_equal{}) != rows.end())
+    throw std::invalid_argument("instances of a parent must ascend; parent " + std::to_string(parent));
+  out.problem = gather(layer.X, rows);
+  out.rule = rule;
+  out.rule.seed = Draws(rule.seed, parent).next();
+  const std::size_t n_children = count_children(layer, parent);
+  for (std::size_t c = 0; c < n_children; ++c)
+    out.labels.push_back(place_positives(layer, out.problem, static_cast<std::size_t>(layer.first_child[parent]) + c));
+  out.bias.assign(n_children, kNeverBias);
+}
+
+// Children by number of positives, so that the lanes of a block end together; those without are left
+// out. Blocks are full as long as each of the `n_threads` gets one, and share the rest evenly: what a
+// lane computes does not depend on its block.
+void plan_blocks(std::size_t parent, const Parent& node, std::size_t n_threads, std::vector<Block>& blocks) {
+  constexpr std::size_t kLanes = 16;
+  std::vector<std::uint16_t> children;
+  for (std::size_t c = 0; c < node.labels.size(); ++c)
+    if (!node.labels[c].rows.empty()) children.push_back(static_cast<std::uint16_t>(c));
+  std::ranges::stable_sort(children, std::greater{}, [&](std::uint16_t c) { return node.labels[c].rows.size(); });
+  std::span<const std::uint16_t> left = children;
+  while (!left.empty()) {
+    const std::size_t size = std::min(kLanes, (left.size() + n_threads - 1) / n_threads);
+    for (std::size_t t = 0; t < n_threads && !left.empty(); ++t) {
+      const auto own = left.first(std::min(size, left.size()));
+      blocks.push_back({parent, {own.begin(), own.end()}, {}, {}, 0});
+      left = left.subspan(own.size());
+    }
+  }
+}
+
+// Leaves each child its `max_weights` largest entries; of equal ones those of the first features.
+void keep_largest(std::vector<Entry>& entries, std::span<const std::uint16_t> children, std::size_t max_weights) {
+  std::vector<Entry> kept;
+  for (const std::uint16_t child : children) {
+    const auto first = kept.size();
+    std::ranges::copy_if(entries, std::back_inserter(kept), [&](const Entry& entry) { return entry.child == child; });
+    const std::span own(kept.begin() + static_cast<std::ptrdiff_t>(first), kept.end());
+    if (own.size() <= max_weights) continue;
+    std::ranges::nth_element(own, own.begin() + static_cast<std::ptrdiff_t>(max_weights), {}, [](const Entry& entry) {
+      return std::pair(-std::abs(entry.weight), entry.feature);
+    });
+    kept.resize(first + max_weights);
+  }
+  entries = std::move(kept);
+}
+
+void solve(Parent& parent, Block& block, const PruneRule& prune) {
+  std::vector<const Positives*> labels;
+  for (const std::uint16_t child : block.children) labels.push_back(&parent.labels[child]);
+  const NodeProblem& problem = parent.problem;
+  const BlockSolution solution = solve_block(problem, labels, parent.rule);
+  for (std::uint32_t f = 0; f < problem.features.size(); ++f) {
+    const std::uint32_t place = problem.place[f];
+    const float* lanes = place < problem.n_columns ? &solution.weight[place * solution.n_lanes]
+                                                   : &solution.dual[(place - problem.n_columns) * solution.n_lanes];
+    for (std::size_t lane = 0; lane < labels.size(); ++lane) {
+      const float weight = problem.scale[f] * lanes[lane];
+      if (std::abs(weight) > prune.threshold) block.entries.push_back({f, block.children[lane], weight});
+    }
+  }
+  if (prune.max_weights < problem.features.size()) keep_largest(block.entries, block.children, prune.max_weights);
+  block.bias = solution.bias;
+  block.n_unfinished = solution.n_unfinished;
+}
+
+// Brings the blocks of one parent together, by feature, then child.
+LayerWeights write(Parent& parent, std::span<const Block> blocks) {
+  LayerWeights out;
+  std::vector<std::uint32_t> counts(parent.problem.features.size());
+  for (const Block& block : blocks) {
+    for (const Entry& entry : block.entries) ++counts[entry.feature];
+    for (std::size_t lane = 0; lane < block.children.size(); ++lane)
+      parent.bias[block.children[lane]] = block.bias[lane];
+    out.n_unfinished += static_cast<std::int64_t>(block.n_unfinished);
+  }
+  std::vector<std::size_t> next(counts.size() + 1);
+  std::inclusive_scan(counts.begin(), counts.end(), next.begin() + 1, std::plus{}, std::size_t{0});
+  std::vector<Entry> sorted(next.back());
+  for (const Block& block : blocks)
+    for (const Entry& entry : block.entries) sorted[next[entry.feature]++] = entry;
+  auto at = sorted.begin();
+  for (std::size_t f = 0; f < counts.size(); ++f) {
+    if (counts[f] == 0) continue;
+    const auto end = at + counts[f];
+    std::sort(at, end, [](const Entry& a, const Entry& b) { return a.child < b.child; });
+    out.features.push_back(parent.problem.features[f]);
+    out.n_entries.push_back(static_cast<std::int32_t>(counts[f]));
+    for (; at != end; ++at) {
+      out.children.push_back(at->child);
+      out.weights.push_back(at->weight);
+    }
+  }
+  out.n_features.push_back(static_cast<std::int64_t>(out.features.size()));
+  out.bias = parent.bias;
+  return out;
+}
+
+template <typename T>
+void append(std::vector<T>& all, const std::vector<T>& part) {
+  all.insert(all.end(), part.begin(), part.end());
+}
+
+LayerWeights join(std::span<const LayerWeights> parts) {
+  LayerWeights all;
+  for (const LayerWeights& part : parts) {
+    append(all.n_features, part.n_features);
+    append(all.features, part.features);
+    append(all.n_entries, part.n_entries);
+    append(all.children, part.children);
+    append(all.weights, part.weights);
+    append(all.bias, part.bias);
+    all.n_unfinished += part.n_unfinished;
+  }
+  return all;
+}
+
+}  // namespace
+
+LayerWeights solve_parents(const LayerProblem& problem, std::size_t begin, std::size_t end, const SolverRule& rule,
+                           const PruneRule& prune, unsigned n_threads) {
+  if (problem.first_child.empty() || end < begin || end > problem.first_child.size() - 1)
+    throw std::out_of_range("parents must be within the layer");
+  std::vector<Parent> parents(end - begin);
+  parallel_for(parents.size(), n_threads, [&](std::size_t p) { prepare(problem, begin + p, rule, parents[p]); });
+
+  const std::size_t threads_per_parent = std::max<std::size_t>(1, n_threads / std::max<std::size_t>(1, parents.size()));
+  std::vector<Block> blocks;
+  std::vector<std::size_t> first{0};  // block of each parent
+  for (std::size_t p = 0; p < parents.size(); ++p) {
+    plan_blocks(p, parents[p], threads_per_parent, blocks);
+    first.push_back(blocks.size());
+  }
+  parallel_for(blocks.size(), n_threads, [&](std::size_t b) { solve(parents[blocks[b].parent], blocks[b], prune); });
+
+  std::vector<LayerWeights> parts(parents.size());
+  parallel_for(parents.size(), n_threads, [&](std::size_t p) {
+    parts[p] = write(parents[p], std::span(blocks).subspan(first[p], first[p + 1] - first[p]));
+    parents[p] = {};
+  });
+  return join(parts);
+}
+
+}  // namespace matchset

@@ -1,0 +1,45 @@
+// One layer of the matcher: the weights of all children of some nodes, pruned while they are written.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "csr.hpp"
+#include "solver.hpp"
+
+namespace matchset {
+
+struct LayerProblem {
+  CsrView X;                                  // instances x features
+  ListsView instances;                        // of each parent: rows of X that train its children, ascending
+  ListsView positives;                        // of each child: rows of X, ascending
+  std::span<const float> weights;             // of each positive, or none
+  std::span<const std::int64_t> first_child;  // of each parent, and the end, (n_parents + 1,)
+};
+
+struct PruneRule {
+  float threshold;  // weights are kept whose magnitude is above
+  std::size_t max_weights = std::numeric_limits<std::size_t>::max();  // per child, the largest
+};
+
+// Weights by parent, feature and child: for each parent its features ascend, for each feature its children.
+struct LayerWeights {
+  std::vector<std::int64_t> n_features;  // of each parent, (n_parents,)
+  std::vector<std::int32_t> features;    // (n_rows,)
+  std::vector<std::int32_t> n_entries;   // of each feature, (n_rows,)
+  std::vector<std::uint16_t> children;   // number of the child among its siblings, (n_entries,)
+  std::vector<float> weights;            // (n_entries,)
+  std::vector<float> bias;               // of each child, (n_children,)
+  std::int64_t n_unfinished = 0;         // children whose solver used up its passes
+};
+
+// Bias of a child without positives: the margin that a problem of negatives only tends to.
+inline constexpr float kNeverBias = -1.0F;
+
+// Solves the children of parents [begin, end). The result does not depend on the number of threads.
+LayerWeights solve_parents(const LayerProblem& problem, std::size_t begin, std::size_t end, const SolverRule& rule,
+                           const PruneRule& prune, unsigned n_threads);
+
+}  // namespace matchset

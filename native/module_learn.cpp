@@ -1,0 +1,136 @@
+// Bindings of the learning kernels: arguments are checked here or when touched, the GIL is released.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+
+#include "arrays.hpp"
+#include "beam.hpp"
+#include "csr.hpp"
+#include "layer.hpp"
+#include "pifa.hpp"
+#include "tree.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using matchset::In;
+using matchset::Out;
+using matchset::to_numpy;
+using matchset::to_span;
+
+namespace {
+
+using Lists = std::tuple<In<std::int64_t>, In<std::int32_t>>;              // offsets, ids
+using Csr = std::tuple<In<std::int64_t>, In<std::int32_t>, In<float>>;     // offsets, columns, values
+using CsrOut = std::tuple<Out<std::int64_t>, Out<std::int32_t>, Out<float>>;
+// first child, feature offsets, features, first entry, children, weights, bias
+using Layer = std::tuple<In<std::int64_t>, In<std::int64_t>, In<std::int32_t>, In<std::int64_t>, In<std::uint16_t>,
+                         In<float>, In<float>>;
+// features of each parent, features, entries of each feature, children, weights, bias, unfinished
+using LayerOut = std::tuple<Out<std::int64_t>, Out<std::int32_t>, Out<std::int32_t>, Out<std::uint16_t>, Out<float>,
+                            Out<float>, std::int64_t>;
+
+matchset::ListsView to_lists(const In<std::int64_t>& offsets, const In<std::int32_t>& ids) {
+  if (offsets.size() == 0) throw std::invalid_argument("row offsets must hold at least one entry; got 0");
+  return {to_span(offsets), to_span(ids)};
+}
+
+matchset::CsrView to_csr(const Csr& matrix, std::int64_t n_columns) {
+  const auto& [offsets, columns, values] = matrix;
+  if (columns.size() != values.size())
+    throw std::invalid_argument("a matrix must have as many columns as values; got " + std::to_string(columns.size()) +
+                                " and " + std::to_string(values.size()));
+  if (n_columns < 0 || n_columns > std::numeric_limits<std::int32_t>::max())
+    throw std::invalid_argument("width must be from 0 to 2147483647; got " + std::to_string(n_columns));
+  return {to_lists(offsets, columns), to_span(values), static_cast<std::size_t>(n_columns)};
+}
+
+CsrOut sum_instances(const Csr& X, std::int64_t n_features, const Csr& instances, std::size_t max_entries,
+                     unsigned threads) {
+  const auto x = to_csr(X, n_features);
+  const auto lists = to_csr(instances, static_cast<std::int64_t>(x.n_rows()));
+  matchset::OwnedCsr sums;
+  {
+    nb::gil_scoped_release release;
+    sums = matchset::sum_instances(x, lists, max_entries, threads);
+  }
+  return {to_numpy<std::int64_t>(std::move(sums.offsets)), to_numpy<std::int32_t>(std::move(sums.columns)),
+          to_numpy<float>(std::move(sums.values))};
+}
+
+Out<std::int32_t> order_labels(const Csr& Z, std::int64_t n_features, const In<std::int32_t>& splits, int max_passes,
+                               std::uint64_t seed, unsigned threads) {
+  const auto z = to_csr(Z, n_features);
+  for (const std::int32_t split : to_span(splits))
+    if (split < 1) throw std::invalid_argument("splits must be positive; got " + std::to_string(split));
+  std::vector<std::int32_t> order;
+  {
+    nb::gil_scoped_release release;
+    order = matchset::order_labels(z, {to_span(splits), max_passes, seed}, threads);
+  }
+  return to_numpy<std::int32_t>(std::move(order));
+}
+
+
+LayerOut solve_parents(const Csr& X, std::int64_t n_features, const Lists& instances, const Csr& positives,
+                       const In<std::int64_t>& first_child, std::size_t begin, std::size_t end,
+                       const matchset::SolverRule& rule, const matchset::PruneRule& prune, unsigned threads) {
+  const auto& [offsets, rows, weights] = positives;
+  if (weights.size() != 0 && weights.size() != rows.size())
+    throw std::invalid_argument("there must be one weight per positive or none; got " + std::to_string(weights.size()));
+  const matchset::LayerProblem problem{to_csr(X, n_features), to_lists(std::get<0>(instances), std::get<1>(instances)),
+                                       to_lists(offsets, rows), to_span(weights), to_span(first_child)};
+  matchset::LayerWeights out;
+  {
+    nb::gil_scoped_release release;
+    out = matchset::solve_parents(problem, begin, end, rule, prune, threads);
+  }
+  return {to_numpy<std::int64_t>(std::move(out.n_features)), to_numpy<std::int32_t>(std::move(out.features)),
+          to_numpy<std::int32_t>(std::move(out.n_entries)),  to_numpy<std::uint16_t>(std::move(out.children)),
+          to_numpy<float>(std::move(out.weights)),           to_numpy<float>(std::move(out.bias)),
+          out.n_unfinished};
+}
+
+CsrOut search(const std::vector<Layer>& layers, const Csr& X, std::int64_t n_features, std::size_t beam, std::size_t k,
+              unsigned threads) {
+  const auto x = to_csr(X, n_features);
+  std::vector<matchset::LayerView> views;
+  for (const auto& [first_child, offsets, features, first_entry, children, weights, bias] : layers)
+    views.push_back({to_span(first_child), to_lists(offsets, features), to_span(first_entry), to_span(children),
+                     to_span(weights), to_span(bias)});
+  matchset::Found found;
+  {
+    nb::gil_scoped_release release;
+    found = matchset::search(views, x, beam, k, threads);
+  }
+  return {to_numpy<std::int64_t>(std::move(found.offsets)), to_numpy<std::int32_t>(std::move(found.nodes)),
+          to_numpy<float>(std::move(found.scores))};
+}
+
+}  // namespace
+
+void bind_learn(nb::module_& m) {
+  nb::class_<matchset::SolverRule>(m, "SolverRule", "How each binary problem is weighted and when its solver stops.")
+      .def(nb::init<float, float, float, float, int, std::uint64_t>(), nb::kw_only(), "positive_cost"_a,
+           "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a, "seed"_a);
+  nb::class_<matchset::PruneRule>(m, "PruneRule", "Which weights of a child are kept.")
+      .def(nb::init<float, std::size_t>(), nb::kw_only(), "threshold"_a, "max_weights"_a);
+
+  m.def("sum_instances", &sum_instances, "X"_a.noconvert(), "n_features"_a, "instances"_a.noconvert(), nb::kw_only(),
+        "max_entries"_a, "threads"_a,
+        "Sum of the rows of X listed for each label, cut to its largest entries, of length one; as CSR arrays.");
+  m.def("order_labels", &order_labels, "Z"_a.noconvert(), "n_features"_a, "splits"_a.noconvert(), nb::kw_only(),
+        "max_passes"_a, "seed"_a, "threads"_a, "Labels in an order in which every node of the tree is a range.");
+  m.def("solve_parents", &solve_parents, "X"_a.noconvert(), "n_features"_a, "instances"_a.noconvert(),
+        "positives"_a.noconvert(), "first_child"_a.noconvert(), "begin"_a, "end"_a, "rule"_a, "prune"_a, nb::kw_only(),
+        "threads"_a,
+        "Weights of the children of parents begin to end: features of each parent, features, entries of each feature, "
+        "children, weights, bias of each child, and how many children the solver gave up on.");
+  m.def("search", &search, "layers"_a.noconvert(), "X"_a.noconvert(), "n_features"_a, nb::kw_only(), "beam"_a, "k"_a,
+        "threads"_a, "The k best nodes of the last layer for each row of X, best first, and their scores.");
+}

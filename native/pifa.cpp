@@ -1,0 +1,90 @@
+#include "pifa.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "threads.hpp"
+
+namespace matchset {
+namespace {
+
+using Entry = std::pair<std::int32_t, float>;  // feature, value
+
+// A sparse sum: as wide as X once per thread, cleaned entry by entry.
+class Sum {
+ public:
+  explicit Sum(std::size_t n_features) : value_(n_features), is_used_(n_features) {}
+
+  void add(const SparseRow& row, float weight) {
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      const auto feature = static_cast<std::size_t>(row.index[k]);
+      if (!is_used_[feature]) used_.push_back(row.index[k]);
+      is_used_[feature] = 1;
+      value_[feature] += weight * row.value[k];
+    }
+  }
+
+  // The sum so far as entries that are not zero; the next sum starts.
+  void take(std::vector<Entry>& entries) {
+    for (const std::int32_t feature : used_) {
+      const auto f = static_cast<std::size_t>(feature);
+      if (value_[f] != 0) entries.emplace_back(feature, value_[f]);
+      value_[f] = 0;
+      is_used_[f] = 0;
+    }
+    used_.clear();
+  }
+
+ private:
+  std::vector<float> value_;
+  std::vector<std::uint8_t> is_used_;
+  std::vector<std::int32_t> used_;
+};
+
+void keep_largest(std::vector<Entry>& entries, std::size_t max_entries) {
+  if (entries.size() > max_entries) {
+    std::ranges::nth_element(entries, entries.begin() + static_cast<std::ptrdiff_t>(max_entries), {},
+                             [](const Entry& entry) { return std::pair(-std::abs(entry.second), entry.first); });
+    entries.resize(max_entries);
+  }
+  std::ranges::sort(entries);
+}
+
+void scale_to_one(std::vector<Entry>& entries) {
+  double squares = 0;
+  for (const Entry& entry : entries) squares += double{entry.second} * entry.second;
+  const auto scale = static_cast<float>(squares > 0 ? 1 / std::sqrt(squares) : 0);
+  for (Entry& entry : entries) entry.second *= scale;
+}
+
+}  // namespace
+
+OwnedCsr sum_instances(const CsrView& X, const CsrView& instances, std::size_t max_entries, unsigned n_threads) {
+  constexpr std::size_t kChunk = 1024;
+  const std::size_t n_labels = instances.n_rows(), n_chunks = (n_labels + kChunk - 1) / kChunk;
+  std::vector<std::vector<std::vector<Entry>>> chunks(n_chunks);
+  parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
+    Sum sum(X.n_columns);
+    for (std::size_t label = chunk * kChunk; label < std::min(n_labels, (chunk + 1) * kChunk); ++label) {
+      const SparseRow row = instances[label];
+      for (std::size_t k = 0; k < row.size(); ++k) sum.add(X[static_cast<std::size_t>(row.index[k])], row.value[k]);
+      auto& entries = chunks[chunk].emplace_back();
+      sum.take(entries);
+      keep_largest(entries, max_entries);
+      scale_to_one(entries);
+    }
+  });
+  OwnedCsr out{{0}, {}, {}};
+  for (const auto& chunk : chunks)
+    for (const auto& entries : chunk) {
+      for (const auto& [feature, value] : entries) {
+        out.columns.push_back(feature);
+        out.values.push_back(value);
+      }
+      out.offsets.push_back(static_cast<std::int64_t>(out.columns.size()));
+    }
+  return out;
+}
+
+}  // namespace matchset

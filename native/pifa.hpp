@@ -1,0 +1,22 @@
+// Label embeddings: what do the instances of a label have in common?
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "csr.hpp"
+
+namespace matchset {
+
+struct OwnedCsr {
+  std::vector<std::int64_t> offsets;
+  std::vector<std::int32_t> columns;
+  std::vector<float> values;
+};
+
+// For each label the weighted sum of the rows of X listed for it (positive instance feature
+// aggregation), cut to its `max_entries` largest entries and scaled to length one.
+OwnedCsr sum_instances(const CsrView& X, const CsrView& instances, std::size_t max_entries, unsigned n_threads);
+
+}  // namespace matchset

@@ -1,0 +1,211 @@
+#include "solver.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <new>
+#include <numeric>
+
+#include "clones.hpp"
+#include "lanes.hpp"
+#include "seeds.hpp"
+
+namespace matchset {
+namespace {
+
+// Steps this much longer than to the coordinate's optimum need a fifth fewer passes; below 2 they converge.
+constexpr float kRelaxation = 1.4F;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Aligned to a cache line, so that a row of sixteen lanes never crosses one.
+struct AlignedFree {
+  void operator()(float* p) const { ::operator delete[](p, std::align_val_t{64}); }
+};
+class LaneArray {
+ public:
+  explicit LaneArray(std::size_t n)
+      : data_(static_cast<float*>(::operator new[](std::max<std::size_t>(1, n) * sizeof(float), std::align_val_t{64}))) {}
+  float* data() const { return data_.get(); }
+
+ private:
+  std::unique_ptr<float[], AlignedFree> data_;
+};
+
+// State of a block; every array has one row of N lanes per item. Dual variables are kept as
+// beta = alpha / (2 C_i): at the optimum beta_i is the slack max(0, 1 - y_i w.x_i).
+template <std::size_t N>
+struct Block {
+  explicit Block(const NodeProblem& problem)
+      : weight(problem.n_columns * N), beta(problem.n_rows() * N), cost(problem.n_rows() * N) {}
+
+  Floats<N>* weights() const { return reinterpret_cast<Floats<N>*>(weight.data()); }
+  Floats<N>* betas() const { return reinterpret_cast<Floats<N>*>(beta.data()); }
+  Floats<N>* costs() const { return reinterpret_cast<Floats<N>*>(cost.data()); }
+
+  LaneArray weight;   // (n_columns, N)
+  LaneArray beta;     // dual variables; -1 marks one that is zero and shrunk, (n_rows, N)
+  LaneArray cost;     // 2 C_i y_i, (n_rows, N)
+  Floats<N> bias{};   // weight of the constant feature
+  Bits<N> is_live{};  // lanes still being solved
+  int n_passes = 0;
+};
+
+// What a pass leaves for the rules of stopping and shrinking.
+template <std::size_t N>
+struct PassEnd {
+  Floats<N> gap{};      // twice the duality gap
+  Floats<N> value{};    // twice the primal objective
+  Floats<N> highest{};  // largest projected gradient
+  Bits<N> has_shrunk{};
+};
+
+template <std::size_t N>
+MATCHSET_INLINE Floats<N> dot(const NodeProblem& problem, const Floats<N>* weights, std::size_t begin, std::size_t end) {
+  Floats<N> sums[4] = {};  // four chains hide the latency of the additions
+  const std::uint32_t* column = problem.column.data();
+  const float* value = problem.value.data();
+  std::size_t k = begin;
+  for (; k + 4 <= end; k += 4) {
+    sums[0] += value[k] * weights[column[k]];
+    sums[1] += value[k + 1] * weights[column[k + 1]];
+    sums[2] += value[k + 2] * weights[column[k + 2]];
+    sums[3] += value[k + 3] * weights[column[k + 3]];
+  }
+  for (; k < end; ++k) sums[0] += value[k] * weights[column[k]];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// One coordinate step for instance i in every live lane.
+template <std::size_t N>
+MATCHSET_INLINE void visit(const NodeProblem& problem, Block<N>& block, float bias, std::size_t i,
+                           const Floats<N>& limit, PassEnd<N>& end) {
+  const Floats<N> beta = block.betas()[i];
+  Bits<N> is_live = block.is_live & ~is_negative<N>(beta);
+  if (!any<N>(is_live)) return;
+  const std::size_t first = problem.begin[i], last = problem.begin[i + 1];
+  Floats<N>* weights = block.weights();
+  const Floats<N> zero{}, signed_cost = block.costs()[i], y = sign_of<N>(signed_cost), cost = y * signed_cost;
+  const Floats<N> score = dot<N>(problem, weights, first, last) + bias * block.bias;
+  const Floats<N> excess = y * score + cost * beta * problem.own[i] - 1.0F;  // of the margin over one
+  const Floats<N> gradient = excess + beta;
+
+  const Bits<N> is_positive = is_negative<N>(zero - beta), misses = is_negative<N>(excess);
+  const Bits<N> is_shrunk = is_live & ~is_positive & is_negative<N>(limit - gradient);
+  is_live &= ~is_shrunk;
+  end.has_shrunk |= is_shrunk;
+  const Floats<N> in_play = select<N>(is_live, cost, zero);
+  end.gap += in_play * select<N>(misses, gradient * gradient, beta * (excess + gradient));
+  end.value += in_play * (beta * (excess + 1.0F) + select<N>(misses, excess * excess, zero));
+  end.highest = larger<N>(end.highest, select<N>(is_live & is_positive, gradient, zero));
+
+  const float length = problem.squared_length[i] + bias * bias;
+  const Floats<N> next = positive_part<N>(beta - kRelaxation * gradient / (cost * length + 1.0F));
+  const Floats<N> step = select<N>(is_live, (next - beta) * signed_cost, zero);
+  block.betas()[i] = select<N>(is_live, next, select<N>(is_shrunk, zero - 1.0F, beta));
+  if (!any_nonzero<N>(step)) return;
+  block.bias += step * bias;
+  for (std::size_t k = first; k < last; ++k) weights[problem.column[k]] += problem.value[k] * step;
+}
+
+// Rows are visited in random order: where they do not fit in the cache, ask for them early.
+template <std::size_t N>
+MATCHSET_INLINE void look_ahead(const NodeProblem& problem, const Block<N>& block, std::span<const std::uint32_t> order,
+                                std::size_t at) {
+  constexpr std::size_t kFar = 12, kNear = 6;
+  if (at + kFar >= order.size()) return;
+  __builtin_prefetch(&problem.begin[order[at + kFar]]);
+  const std::size_t i = order[at + kNear], begin = problem.begin[i];
+  __builtin_prefetch(block.betas() + i, 1);
+  __builtin_prefetch(block.costs() + i);
+  for (std::size_t k = begin; k < problem.begin[i + 1]; k += 16) {
+    __builtin_prefetch(&problem.column[k]);
+    __builtin_prefetch(&problem.value[k]);
+  }
+}
+
+// Ends lanes that have converged, brings shrunk instances back where a lane only seems to have.
+template <std::size_t N>
+MATCHSET_INLINE void close_pass(std::size_t n_rows, Block<N>& block, const PassEnd<N>& end, float tolerance,
+                                Floats<N>& limit, Bits<N>& has_shrunk) {
+  for (std::size_t lane = 0; lane < N; ++lane) {
+    if (!block.is_live[lane]) continue;
+    limit[lane] = end.highest[lane] > 0 ? end.highest[lane] : kInfinity;
+    has_shrunk[lane] |= end.has_shrunk[lane];
+    if (end.gap[lane] > tolerance * end.value[lane]) continue;
+    if (!has_shrunk[lane]) block.is_live[lane] = 0;
+    for (std::size_t i = 0; has_shrunk[lane] && i < n_rows; ++i)
+      block.beta.data()[i * N + lane] = std::max(block.beta.data()[i * N + lane], 0.0F);
+    has_shrunk[lane] = 0;
+    limit[lane] = kInfinity;
+  }
+}
+
+template <std::size_t N>
+MATCHSET_INLINE void descend(const NodeProblem& problem, Block<N>& block, const SolverRule& rule) {
+  std::vector<std::uint32_t> order(problem.n_rows());
+  std::iota(order.begin(), order.end(), 0U);
+  Draws draws(rule.seed);
+  Floats<N> limit = Floats<N>{} + kInfinity;
+  Bits<N> has_shrunk{};
+  for (; block.n_passes < rule.max_passes && any<N>(block.is_live); ++block.n_passes) {
+    draws.shuffle(std::span(order));
+    PassEnd<N> end{};
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      look_ahead<N>(problem, block, order, at);
+      visit<N>(problem, block, rule.bias, order[at], limit, end);
+    }
+    close_pass<N>(problem.n_rows(), block, end, rule.tolerance, limit, has_shrunk);
+  }
+}
+
+MATCHSET_CLONES void descend_16(const NodeProblem& p, Block<16>& b, const SolverRule& r) { descend<16>(p, b, r); }
+MATCHSET_CLONES void descend_8(const NodeProblem& p, Block<8>& b, const SolverRule& r) { descend<8>(p, b, r); }
+MATCHSET_CLONES void descend_4(const NodeProblem& p, Block<4>& b, const SolverRule& r) { descend<4>(p, b, r); }
+
+void descend(const NodeProblem& p, Block<16>& b, const SolverRule& r) { descend_16(p, b, r); }
+void descend(const NodeProblem& p, Block<8>& b, const SolverRule& r) { descend_8(p, b, r); }
+void descend(const NodeProblem& p, Block<4>& b, const SolverRule& r) { descend_4(p, b, r); }
+
+template <std::size_t N>
+void set_out(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule,
+             Block<N>& block) {
+  std::fill_n(block.weight.data(), problem.n_columns * N, 0.0F);
+  std::fill_n(block.beta.data(), problem.n_rows() * N, 0.0F);
+  std::fill_n(block.cost.data(), problem.n_rows() * N, -2 * rule.negative_cost);
+  for (std::size_t lane = 0; lane < labels.size(); ++lane) {
+    const Positives& label = *labels[lane];
+    block.is_live[lane] = -1;
+    for (std::size_t p = 0; p < label.rows.size(); ++p) {
+      const float weight = label.weights.empty() ? 1.0F : label.weights[p];
+      block.cost.data()[label.rows[p] * N + lane] = 2 * rule.positive_cost * weight;
+    }
+  }
+}
+
+template <std::size_t N>
+BlockSolution solve_lanes(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule) {
+  Block<N> block(problem);
+  set_out<N>(problem, labels, rule, block);
+  descend(problem, block, rule);
+  BlockSolution solution;
+  solution.n_lanes = N;
+  solution.weight.assign(block.weight.data(), block.weight.data() + problem.n_columns * N);
+  solution.dual.resize(problem.n_rows() * N);
+  for (std::size_t k = 0; k < solution.dual.size(); ++k)
+    solution.dual[k] = std::max(block.beta.data()[k], 0.0F) * block.cost.data()[k];
+  for (std::size_t lane = 0; lane < labels.size(); ++lane) {
+    solution.bias.push_back(block.bias[lane] * rule.bias);
+    solution.n_unfinished += block.is_live[lane] != 0;
+  }
+  return solution;
+}
+
+}  // namespace
+
+BlockSolution solve_block(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule) {
+  if (labels.size() <= 4) return solve_lanes<4>(problem, labels, rule);
+  if (labels.size() <= 8) return solve_lanes<8>(problem, labels, rule);
+  return solve_lanes<16>(problem, labels, rule);
+}
+
+}  // namespace matchset

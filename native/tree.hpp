@@ -1,0 +1,25 @@
+// Label tree: which labels should be scored together?
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "csr.hpp"
+
+namespace matchset {
+
+struct TreePlan {
+  std::span<const std::int32_t> splits;  // children of each node, per level from the root
+  int max_passes;                        // of 2-means per cut
+  std::uint64_t seed;
+};
+
+// Orders the rows of `embeddings` (of length one) so that every node of the tree is a range.
+//
+// Every node is split into min(splits[level], size) even parts by balanced two-way cuts: spherical
+// 2-means in which the cut falls where the sizes demand it (Malinen and Fraenti 2014 give the idea).
+// The order depends on the seed alone, not on the number of threads.
+std::vector<std::int32_t> order_labels(const CsrView& embeddings, const TreePlan& plan, unsigned n_threads);
+
+}  // namespace matchset

@@ -1,0 +1,1 @@
+"""How is it learned? Label vectors, tree, negatives, layers, and the recipe that joins them."""

@@ -1,0 +1,114 @@
+"""Layer training: which weights tell the children of each node apart?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import cast
+
+import numpy as np
+
+from matchset import _native
+from matchset.config import LearnConfig
+from matchset.matrices import Csr, Floats, Offsets
+from matchset.model.layers import LayerWeights
+
+log = logging.getLogger(__name__)
+
+# Enough instances for the threads to share evenly, few enough to report and to stop in between.
+BATCH_INSTANCES = 200_000
+
+# A part of a layer, as the kernel returns it: see _native.solve_parents.
+Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def train_layer(
+    X: Csr,
+    instances: Csr,
+    positives: Csr,
+    first_child: Offsets,
+    *,
+    config: LearnConfig,
+    seed: int,
+    threads: int,
+    on_parents: Callable[[int], None],
+) -> LayerWeights:
+    """Solve the children of every parent.
+
+    `instances` are parents x instances, `positives` children x instances; `on_parents` hears
+    after each batch how many parents are done.
+    """
+    rule, prune = solver_rules(config, seed)
+    weights = weigh_positives(positives.values, config.weights)
+    parts: list[Part] = []
+    n_unfinished = 0
+    for begin, end in _batches(instances, threads):
+        *part, unfinished = _native.solve_parents(
+            X.arrays,
+            X.width,
+            (instances.offsets, instances.columns),
+            (positives.offsets, positives.columns, weights),
+            first_child,
+            begin,
+            end,
+            rule,
+            prune,
+            threads=threads,
+        )
+        parts.append(cast("Part", tuple(part)))
+        n_unfinished += unfinished
+        on_parents(end)
+    if n_unfinished:
+        log.info("%d of %d problems used up max_passes", n_unfinished, len(positives))
+    return _assemble(parts)
+
+
+def weigh_positives(counts: Floats, weights: str) -> Floats:
+    """Weight of each positive from its count, summed up the tree; empty where all are one."""
+    if weights == "binary":
+        return counts[:0]
+    if weights == "log":
+        counts = np.maximum(1 + np.log(counts), 1e-6).astype(np.float32)
+    return counts
+
+
+def solver_rules(config: LearnConfig, seed: int) -> tuple[_native.SolverRule, _native.PruneRule]:
+    """The solver's part of the configuration."""
+    rule = _native.SolverRule(
+        positive_cost=config.C * config.positive_weight,
+        negative_cost=config.C * config.negative_weight,
+        bias=config.bias,
+        tolerance=config.tolerance,
+        max_passes=config.max_passes,
+        seed=seed,
+    )
+    unlimited = 2**63 - 1
+    prune = _native.PruneRule(
+        threshold=config.threshold,
+        max_weights=unlimited if config.max_weights is None else config.max_weights,
+    )
+    return rule, prune
+
+
+def _batches(instances: Csr, threads: int) -> Iterator[tuple[int, int]]:
+    n_parents, begin = len(instances), 0
+    while begin < n_parents:
+        full = instances.offsets[begin] + BATCH_INSTANCES
+        end = int(np.searchsorted(instances.offsets, full, side="right")) - 1
+        end = min(n_parents, max(end, begin + 4 * threads))
+        yield begin, end
+        begin = end
+
+
+def _assemble(parts: list[Part]) -> LayerWeights:
+    n_rows, features, n_entries, children, weights, bias = (
+        np.concatenate(arrays) for arrays in zip(*parts, strict=True)
+    )
+    return LayerWeights(
+        np.concatenate([[0], np.cumsum(n_rows, dtype=np.int64)]),
+        features,
+        np.concatenate([[0], np.cumsum(n_entries, dtype=np.int64)]),
+        children,
+        weights,
+        bias,
+    )

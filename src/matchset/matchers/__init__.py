@@ -1,0 +1,1 @@
+"""Who answers? Matchers over text and over matrices."""

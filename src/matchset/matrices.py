@@ -1,0 +1,107 @@
+"""Matrices: how does any SciPy matrix or array reach the kernels?"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+log = logging.getLogger(__name__)
+
+Offsets = NDArray[np.int64]
+Ids = NDArray[np.int32]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Csr:
+    """Sparse rows: columns ascend within a row, none twice. Arrays may be memory-mapped."""
+
+    offsets: Offsets  # where each row starts, and the end, (n_rows + 1,)
+    columns: Ids  # (n_entries,)
+    values: Floats  # (n_entries,)
+    width: int
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def arrays(self) -> tuple[Offsets, Ids, Floats]:
+        """What kernels take."""
+        return self.offsets, self.columns, self.values
+
+    @property
+    def row_of_entry(self) -> Ids:
+        """Row of each entry, (n_entries,)."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.offsets))
+
+    def to_scipy(self) -> sp.csr_array:
+        """The same matrix as SciPy's."""
+        return sp.csr_array(
+            (self.values, self.columns, self.offsets), shape=(len(self), self.width)
+        )
+
+    def transposed(self) -> Csr:
+        """Rows and columns exchanged."""
+        return from_scipy(self.to_scipy().T.tocsr())
+
+
+def to_csr(matrix: Any, what: str) -> Csr:
+    """Read a SciPy sparse matrix or array or a dense 2-d array; errors call it `what`.
+
+    Float32 CSR matrices in canonical form are used as they are; anything else is converted once.
+    """
+    if isinstance(matrix, Csr):
+        return matrix
+    started = time.perf_counter()
+    found: Any = matrix if sp.issparse(matrix) else np.asarray(matrix)
+    if found.ndim != 2:
+        raise ValueError(f"{what} must have two dimensions; got {found.ndim}")
+    if found.dtype.kind not in "biuf":
+        raise ValueError(f"{what} must hold real numbers; got {found.dtype}")
+    with np.errstate(over="ignore"):  # too large for float32 is infinite, found below
+        rows: sp.csr_array = sp.csr_array(found, dtype=np.float32)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    result = from_scipy(rows)
+    _check_finite(result, what)
+    if getattr(found, "data", None) is not rows.data:
+        log.info("%s converted to float32 CSR in %.2f s", what, time.perf_counter() - started)
+    return result
+
+
+def drop_zeros(matrix: Csr) -> Csr:
+    """The same matrix without stored zeros."""
+    if np.all(matrix.values):
+        return matrix
+    kept = matrix.to_scipy().copy()
+    kept.eliminate_zeros()
+    return from_scipy(kept)
+
+
+def from_scipy(rows: sp.csr_array) -> Csr:
+    """SciPy's matrix, in canonical form, with the index types of the kernels."""
+    if rows.shape[1] > np.iinfo(np.int32).max:
+        raise ValueError(f"a matrix must have at most 2147483647 columns; got {rows.shape[1]}")
+    return Csr(
+        np.ascontiguousarray(rows.indptr, dtype=np.int64),
+        np.ascontiguousarray(rows.indices, dtype=np.int32),
+        np.ascontiguousarray(rows.data, dtype=np.float32),
+        rows.shape[1],
+    )
+
+
+def _check_finite(matrix: Csr, what: str) -> None:
+    values = matrix.values
+    # Both extremes are finite only if every value is, and neither needs memory of its own.
+    if len(values) == 0 or np.isfinite([values.min(), values.max()]).all():
+        return
+    entry = int(np.flatnonzero(~np.isfinite(values))[0])
+    row = int(np.searchsorted(matrix.offsets, entry, side="right")) - 1
+    raise ValueError(f"{what} must hold finite numbers; got {values[entry]} in row {row}")

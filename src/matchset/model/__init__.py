@@ -1,0 +1,1 @@
+"""What was learned? The tree, its weights, and search in them."""
