@@ -7,12 +7,12 @@ _SMALL_WORDS = _UNITS | {
     "a", "and", "by", "for", "in", "of", "on", "or", "that", "the", "to", "with", "without", "x",
 }  # fmt: skip
 _CAPITALS = frozenset({
-    "12v", "3d", "3x", "4k", "4wd", "8k", "aa", "aaa", "ac", "afci", "agm", "anc", "bbq", "bpa",
-    "btu", "cca", "co", "diy", "dk", "edp", "edt", "eva", "fm", "gan", "gfci", "gps", "hb",
-    "hd", "hdd", "hdmi", "hepa", "hss", "lcd", "led", "mdf", "mfi", "mips", "mtb", "nbr",
-    "oled", "pc", "pd", "peva", "pex", "pvc", "qled", "ram", "rc", "rfid", "rgb", "ro", "rv",
-    "sae", "sd", "sim", "spf", "ssd", "suv", "tf", "tpe", "tpu", "tsa", "tv", "uhd", "us",
-    "usb", "uv", "xl", "xx",
+    "12v", "16gb", "32gb", "3d", "3x", "4gb", "4k", "4wd", "8gb", "8k", "aa", "aaa", "ac",
+    "afci", "agm", "anc", "bbq", "bpa", "btu", "cca", "co", "diy", "dk", "edp", "edt", "eva",
+    "fm", "gan", "gfci", "gps", "hb", "hd", "hdd", "hdmi", "hepa", "hss", "lcd", "led", "mdf",
+    "mfi", "mips", "mtb", "nbr", "oled", "pc", "pd", "peva", "pex", "pvc", "qled", "ram", "rc",
+    "rfid", "rgb", "ro", "rv", "sae", "sd", "sim", "spf", "ssd", "suv", "tf", "tpe", "tpu",
+    "tsa", "tv", "uhd", "us", "usb", "uv", "xl", "xx",
 })  # fmt: skip
 _OWN_SPELLING = {"5ghz": "5GHz", "iphone": "iPhone", "ipad": "iPad"}
 _PLURALS = (  # the first ending that fits
