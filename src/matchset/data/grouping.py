@@ -30,18 +30,25 @@ class Rows:
         """What makes rows the same: query, product, event, day."""
         return [self.query, self.product, self.event, self.day]
 
-    def take(self, places: NDArray[Any]) -> Rows:
-        """The rows at `places`, which may be a mask."""
-        query, product, event, day = (key[places] for key in self.keys)
-        return Rows(query, product, event, day, self.count[places])
+
+def mark_used(codes: NDArray[Any], size: int) -> NDArray[np.bool_]:
+    """Which of `size` places occur among codes, (size,)."""
+    is_used = np.zeros(size, dtype=np.bool_)
+    is_used[codes] = True
+    return is_used
+
+
+def compact(codes: NDArray[np.int32], size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The places that occur among codes, ascending, and the codes as places among those."""
+    is_used = mark_used(codes, size)
+    places = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(is_used), gather(places, codes)
 
 
 def renumber(texts: Strings, used: NDArray[np.bool_]) -> tuple[Strings, NDArray[np.int32]]:
     """Sort the distinct `used` texts; with the new place of each text, -1 where it has none."""
     group, first = texts.group()
-    is_used = np.zeros(len(first), dtype=np.bool_)
-    is_used[group[used]] = True
-    kept = np.flatnonzero(is_used)
+    kept = np.flatnonzero(mark_used(group[used], len(first)))
     distinct = texts.take(first[kept])
     order = distinct.order()
     code = np.full(len(first), -1, dtype=np.int32)
