@@ -30,6 +30,12 @@ NAMED, NEEDED, GIVEN, BROAD, MODEL = range(5)
 _SHARES = (0.75, 0.07, 0.02, 0.01, 0.15)  # where the category has words for it; else NAMED
 EXACT = np.int32(1 << len(SLOTS))  # asks for the very product
 
+_MISSPELT = 0.12  # shares of what is typed
+_PLURAL = 0.22
+_FILLED = 0.025
+_IN_ANY_ORDER = 0.12
+_IN_CAPITALS = 0.01
+
 # What customers ask for beside the category, and how often. An ask for what the category does not
 # have (the size of a candle) falls away.
 _ASKS: tuple[tuple[float, tuple[int, ...]], ...] = (
@@ -63,6 +69,13 @@ class Wants:
     def __len__(self) -> int:
         return len(self.target)
 
+    @property
+    def n_asked(self) -> NDArray[np.int64]:
+        """How many things must agree beside the category, (n,)."""
+        bits = self.asked[:, None].astype(np.int64) >> np.arange(len(SLOTS) + 1)
+        n: NDArray[np.int64] = np.count_nonzero(bits & 1, axis=1)
+        return n
+
 
 def want(lexicon: Lexicon, products: Products, n: int, rng: np.random.Generator) -> Wants:
     """Draw what customers want: popular products more often, though less so than they sell."""
@@ -77,7 +90,7 @@ def want(lexicon: Lexicon, products: Products, n: int, rng: np.random.Generator)
         (MODEL, has_model),
     ):
         manner[(manner == chosen) & ~possible] = NAMED
-    return Wants(target, _ask(products, target, manner, rng), manner, rng.random(n) < 0.12)
+    return Wants(target, _ask(products, target, manner, rng), manner, rng.random(n) < _MISSPELT)
 
 
 def _ask(
@@ -116,10 +129,10 @@ def say(lexicon: Lexicon, products: Products, wants: Wants, rng: np.random.Gener
     is_model = np.flatnonzero(wants.manner == MODEL)
     models = _say_models(products.model[wants.target[is_model]], rng)
     pieces[is_model, _MODEL] = len(lexicon.queries.phrases) + np.arange(len(is_model))
-    _leave_out(lexicon, products, wants, pieces, rng)
+    _replace_names(lexicon, products, wants, pieces, rng)
     for place, which in ((_BEFORE, 0), (_AFTER, 1)):
         filler = lexicon.queries.fillers.draw(np.full(n, which), rng.random(n))
-        is_said = (rng.random(n) < 0.025) & (wants.manner == NAMED)
+        is_said = (rng.random(n) < _FILLED) & (wants.manner == NAMED)
         pieces[:, place] = np.where(is_said, filler, -1)
     pieces = _arrange(lexicon, pieces, rng)
     texts = join_words(concatenate([lexicon.queries.phrases, models]), pieces)
@@ -149,7 +162,7 @@ def _say_name(
     """A name of the thing or what stands in for it."""
     n = len(category)
     name = lexicon.queries.names.draw(category, rng.random(n) ** 1.4)
-    name = np.where(rng.random(n) < 0.22, lexicon.queries.plurals[name], name)
+    name = np.where(rng.random(n) < _PLURAL, lexicon.queries.plurals[name], name)
 
     def instead(chosen: int, lists: Lists) -> NDArray[np.int64]:
         return np.where(manner == chosen, lists.draw(category, rng.random(n)), name)
@@ -169,14 +182,14 @@ def _say_models(model: NDArray[np.uint8], rng: np.random.Generator) -> Strings:
     return compact(typed.astype(np.uint8))
 
 
-def _leave_out(
+def _replace_names(
     lexicon: Lexicon,
     products: Products,
     wants: Wants,
     pieces: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> None:
-    """Leave out the name, often beside a model number, always where nothing is asked of a need."""
+    """Say a need or a model number in place of the name, or beside it."""
     is_need = wants.manner == NEEDED
     need = lexicon.queries.needs.draw(products.category[wants.target], rng.random(len(wants)))
     pieces[:, _NEED] = np.where(is_need, need, -1)
@@ -201,7 +214,7 @@ def _arrange(
     key[:, : len(SLOTS)] += 10 * known[code[:, : len(SLOTS)]]
     key[:, _NEED] += np.where(rng.random(n) < 0.4, 30, 0)  # "office chair back pain"
     key[:, SIZE] += np.where(rng.random(n) < 0.4, 5, 0)  # "12 inch pan", "pan 12 inch"
-    is_free = rng.random(n) < 0.12
+    is_free = rng.random(n) < _IN_ANY_ORDER
     key[is_free] += rng.normal(0.0, 5.0, (int(is_free.sum()), len(order)))
     return np.take_along_axis(pieces, np.argsort(key, axis=1, kind="stable"), axis=1)
 
@@ -215,6 +228,6 @@ def _slip(texts: Strings, is_slip: NDArray[np.bool_], rng: np.random.Generator) 
     texts = mixed.take(places)
     data = texts.data.copy()
     is_lower = (data >= ord("a")) & (data <= ord("z"))
-    is_loud = np.repeat(rng.random(len(texts)) < 0.01, texts.lengths)
+    is_loud = np.repeat(rng.random(len(texts)) < _IN_CAPITALS, texts.lengths)
     data[is_lower & is_loud] -= 32
     return Strings(data, texts.offsets)

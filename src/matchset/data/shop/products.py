@@ -25,7 +25,7 @@ from matchset.data.shop.vocabulary import (
 from matchset.data.shop.wording import compact, join_words
 from matchset.strings import Strings
 
-MEAN_AGE = 260  # days since a product was launched; the share of new ones follows from it
+MEAN_AGE = 270  # days since a product was launched; the share of new ones follows from it
 _LOCALES = ("en-AU", "en-CA", "en-GB", "en-US")
 _LOCALE_SHARES = (0.08, 0.12, 0.2, 0.6)
 # Where each piece of a title stands, by the house style of the brand. NAME and the pieces after
@@ -68,7 +68,7 @@ def make_products(lexicon: Lexicon, n: int, *, last_day: int, seed: int) -> Prod
     """Draw products: some categories are large, some brands strong, few products popular."""
     rng = np.random.default_rng([seed, 1])
     n_categories = len(lexicon.vocabulary.categories)
-    shares = np.cumsum(rng.lognormal(0.0, 0.8, n_categories))
+    shares = np.cumsum(rng.lognormal(0.0, 0.6, n_categories))
     category = np.searchsorted(shares, rng.random(n) * shares[-1], side="right").astype(np.int32)
     values = np.full((n, len(SLOTS)), -1, dtype=np.int32)
     values[:, BRAND] = _draw_brands(lexicon, category, rng)

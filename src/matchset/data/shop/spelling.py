@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-_SMALL_WORDS = frozenset({
+_UNITS = frozenset({"in.", "ft", "lb"})
+_SMALL_WORDS = _UNITS | {
     "a", "and", "by", "for", "in", "of", "on", "or", "that", "the", "to", "with", "without", "x",
-    "in.", "ft", "lb", "lb.",
-})  # fmt: skip
+}  # fmt: skip
 _CAPITALS = frozenset({
-    "4k", "4wd", "8k", "aa", "aaa", "ac", "afci", "agm", "anc", "bbq", "bpa", "btu", "cca", "co",
-    "diy", "dk", "edp", "edt", "eva", "fm", "gan", "gfci", "gps", "hb", "hd", "hdd", "hdmi", "hepa",
-    "hss", "lcd", "led", "mdf", "mfi", "mips", "nbr", "oled", "pc", "pd", "peva", "pex", "pvc",
-    "qled", "ram", "rc", "rfid", "rgb", "ro", "rv", "sae", "sd", "sim", "spf", "ssd", "suv", "tpe",
-    "tpu", "tsa", "tv", "uhd", "us", "usb", "uv",
+    "12v", "16gb", "32gb", "3d", "3x", "4gb", "4k", "4wd", "8gb", "8k", "aa", "aaa", "ac",
+    "afci", "agm", "anc", "bbq", "bpa", "btu", "cca", "co", "diy", "dk", "edp", "edt", "eva",
+    "fm", "gan", "gfci", "gps", "hb", "hd", "hdd", "hdmi", "hepa", "hss", "lcd", "led", "mdf",
+    "mfi", "mips", "mtb", "nbr", "oled", "pc", "pd", "peva", "pex", "pvc", "qled", "ram", "rc",
+    "rfid", "rgb", "ro", "rv", "sae", "sd", "sim", "spf", "ssd", "suv", "tf", "tpe", "tpu",
+    "tsa", "tv", "uhd", "us", "usb", "uv", "xl", "xx",
 })  # fmt: skip
-_OWN_SPELLING = {"iphone": "iPhone", "ipad": "iPad"}
+_OWN_SPELLING = {"5ghz": "5GHz", "iphone": "iPhone", "ipad": "iPad"}
 _PLURALS = (  # the first ending that fits
     ("knife", "knives"), ("shelf", "shelves"), ("scarf", "scarves"), ("mouse", "mouse"),
     ("ss", "sses"), ("s", "s"), ("x", "xes"), ("ch", "ches"), ("sh", "shes"),
@@ -27,10 +28,9 @@ def headline(text: str) -> str:
     >>> headline("usb-c hub for iphone")
     'USB-C Hub for iPhone'
     """
-    return " ".join(
-        word if word in _SMALL_WORDS else "-".join(map(_capitalise, word.split("-")))
-        for word in text.split(" ")
-    )
+    *words, last = text.split(" ")
+    written = [word if word in _SMALL_WORDS else _capitalise(word) for word in words]
+    return " ".join([*written, last if last in _UNITS else _capitalise(last)])
 
 
 def plural(name: str) -> str:
@@ -44,6 +44,7 @@ def plural(name: str) -> str:
 
 
 def _capitalise(word: str) -> str:
-    if word in _CAPITALS:
-        return word.upper()
-    return _OWN_SPELLING.get(word, word[:1].upper() + word[1:])
+    return "-".join(
+        part.upper() if part in _CAPITALS else _OWN_SPELLING.get(part, part[:1].upper() + part[1:])
+        for part in word.split("-")
+    )

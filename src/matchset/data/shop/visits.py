@@ -110,10 +110,11 @@ def visit_shop(
         alike = np.flatnonzero(wants.asked == asked)
         for number, want in enumerate(_batches(alike, visits[alike])):
             rng = np.random.default_rng([seed, 4, asked, number])
-            day = _choose_days(calendar, season[products.category[wants.target[want]]], rng)
+            target = wants.target[want]
+            day = _choose_days(calendar, season[products.category[target]], rng)
             visit, position = _look(len(want), rng)
             product = _show(wants, want[visit], position, (wanted, category, department), rng)
-            is_wanted = wanted.is_alike(product, wants.target[want[visit]])
+            is_wanted = wanted.is_alike(product, target[visit])
             event = _react(is_wanted, appeal[product], position, rng)
             kept = (event >= 0) & (products.launched[product] <= day[visit])
             visit, product, event = _once(visit[kept], product[kept], event[kept])
@@ -143,8 +144,8 @@ def _choose_days(
     # The calendars of all seasons in one rising array: season 2 takes the range from 2 to 3.
     rising = (calendar + np.arange(n_seasons)[:, None]).ravel()
     at = np.searchsorted(rising, season + rng.random(len(season)), side="right")
-    number = np.clip(at - season * days, 0, days - 1).astype(np.int32)
-    day: NDArray[np.int32] = number + np.int32(LAST_DAY - days + 1)
+    number = np.clip(at - season * days, 0, days - 1)
+    day: NDArray[np.int32] = (number + (LAST_DAY - days + 1)).astype(np.int32)
     return day
 
 
