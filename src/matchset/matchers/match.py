@@ -61,13 +61,13 @@ class Match(Shown, Tabular, Sequence[Hit]):
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """Product ids, best first."""
-        return tuple(self.products.ids.decode(self.labels))
+        return self.products.ids.decode(self.labels)
 
     @cached_property
     def titles(self) -> tuple[str, ...] | None:
         """Titles, empty where a product has none; None where there is no catalogue."""
         titles = self.products.titles
-        return None if titles is None else tuple(titles.decode(self.labels))
+        return None if titles is None else titles.decode(self.labels)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -98,20 +98,22 @@ class Match(Shown, Tabular, Sequence[Hit]):
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per product: product_id, score and, if there is a catalogue, title."""
-        if self.titles is None:
-            return [{"product_id": hit.id, "score": hit.score} for hit in self]
-        return [{"product_id": hit.id, "score": hit.score, "title": hit.title} for hit in self]
+        columns: dict[str, Sequence[Any]] = {"product_id": self.ids, "score": self.scores.tolist()}
+        if self.titles is not None:
+            columns["title"] = self.titles
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def _columns(self) -> list[ExportColumn]:
         return _columns(self.labels, self.scores, self.products)
 
     def _grid(self) -> Grid:
+        headers = ["", "score", "product", *(["title"] if self.titles is not None else [])]
         rows = [
             [str(rank), f"{hit.score:.4g}", printable(hit.id), printable(hit.title or "")]
             for rank, hit in enumerate(self[:MOST_ROWS], start=1)
         ]
         title = f"Match({printable(self.query)!r}, {len(self):,} products)"
-        return Grid(title, ["", "score", "product", "title"], rows, len(self))
+        return Grid(title, headers, [row[: len(headers)] for row in rows], len(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -35,14 +35,12 @@ class Popularity:
     @classmethod
     def learn(cls, positives: Positives, catalog: Catalog | None = None) -> Self:
         """Count the positives of each product; the catalogue gives titles and attributes."""
-        popularity = positives.pairs.sum(axis=0, dtype=np.float64)  # (n_products,)
-        ranking = np.argsort(-popularity, kind="stable")
+        pairs = positives.pairs
+        sums = np.bincount(pairs.indices, weights=pairs.data, minlength=pairs.shape[1])
+        popularity = sums.astype(np.float32)  # before sorting: what ties as shown goes by label
+        ranking = np.argsort(-popularity, kind="stable").astype(np.int32)
         ranking = ranking[popularity[ranking] > 0]
-        return cls(
-            make_products(positives.products, catalog),
-            ranking.astype(np.int32),
-            popularity[ranking].astype(np.float32),
-        )
+        return cls(make_products(positives.products, catalog), ranking, popularity[ranking])
 
     @overload
     def match(  # type: ignore[overload-overlap]

@@ -78,7 +78,7 @@ def answer(
 
 def check_k(k: SupportsIndex) -> int:
     """The number of products that is asked for, if it is one."""
-    if isinstance(k, bool) or not isinstance(k, SupportsIndex):
+    if isinstance(k, bool) or not hasattr(k, "__index__"):
         raise TypeError(f"k must be an int; got {type(k).__name__}")
     if (number := index(k)) < 1:
         raise ValueError(f"k must be at least 1; got {number}")
