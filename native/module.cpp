@@ -47,22 +47,25 @@ std::pair<Out<std::uint8_t>, Out<std::int64_t>> pack_strings(nb::handle texts, c
   return from_strings(std::move(packed));
 }
 
+using TupleOfStr = nb::typed<nb::tuple, nb::str, nb::ellipsis>;
+
 // A few of perhaps millions of strings, so only the offsets of those are checked: they may come from a file.
-nb::typed<nb::list, nb::str> decode_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets,
-                                            const In<std::int32_t>& places) {
-  nb::list decoded;
-  for (const std::int32_t place : to_span(places)) {
-    if (place < 0 || static_cast<std::size_t>(place) + 1 >= offsets.size())
+TupleOfStr decode_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::int32_t>& places) {
+  const std::span<const std::int32_t> wanted = to_span(places);
+  nb::object decoded = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(wanted.size())));
+  if (!decoded.is_valid()) nb::raise_python_error();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] < 0 || static_cast<std::size_t>(wanted[i]) + 1 >= offsets.size())
       throw nb::index_error("places must be within the strings");
-    const std::int64_t begin = offsets.data()[place], end = offsets.data()[place + 1];
+    const std::int64_t begin = offsets.data()[wanted[i]], end = offsets.data()[wanted[i] + 1];
     if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > data.size())
       throw std::invalid_argument("string offsets must ascend inside the buffer");
     const auto* text = reinterpret_cast<const char*>(data.data()) + begin;
-    const nb::object item = nb::steal(PyUnicode_DecodeUTF8(text, end - begin, "replace"));
-    if (!item.is_valid()) nb::raise_python_error();
-    decoded.append(item);
+    PyObject* item = PyUnicode_DecodeUTF8(text, end - begin, "replace");
+    if (item == nullptr) nb::raise_python_error();
+    PyTuple_SET_ITEM(decoded.ptr(), static_cast<Py_ssize_t>(i), item);
   }
-  return nb::typed<nb::list, nb::str>(std::move(decoded));
+  return nb::borrow<TupleOfStr>(decoded);
 }
 
 }  // namespace
@@ -124,7 +127,7 @@ NB_MODULE(_native, m) {
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(), "places"_a.noconvert(), "The strings at places, in that order.");
   m.def("decode_strings", &decode_strings, "data"_a.noconvert(), "offsets"_a.noconvert(), "places"_a.noconvert(),
-        "The strings at places as a list of str; time does not grow with the strings that are not asked for.");
+        "The strings at places as str; time does not grow with the strings that are not asked for.");
   m.def(
       "sort_strings",
       [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {

@@ -80,7 +80,7 @@ def test_places_outside_are_refused():
 def test_decode_gives_the_texts_at_places_as_str(values, data):
     places = data.draw(st.lists(st.integers(0, len(values) - 1)))
     decoded = Strings.of(values).decode(np.array(places, dtype=np.int32))
-    assert decoded == [values[i] for i in places]
+    assert decoded == tuple(values[i] for i in places)
 
 
 @pytest.mark.parametrize("place", [-1, 1, 2**31 - 1])

@@ -58,9 +58,9 @@ def decode_strings(
     data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
     places: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
-) -> list[str]:
+) -> tuple[str, ...]:
     """
-    The strings at places as a list of str; time does not grow with the strings that are not asked for.
+    The strings at places as str; time does not grow with the strings that are not asked for.
     """
 
 def sort_strings(

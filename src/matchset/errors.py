@@ -23,7 +23,7 @@ class FilterError(ValueError):
 
     def __init__(self, rule: str, expression: str, place: int) -> None:
         super().__init__(rule, expression, place)
-        self.rule = rule
+        self.rule = _one_line(rule)  # it may quote the expression
         self.expression = expression
         self.place = place
 

@@ -84,7 +84,7 @@ class Strings(Sequence[str]):
         wanted = np.ascontiguousarray(places, dtype=np.int64)
         return Strings(*_native.take_strings(self.data, self.offsets, wanted))
 
-    def decode(self, places: NDArray[np.int32]) -> list[str]:
+    def decode(self, places: NDArray[np.int32]) -> tuple[str, ...]:
         """The texts at `places` as Python strings: quick for a few of many."""
         return _native.decode_strings(self.data, self.offsets, places)
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from itertools import islice
+from typing import Any, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from matchset.data.arrow import ExportColumn, export_columns
-from matchset.matchers import show, tables
+from matchset.data.arrow import ExportColumn
+from matchset.matchers.show import MOST_ROWS, Grid, Shown, printable
+from matchset.matchers.tables import Tabular
 from matchset.matrices import Csr, Floats, Ids
 from matchset.model.products import Products
 from matchset.strings import Strings
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
-    from rich.table import Table
 
 
 class Hit(NamedTuple):
@@ -27,15 +24,15 @@ class Hit(NamedTuple):
 
     id: str
     score: float
-    title: str | None  # None where the matcher has no catalogue
+    title: str | None  # empty where the product has none, None where there is no catalogue
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Match(Sequence[Hit]):
+class Match(Shown, Tabular, Sequence[Hit]):
     """The products that answer one query, best first.
 
     It holds labels and scores, and shares the products with its matcher, so that making one takes a
-    microsecond; ids and titles become Python strings when they are asked for, once.
+    microsecond. Ids and titles become Python strings when they are first asked for.
     """
 
     query: str
@@ -43,16 +40,34 @@ class Match(Sequence[Hit]):
     scores: Floats  # falling, (n,)
     products: Products
 
+    @classmethod
+    def of(
+        cls,
+        query: str,
+        ids: Sequence[str],
+        scores: ArrayLike,
+        titles: Sequence[str] | None = None,
+    ) -> Match:
+        """A match of products that no matcher here holds, such as a server's answer."""
+        texts = None if titles is None else Strings.of(titles, "titles")
+        known = Products(Strings.of(ids, "ids"), texts)
+        values = np.asarray(scores, dtype=np.float32)
+        if values.shape != (len(known),) or (texts is not None and len(texts) != len(known)):
+            n_titles = "no" if texts is None else len(texts)
+            got = f"scores of the shape {values.shape} and {n_titles} titles"
+            raise ValueError(f"{len(known)} ids must have as many scores and titles; got {got}")
+        return cls(query, np.arange(len(known), dtype=np.int32), values, known)
+
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """Product ids, best first."""
-        return tuple(self.products.ids.decode(self.labels))
+        return self.products.ids.decode(self.labels)
 
     @cached_property
     def titles(self) -> tuple[str, ...] | None:
         """Titles, empty where a product has none; None where there is no catalogue."""
         titles = self.products.titles
-        return None if titles is None else tuple(titles.decode(self.labels))
+        return None if titles is None else titles.decode(self.labels)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -63,13 +78,13 @@ class Match(Sequence[Hit]):
     def __getitem__(self, index: slice) -> Match: ...
     def __getitem__(self, index: int | slice) -> Hit | Match:
         if isinstance(index, slice):
-            labels, scores = self.labels[index], self.scores[index]
-            return Match(self.query, np.ascontiguousarray(labels), scores, self.products)
+            labels = np.ascontiguousarray(self.labels[index])
+            return Match(self.query, labels, self.scores[index], self.products)
         title = None if self.titles is None else self.titles[index]
         return Hit(self.ids[index], float(self.scores[index]), title)
 
     def __iter__(self) -> Iterator[Hit]:
-        titles = self.titles or (None,) * len(self)
+        titles = self.titles if self.titles is not None else [None] * len(self)
         return map(Hit, self.ids, self.scores.tolist(), titles)
 
     def __eq__(self, other: object) -> bool:
@@ -83,42 +98,29 @@ class Match(Sequence[Hit]):
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per product: product_id, score and, if there is a catalogue, title."""
-        if self.titles is None:
-            return [{"product_id": hit.id, "score": hit.score} for hit in self]
-        return [{"product_id": hit.id, "score": hit.score, "title": hit.title} for hit in self]
+        columns: dict[str, Sequence[Any]] = {"product_id": self.ids, "score": self.scores.tolist()}
+        if self.titles is not None:
+            columns["title"] = self.titles
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """A pandas frame with the columns of `to_dicts`."""
-        return tables.to_pandas(_columns(self.labels, self.scores, self.products))
+    def _columns(self) -> list[ExportColumn]:
+        return _columns(self.labels, self.scores, self.products)
 
-    def to_polars(self) -> polars.DataFrame:
-        """A polars frame with the columns of `to_dicts`."""
-        return tables.to_polars(self)
-
-    def to_arrow(self) -> pyarrow.Table:
-        """A pyarrow table with the columns of `to_dicts`."""
-        return tables.to_arrow(self)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Export to Arrow, with the columns of `to_dicts`."""
-        return export_columns(_columns(self.labels, self.scores, self.products), len(self))
-
-    def __repr__(self) -> str:
-        return show.plain_match(self)
-
-    def __rich__(self) -> Table:
-        """Show it in a terminal: texts are never taken for markup."""
-        return show.rich_match(self)
-
-    def _repr_html_(self) -> str:
-        return show.html_match(self)
+    def _grid(self) -> Grid:
+        headers = ["", "score", "product", *(["title"] if self.titles is not None else [])]
+        rows = [
+            [str(rank), f"{hit.score:.4g}", printable(hit.id), printable(hit.title or "")]
+            for rank, hit in enumerate(self[:MOST_ROWS], start=1)
+        ]
+        title = f"Match({printable(self.query)!r}, {len(self):,} products)"
+        return Grid(title, headers, [row[: len(headers)] for row in rows], len(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Matches(Sequence[Match]):
+class Matches(Shown, Tabular, Sequence[Match]):
     """The answers to a batch of queries, in the order of the queries.
 
-    Three flat arrays hold them all (`found`: offsets, labels, scores); each `Match` is a view.
+    Flat arrays hold them all; each `Match` is a view.
     """
 
     queries: Strings  # (n_queries,)
@@ -134,7 +136,7 @@ class Matches(Sequence[Match]):
     def __getitem__(self, index: slice) -> Matches: ...
     def __getitem__(self, index: int | slice) -> Match | Matches:
         if isinstance(index, slice):
-            return self._slice(np.arange(len(self))[index])
+            return self._take(np.arange(len(self))[index])
         query = self.queries[index]  # refuses places outside
         begin, end = self.found.offsets[index % len(self) :][:2].tolist()
         labels, scores = self.found.columns[begin:end], self.found.values[begin:end]
@@ -152,43 +154,31 @@ class Matches(Sequence[Match]):
         """One dict per query and product: query, product_id, score and perhaps title."""
         return [{"query": match.query, **row} for match in self for row in match.to_dicts()]
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """A pandas frame with the columns of `to_dicts`."""
-        return tables.to_pandas(self._columns())
-
-    def to_polars(self) -> polars.DataFrame:
-        """A polars frame with the columns of `to_dicts`."""
-        return tables.to_polars(self)
-
-    def to_arrow(self) -> pyarrow.Table:
-        """A pyarrow table with the columns of `to_dicts`."""
-        return tables.to_arrow(self)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Export to Arrow, with the columns of `to_dicts`."""
-        return export_columns(self._columns(), len(self.found.columns))
-
-    def __repr__(self) -> str:
-        return show.plain_matches(self)
-
-    def __rich__(self) -> Table:
-        """Show it in a terminal: texts are never taken for markup."""
-        return show.rich_matches(self)
-
-    def _repr_html_(self) -> str:
-        return show.html_matches(self)
-
     def _columns(self) -> list[ExportColumn]:
-        query = ExportColumn("query", texts=self.queries.take(self.found.row_of_entry))
-        return [query, *_columns(self.found.columns, self.found.values, self.products)]
+        query = self.queries.take(self.found.row_of_entry)
+        found = _columns(self.found.columns, self.found.values, self.products)
+        return [ExportColumn("query", texts=query), *found]
 
-    def _slice(self, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Matches:
+    def _grid(self) -> Grid:
+        rows = [
+            [
+                str(place),
+                printable(match.query),
+                str(len(match)),
+                printable(" ".join(match[:10].ids)),
+            ]
+            for place, match in enumerate(islice(self, MOST_ROWS))
+        ]
+        title = f"Matches({len(self):,} queries)"
+        return Grid(title, ["", "query", "n", "products"], rows, len(self))
+
+    def _take(self, rows: NDArray[np.int64]) -> Matches:
         sizes = np.diff(self.found.offsets)[rows]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        # Entry of each kept place: its row's first, plus how far it stands behind it.
-        entries = np.repeat(self.found.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        columns, values = self.found.columns[entries], self.found.values[entries]
-        found = Csr(offsets, columns, values, self.found.width)
+        # An entry stands as far behind its row's first entry as it did.
+        entries = np.arange(offsets[-1]) + np.repeat(self.found.offsets[rows] - offsets[:-1], sizes)
+        labels, scores = self.found.columns[entries], self.found.values[entries]
+        found = Csr(offsets, labels, scores, self.found.width)
         return Matches(self.queries.take(rows), found, self.products)
 
 

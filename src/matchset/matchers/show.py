@@ -6,111 +6,92 @@ direction of text, are taken out; the rest is shown as it is and never read as m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from matchset.matchers.match import Match, Matches
-
-_MOST_ROWS = 20  # of a match, or matches of a batch
-_WIDEST = 60  # characters of a title, or of a batch's products
+MOST_ROWS = 20  # that are shown
+_WIDEST = 60  # characters of a cell that are shown
 
 
-def printable(text: str) -> str:
-    """The text without control characters; white space of any kind is a space."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else " " if char.isspace() else "" for char in text)
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What is shown: the first rows of a table, and how many there are."""
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]  # of printable texts
+    n_rows: int
+
+    @property
+    def rest(self) -> str:
+        """What is not shown."""
+        n_hidden = self.n_rows - len(self.rows)
+        return f"... {n_hidden:,} more" if n_hidden else ""
 
 
-def plain_match(match: Match) -> str:
-    """A few aligned lines."""
-    return "\n".join([_headline(match), *_align(_match_rows(match)), *_rest(len(match))])
+class Shown(ABC):
+    """What people see as a grid: in a terminal, through rich, in a notebook."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _grid(self) -> Grid: ...
+
+    def __repr__(self) -> str:
+        return to_plain(self._grid())
+
+    def __rich__(self) -> Table:
+        """Make the table that rich prints in a terminal."""
+        return to_rich(self._grid())
+
+    def _repr_html_(self) -> str:
+        return to_html(self._grid())
 
 
-def plain_matches(matches: Matches) -> str:
-    """A few aligned lines, one for each query."""
-    head = f"Matches({len(matches):,} queries)"
-    return "\n".join([head, *_align(_batch_rows(matches)), *_rest(len(matches))])
+def printable(text: str, widest: int = _WIDEST) -> str:
+    """The text without control characters, cut; white space of any kind is a space."""
+    # Cut once before: a hostile title may be megabytes of what is taken out.
+    start = text[: 4 * widest]
+    kept = "".join(char if char.isprintable() else " " if char.isspace() else "" for char in start)
+    if len(kept) <= widest and len(start) == len(text):
+        return kept
+    return kept[: widest - 3] + "..."
 
 
-def rich_match(match: Match) -> Table:
-    """A table for a terminal."""
-    headers = ["", "score", "product", "title"][: 3 if match.titles is None else 4]
-    return _rich_table(_headline(match), headers, _match_rows(match), len(match))
+def to_plain(grid: Grid) -> str:
+    """Aligned lines."""
+    widths = [max(map(len, column)) for column in zip(*grid.rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in grid.rows]
+    return "\n  ".join(filter(None, [grid.title, *lines, grid.rest]))
 
 
-def rich_matches(matches: Matches) -> Table:
-    """A table for a terminal, one row for each query."""
-    title = f"Matches({len(matches):,} queries)"
-    return _rich_table(title, ["", "query", "products"], _batch_rows(matches), len(matches))
-
-
-def html_match(match: Match) -> str:
-    """A table for a notebook."""
-    headers = ["", "score", "product", "title"][: 3 if match.titles is None else 4]
-    return _html_table(_headline(match), headers, _match_rows(match), len(match))
-
-
-def html_matches(matches: Matches) -> str:
-    """A table for a notebook, one row for each query."""
-    title = f"Matches({len(matches):,} queries)"
-    return _html_table(title, ["", "query", "products"], _batch_rows(matches), len(matches))
-
-
-def _headline(match: Match) -> str:
-    return f"Match({_cut(printable(match.query))!r}, {len(match):,} products)"
-
-
-def _match_rows(match: Match) -> Iterator[list[str]]:
-    for rank, hit in enumerate(islice(match, _MOST_ROWS), start=1):
-        row = [str(rank), f"{hit.score:.4g}", printable(hit.id)]
-        yield row if hit.title is None else [*row, _cut(printable(hit.title))]
-
-
-def _batch_rows(matches: Matches) -> Iterator[list[str]]:
-    for place, match in enumerate(islice(matches, _MOST_ROWS)):
-        ids = " ".join(printable(product) for product in match[:10].ids)
-        yield [str(place), _cut(printable(match.query)), _cut(ids)]
-
-
-def _rest(n: int) -> list[str]:
-    return [f"... {n - _MOST_ROWS:,} more"] if n > _MOST_ROWS else []
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
-
-
-def _align(rows: Iterable[list[str]]) -> list[str]:
-    listed = list(rows)
-    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
-    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in listed]
-
-
-def _rich_table(title: str, headers: list[str], rows: Iterable[list[str]], n: int) -> Table:
+def to_rich(grid: Grid) -> Table:
+    """A table of rich; `Text` is never read as markup."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title), caption=Text("".join(_rest(n))), title_justify="left")
-    for header in headers:
-        table.add_column(header, overflow="fold")
-    for row in rows:
+    table = Table(title=Text(grid.title), caption=Text(grid.rest), title_justify="left")
+    for header in grid.headers:
+        table.add_column(Text(header))
+    for row in grid.rows:
         table.add_row(*map(Text, row))
     return table
 
 
-def _html_table(title: str, headers: list[str], rows: Iterable[list[str]], n: int) -> str:
-    head = "".join(f"<th>{escape(header)}</th>" for header in headers)
+def to_html(grid: Grid) -> str:
+    """A table for a notebook."""
+    head = "".join(f"<th>{escape(header)}</th>" for header in grid.headers)
     body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in grid.rows
     )
-    caption = escape(" ".join([title, *_rest(n)]))
+    caption = escape(f"{grid.title} {grid.rest}".strip())
     return (
-        f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>"
+        f"<table><caption>{caption}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
