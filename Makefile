@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find native src -type f -not -name '*.pyc')
 INSTALL := install --no-build-isolation --no-deps --config-settings=build-dir=build/
 
-.PHONY: help demo test lint format stub sanitize bench clean
+.PHONY: help demo test lint format stub sanitize sanitize-address sanitize-thread bench clean
 
 help: ## Say what each command does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -37,6 +37,23 @@ format: $(VENV)/lint ## Rewrite the code in our format
 stub: $(VENV)/installed $(VENV)/lint ## Rewrite the type stub of the native module
 	$(BIN)/python tools/make_stub.py
 
+# Tests of what is native. Python is not instrumented, so the run-time library comes first.
+NATIVE_TESTS = tests/test_strings.py tests/test_arrow.py tests/test_text.py tests/test_vectorizer.py tests/test_folders.py
+sanitize: sanitize-address sanitize-thread ## Run the native tests under ASan and UBSan, and threads under TSan
+
+sanitize-address: build/address/installed $(VENV)/test
+	PYTHONPATH=build/address LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HYPOTHESIS_PROFILE=few \
+	$(BIN)/python -m pytest -q -p no:cacheprovider $(NATIVE_TESTS)
+
+sanitize-thread: build/thread/installed $(VENV)/test
+	PYTHONPATH=build/thread LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" \
+	TSAN_OPTIONS=halt_on_error=1 HYPOTHESIS_PROFILE=few \
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_concurrency.py
+
+bench: $(VENV)/installed ## Run the benchmarks that need no more than minutes
+	$(BIN)/python benchmarks/vectorize.py
+
 clean: ## Remove every environment and build product
 	rm -rf .venv build dist
 
@@ -58,6 +75,14 @@ $(VENV)/test $(VENV)/lint: $(VENV)/%: pyproject.toml | $(VENV)/created
 
 $(VENV)/dependencies: pyproject.toml | $(VENV)/build
 	$(PIP) install $$($(BIN)/python tools/print_dependencies.py)
+	@touch $@
+
+# The package once more, its native module built with a sanitizer.
+build/address/installed build/thread/installed: build/%/installed: $(SOURCES) | $(VENV)/dependencies
+	rm -rf build/$*
+	$(PIP) install --no-build-isolation --no-deps --target build/$* \
+	  --config-settings=build-dir=build/cmake-$* --config-settings=cmake.define.MATCHSET_SANITIZE=$* \
+	  --config-settings=cmake.define.MATCHSET_WERROR=ON .
 	@touch $@
 
 $(VENV)/installed: $(SOURCES) | $(VENV)/dependencies

@@ -1,17 +1,24 @@
-// Arrays between NumPy and the kernels: borrowed on the way in, handed over on the way out.
+// Arrays and strings between Python and the kernels: borrowed on the way in, handed over on the way out.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "strings.hpp"
 
 namespace matchset {
 
 template <typename T>
 using Out = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>;
+template <typename T>
+using InOut = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>, nanobind::c_contig>;
 template <typename T>
 using In = nanobind::ndarray<nanobind::numpy, const T, nanobind::ndim<1>, nanobind::c_contig>;
 
@@ -27,6 +34,26 @@ Out<T> to_numpy(std::vector<Stored>&& values) {
 template <typename T>
 std::span<const T> to_span(const In<T>& array) {
   return {array.data(), array.size()};
+}
+
+inline StringsView to_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
+  const StringsView view{{reinterpret_cast<const char*>(data.data()), data.size()}, to_span(offsets)};
+  view.check();
+  return view;
+}
+
+inline std::pair<Out<std::uint8_t>, Out<std::int64_t>> from_strings(OwnedStrings&& strings) {
+  return {to_numpy<std::uint8_t>(std::move(strings.data)), to_numpy<std::int64_t>(std::move(strings.offsets))};
+}
+
+// UTF-8 of a str. Lone surrogates become three bytes that no decoder accepts: text.hpp reads them as U+FFFD.
+inline std::string_view to_utf8(nanobind::handle text, nanobind::object& keep) {
+  Py_ssize_t size = 0;
+  if (const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size)) return {bytes, static_cast<std::size_t>(size)};
+  PyErr_Clear();
+  keep = nanobind::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
+  if (!keep.is_valid()) nanobind::raise_python_error();
+  return {PyBytes_AS_STRING(keep.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(keep.ptr()))};
 }
 
 }  // namespace matchset

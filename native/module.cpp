@@ -14,37 +14,23 @@
 #include "text.hpp"
 #include "unicode.hpp"
 
-void bind_learn(nanobind::module_& m);  // module_learn.cpp
+void bind_arrow(nanobind::module_& m);     // module_arrow.cpp
+void bind_features(nanobind::module_& m);  // module_features.cpp
+void bind_learn(nanobind::module_& m);     // module_learn.cpp
+void bind_search(nanobind::module_& m);    // module_search.cpp
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
 
+using matchset::from_strings;
 using matchset::In;
 using matchset::Out;
 using matchset::to_numpy;
 using matchset::to_span;
-
-matchset::StringsView to_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
-  const matchset::StringsView view{{reinterpret_cast<const char*>(data.data()), data.size()}, to_span(offsets)};
-  view.check();
-  return view;
-}
-
-std::pair<Out<std::uint8_t>, Out<std::int64_t>> from_strings(matchset::OwnedStrings&& strings) {
-  return {to_numpy<std::uint8_t>(std::move(strings.data)), to_numpy<std::int64_t>(std::move(strings.offsets))};
-}
-
-// UTF-8 of a str. Lone surrogates become three bytes that no decoder accepts: text.hpp reads them as U+FFFD.
-std::string_view to_utf8(nb::handle text, nb::object& keep) {
-  Py_ssize_t size = 0;
-  if (const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size)) return {bytes, static_cast<std::size_t>(size)};
-  PyErr_Clear();
-  keep = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
-  if (!keep.is_valid()) nb::raise_python_error();
-  return {PyBytes_AS_STRING(keep.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(keep.ptr()))};
-}
+using matchset::to_strings;
+using matchset::to_utf8;
 
 std::pair<Out<std::uint8_t>, Out<std::int64_t>> pack_strings(nb::handle texts, const std::string& what) {
   const nb::object items = nb::steal(PySequence_Fast(texts.ptr(), "strings must come as a sequence"));
@@ -60,6 +46,27 @@ std::pair<Out<std::uint8_t>, Out<std::int64_t>> pack_strings(nb::handle texts, c
     packed.append(to_utf8(item, keep));
   }
   return from_strings(std::move(packed));
+}
+
+using TupleOfStr = nb::typed<nb::tuple, nb::str, nb::ellipsis>;
+
+// A few of perhaps millions of strings, so only the offsets of those are checked: they may come from a file.
+TupleOfStr decode_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::int32_t>& places) {
+  const std::span<const std::int32_t> wanted = to_span(places);
+  nb::object decoded = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(wanted.size())));
+  if (!decoded.is_valid()) nb::raise_python_error();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] < 0 || static_cast<std::size_t>(wanted[i]) + 1 >= offsets.size())
+      throw nb::index_error("places must be within the strings");
+    const std::int64_t begin = offsets.data()[wanted[i]], end = offsets.data()[wanted[i] + 1];
+    if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > data.size())
+      throw std::invalid_argument("string offsets must ascend inside the buffer");
+    const auto* text = reinterpret_cast<const char*>(data.data()) + begin;
+    PyObject* item = PyUnicode_DecodeUTF8(text, end - begin, "replace");
+    if (item == nullptr) nb::raise_python_error();
+    PyTuple_SET_ITEM(decoded.ptr(), static_cast<Py_ssize_t>(i), item);
+  }
+  return nb::borrow<TupleOfStr>(decoded);
 }
 
 }  // namespace
@@ -99,6 +106,43 @@ NB_MODULE(_native, m) {
       "data"_a.noconvert(), "offsets"_a.noconvert(), "wanted_data"_a.noconvert(), "wanted_offsets"_a.noconvert(),
       "Place of each wanted string among distinct strings, -1 where it is not there.");
 
+  m.def(
+      "hash_strings",
+      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
+        const auto strings = to_strings(data, offsets);
+        std::vector<std::uint64_t> hashes(strings.size());
+        for (std::size_t i = 0; i < hashes.size(); ++i) hashes[i] = matchset::hash_bytes(strings[i]);
+        return to_numpy<std::uint64_t>(std::move(hashes));
+      },
+      "data"_a.noconvert(), "offsets"_a.noconvert(), "A 64-bit hash of each string.");
+  m.def(
+      "take_strings",
+      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::int64_t>& places) {
+        const auto strings = to_strings(data, offsets);
+        matchset::OwnedStrings taken;
+        {
+          nb::gil_scoped_release release;
+          taken = matchset::take_strings(strings, to_span(places));
+        }
+        return from_strings(std::move(taken));
+      },
+      "data"_a.noconvert(), "offsets"_a.noconvert(), "places"_a.noconvert(), "The strings at places, in that order.");
+  m.def("decode_strings", &decode_strings, "data"_a.noconvert(), "offsets"_a.noconvert(), "places"_a.noconvert(),
+        "The strings at places as str; time does not grow with the strings that are not asked for.");
+  m.def(
+      "sort_strings",
+      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
+        const auto strings = to_strings(data, offsets);
+        std::vector<std::int64_t> places;
+        {
+          nb::gil_scoped_release release;
+          places = matchset::sort_strings(strings);
+        }
+        return to_numpy<std::int64_t>(std::move(places));
+      },
+      "data"_a.noconvert(), "offsets"_a.noconvert(),
+      "Places of the strings in ascending order of their bytes, equal ones by place.");
+
   m.def("unicode_version", &matchset::unicode_version, "Version of the Unicode tables compiled in.");
   m.def(
       "normalize",
@@ -113,5 +157,8 @@ NB_MODULE(_native, m) {
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(), "threads"_a, "Normalised form of each text.");
 
+  bind_arrow(m);
+  bind_features(m);
   bind_learn(m);
+  bind_search(m);
 }

@@ -1,74 +1,21 @@
 #include "strings.hpp"
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
 
 namespace matchset {
-namespace {
 
-constexpr std::uint64_t kMix1 = 0x9E3779B97F4A7C15ULL;
-constexpr std::uint64_t kMix2 = 0xD6E8FEB86659FD93ULL;
-
-std::uint64_t load(const char* bytes, std::size_t n) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, bytes, n);
-  if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
-  return word;
-}
-
-std::uint64_t mix(std::uint64_t x) {
-  x ^= x >> 32;
-  x *= kMix2;
-  x ^= x >> 32;
-  x *= kMix2;
-  x ^= x >> 32;
-  return x;
-}
-
-// Open addressing over the places of distinct strings.
-class PlaceTable {
- public:
-  explicit PlaceTable(std::size_t n) : mask_(std::bit_ceil(2 * n + 2) - 1), slots_(mask_ + 1) {}
-
-  // Place of a string equal to `text`, or `fresh` after inserting it.
-  template <typename Text>
-  std::int64_t insert(std::string_view text, std::int64_t fresh, Text&& text_at) {
-    Slot& slot = probe(text, text_at);
-    if (slot.place < 0) slot = {hash_bytes(text), fresh};
-    return slot.place;
+void PlaceTable::grow() {
+  std::vector<Slot> old(2 * slots_.size());
+  old.swap(slots_);
+  const std::size_t mask = slots_.size() - 1;
+  for (const Slot& slot : old) {
+    if (slot.place < 0) continue;
+    std::size_t at = slot.hash & mask;
+    while (slots_[at].place >= 0) at = (at + 1) & mask;
+    slots_[at] = slot;
   }
-  template <typename Text>
-  std::int64_t find(std::string_view text, Text&& text_at) {
-    return probe(text, text_at).place;
-  }
-
- private:
-  struct Slot {
-    std::uint64_t hash = 0;
-    std::int64_t place = -1;
-  };
-  template <typename Text>
-  Slot& probe(std::string_view text, Text&& text_at) {
-    const std::uint64_t hash = hash_bytes(text);
-    for (std::size_t at = hash & mask_;; at = (at + 1) & mask_) {
-      Slot& slot = slots_[at];
-      if (slot.place < 0 || (slot.hash == hash && text_at(slot.place) == text)) return slot;
-    }
-  }
-  std::size_t mask_;
-  std::vector<Slot> slots_;
-};
-
-}  // namespace
-
-std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed) {
-  std::uint64_t hash = mix(seed + kMix1 * (bytes.size() + 1));
-  const char* at = bytes.data();
-  std::size_t left = bytes.size();
-  for (; left >= 8; at += 8, left -= 8) hash = mix(hash ^ load(at, 8)) + kMix1;
-  if (left > 0) hash = mix(hash ^ load(at, left)) + kMix1;
-  return hash;
 }
 
 Grouping group_strings(const StringsView& strings) {
@@ -94,6 +41,47 @@ std::vector<std::int64_t> find_strings(const StringsView& distinct, const String
   for (std::size_t i = 0; i < distinct.size(); ++i) table.insert(distinct[i], static_cast<std::int64_t>(i), text_at);
   std::vector<std::int64_t> places(wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) places[i] = table.find(wanted[i], text_at);
+  return places;
+}
+
+OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64_t> places) {
+  OwnedStrings taken;
+  taken.offsets.reserve(places.size() + 1);
+  std::int64_t end = 0;
+  for (const std::int64_t place : places) {
+    if (place < 0 || static_cast<std::uint64_t>(place) >= strings.size())
+      throw std::out_of_range("places must be within the strings");
+    end += static_cast<std::int64_t>(strings[static_cast<std::size_t>(place)].size());
+    taken.offsets.push_back(end);
+  }
+  taken.data.reserve(static_cast<std::size_t>(end));
+  for (const std::int64_t place : places) {
+    const std::string_view text = strings[static_cast<std::size_t>(place)];
+    taken.data.insert(taken.data.end(), text.begin(), text.end());
+  }
+  return taken;
+}
+
+std::vector<std::int64_t> sort_strings(const StringsView& strings) {
+  // The first eight bytes decide most comparisons without a jump into the buffer.
+  struct Entry {
+    std::uint64_t prefix;
+    std::int64_t place;
+  };
+  const auto text_at = [&](const Entry& entry) { return strings[static_cast<std::size_t>(entry.place)]; };
+  std::vector<Entry> entries(strings.size());
+  for (std::size_t i = 0; i < strings.size(); ++i) {
+    const std::string_view text = strings[i];
+    entries[i] = {sort_prefix(text),
+                  static_cast<std::int64_t>(i)};
+  }
+  std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+    if (a.prefix != b.prefix) return a.prefix < b.prefix;
+    const int order = text_at(a).compare(text_at(b));
+    return order != 0 ? order < 0 : a.place < b.place;
+  });
+  std::vector<std::int64_t> places(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) places[i] = entries[i].place;
   return places;
 }
 

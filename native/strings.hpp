@@ -1,12 +1,15 @@
 // Many strings as one UTF-8 buffer with offsets, borrowed from Python.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
+
+#include "hash.hpp"
 
 namespace matchset {
 
@@ -32,6 +35,13 @@ struct StringsView {
   }
 };
 
+// The first eight bytes as a number that sorts as they do: decides most comparisons of texts without a NUL.
+inline std::uint64_t sort_prefix(std::string_view text) {
+  std::uint64_t prefix = 0;
+  for (std::size_t i = 0; i < 8; ++i) prefix = prefix << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0u);
+  return prefix;
+}
+
 struct OwnedStrings {
   std::vector<char> data;
   std::vector<std::int64_t> offsets{0};
@@ -43,8 +53,49 @@ struct OwnedStrings {
   StringsView view() const { return {data, offsets}; }
 };
 
-// 64-bit hash of bytes; the same on every machine. Not for hostile keys.
-std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed = 0);
+
+// Which place has an equal string? Open addressing that grows; the strings stay with the caller, who
+// gives `text_at(place)`.
+class PlaceTable {
+ public:
+  explicit PlaceTable(std::size_t n = 0) : slots_(std::bit_ceil(2 * n + 2)) {}
+
+  // Place of a string equal to `text`, or `fresh` after inserting it.
+  template <typename Text>
+  std::int64_t insert(std::string_view text, std::int64_t fresh, Text&& text_at) {
+    if (2 * (n_used_ + 1) > slots_.size()) grow();
+    const std::uint64_t hash = hash_bytes(text);
+    Slot& slot = slots_[probe(hash, text, text_at)];
+    if (slot.place < 0) {
+      slot = {hash, fresh};
+      ++n_used_;
+    }
+    return slot.place;
+  }
+  // Place of a string equal to `text`, or -1.
+  template <typename Text>
+  std::int64_t find(std::string_view text, Text&& text_at) const {
+    return slots_[probe(hash_bytes(text), text, text_at)].place;
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::int64_t place = -1;
+  };
+  template <typename Text>
+  std::size_t probe(std::uint64_t hash, std::string_view text, Text&& text_at) const {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
+      const Slot& slot = slots_[at];
+      if (slot.place < 0 || (slot.hash == hash && text_at(slot.place) == text)) return at;
+    }
+  }
+  void grow();
+
+  std::vector<Slot> slots_;
+  std::size_t n_used_ = 0;
+};
 
 struct Grouping {
   std::vector<std::int32_t> group;  // group of each string, numbered by first appearance, (n,)
@@ -56,5 +107,11 @@ Grouping group_strings(const StringsView& strings);
 
 // Place of each wanted string among distinct strings, -1 where it is not there, (n_wanted,).
 std::vector<std::int64_t> find_strings(const StringsView& distinct, const StringsView& wanted);
+
+// The strings at `places`, in that order; throws where a place is outside.
+OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64_t> places);
+
+// Places of the strings in ascending order of their bytes, equal ones by place, (n,).
+std::vector<std::int64_t> sort_strings(const StringsView& strings);
 
 }  // namespace matchset

@@ -129,7 +129,7 @@ bool write_plain(std::string_view text, std::vector<char>& out) {
   bool wants_space = false;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    const unsigned char kind = byte < 128 ? kAscii[byte] : static_cast<unsigned char>(symbol);
+    const Kind kind = byte < 128 ? kAscii[byte] : symbol;
     if (is_word(kind)) {
       if (wants_space && out.size() > begin) out.push_back(' ');
       wants_space = false;

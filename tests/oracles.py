@@ -1,6 +1,9 @@
 """Plain Python twins of the native kernels: slow, short, and right by reading."""
 
 import unicodedata
+from collections import Counter
+
+import numpy as np
 
 MAX_CHARS, MAX_BYTES = 4096, 16384
 DROPPED = {"'", "`", *"\u2018\u2019\u201b\u02bc\u2032\u2035"}
@@ -89,3 +92,40 @@ def normalize(text):
             out += f" {kept}" if kept and out and is_symbol(out[-1]) else kept
     out = " ".join(out.split())
     return out.encode()[:MAX_BYTES].decode("utf-8", "ignore").strip()
+
+
+def ngrams(text, unit, n):
+    """The n-grams of a normalised text, a space standing for what is shown as '#'."""
+    words = text.split()
+    if unit == "word":
+        return [" ".join(words[i : i + n]) for i in range(len(words) - n + 1)]
+    padded = [f" {word} " for word in words]
+    return [word[i : i + n] for word in padded for i in range(max(1, len(word) - n + 1))]
+
+
+def vocabulary(texts, kinds):
+    """Per kind, the kept n-grams with their df: (unit, n, limit, min_df) -> [(n-gram, df)]."""
+    kept = []
+    for unit, n, limit, min_df in kinds:
+        df = Counter(ngram for text in texts for ngram in set(ngrams(text, unit, n)))
+        ranked = sorted(df.items(), key=lambda item: (-item[1], item[0].encode()))
+        kept.append([item for item in ranked if item[1] >= min_df][:limit])
+    return kept
+
+
+def tfidf(texts, queries, kinds):
+    """Dense TF-IDF rows over the known n-grams alone, (n_queries, n_known)."""
+    kept = vocabulary(texts, kinds)
+    columns = {}
+    for (unit, n, *_), kind in zip(kinds, kept, strict=True):
+        for ngram, df in kind:
+            columns[unit, n, ngram] = (len(columns), np.log((1 + len(texts)) / (1 + df)) + 1)
+    rows = np.zeros((len(queries), len(columns)))
+    for row, query in zip(rows, queries, strict=True):
+        for unit, n, *_ in kinds:
+            for ngram in ngrams(query, unit, n):
+                if (unit, n, ngram) in columns:
+                    column, idf = columns[unit, n, ngram]
+                    row[column] += idf
+        row /= np.linalg.norm(row) or 1
+    return rows

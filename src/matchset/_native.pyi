@@ -1,9 +1,10 @@
 """Kernels of matchset: plain arrays in, plain arrays out."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy
+import numpy.typing
 from numpy.typing import NDArray
 
 def pack_strings(
@@ -37,6 +38,39 @@ def find_strings(
     Place of each wanted string among distinct strings, -1 where it is not there.
     """
 
+def hash_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+    """A 64-bit hash of each string."""
+
+def take_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> tuple[
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+]:
+    """The strings at places, in that order."""
+
+def decode_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    places: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+) -> tuple[str, ...]:
+    """
+    The strings at places as str; time does not grow with the strings that are not asked for.
+    """
+
+def sort_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    Places of the strings in ascending order of their bytes, equal ones by place.
+    """
+
 def unicode_version() -> str:
     """Version of the Unicode tables compiled in."""
 
@@ -49,6 +83,108 @@ def normalize(
     Annotated[NDArray[numpy.int64], dict(shape=(None,))],
 ]:
     """Normalised form of each text."""
+
+def read_arrow_stream(
+    capsule: object, coded: list[str]
+) -> list[tuple[str, Any, numpy.typing.NDArray[numpy.uint8]]]:
+    """
+    Read an Arrow C stream to its end: (name, values, nulls) of each column; nulls is empty where none is.
+    Texts come as (data, offsets), or as (codes, data, offsets) for the columns named in coded.
+    """
+
+class SharedArrowStream:
+    """An Arrow C stream that can be opened several times and read once."""
+
+    def __init__(self, capsule: object) -> None: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def export_arrow_table(columns: list[tuple[str, str, Any, Any, Any]], n_rows: int) -> object:
+    """
+    A capsule of an Arrow C stream of one batch that borrows the arrays of its columns, each
+    (name, format, valid bits or None, values or None, (data, offsets) of its texts or None).
+    """
+
+def count_ngrams(
+    data: NDArray[numpy.uint8],
+    offsets: NDArray[numpy.int64],
+    units: NDArray[numpy.uint8],
+    lengths: NDArray[numpy.uint8],
+    limits: NDArray[numpy.int64],
+    min_df: NDArray[numpy.int64],
+    budget: int,
+    threads: int,
+) -> list[
+    tuple[
+        NDArray[numpy.uint64],
+        NDArray[numpy.uint32],
+        tuple[NDArray[numpy.uint8], NDArray[numpy.int64]],
+        int,
+    ]
+]:
+    """
+    Per kind, the kept n-grams of normalised texts by falling frequency: keys, df, shown strings, and how many distinct ones there were.
+    """
+
+def lay_out_slots(
+    keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", writable=False)],
+    idf: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    n_homes: int,
+) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+    """Hash table of n-grams as bytes; id i is the i-th key."""
+
+class Vocabulary:
+    """Known n-grams over borrowed, possibly memory-mapped arrays."""
+
+    def __init__(
+        self,
+        slots: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        n_homes: int,
+        units: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        lengths: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        n_known: int,
+        n_buckets: int,
+        unknown_idf: Annotated[
+            NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
+        ],
+    ) -> None: ...
+    def vectorize(self, text: str) -> tuple[NDArray[numpy.uint32], NDArray[numpy.float32]]:
+        """
+        Feature ids (ascending) and weights of one text; empty where no n-gram is known.
+        """
+
+    def vectorize_into(
+        self, text: str, ids: NDArray[numpy.uint32], weights: NDArray[numpy.float32]
+    ) -> int:
+        """
+        Like vectorize, into the caller's buffers; returns how many features were written.
+        """
+
+    def vectorize_all(
+        self,
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        threads: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """CSR rows of texts: starts, ids, weights."""
+
+    def count_unknown(
+        self,
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        threads: int,
+    ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """In how many texts each unknown id occurs."""
+
+def list_ngrams(
+    text: str, units: NDArray[numpy.uint8], lengths: NDArray[numpy.uint8]
+) -> tuple[tuple[NDArray[numpy.uint8], NDArray[numpy.int64]], NDArray[numpy.uint64]]:
+    """
+    The n-grams of a text as people read them, kind by kind, and their keys.
+    """
 
 class SolverRule:
     """How each binary problem is weighted and when its solver stops."""
@@ -144,7 +280,7 @@ def solve_parents(
     Weights of the children of parents begin to end: features of each parent, features, entries of each feature, children, weights, bias of each child, and how many children the solver gave up on.
     """
 
-def search(
+def pack_layers(
     layers: Sequence[
         tuple[
             Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
@@ -156,21 +292,116 @@ def search(
             Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
         ]
     ],
-    X: tuple[
-        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
-        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
-    ],
     n_features: int,
     *,
-    beam: int,
-    k: int,
+    weight_bytes: int,
     threads: int,
 ) -> tuple[
-    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
-    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
-    Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
 ]:
     """
-    The k best nodes of the last layer for each row of X, best first, and their scores.
+    Packed form of layers: first block of each parent, blocks, data (see packed.hpp).
     """
+
+class SearchRule:
+    """How many to return, how wide to search, how to score."""
+
+    def __init__(
+        self, *, k: int, beam: int, hinge_power: int, is_log: bool, min_score: float
+    ) -> None: ...
+
+class Allowed:
+    """Labels that a search may return, for one tree."""
+
+    @property
+    def total(self) -> int:
+        """How many labels of the tree are allowed."""
+
+class PackedTree:
+    """A view over the arrays of a packed tree."""
+
+    def __init__(
+        self,
+        first_block: Annotated[
+            NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)
+        ],
+        blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        *,
+        sizes: Sequence[int],
+        n_features: int,
+        n_labels: int,
+        weight_bytes: int,
+    ) -> None: ...
+    def allow(
+        self,
+        is_allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", writable=False)],
+    ) -> Allowed:
+        """Prepare a filter from one boolean per label."""
+
+    def search_text(
+        self, vocabulary: Vocabulary, text: str, rule: SearchRule, allowed: Allowed | None = None
+    ) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
+        """Labels and scores of one text, best first."""
+
+    def search_row(
+        self,
+        ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        rule: SearchRule,
+        allowed: Allowed | None = None,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """Labels and scores of one sparse vector, best first."""
+
+    def search_rows(
+        self,
+        X: tuple[
+            Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        ],
+        rule: SearchRule,
+        allowed: Allowed | None = None,
+        *,
+        threads: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """Offsets, labels and scores of the rows of X, each best first."""
+
+    def search_texts(
+        self,
+        vocabulary: Vocabulary,
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        rule: SearchRule,
+        allowed: Allowed | None = None,
+        *,
+        threads: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """Offsets, labels and scores of texts, each best first."""
+
+    def unpack_parent(
+        self, level: int, parent: int
+    ) -> tuple[
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.uint16], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """
+        Features of a parent, first entry of each, children, weights, and the children's bias.
+        """

@@ -1,14 +1,79 @@
-"""Configuration: what can be set, and to what by default?"""
+"""Configuration: what can be set, and what happens when nothing is?"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
+Unit = Literal["word", "char"]
+Titles = Literal["instances", "none"]
 NEGATIVES = ("tfn", "man", "given")
 EMBEDDINGS = ("pifa", "given", "pifa+given")
 WEIGHTS = ("binary", "log", "linear", "given")
 LOSSES = ("squared_hinge",)
+DEFAULT_MIN_QUERY_COUNT = 5  # a query that led to something less often is not shown to people
+
+
+def _at_least(config: object, least: int, *names: str, may_be_none: bool = False) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value is None and may_be_none:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+
+
+def _check_range(name: str, value: int, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an int; got {type(value).__name__}")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be from {low} to {high}; got {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class NGrams:
+    """One kind of n-gram, and which of them become features."""
+
+    unit: Unit  # "word": n words in a row; "char": n characters of one word with its boundaries
+    n: int
+    limit: int  # keep at most so many, the most frequent
+    min_df: int = 1  # and only those that at least so many queries have
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("word", "char"):
+            raise ValueError(f"unit must be 'word' or 'char'; got {self.unit!r}")
+        _check_range("n", self.n, 1, 16)
+        _check_range("limit", self.limit, 0, 2**31 - 1)
+        _check_range("min_df", self.min_df, 1, 2**31 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorizerConfig:
+    """How queries become features; the defaults are the paper's."""
+
+    ngrams: tuple[NGrams, ...] = (
+        NGrams("word", 1, limit=1_000_000),
+        NGrams("word", 2, limit=3_000_000),
+        NGrams("char", 3, limit=200_000),
+    )
+    # Ids for unknown n-grams, per kind: 0 ignores them, 1 is one shared id, more are hash buckets.
+    oov_buckets: int = 1
+    # Bytes that counting n-grams may take beside the queries; beyond it they are read again.
+    memory_budget: int = 2 * 2**30
+
+    def __post_init__(self) -> None:
+        kinds = [(kind.unit, kind.n) for kind in self.ngrams]
+        if not kinds or len(set(kinds)) < len(kinds):
+            raise ValueError(f"ngrams must be distinct kinds, at least one; got {kinds}")
+        _check_range("oov_buckets", self.oov_buckets, 0, 2**24)
+        _check_range("memory_budget", self.memory_budget, 1, 2**62)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,15 +147,31 @@ class LearnConfig:
             raise ValueError(f"given_share must be from 0 to 1; got {self.given_share}")
 
 
-def _at_least(config: LearnConfig, least: int, *names: str, may_be_none: bool = False) -> None:
-    for name in names:
-        value = getattr(config, name)
-        if value is None and may_be_none:
-            continue
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How a log becomes a matcher.
 
+    A pair of query and product is positive when its weighted events reach `min_count`; `events`
+    gives the weights (None: by the usual names, see `data.events.training_rule`).
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+    With a catalogue, `titles="instances"` makes each title one more query for its own product, of
+    weight `title_weight`: products that nobody has searched for are found too.
+
+    Queries that led to something less often than `min_query_count` are never shown.
+    """
+
+    events: Mapping[str, float] | None = None
+    min_count: float = 1.0
+    titles: Titles = "instances"
+    title_weight: float = 10.0
+    min_query_count: float = DEFAULT_MIN_QUERY_COUNT
+    vectorizer: VectorizerConfig = VectorizerConfig()
+    learn: LearnConfig = LearnConfig()
+
+    def __post_init__(self) -> None:
+        """Check every value against its rule."""
+        _one_of("titles", self.titles, ("instances", "none"))
+        if not (self.title_weight > 0 and math.isfinite(self.title_weight)):
+            raise ValueError(f"title_weight must be positive and finite; got {self.title_weight}")
+        if not self.min_query_count >= 0:
+            raise ValueError(f"min_query_count must be at least 0; got {self.min_query_count}")

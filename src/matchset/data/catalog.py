@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
+from matchset.data.arrow import ExportColumn, export_columns
+from matchset.data.engine import write_parquet
+from matchset.data.log import NO_DAY
 from matchset.strings import Strings
+
+ColumnKind: TypeAlias = Literal["text", "number", "boolean", "date"]
+_NULLS = {"text": -1, "number": np.nan, "boolean": -1, "date": NO_DAY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +32,41 @@ class Column:
     | date    | int32, days since 1970-01-01             | NO_DAY |
     """
 
-    kind: Literal["text", "number", "boolean", "date"]
+    kind: ColumnKind
     values: NDArray[Any]  # (n_products,)
     categories: Strings | None = None  # distinct texts of a text column, sorted
+
+    @property
+    def is_null(self) -> NDArray[np.bool_]:
+        """Which products have no value, (n_products,)."""
+        values = self.values
+        is_null: NDArray[np.bool_]
+        is_null = np.isnan(values) if self.kind == "number" else values == _NULLS[self.kind]
+        return is_null
+
+    def take(self, places: NDArray[np.int64]) -> Column:
+        """The values at `places`, null where a place is -1; the categories stay."""
+        padded = np.append(self.values, np.array(_NULLS[self.kind], dtype=self.values.dtype))
+        return Column(self.kind, padded[places], self.categories)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogReport:
+    """Rows read, and those that are not in the catalogue or not in full."""
+
+    rows: int = 0
+    without_product: int = 0  # dropped: no product id
+    without_title: int = 0  # kept, with an empty title
+    duplicates: int = 0  # dropped: the product is there already
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rows:,} rows read, {self.without_product:,} without a product id dropped, "
+            f"{self.duplicates:,} duplicates dropped, {self.without_title:,} without a title kept"
+        )
+
+
+NO_CATALOG_REPORT = CatalogReport()  # of a catalogue that was not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +77,32 @@ class Catalog:
     titles: Strings  # (n_products,)
     descriptions: Strings | None = None  # (n_products,)
     attributes: Mapping[str, Column] = field(default_factory=dict)
+    report: CatalogReport = NO_CATALOG_REPORT  # what was wrong with the rows it was read from
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{name} ({column.kind})" for name, column in self.attributes.items())
+        return f"Catalog({len(self):,} products{f'; {kinds}' if kinds else ''})"
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export to Arrow: product_id, title, perhaps description, and the attributes."""
+        columns = [
+            ExportColumn("product_id", texts=self.ids),
+            ExportColumn("title", texts=self.titles),
+        ]
+        if self.descriptions is not None:
+            columns.append(ExportColumn("description", texts=self.descriptions))
+        columns += [_to_export(name, column) for name, column in self.attributes.items()]
+        return export_columns(columns, len(self))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the catalogue as Parquet, which `read_catalog` reads back."""
+        write_parquet(self, Path(path))
+
+
+def _to_export(name: str, column: Column) -> ExportColumn:
+    values = column.values == 1 if column.kind == "boolean" else column.values
+    is_date = column.kind == "date"
+    return ExportColumn(name, values, column.categories, is_date=is_date, is_null=column.is_null)

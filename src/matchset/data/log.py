@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from matchset.config import DEFAULT_MIN_QUERY_COUNT
+from matchset.data.arrow import ExportColumn, export_columns
+from matchset.data.engine import write_parquet
+from matchset.data.events import kind_of
+from matchset.data.grouping import Rows, compact, group_coded, mark_used, renumber, sum_by
+from matchset.data.report import NO_REPORT, ReadReport
+from matchset.errors import DataError
 from matchset.strings import Strings
+from matchset.text import normalize_strings
 
 NO_DAY = np.int32(np.iinfo(np.int32).min)  # the day of a row without a time
 
+_Integer = TypeVar("_Integer", bound=np.integer[Any])
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Log:
     """A search log, grouped: one row per query, product, event and day.
 
     Queries are normalised, and each remembers its most frequent spelling. Rows are sorted by
-    (query, product, event, day) and distinct; every query and product occurs in a row.
+    (query, product, event, day) and distinct; every query and product occurs in a row. Queries
+    and products are sorted by their UTF-8 bytes: the same rows give the same log in any order.
     """
 
     queries: Strings  # distinct, normalised, (n_queries,)
@@ -29,6 +45,215 @@ class Log:
     event: NDArray[np.uint8]  # place in `events`, (n_rows,)
     day: NDArray[np.int32]  # days since 1970-01-01 (UTC), NO_DAY where unknown, (n_rows,)
     count: NDArray[np.float64]  # how often, possibly fractional, (n_rows,)
+    report: ReadReport = NO_REPORT  # what was wrong with the rows it was made from
 
     def __len__(self) -> int:
         return len(self.query)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same rows; what was dropped on the way does not matter."""
+        if not isinstance(other, Log):
+            return NotImplemented
+        names = [field.name for field in fields(self) if field.name != "report"]
+        return all(_is_same(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{len(self):,} rows",
+            f"{len(self.queries):,} queries",
+            f"{len(self.products):,} products",
+        ]
+        if any(self.events):
+            parts.append(f"events {', '.join(filter(None, self.events))}")
+        if self.days:
+            parts.append(f"{self.days[0]} to {self.days[1]}")
+        return f"Log({', '.join(parts)})"
+
+    @property
+    def days(self) -> tuple[date, date] | None:
+        """The first and the last day, None where no row has a time."""
+        known = self.day[self.day != NO_DAY]
+        if len(known) == 0:
+            return None
+        first, last = (date(1970, 1, 1) + timedelta(int(day)) for day in (known.min(), known.max()))
+        return first, last
+
+    def query_counts(self) -> NDArray[np.float64]:
+        """How often each query led to an event that is not an impression, (n_queries,).
+
+        Where the log has only impressions, they count.
+        """
+        counts = np.array([kind_of(name) != "impression" for name in self.events], dtype=np.float64)
+        if not counts.any():
+            counts[:] = 1.0
+        weights = self.count * counts[self.event] if len(self) else self.count
+        return sum_by(self.query, len(self.queries), weights)
+
+    def shown(self, min_query_count: float = DEFAULT_MIN_QUERY_COUNT) -> NDArray[np.bool_]:
+        """Which queries may be shown to people, (n_queries,).
+
+        Rare queries can hold personal data (a name, an address, an order number). Those that led to
+        something less often than `min_query_count` stay out of reports, pages and vocabularies;
+        they may still train.
+        """
+        return self.query_counts() >= min_query_count
+
+    def select(self, rows: NDArray[np.bool_]) -> Log:
+        """The log of some rows, given by a mask, with only their queries and products.
+
+        It keeps the names of all events, so that the parts of a log are weighted alike.
+        """
+        queries, query = compact(self.query[rows], len(self.queries))
+        products, product = compact(self.product[rows], len(self.products))
+        return Log(
+            queries=self.queries.take(queries),
+            spellings=self.spellings.take(queries),
+            products=self.products.take(products),
+            events=self.events,
+            query=query,
+            product=product,
+            event=self.event[rows],
+            day=self.day[rows],
+            count=self.count[rows],
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export to Arrow without a copy: `polars.DataFrame(log)`, `pyarrow.table(log)`.
+
+        Columns: query (its spelling), product_id, event, date, count. Event is left out where the
+        log has none, date where no row has a time.
+        """
+        columns = [
+            ExportColumn("query", self.query, self.spellings),
+            ExportColumn("product_id", self.product, self.products),
+        ]
+        if any(self.events):
+            columns.append(ExportColumn("event", self.event, Strings.of(self.events)))
+        is_undated = self.day == NO_DAY
+        if not is_undated.all():
+            columns.append(ExportColumn("date", self.day, is_date=True, is_null=is_undated))
+        columns.append(ExportColumn("count", self.count))
+        return export_columns(columns, len(self))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the log as Parquet, which `read_log` reads back to an equal log.
+
+        Queries are saved in their most frequent spelling, which normalises to the query. The file
+        appears under its name only when it is complete.
+        """
+        write_parquet(self, Path(path))
+
+
+def make_log(
+    *,
+    queries: Strings,
+    products: Strings,
+    events: Sequence[str],
+    query: ArrayLike,
+    product: ArrayLike,
+    event: ArrayLike,
+    day: ArrayLike,
+    count: ArrayLike,
+    source_rows: NDArray[np.floating] | None = None,
+) -> Log:
+    """Make a log from raw query strings and rows of codes into them.
+
+    Queries equal after normalisation become one; its spelling is the raw string with the largest
+    total count, the smallest of those that tie. Rows whose query normalises to nothing are
+    dropped and counted in the report, as are queries and products without a row. `source_rows`
+    tells how many rows of a file each row stands for (one, if not given).
+    """
+    if len(events) > 256:
+        raise DataError(f"a log must have at most 256 kinds of event; got {len(events)}")
+    rows = _check_rows(
+        _to_integers("query", query, np.int32, limit=len(queries)),
+        _to_integers("product", product, np.int32, limit=len(products)),
+        _to_integers("event", event, np.uint8, limit=len(events)),
+        _to_integers("day", day, np.int32),
+        np.asarray(count, dtype=np.float64),
+    )
+    normal = normalize_strings(queries)
+    is_used = mark_used(rows.query, len(queries)) & (normal.lengths > 0)
+    distinct, query_code = renumber(normal, is_used)
+    del normal
+    is_kept = is_used[rows.query] if not is_used.all() else None
+    kept_products = rows.product if is_kept is None else rows.product[is_kept]
+    kept_events = rows.event if is_kept is None else rows.event[is_kept]
+    is_sold = mark_used(kept_products, len(products))
+    distinct_products, product_code = renumber(products, is_sold)
+    names, event_code = renumber(Strings.of(events), mark_used(kept_events, len(events)))
+    totals = sum_by(rows.query, len(queries), rows.count)
+    spellings = _choose_spellings(queries, query_code, np.where(is_used, totals, -1.0))
+    grouped = group_coded(
+        rows, query_code=query_code, product_code=product_code, event_code=event_code
+    )
+    return Log(
+        queries=distinct,
+        spellings=spellings,
+        products=distinct_products,
+        events=tuple(names),
+        query=grouped.query,
+        product=grouped.product,
+        event=grouped.event,
+        day=grouped.day,
+        count=grouped.count,
+        report=_count_dropped(len(rows.query), is_kept, source_rows),
+    )
+
+
+def _to_integers(
+    name: str, values: ArrayLike, dtype: type[_Integer], *, limit: int | None = None
+) -> NDArray[_Integer]:
+    """Values as `dtype`, checked before they could wrap around: places within `limit`, or any."""
+    given = np.asarray(values)
+    if given.size == 0:
+        return np.zeros(given.shape, dtype=dtype)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integers; got {given.dtype}")
+    low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if limit is None else (0, limit - 1)
+    for value in (int(given.min()), int(given.max())):
+        if not low <= value <= high:
+            raise ValueError(f"{name} must be from {low} to {high}; got {value}")
+    return given.astype(dtype, copy=False)
+
+
+def _check_rows(
+    query: NDArray[np.int32],
+    product: NDArray[np.int32],
+    event: NDArray[np.uint8],
+    day: NDArray[np.int32],
+    count: NDArray[np.float64],
+) -> Rows:
+    rows = Rows(query, product, event, day, count)
+    for field in fields(rows):
+        shape = getattr(rows, field.name).shape
+        if shape != (query.size,):
+            raise ValueError(f"{field.name} must have the shape ({query.size},); got {shape}")
+    if len(count) and not (float(count.min()) >= 0 and np.isfinite(count.max())):
+        raise ValueError("count must be finite and not negative")
+    return rows
+
+
+def _count_dropped(
+    n_rows: int, is_kept: NDArray[np.bool_] | None, source_rows: NDArray[np.floating] | None
+) -> ReadReport:
+    source = np.ones(n_rows) if source_rows is None else source_rows
+    without_query = 0 if is_kept is None else int(source.sum(where=~is_kept))
+    return ReadReport(rows=int(source.sum()), without_query=without_query)
+
+
+def _choose_spellings(
+    queries: Strings, code: NDArray[np.int32], totals: NDArray[np.float64]
+) -> Strings:
+    """The most frequent raw string of each query, (n_queries,); a negative total is not one."""
+    candidates = np.flatnonzero(totals >= 0)
+    candidates = candidates[queries.take(candidates).order()]  # so that ties go to the smallest
+    candidates = candidates[np.argsort(-totals[candidates], kind="stable")]
+    _, first = np.unique(code[candidates], return_index=True)
+    return queries.take(candidates[first])
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    return np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b)

@@ -1,0 +1,170 @@
+#include "vectorize.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "threads.hpp"
+
+namespace matchset {
+namespace {
+
+constexpr std::size_t kChunk = 2048;  // texts that a thread takes at a time
+
+// Where a key would like to stand: keeps the order of keys, and needs no power of two.
+std::uint64_t home_of(std::uint64_t key, std::uint64_t n_homes) {
+  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(key) * n_homes >> 64);
+}
+
+std::uint32_t unknown_place(const QueryFeatures::Probe& probe, const VocabularyView& vocabulary) {
+  const std::uint64_t spread = probe.key << 32 | probe.key >> 32;  // the high bits chose the slot
+  return probe.kind * vocabulary.n_buckets + static_cast<std::uint32_t>(home_of(spread, vocabulary.n_buckets));
+}
+
+void find_probes(const VocabularyView& vocabulary, QueryFeatures& f) {
+  f.probes.clear();
+  for (std::uint32_t kind = 0; kind < vocabulary.kinds.size(); ++kind) {
+    f.padded.for_each(vocabulary.kinds[kind], [&](std::size_t begin, std::size_t length) {
+      const std::uint64_t key = ngram_key(f.padded.slice(begin, length), vocabulary.kinds[kind]);
+      __builtin_prefetch(&vocabulary.slots[home_of(key, vocabulary.n_homes)]);
+      f.probes.push_back({key, kind});
+    });
+  }
+}
+
+// Looks every n-gram up. Unknown ones count only beside a known one.
+void find_hits(const VocabularyView& vocabulary, QueryFeatures& f) {
+  f.hits.clear();
+  bool is_known = false;
+  for (const auto& probe : f.probes) {
+    if (const Slot* slot = vocabulary.find(probe.key)) {
+      f.hits.push_back({slot->id, slot->idf});
+      is_known = true;
+    } else if (vocabulary.n_buckets > 0) {
+      const std::uint32_t place = unknown_place(probe, vocabulary);
+      if (const float idf = vocabulary.unknown_idf[place]; idf > 0) f.hits.push_back({vocabulary.n_known + place, idf});
+    }
+  }
+  if (!is_known) f.hits.clear();
+}
+
+// Adds up repeated n-grams (an unknown id counts once) and scales the row to unit length.
+void weigh_hits(const VocabularyView& vocabulary, QueryFeatures& f) {
+  std::sort(f.hits.begin(), f.hits.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  double norm = 0;
+  for (std::size_t at = 0; at < f.hits.size();) {
+    std::size_t end = at + 1;
+    while (end < f.hits.size() && f.hits[end].id == f.hits[at].id) ++end;
+    const double tf = f.hits[at].id < vocabulary.n_known ? static_cast<double>(end - at) : 1.0;
+    const double weight = tf * static_cast<double>(f.hits[at].idf);
+    norm += weight * weight;
+    f.ids.push_back(f.hits[at].id);
+    f.weights.push_back(static_cast<float>(weight));
+    at = end;
+  }
+  const double scale = norm > 0 ? 1 / std::sqrt(norm) : 0;
+  for (float& weight : f.weights) weight = static_cast<float>(static_cast<double>(weight) * scale);
+}
+
+}  // namespace
+
+void append_shown(std::string_view ngram, OwnedStrings& out) {
+  for (const char c : ngram) out.data.push_back(c == ' ' ? '#' : c);
+  out.offsets.push_back(static_cast<std::int64_t>(out.data.size()));
+}
+
+std::uint64_t ngram_key(std::string_view ngram, NGramKind kind) {
+  const std::uint64_t hash = hash_bytes(ngram, kind.seed());
+  return hash == kFreeKey ? 0 : hash;
+}
+
+std::vector<Slot> lay_out_slots(std::span<const std::uint64_t> keys, std::span<const float> idf, std::uint64_t n_homes) {
+  std::vector<std::uint32_t> order(keys.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return std::pair(keys[a], a) < std::pair(keys[b], b); });
+  std::vector<Slot> slots;
+  slots.reserve(n_homes + 64);
+  for (const std::uint32_t id : order) {
+    const std::uint64_t home = home_of(keys[id], n_homes);
+    if (!slots.empty() && slots.back().key == keys[id]) continue;  // two kinds share a hash: the first one keeps it
+    while (slots.size() < home) slots.push_back({kFreeKey, 0, 0});
+    slots.push_back({keys[id], id, idf[id]});
+  }
+  while (slots.size() < n_homes) slots.push_back({kFreeKey, 0, 0});
+  return slots;
+}
+
+const Slot* VocabularyView::find(std::uint64_t key) const {
+  for (std::uint64_t at = home_of(key, n_homes); at < slots.size() && slots[at].key <= key; ++at)
+    if (slots[at].key == key) return slots[at].id < n_known ? &slots[at] : nullptr;
+  return nullptr;
+}
+
+void vectorize(std::string_view text, const VocabularyView& vocabulary, QueryFeatures& f) {
+  f.ids.clear();
+  f.weights.clear();
+  normalize(text, f.text, f.padded.open());
+  f.padded.close();
+  find_probes(vocabulary, f);
+  find_hits(vocabulary, f);
+  weigh_hits(vocabulary, f);
+}
+
+SparseRows vectorize_all(const StringsView& texts, const VocabularyView& vocabulary, unsigned n_threads) {
+  const std::size_t n_chunks = (texts.size() + kChunk - 1) / kChunk;
+  std::vector<SparseRows> parts(n_chunks);
+  parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
+    QueryFeatures features;
+    SparseRows& part = parts[chunk];
+    const std::size_t begin = chunk * kChunk, end = std::min(texts.size(), begin + kChunk);
+    const auto n_bytes = static_cast<std::size_t>(texts.offsets[end] - texts.offsets[begin]);
+    part.ids.reserve(std::min(n_bytes + n_bytes / 2, 64 * kChunk));  // about a trigram per byte, and the words
+    part.weights.reserve(part.ids.capacity());
+    for (std::size_t i = begin; i < end; ++i) {
+      vectorize(texts[i], vocabulary, features);
+      part.ids.insert(part.ids.end(), features.ids.begin(), features.ids.end());
+      part.weights.insert(part.weights.end(), features.weights.begin(), features.weights.end());
+      part.starts.push_back(static_cast<std::int64_t>(part.ids.size()));
+    }
+  });
+  SparseRows all;
+  std::vector<std::size_t> bases{0};
+  all.starts.reserve(texts.size() + 1);
+  all.starts.push_back(0);
+  for (const SparseRows& part : parts) {
+    for (const std::int64_t end : part.starts) all.starts.push_back(static_cast<std::int64_t>(bases.back()) + end);
+    bases.push_back(bases.back() + part.ids.size());
+  }
+  all.ids.resize(bases.back());
+  all.weights.resize(bases.back());
+  parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
+    const auto base = static_cast<std::ptrdiff_t>(bases[chunk]);
+    std::copy(parts[chunk].ids.begin(), parts[chunk].ids.end(), all.ids.begin() + base);
+    std::copy(parts[chunk].weights.begin(), parts[chunk].weights.end(), all.weights.begin() + base);
+    parts[chunk] = {};
+  });
+  return all;
+}
+
+std::vector<std::int64_t> count_unknown(const StringsView& texts, const VocabularyView& vocabulary, unsigned n_threads) {
+  const std::size_t n_chunks = (texts.size() + kChunk - 1) / kChunk;
+  std::vector<std::int64_t> counts(vocabulary.unknown_idf.size());
+  std::mutex counts_lock;
+  parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
+    QueryFeatures features;
+    std::vector<std::int64_t> part(counts.size());
+    for (std::size_t i = chunk * kChunk; i < std::min(texts.size(), (chunk + 1) * kChunk); ++i) {
+      vectorize(texts[i], vocabulary, features);
+      for (const std::uint32_t id : features.ids)
+        if (id >= vocabulary.n_known) ++part[id - vocabulary.n_known];
+    }
+    const std::lock_guard guard(counts_lock);  // sums of integers: the order does not matter
+    std::transform(part.begin(), part.end(), counts.begin(), counts.begin(), std::plus<>());
+  });
+  return counts;
+}
+
+}  // namespace matchset

@@ -1,0 +1,268 @@
+"""Reading a catalogue: how does a table of products become a Catalog?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.data.arrow import ArrowColumn, read_columns
+from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
+from matchset.data.columns import CATALOG_NAMES, ColumnChoice, choose_column, describe_columns
+from matchset.data.engine import DEFAULT_MEMORY_LIMIT, fetch_row, quote_name
+from matchset.data.expressions import day_of, is_number, text_of
+from matchset.data.grouping import renumber
+from matchset.data.log import NO_DAY
+from matchset.data.tables import (
+    Table,
+    TableSource,
+    first_lines,
+    is_nested,
+    naming_errors,
+    open_tables,
+)
+from matchset.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+# Texts are taken for numbers, booleans or dates only if every one of them is: "00123" is an id.
+_PATTERNS: dict[ColumnKind, str] = {
+    "number": r"[+-]?(0|[1-9]\d{0,14})(\.\d+)?([eE][+-]?\d{1,2})?",
+    "boolean": r"(?i)true|false",
+    "date": r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?",
+}
+_IS_TIME = "({0} IS NULL OR try_cast({0} AS TIMESTAMPTZ) IS NOT NULL)"
+
+
+def read_catalog(
+    source: TableSource,
+    *,
+    product: ColumnChoice = None,
+    title: ColumnChoice = None,
+    description: ColumnChoice = None,
+    attributes: Sequence[str] | None = None,
+    duplicates: Literal["error", "first", "last"] = "error",
+    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+) -> Catalog:
+    """Read a catalogue from anything that `read_log` takes.
+
+    `product`, `title` and `description` name columns, which are otherwise looked for by their
+    usual names (`columns.CATALOG_NAMES`). All further columns are kept as attributes, or those
+    that `attributes` names: numbers, booleans, dates, and texts for everything else. Columns of
+    CSV and JSON files become numbers, booleans or dates if every value is one.
+
+    A product that occurs twice with different titles is a DataError that names both rows, unless
+    `duplicates` says which to keep; with the same title, the first is kept.
+    """
+    if duplicates not in ("error", "first", "last"):
+        raise ValueError(f"duplicates must be error, first or last; got {duplicates!r}")
+    choices = {"product": product, "title": title, "description": description}
+    with open_tables(source, memory_limit=memory_limit, is_ordered=True) as (connection, found):
+        (tables,) = found
+        parts = [_find_part(connection, table, choices, attributes) for table in tables]
+        kinds = _merge_kinds(parts)
+        columns = _read_parts(connection, parts, kinds)
+    files = [repr(str(path)) for table in tables for path in table.files] or [tables[0].name]
+    catalog = _to_catalog(columns, kinds, files=files, duplicates=duplicates)
+    report = catalog.report
+    if report.without_product or report.without_title or report.duplicates:
+        logger.warning("%s: %s", files[0], report)
+    return catalog
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A table, the columns of its roles, and the kinds of the others."""
+
+    table: Table
+    roles: dict[str, str]
+    kinds: dict[str, ColumnKind]
+
+    def select(self, kinds: dict[str, ColumnKind]) -> list[str]:
+        """SQL of each file: roles, attributes numbered by their place in `kinds`, and the row."""
+        fields = [f"{text_of(self.table, column)} AS {role}" for role, column in self.roles.items()]
+        fields += [
+            f"{_value_of(self.table, name, kind)} AS a{place}"
+            for place, (name, kind) in enumerate(kinds.items())
+            if name in self.kinds
+        ]
+        listed = ", ".join([*fields, "row_number() OVER () AS row"])
+        rows = [self.table.sql(path) for path in self.table.files] or [self.table.sql()]
+        return [f"SELECT {listed} FROM {sql}" for sql in rows]
+
+
+def _find_part(
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    choices: dict[str, ColumnChoice],
+    attributes: Sequence[str] | None,
+) -> _Part:
+    roles = {}
+    for role, names in CATALOG_NAMES.items():
+        is_required = role != "description"
+        column = choose_column(table, role, choices[role], names=names, is_required=is_required)
+        if column is not None:
+            roles[role] = column
+        elif is_required:
+            raise DataError(f"{role} must name a column; got False")
+    for name in attributes or ():
+        if name not in table.columns:
+            raise DataError(f"attributes must be columns; got {name!r}, {describe_columns(table)}")
+    wanted = table.columns if attributes is None else attributes
+    others = [name for name in wanted if name not in roles.values()]
+    with naming_errors(table.name, table.format):
+        return _Part(table, roles, _find_kinds(connection, table, others))
+
+
+def _find_kinds(
+    connection: duckdb.DuckDBPyConnection, table: Table, names: Iterable[str]
+) -> dict[str, ColumnKind]:
+    kinds: dict[str, ColumnKind] = {name: _kind_of_type(table.columns[name]) for name in names}
+    if table.format not in ("CSV", "TSV", "JSON", "JSON Lines"):
+        return kinds
+    texts = [name for name in kinds if not is_nested(table.columns[name])]
+    if not texts:
+        return kinds
+    tests = ", ".join(
+        f"bool_and(regexp_full_match({quote_name(name)}, '{pattern}') AND {further})"
+        for name in texts
+        for kind, pattern in _PATTERNS.items()
+        for further in [_IS_TIME.format(quote_name(name)) if kind == "date" else "true"]
+    )
+    row = fetch_row(connection, f"SELECT {tests} FROM {table.sql()}") or ()
+    for place, name in enumerate(texts):
+        verdicts = row[place * len(_PATTERNS) : (place + 1) * len(_PATTERNS)]
+        found = [kind for kind, is_all in zip(_PATTERNS, verdicts, strict=True) if is_all]
+        kinds[name] = found[0] if found else "text"
+    return kinds
+
+
+def _kind_of_type(kind: str) -> ColumnKind:
+    if is_nested(kind):
+        return "text"
+    if is_number(kind):
+        return "number"
+    if kind == "BOOLEAN":
+        return "boolean"
+    return "date" if kind.startswith(("DATE", "TIMESTAMP")) else "text"
+
+
+def _merge_kinds(parts: Sequence[_Part]) -> dict[str, ColumnKind]:
+    """One kind per attribute; where files disagree, text."""
+    kinds: dict[str, ColumnKind] = {}
+    for part in parts:
+        for name, kind in part.kinds.items():
+            kinds[name] = kind if kinds.get(name, kind) == kind else "text"
+    return kinds
+
+
+def _value_of(table: Table, name: str, kind: ColumnKind) -> str:
+    column = quote_name(name)
+    if kind == "number":
+        return f"{column}::DOUBLE"
+    if kind == "boolean":
+        return f"{column}::BOOLEAN"
+    if kind == "date":
+        return f"({day_of(table, name)})::INTEGER"
+    if is_nested(table.columns[name]):
+        return f"to_json({column})::VARCHAR"
+    return text_of(table, name)
+
+
+def _read_parts(
+    connection: duckdb.DuckDBPyConnection, parts: Sequence[_Part], kinds: dict[str, ColumnKind]
+) -> dict[str, ArrowColumn]:
+    selects = [sql for part in parts for sql in part.select(kinds)]
+    union = " UNION ALL BY NAME ".join(
+        f"SELECT *, {file}::INTEGER AS file FROM ({sql})" for file, sql in enumerate(selects)
+    )
+    coded = [f"a{place}" for place, kind in enumerate(kinds.values()) if kind == "text"]
+    try:
+        return read_columns(connection.sql(union), coded=coded)
+    except (duckdb.Error, RuntimeError) as error:
+        for part in parts:
+            for path, sql in zip(part.table.files, part.select(kinds), strict=False):
+                with naming_errors(repr(str(path)), part.table.format):
+                    connection.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {sql}")
+        raise DataError(f"a catalogue must be readable; got: {first_lines(error)}") from error
+
+
+def _to_catalog(
+    columns: dict[str, ArrowColumn],
+    kinds: dict[str, ColumnKind],
+    *,
+    files: Sequence[str],
+    duplicates: str,
+) -> Catalog:
+    ids, titles = columns["product"].texts, columns["title"].texts
+    has_id = ids.lengths > 0
+    kept = np.flatnonzero(has_id)
+    group, first = ids.take(kept).group()
+    if duplicates == "error":
+        _refuse_other_titles(columns, kept, group=group, first=first, files=files)
+    chosen = first
+    if duplicates == "last":
+        chosen = np.zeros(len(first), dtype=np.int64)
+        chosen[group] = np.arange(len(group))  # of equal places, the last one is written last
+    places = kept[chosen]
+    descriptions = columns["description"].texts.take(places) if "description" in columns else None
+    titles = titles.take(places)
+    return Catalog(
+        ids.take(places),
+        titles,
+        descriptions,
+        {
+            name: _to_column(columns[f"a{place}"], kind).take(places)
+            for place, (name, kind) in enumerate(kinds.items())
+        },
+        CatalogReport(
+            rows=len(ids),
+            without_product=len(ids) - len(kept),
+            without_title=int(np.count_nonzero(titles.lengths == 0)),
+            duplicates=len(kept) - len(places),
+        ),
+    )
+
+
+def _refuse_other_titles(
+    columns: dict[str, ArrowColumn],
+    kept: NDArray[np.int64],
+    *,
+    group: NDArray[np.int32],
+    first: NDArray[np.int64],
+    files: Sequence[str],
+) -> None:
+    title, _ = columns["title"].texts.take(kept).group()
+    others = np.flatnonzero(title != title[first[group]])
+    if len(others) == 0:
+        return
+    places = kept[[first[group[others[0]]], others[0]]]
+    texts = columns["title"].texts
+    shown = " and ".join(
+        f"{texts[place]!r} in row {columns['row'].values[place]} of "
+        f"{files[columns['file'].values[place]]}"
+        for place in places.tolist()
+    )
+    product = columns["product"].texts[int(places[0])]
+    raise DataError(
+        f"a product must have one title (or say duplicates='first' or 'last'); "
+        f"got for {product!r}: {shown}"
+    )
+
+
+def _to_column(column: ArrowColumn, kind: ColumnKind) -> Column:
+    values, is_null = column.values, column.is_null
+    if kind == "text":
+        is_used = np.ones(len(column.texts), dtype=np.bool_)
+        categories, code = renumber(column.texts, is_used)
+        return Column(kind, np.append(code, np.int32(-1))[values], categories)
+    null = {"number": np.nan, "boolean": -1, "date": NO_DAY}[kind]
+    values = values.astype(np.int8) if kind == "boolean" else values.copy()
+    if is_null is not None:
+        values[is_null] = null
+    return Column(kind, values)

@@ -1,0 +1,111 @@
+"""Events: what does the name of an event say about the customer's interest?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from matchset.errors import DataError
+
+EventKind: TypeAlias = Literal["purchase", "cart", "click", "impression", "none", "unknown"]
+# What a user may give: a weight per event, or the names of events that weigh 1 each.
+EventWeights: TypeAlias = Mapping[str, float] | Sequence[str]
+
+# Usual names in lower case without separators: "Add to cart" is addtocart. A "view" without more is
+# the view of a product's page, which follows a click.
+_KINDS: dict[EventKind, str] = {
+    "purchase": "purchase purchases purchased buy buys bought order orders ordered transaction "
+    "conversion checkout sale sold",
+    "cart": "cart addtocart addedtocart atc basket addtobasket addtobag",
+    "click": "click clicks clicked clickthrough productclick resultclick itemclick selectitem "
+    "view viewed viewitem productview pageview detail detailview pdpview",
+    "impression": "impression impressions productimpression shown served seen exposure "
+    "viewitemlist viewsearchresults",
+    "none": "",  # the log has no events: its one event has no name
+}
+_KIND_OF: dict[str, EventKind] = {
+    name: kind for kind, names in _KINDS.items() for name in names.split() or [""]
+}
+_TRAINING_WEIGHTS: dict[EventKind, float] = {"purchase": 1.0, "cart": 0.5, "click": 0.2}
+
+
+def kind_of(event: str) -> EventKind:
+    """What kind of event a name stands for."""
+    if not event.strip():
+        return "none"
+    return _KIND_OF.get(re.sub(r"[^a-z0-9]", "", event.lower()) or event, "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class EventRule:
+    """When is a product an answer to a query: its weighted count reaches a threshold."""
+
+    weights: Mapping[str, float]  # of each event that counts
+    min_count: float = 1.0
+
+    def __post_init__(self) -> None:
+        for event, weight in self.weights.items():
+            if not 0 <= weight < float("inf"):
+                raise ValueError(f"the weight of {event!r} must be finite and >= 0; got {weight}")
+        if not self.min_count > 0:
+            raise ValueError(f"min_count must be positive; got {self.min_count}")
+
+
+def training_rule(
+    events: Iterable[str], *, weights: EventWeights | None = None, min_count: float = 1.0
+) -> EventRule:
+    """The rule for training pairs of a log with these events.
+
+    By default a purchase weighs 1, a cart 0.5, a click 0.2, relative to the strongest of those that
+    the log has: where there are only clicks, a click weighs 1. Impressions weigh nothing. Without
+    events, every row counts.
+    """
+    names = tuple(events)
+    if weights is not None:
+        return EventRule(_check_weights(names, weights), min_count)
+    kinds = {name: kind_of(name) for name in names}
+    if set(kinds.values()) <= {"none"}:
+        return EventRule(dict.fromkeys(names, 1.0), min_count)
+    found = {
+        name: _TRAINING_WEIGHTS[kind] for name, kind in kinds.items() if kind in _TRAINING_WEIGHTS
+    }
+    if not found:
+        raise DataError(
+            f"events= must say which events make a pair positive; got a log with {_list(names)}"
+        )
+    strongest = max(found.values())
+    return EventRule({name: weight / strongest for name, weight in found.items()}, min_count)
+
+
+def relevance_rule(
+    events: Iterable[str], *, weights: EventWeights | None = None, min_count: float = 1.0
+) -> EventRule:
+    """The rule for test pairs: bought at least once, as in the paper.
+
+    Without purchases: clicked or put into the cart; without those: whatever the log has.
+    """
+    names = tuple(events)
+    if weights is not None:
+        return EventRule(_check_weights(names, weights), min_count)
+    kinds = {name: kind_of(name) for name in names}
+    for wanted in ({"purchase"}, {"click", "cart"}):
+        found = [name for name in names if kinds[name] in wanted]
+        if found:
+            return EventRule(dict.fromkeys(found, 1.0), min_count)
+    return EventRule(dict.fromkeys(names, 1.0), min_count)
+
+
+def _check_weights(names: Sequence[str], weights: EventWeights) -> dict[str, float]:
+    if isinstance(weights, str):
+        raise TypeError(f"events must be a mapping or a list of names; got the text {weights!r}")
+    given = dict(weights) if isinstance(weights, Mapping) else dict.fromkeys(weights, 1.0)
+    for name in given:
+        if name not in names:
+            raise DataError(f"events must be of the log; got {name!r} where it has {_list(names)}")
+    return given
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names)) or "no events"

@@ -1,0 +1,119 @@
+"""Files: which files does a path, a glob or a folder stand for, and what is their format?"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from matchset.errors import DataError
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+_FORMATS = {
+    ".parquet": "Parquet",
+    ".pq": "Parquet",
+    ".csv": "CSV",
+    ".tsv": "TSV",
+    ".tab": "TSV",
+    ".jsonl": "JSON Lines",
+    ".ndjson": "JSON Lines",
+    ".json": "JSON",
+}
+_COMPRESSIONS = (".gz", ".zst")
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of a known format."""
+
+    path: Path
+    format: str
+    is_partitioned: bool = False  # lies in folders named key=value, which are columns too
+
+
+def find_files(source: Any) -> list[DataFile]:
+    """Find the files of a path, a glob, a folder or a list of them: each once, in a fixed order.
+
+    A folder or a glob must hold files of one format; names that start with "." or "_" are skipped
+    in folders, as engines write such files beside their data.
+    """
+    entries = [source] if isinstance(source, str | os.PathLike) else list(source)
+    if not entries:
+        raise DataError("source must name at least one file; got an empty list")
+    found: dict[Path, DataFile] = {}
+    for entry in entries:
+        for file in _expand(entry):
+            found.setdefault(file.path, file)
+    return list(found.values())
+
+
+def _expand(entry: PathLike) -> list[DataFile]:
+    if not isinstance(entry, str | os.PathLike):
+        raise TypeError(f"source must be a path or a list of paths; got {type(entry).__name__}")
+    path = Path(entry)
+    if path.is_dir():
+        return _expand_folder(path)
+    if path.exists():
+        return [_check_file(path)]
+    matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 (absolute patterns)
+    if not matches:
+        raise DataError(f"source must exist; got {str(path)!r}, which matches no file")
+    n_fixed = next(n for n, part in enumerate(path.parts) if glob.has_magic(part))
+    files = []
+    for match in map(Path, matches):
+        if match.is_dir():
+            files += _expand_folder(match)
+        else:
+            files.append(_check_file(match, is_partitioned=_has_keys(match.parts[n_fixed:])))
+    return _check_one_format(files, path)
+
+
+def _expand_folder(folder: Path) -> list[DataFile]:
+    files = []
+    for path in sorted(folder.rglob("*")):
+        inner = path.relative_to(folder).parts
+        if path.is_file() and not any(part.startswith((".", "_")) for part in inner):
+            files.append(_check_file(path, is_partitioned=_has_keys(inner)))
+    if not files:
+        raise DataError(f"a folder must hold at least one data file; got {str(folder)!r}")
+    return _check_one_format(files, folder)
+
+
+def _has_keys(parts: tuple[str, ...]) -> bool:
+    return any("=" in part for part in parts[:-1])
+
+
+def _check_file(path: PathLike, *, is_partitioned: bool = False) -> DataFile:
+    path = Path(path).absolute()
+    name = path.name.lower()
+    for ending in _COMPRESSIONS:
+        name = name.removesuffix(ending)
+    form = _FORMATS.get(Path(name).suffix)
+    if form is None or (form == "Parquet" and name != path.name.lower()):
+        endings = ", ".join(_FORMATS)
+        raise DataError(
+            f"a data file must end in one of {endings} (all but Parquet also with .gz or .zst); "
+            f"got {str(path)!r}"
+        )
+    if path.is_file() and path.stat().st_size == 0:
+        raise DataError(f"a data file must not be empty; got {str(path)!r}")
+    return DataFile(path, form, is_partitioned)
+
+
+def _check_one_format(files: list[DataFile], where: Path) -> list[DataFile]:
+    first = files[0]
+    other = _first_other(files, first.format)
+    if other:
+        raise DataError(
+            f"the files of {str(where)!r} must have one format; got {first.format} "
+            f"({first.path.name}) and {other.format} ({other.path.name})"
+        )
+    return files
+
+
+def _first_other(files: Iterable[DataFile], form: str) -> DataFile | None:
+    return next((file for file in files if file.format != form), None)

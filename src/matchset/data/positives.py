@@ -1,0 +1,83 @@
+"""Positives: which products answer a query?"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from matchset.data.events import (
+    EventRule,
+    EventWeights,
+    kind_of,
+    relevance_rule,
+    training_rule,
+)
+from matchset.data.grouping import compact
+from matchset.data.log import Log
+from matchset.strings import Strings
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Positives:
+    """The pairs of query and product that count as answers, and how strongly.
+
+    Only queries and products with at least one such pair are in it, in the order of the log.
+    """
+
+    queries: Strings  # (n_queries,)
+    products: Strings  # (n_products,)
+    pairs: csr_array  # float32 weighted counts, (n_queries, n_products)
+    rule: EventRule  # that decided
+
+    def __len__(self) -> int:
+        return int(self.pairs.nnz)
+
+    def __repr__(self) -> str:
+        return (
+            f"Positives({len(self):,} pairs of {len(self.queries):,} queries "
+            f"and {len(self.products):,} products)"
+        )
+
+
+def positives(log: Log, *, events: EventWeights | None = None, min_count: float = 1.0) -> Positives:
+    """The pairs to train on: weighted counts, over all days, that reach `min_count`.
+
+    `events` gives the weight of each event that counts, such as {"purchase": 1, "click": 0.2}, or
+    names events that weigh 1. By default: see `training_rule`.
+    """
+    rule = training_rule(log.events, weights=events, min_count=min_count)
+    unknown = [name for name in log.events if kind_of(name) == "unknown"]
+    if events is None and unknown:
+        logger.warning(
+            "events that count nothing unless events= names them: %s", ", ".join(unknown)
+        )
+    return apply_rule(log, rule)
+
+
+def relevance(log: Log, *, events: EventWeights | None = None, min_count: float = 1.0) -> Positives:
+    """The pairs to test on: bought at least once, or what comes closest (see `relevance_rule`)."""
+    return apply_rule(log, relevance_rule(log.events, weights=events, min_count=min_count))
+
+
+def apply_rule(log: Log, rule: EventRule) -> Positives:
+    """Decide for every pair of a log."""
+    weights = np.array([rule.weights.get(name, 0.0) for name in log.events])
+    weighted = log.count * weights[log.event] if len(log) else log.count
+    # A log is sorted by query and product, so the rows of a pair stand together.
+    is_first = np.ones(len(log), dtype=np.bool_)
+    is_first[1:] = (np.diff(log.query) != 0) | (np.diff(log.product) != 0)
+    starts = np.flatnonzero(is_first)
+    sums = np.add.reduceat(weighted, starts) if len(log) else weighted
+    # Five clicks of 0.2 are one purchase, however the sum was rounded.
+    is_positive = sums >= rule.min_count * (1 - 1e-9)
+    rows, values = starts[is_positive], sums[is_positive].astype(np.float32)
+    queries, query = compact(log.query[rows], len(log.queries))
+    products, product = compact(log.product[rows], len(log.products))
+    shape = (len(queries), len(products))
+    pairs = csr_array((values, (query, product)), shape=shape)
+    return Positives(log.queries.take(queries), log.products.take(products), pairs, rule)

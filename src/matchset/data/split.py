@@ -1,0 +1,158 @@
+"""Split: what is learned from, and what is tested on?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+import numpy as np
+
+from matchset.data.log import NO_DAY, Log
+from matchset.data.positives import Positives, positives, relevance
+from matchset.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitReport:
+    """What the paper reports of a split; pairs are those that count as positive on each side."""
+
+    train_pairs: int
+    train_queries: int
+    train_products: int
+    test_pairs: int
+    test_queries: int
+    test_products: int
+    unseen_products: float  # share of the test products that no training pair has
+    unseen_queries: float  # share of the test queries that no training pair has
+    ceiling: float  # the best mean recall at k of a matcher that knows only training products
+    k: int
+
+    def __str__(self) -> str:
+        return (
+            f"train: {self.train_pairs:,} pairs of {self.train_queries:,} queries and "
+            f"{self.train_products:,} products\n"
+            f"test:  {self.test_pairs:,} pairs of {self.test_queries:,} queries and "
+            f"{self.test_products:,} products\n"
+            f"never seen in training: {self.unseen_products:.1%} of the test products, "
+            f"{self.unseen_queries:.1%} of the test queries\n"
+            f"ceiling of Recall@{self.k}: {self.ceiling:.1%}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A log in two: `train, test = split`. Neither side knows the other's queries or products."""
+
+    train: Log
+    test: Log
+    undated: int = 0  # rows on neither side, because they have no time
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter((self.train, self.test))
+
+    def report(
+        self, *, train: Positives | None = None, test: Positives | None = None, k: int = 100
+    ) -> SplitReport:
+        """Compare both sides by their positive pairs: the usual ones, unless others are given."""
+        return compare(
+            train if train is not None else positives(self.train),
+            test if test is not None else relevance(self.test),
+            k=k,
+        )
+
+
+def split_by_time(
+    log: Log, *, test_from: str | date | None = None, test_days: int | None = None
+) -> Split:
+    """Train on what came before a day, test on that day (in UTC) and all that followed.
+
+    Either `test_from` is the day, a date or its ISO text, or the last `test_days` days of the log
+    are for testing. Rows without a time are on neither side; a warning counts them.
+    """
+    if (test_from is None) == (test_days is None):
+        raise ValueError(
+            f"one of test_from and test_days must be given; got {test_from!r} and {test_days!r}"
+        )
+    if log.days is None:
+        raise DataError(
+            "a split by time needs times; got a log without (split_by_query needs none)"
+        )
+    if test_days is not None:
+        if test_days < 1:
+            raise ValueError(f"test_days must be positive; got {test_days}")
+        first_test_day = (log.days[1] - _EPOCH).days - test_days + 1
+    else:
+        first_test_day = (_to_date(test_from) - _EPOCH).days
+    is_dated = log.day != NO_DAY
+    is_test = log.day >= first_test_day
+    if not is_test.any() or not (is_dated & ~is_test).any():
+        raise DataError(
+            f"a split must leave rows on both sides; got {test_from or f'{test_days} days'} "
+            f"for a log from {log.days[0]} to {log.days[1]}"
+        )
+    undated = int(np.count_nonzero(~is_dated))
+    if undated:
+        logger.warning("%s rows without a time are neither in train nor in test", f"{undated:,}")
+    return Split(log.select(is_dated & ~is_test), log.select(is_test), undated)
+
+
+def split_by_query(log: Log, *, folds: int = 5, fold: int = 0, seed: int = 0) -> Split:
+    """Test on one of `folds` equal parts of the queries, chosen by chance, and train on the others.
+
+    For logs without times, and for the question how well unseen queries are answered: no test
+    query is in training.
+    """
+    if folds < 2:
+        raise ValueError(f"folds must be at least 2; got {folds}")
+    if not 0 <= fold < folds:
+        raise ValueError(f"fold must be within {folds} folds; got {fold}")
+    if len(log.queries) < folds:
+        raise DataError(f"a log must have a query per fold, {folds}; got {len(log.queries)}")
+    place = np.random.default_rng(seed).permutation(len(log.queries))
+    is_test = (place % folds == fold)[log.query]
+    return Split(log.select(~is_test), log.select(is_test))
+
+
+def compare(train: Positives, test: Positives, *, k: int = 100) -> SplitReport:
+    """What a test asks for, and how much of it training could have taught."""
+    if k < 1:
+        raise ValueError(f"k must be positive; got {k}")
+    is_seen = train.products.find(test.products) >= 0
+    is_known = train.queries.find(test.queries) >= 0
+    n_relevant = np.diff(test.pairs.indptr)
+    row = np.repeat(np.arange(len(n_relevant)), n_relevant)  # query of each pair
+    n_seen = np.bincount(row[is_seen[test.pairs.indices]], minlength=len(n_relevant))
+    best = np.minimum(n_seen, k) / n_relevant
+    return SplitReport(
+        train_pairs=len(train),
+        train_queries=len(train.queries),
+        train_products=len(train.products),
+        test_pairs=len(test),
+        test_queries=len(test.queries),
+        test_products=len(test.products),
+        unseen_products=_share(~is_seen),
+        unseen_queries=_share(~is_known),
+        ceiling=_share(best),
+        k=k,
+    )
+
+
+def _share(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _to_date(value: str | date | None) -> date:
+    if isinstance(value, datetime):
+        return (value.astimezone(UTC) if value.tzinfo else value).date()
+    if isinstance(value, date):
+        return value
+    try:
+        return _to_date(datetime.fromisoformat(str(value)))
+    except ValueError as error:
+        raise ValueError(f"test_from must be a date such as 2026-10-01; got {value!r}") from error

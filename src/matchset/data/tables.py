@@ -1,0 +1,217 @@
+"""Tables: which columns do files or frames have, and how does DuckDB read them?"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import duckdb
+
+from matchset import _native
+from matchset.data.arrow import ArrowSource
+from matchset.data.engine import fetch_row, open_engine, quote_files, quote_text
+from matchset.data.files import DataFile, PathLike, find_files
+from matchset.errors import DataError
+
+# Paths, or a table in memory of any library; "Any" because pandas and polars are not imported.
+TableSource: TypeAlias = PathLike | Sequence[PathLike] | ArrowSource | Any
+
+JSON_NUMBER = "NUMBER"  # our type of a JSON column of numbers with a point, read as text
+_NESTED = ("STRUCT", "MAP", "UNION", "JSON")
+_FRAME = "frame"  # the format of a table in memory
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Files that share their columns, or one frame."""
+
+    columns: dict[str, str]  # name to DuckDB type; CSV and JSON values are read as text
+    format: str
+    files: tuple[Path, ...]  # none for a frame
+    reader: str  # SQL function that reads the files, or the name of the frame
+    options: str = ""
+    label: str = "the given table"  # how messages call it where it has no files
+
+    def sql(self, *files: Path) -> str:
+        """What to select from: all the files, or these."""
+        if not self.files:
+            return self.reader
+        return f"{self.reader}({quote_files(files or self.files)}{self.options})"
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return repr(str(self.files[0])) if self.files else self.label
+
+
+@contextmanager
+def open_tables(
+    *sources: TableSource, memory_limit: str, is_ordered: bool = False
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, list[list[Table]]]]:
+    """Open sources: a DuckDB connection and, of each source, one table per set of columns.
+
+    `is_ordered` keeps the order of rows and lets a frame be read more than once.
+    """
+    found = [None if is_frame(source) else find_files(source) for source in sources]
+    paths = [file.path for files in found for file in files or ()]
+    with open_engine(memory_limit=memory_limit, paths=paths, is_ordered=is_ordered) as connection:
+        tables = []
+        for place, (source, files) in enumerate(zip(sources, found, strict=True)):
+            if files is None:
+                name = f"{_FRAME}{place}"
+                with naming_errors("the given table", _FRAME):
+                    table = register_frame(connection, source, name=name, is_ordered=is_ordered)
+                tables.append([table])
+            else:
+                tables.append(describe_files(connection, files))
+        yield connection, tables
+
+
+def is_frame(source: Any) -> bool:
+    """Whether a source is a table in memory; what is neither that nor paths is a TypeError."""
+    if _is_pandas(source) or isinstance(source, ArrowSource):
+        return True
+    if isinstance(source, list | tuple) or hasattr(source, "__fspath__") or isinstance(source, str):
+        return False
+    raise TypeError(
+        "source must be a path, a list of paths or a table with __arrow_c_stream__; "
+        f"got {type(source).__name__}"
+    )
+
+
+def register_frame(
+    connection: duckdb.DuckDBPyConnection, frame: Any, *, name: str, is_ordered: bool
+) -> Table:
+    """Let DuckDB see a frame: pandas by itself (without pyarrow), others by their Arrow stream."""
+    if not _is_pandas(frame):
+        # Streams such as a RecordBatchReader open once; DuckDB opens several times and reads once.
+        frame = _native.SharedArrowStream(frame.__arrow_c_stream__())
+    connection.register(name, frame)
+    if is_ordered:
+        connection.execute(f"CREATE TABLE {name}_copy AS SELECT * FROM {name}")
+        name += "_copy"
+    return Table(_describe(connection, name), _FRAME, (), name)
+
+
+def describe_files(connection: duckdb.DuckDBPyConnection, files: Sequence[DataFile]) -> list[Table]:
+    """Look at the columns of every file, and put files that share them together."""
+    groups: dict[tuple[object, ...], list[Table]] = {}
+    for file in files:
+        with naming_errors(repr(str(file.path)), file.format):
+            table = _describe_file(connection, file)
+        key = (table.reader, table.options, tuple(table.columns.items()))
+        groups.setdefault(key, []).append(table)
+    return [
+        Table(
+            tables[0].columns,
+            tables[0].format,
+            tuple(path for table in tables for path in table.files),
+            tables[0].reader,
+            tables[0].options,
+        )
+        for tables in groups.values()
+    ]
+
+
+@contextmanager
+def naming_errors(name: str, form: str) -> Iterator[None]:
+    """Turn DuckDB's errors into a DataError that names the file."""
+    try:
+        yield
+    except (duckdb.Error, RuntimeError) as error:
+        what = "table" if form == _FRAME else f"{form} file"
+        raise DataError(f"{name} must be a readable {what}; got: {first_lines(error)}") from error
+
+
+def first_lines(error: Exception) -> str:
+    """The part of DuckDB's message that tells what is wrong, without its advice on options."""
+    text = str(error).split("Possible ")[0].split("Try setting")[0]
+    return " ".join(text.split()).removeprefix("Invalid Input Error: ")
+
+
+def _describe(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, str]:
+    rows = connection.execute(f"DESCRIBE SELECT * FROM {sql}").fetchall()
+    return {row[0]: row[1] for row in rows}
+
+
+def _describe_file(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
+    partitions = f", hive_partitioning={str(file.is_partitioned).lower()}"
+    if file.format == "Parquet":
+        table = Table({}, file.format, (file.path,), "read_parquet", ", binary_as_string=true")
+    elif file.format in ("CSV", "TSV"):
+        table = _describe_csv(connection, file)
+    else:
+        table = _describe_json(connection, file)
+    options = table.options + partitions
+    described = Table({}, file.format, table.files, table.reader, options)
+    columns = _describe(connection, described.sql()) | table.columns
+    return Table(columns, file.format, table.files, table.reader, options)
+
+
+def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
+    """Read the header ourselves and nothing by guess: everything is text, no row is skipped.
+
+    TSV has no quoting: a `"` is a plain character. CSV follows RFC 4180, its delimiter is the most
+    frequent of , ; tab | in the header.
+    """
+    line = fetch_row(
+        connection,
+        f"SELECT line FROM read_csv({quote_files([file.path])}, auto_detect=false, "
+        "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false) LIMIT 1",
+    )
+    header = ((line and line[0]) or "").removeprefix("\ufeff")
+    delimiter = "\t" if file.format == "TSV" else max(",;\t|", key=header.count)
+    if file.format == "TSV":
+        names = header.split("\t")
+    else:
+        names = next(csv.reader([header], delimiter=delimiter), [])
+    names = [name.strip() or f"column{place}" for place, name in enumerate(names)]
+    _check_distinct(names, file.path)
+    columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
+    quote = "" if file.format == "TSV" else '"'
+    options = (
+        f", auto_detect=false, columns={{{columns}}}, header=true, delim={quote_text(delimiter)}, "
+        f"quote='{quote}', escape='{quote}', comment='', null_padding=false, strict_mode=true"
+    )
+    return Table(dict.fromkeys(names, "VARCHAR"), file.format, (file.path,), "read_csv", options)
+
+
+def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
+    """Find the keys in a sample; read plain values as text and nested ones as JSON."""
+    form = ", format='newline_delimited'" if file.format == "JSON Lines" else ", format='auto'"
+    sniffed = Table({}, file.format, (file.path,), "read_json", form + ", hive_partitioning=false")
+    types = {name: _json_type(kind) for name, kind in _describe(connection, sniffed.sql()).items()}
+    columns = ", ".join(
+        f"{quote_text(name)}: '{'VARCHAR' if kind == JSON_NUMBER else kind}'"
+        for name, kind in types.items()
+    )
+    return Table(types, file.format, (file.path,), "read_json", f"{form}, columns={{{columns}}}")
+
+
+def _json_type(kind: str) -> str:
+    if kind.startswith(("STRUCT", "MAP")) or kind.endswith("[]"):
+        return "JSON"
+    return JSON_NUMBER if kind in ("DOUBLE", "FLOAT") else "VARCHAR"
+
+
+def _check_distinct(names: list[str], path: Path) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise DataError(
+                f"columns must have distinct names; got {name!r} twice in {str(path)!r}"
+            )
+        seen.add(name.lower())
+
+
+def _is_pandas(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] == "pandas"
+
+
+def is_nested(kind: str) -> bool:
+    """Whether a DuckDB type holds values inside values."""
+    return kind.startswith(_NESTED) or kind.endswith("]")

@@ -1,0 +1,100 @@
+"""User Behavior Insights: how is a log in the open schema of OpenSearch read?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matchset.data.columns import describe_columns
+from matchset.data.engine import DEFAULT_MEMORY_LIMIT, quote_name, quote_text
+from matchset.data.log import Log
+from matchset.data.read import read_groups, to_log
+from matchset.data.scan import find_roles
+from matchset.data.tables import Table, TableSource, is_nested, open_tables
+from matchset.errors import DataError
+
+# Field names of the UBI specification 1.3 (the indexes ubi_queries and ubi_events).
+_QUERY_ID = "query_id"
+_USER_QUERY = "user_query"
+_ACTION = "action_name"
+_TIMESTAMP = "timestamp"
+_OBJECT_ID = "event_attributes.object.object_id"
+
+
+def read_ubi(
+    *,
+    queries: TableSource,
+    events: TableSource,
+    actions: Sequence[str] | None = None,
+    strict: bool = False,
+    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+) -> Log:
+    """Read a log from UBI's queries and events, joined by their query id.
+
+    Both are sources as `read_log` takes them. Fields may be nested, as in JSON and Parquet, flat
+    with dotted names ("event_attributes.object.object_id"), or JSON text in a CSV column; dumps
+    that wrap each document in "_source" are understood. The query is `user_query`, the product
+    `event_attributes.object.object_id`, the event `action_name`.
+
+    `actions` names the actions to read; others, such as "login", have no product and would be
+    counted as rows without one. An event whose query is not in `queries` is a row without a query.
+    """
+    both = open_tables(queries, events, memory_limit=memory_limit, is_ordered=strict)
+    with both as (connection, (query_tables, event_tables)):
+        texts = " UNION ALL ".join(
+            f"SELECT {_field(table, _QUERY_ID)} AS query_id, {_field(table, _USER_QUERY)} AS text "
+            f"FROM {table.sql()}"
+            for table in query_tables
+        )
+        # A query id occurs once by the specification; if not, the choice must not depend on order.
+        distinct = f"SELECT query_id, min(text) AS text FROM ({texts}) GROUP BY query_id"
+        joined = [_join(table, distinct, actions) for table in event_tables]
+        grouped = read_groups(
+            connection, [find_roles(table, {}) for table in joined], strict=strict
+        )
+    return to_log(grouped, name="UBI")
+
+
+def _join(events: Table, queries: str, actions: Sequence[str] | None) -> Table:
+    """A table of log rows: the events with the text of their query."""
+    action = _field(events, _ACTION)
+    rows = (
+        f"SELECT {_field(events, _QUERY_ID)} AS query_id, {_field(events, _OBJECT_ID)} "
+        f"AS product_id, {action} AS event, {_field(events, _TIMESTAMP)} AS timestamp "
+        f"FROM {events.sql()}"
+    )
+    if actions is not None:
+        wanted = ", ".join(map(quote_text, actions)) or "NULL"
+        rows += f" WHERE {action} IN ({wanted})"
+    columns = dict.fromkeys(("query", "product_id", "event", "timestamp"), "VARCHAR")
+    return Table(
+        columns | {"timestamp": events.columns.get(_TIMESTAMP, "VARCHAR")},
+        events.format,
+        (),
+        f"(SELECT q.text AS query, e.* EXCLUDE (query_id) FROM ({rows}) e "
+        f"LEFT JOIN ({queries}) q ON q.query_id = e.query_id)",
+        label=f"the events of {events.name}",
+    )
+
+
+def _field(table: Table, path: str) -> str:
+    """SQL of a field, wherever the table keeps it."""
+    for full in (path, f"_source.{path}"):
+        if full in table.columns:
+            return quote_name(full)
+        parts = full.split(".")
+        for n_outer in range(len(parts) - 1, 0, -1):
+            outer, inner = ".".join(parts[:n_outer]), ".".join(parts[n_outer:])
+            if outer in table.columns:
+                return _inner_field(table, outer, inner)
+    short = path.rpartition(".")[2]
+    if short in table.columns:
+        return quote_name(short)
+    raise DataError(f"UBI must have the field {path!r}; got {describe_columns(table)}")
+
+
+def _inner_field(table: Table, outer: str, inner: str) -> str:
+    column, path = quote_name(outer), quote_text(f"$.{inner}")
+    kind = table.columns[outer]
+    if is_nested(kind) and kind != "JSON":
+        return f"json_extract_string(to_json({column}), {path})"
+    return f"if(json_valid({column}), json_extract_string({column}, {path}), NULL)"

@@ -1,0 +1,138 @@
+"""Folders: how are arrays kept on disk so that they open at once and are never half-written?
+
+A folder holds `manifest.json` and one `.bin` file per array: its bytes, little-endian, in C order.
+The manifest gives the format's version, the kind of thing stored, its header, and each array's
+type, shape and SHA-256. Files are never changed once written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.errors import ModelFileError
+
+VERSION = 1
+MANIFEST = "manifest.json"
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def write_folder(path: Path, kind: str, *, header: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write a new folder: built beside `path`, flushed, then put in place at once."""
+    if path.exists():
+        raise FileExistsError(f"{path}: already exists")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    building = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
+    building.mkdir()
+    try:
+        entries = {name: _write_array(building, name, array) for name, array in arrays.items()}
+        manifest = {"matchset": VERSION, "kind": kind, "header": header, "arrays": entries}
+        _write_file(building / MANIFEST, json.dumps(manifest, indent=1).encode())
+        _flush_folder(building)
+        building.rename(path)
+        _flush_folder(path.parent)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+
+
+def open_folder(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the memory-mapped arrays of a folder; sizes are checked, contents are not."""
+    manifest = _read_manifest(path, kind)
+    arrays = {name: _map_array(path, name, entry) for name, entry in manifest["arrays"].items()}
+    return manifest["header"], arrays
+
+
+def verify_folder(path: Path, kind: str) -> None:
+    """Compare every byte with its checksum; raises ModelFileError at the first damaged file."""
+    manifest = _read_manifest(path, kind)
+    for name, entry in manifest["arrays"].items():
+        file = _array_file(path, name)
+        with file.open("rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if found != entry["sha256"]:
+            raise ModelFileError(f"{file}: damaged: its checksum differs from the manifest's")
+
+
+def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
+    file = path / MANIFEST
+    try:
+        manifest = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise ModelFileError(f"{path}: not a matchset folder: it has no {MANIFEST}") from None
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{file}: cannot be read: {error}") from None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("matchset"), int):
+        raise ModelFileError(f"{file}: not a manifest of matchset")
+    if manifest["matchset"] > VERSION:
+        raise ModelFileError(
+            f"{file}: written by a newer matchset (format {manifest['matchset']}); "
+            f"this one reads up to format {VERSION}"
+        )
+    if manifest.get("kind") != kind:
+        raise ModelFileError(f"{file}: holds a {manifest.get('kind')!r}; expected a {kind!r}")
+    if not (isinstance(manifest.get("header"), dict) and isinstance(manifest.get("arrays"), dict)):
+        raise ModelFileError(f"{file}: damaged: header and arrays must be objects")
+    return manifest
+
+
+def _write_array(folder: Path, name: str, array: NDArray[Any]) -> dict[str, Any]:
+    little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    data = little_endian.reshape(-1).view(np.uint8).data
+    _write_file(_array_file(folder, name), data)
+    return {
+        "dtype": little_endian.dtype.str,
+        "shape": list(array.shape),
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+
+
+def _map_array(folder: Path, name: str, entry: Any) -> NDArray[Any]:
+    file = _array_file(folder, name)
+    try:
+        dtype = np.dtype(entry["dtype"])
+        shape = tuple(int(length) for length in entry["shape"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{folder / MANIFEST}: damaged entry {name!r}: {error}") from None
+    if dtype.kind not in "biuf" or min(shape, default=0) < 0:
+        raise ModelFileError(f"{folder / MANIFEST}: damaged entry {name!r}: {dtype} of {shape}")
+    n_bytes = dtype.itemsize * int(np.prod(shape, dtype=object))
+    try:
+        found = file.stat().st_size
+    except OSError as error:
+        raise ModelFileError(f"{file}: missing or unreadable: {error.strerror}") from None
+    if found != n_bytes:
+        raise ModelFileError(f"{file}: damaged: must be {n_bytes:,} bytes; got {found:,}")
+    if n_bytes == 0:
+        return np.empty(shape, dtype)
+    return np.memmap(file, dtype=dtype, mode="r", shape=shape)
+
+
+def _array_file(folder: Path, name: str) -> Path:
+    if not name.replace("_", "").isalnum():
+        raise ModelFileError(f"{folder / MANIFEST}: damaged: {name!r} is not the name of an array")
+    return folder / f"{name}.bin"
+
+
+def _write_file(file: Path, data: bytes | memoryview) -> None:
+    with file.open("xb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

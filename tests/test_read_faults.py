@@ -1,0 +1,172 @@
+"""A fault in a log is an error that says where it is."""
+
+import gzip
+import io
+import tempfile
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from logs import ROWS, one_value, write_rows
+
+from matchset.data.engine import open_engine
+from matchset.data.read import read_log
+from matchset.errors import DataError
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.tsv.gz", "log.jsonl", "log.parquet"])
+@pytest.mark.parametrize(
+    ("column", "value", "rule"),
+    [
+        ("query", "", "hold a query; got"),
+        ("query", "!!", "hold a query; got '!!'"),
+        ("product_id", "", "hold a product id; got"),
+        ("count", "-3", "hold a finite number that is not negative; got '-3'"),
+        ("date", "soon", "hold a date or a time; got 'soon'"),
+    ],
+)
+def test_strict_names_file_row_column_and_value(tmp_path, name, column, value, rule):
+    rows = [row | {"count": "1"} for row in ROWS * 3]
+    good = write_rows(tmp_path / f"a_good_{name}", rows)
+    rows[6] = rows[6] | {column: value}
+    rows[9] = rows[9] | {column: value}
+    bad = write_rows(tmp_path / name, rows)
+    with pytest.raises(DataError) as error:
+        read_log([good, bad], strict=True)
+    assert f"{str(bad)!r}, row 7: column {column!r} must {rule}" in str(error.value)
+    assert read_log(good, strict=True).report.is_clean
+
+
+def test_strict_names_the_row_of_a_frame():
+    with pytest.raises(
+        DataError, match="the given table, row 2: column 'sku' must hold a product id; got None"
+    ):
+        read_log(pl.DataFrame({"q": ["a", "b"], "sku": ["1", None]}), strict=True)
+
+
+def broken(name, data, reason):
+    return pytest.param(name, data, reason, id=name)
+
+
+PARQUET = io.BytesIO()
+pq.write_table(pa.Table.from_pylist(ROWS * 1000), PARQUET)
+HALF_GZIP = gzip.compress(b"query,sku\n" + b"".join(b"red %d,1\n" % i for i in range(9999)))[:5000]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        broken("empty.csv", b"", "must not be empty"),
+        broken("empty.parquet", b"", "must not be empty"),
+        broken("truncated.parquet", PARQUET.getvalue()[:-20], "must be a readable Parquet file"),
+        broken("noise.parquet", b"PAR1\xff\xff\xff\xff\xffPAR1", "must be a readable Parquet file"),
+        broken("ragged.csv", b"query,sku\nred,1\nblue\n", "must be a readable CSV file.*Line: 3"),
+        broken("wide.csv", b"query,sku\nred,1\nblue,2,3\n", "must be a readable CSV file.*Line: 3"),
+        broken("ragged.tsv", b"query\tsku\nred\t1\nblue\n", "must be a readable TSV file.*Line: 3"),
+        broken("quote.csv", b'query,sku\n"red,1\nblue,2\n', "must be a readable CSV file"),
+        broken("utf8.csv", b"query,sku\nr\xffd,1\n", "must be a readable CSV file.*utf-8"),
+        broken("utf8.tsv", b"query\tsku\nr\xffd\t1\n", "must be a readable TSV file.*utf-8"),
+        broken("utf8.jsonl", b'{"query": "r\xffd", "sku": 1}\n', "readable JSON Lines file.*UTF-8"),
+        broken("cut.jsonl", b'{"query": "red", "sku": 1}\n{"que', "readable JSON Lines file"),
+        broken("list.jsonl", b"1\n2\n", "must name a column"),
+        broken("half.csv.gz", HALF_GZIP, "must be a readable CSV file"),
+        broken("plain.csv.gz", b"query,sku\nred,1\n", "must be a readable CSV file"),
+        broken("plain.csv.zst", b"query,sku\nred,1\n", "must be a readable CSV file"),
+        broken("twice.csv", b"query,sku,Query\nred,1,2\n", "distinct names; got 'Query' twice"),
+        broken("log.xlsx", b"PK", "a data file must end in one of .parquet"),
+        broken("log.parquet.gz", b"PK", "a data file must end in one of .parquet"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_broken_file_is_an_error_that_names_it(tmp_path, name, data, reason, strict):
+    (tmp_path / name).write_bytes(data)
+    good = write_rows(tmp_path / "good.csv")
+    with pytest.raises(DataError, match=reason) as error:
+        read_log([good, tmp_path / name], strict=strict)
+    assert name in str(error.value)
+
+
+def test_damage_inside_a_parquet_file_is_an_error_that_names_it(tmp_path):
+    data = bytearray(PARQUET.getvalue())
+    data[50:200] = b"\xff" * 150
+    (tmp_path / "bad.parquet").write_bytes(data)
+    good = write_rows(tmp_path / "good.parquet")
+    with pytest.raises(DataError, match=r"bad\.parquet' must be a readable Parquet file"):
+        read_log([good, tmp_path / "bad.parquet"])
+
+
+def test_sources_that_hold_no_log_are_named(tmp_path):
+    with pytest.raises(
+        DataError, match=r"source must exist; got '.*nowhere.csv', which matches no file"
+    ):
+        read_log(tmp_path / "nowhere.csv")
+    with pytest.raises(
+        DataError, match=r"source must exist; got '.*\*\.parquet', which matches no file"
+    ):
+        read_log(str(tmp_path / "*.parquet"))
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(
+        DataError, match=r"a folder must hold at least one data file; got '.*folder'"
+    ):
+        read_log(tmp_path / "folder")
+    with pytest.raises(DataError, match="source must name at least one file; got an empty list"):
+        read_log([])
+    for wrong in (3, None, b"log.csv", {"query": ["a"]}):
+        with pytest.raises(TypeError, match="source must be a path, a list of paths or a table"):
+            read_log(wrong)
+    with pytest.raises(TypeError, match="source must be a path or a list of paths; got int"):
+        read_log([3])
+
+
+def test_a_folder_of_mixed_formats_is_an_error(tmp_path):
+    write_rows(tmp_path / "a.csv")
+    write_rows(tmp_path / "b.jsonl")
+    with pytest.raises(
+        DataError, match=r"must have one format; got CSV \(a.csv\) and JSON Lines \(b.jsonl\)"
+    ):
+        read_log(tmp_path)
+
+
+def test_nested_columns_are_refused():
+    with pytest.raises(DataError, match=r"column 'query' must hold plain values; got VARCHAR\[\]"):
+        one_value("query", [["shoe"]])
+    with pytest.raises(DataError, match=r"column 'sku' must hold plain values; got STRUCT"):
+        read_log(pa.table({"q": ["a"], "sku": [{"id": 1}]}))
+
+
+def test_more_than_256_kinds_of_event_are_refused():
+    n = 257
+    table = pa.table({"query": ["a"] * n, "sku": ["x"] * n, "event": [f"e{i}" for i in range(n)]})
+    with pytest.raises(
+        DataError, match="the event column must hold at most 256 kinds of event; got 257"
+    ):
+        read_log(table)
+
+
+def test_temporary_folders_are_removed(tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    n = 100_000
+    table = pa.table({"q": [f"query {i}" for i in range(n)], "sku": [f"sku {i}" for i in range(n)]})
+    read_log(table, memory_limit="24MB")
+    (tmp_path / "bad.csv").write_text("query,sku\nred\n")
+    with pytest.raises(DataError):
+        read_log(tmp_path / "bad.csv")
+    assert list(scratch.iterdir()) == []
+
+
+def test_other_files_are_out_of_reach(tmp_path):
+    secret = write_rows(tmp_path / "secret.csv")
+    with open_engine(paths=[write_rows(tmp_path / "log.csv")]) as connection:
+        assert len(connection.sql(f"FROM read_csv('{tmp_path}/log.csv')").fetchall()) == len(ROWS)
+        for sql in (
+            f"FROM read_csv('{secret}')",
+            f"COPY (SELECT 1) TO '{tmp_path}/new.csv'",
+            "INSTALL httpfs",
+            "SET enable_external_access = true",
+        ):
+            with pytest.raises(duckdb.Error):
+                connection.execute(sql)

@@ -1,0 +1,126 @@
+"""Times, ids and counts of every type are read, and what is wrong with them is counted."""
+
+import datetime as dt
+import json
+import logging
+import math
+
+import pyarrow as pa
+import pytest
+from logs import DAY, DAY_NUMBER, one_value, rows_of
+
+from matchset.data.log import NO_DAY
+from matchset.data.read import read_log
+from matchset.errors import DataError
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2026-01-02", "2026-01-02T23:59:59", "2026-01-02 10:00:00.123456", "2026-01-02T10:00:00Z",
+        "2026-01-01T23:00:00-05:00", "2026-01-03T01:00:00+0200", " 2026-01-02 ", "20260102",
+        "1767312000", "1767312000.5", "1767312000000", "1767312000000000", "1767312000000000000",
+        1767312000, 1767398399, 1767312000.75, 1767312000123, 1767312000123456, 1767312000123456789,
+        20260102, DAY, dt.datetime(2026, 1, 2, 23, 59, 59),
+        dt.datetime(2026, 1, 2, 0, 30, tzinfo=dt.UTC),
+        dt.datetime(2026, 1, 3, 1, 30, tzinfo=dt.timezone(dt.timedelta(hours=2))),
+    ],
+)  # fmt: skip
+def test_times_of_every_kind_give_their_day_in_utc(value):
+    assert one_value("ts", [value]).day.tolist() == [DAY_NUMBER]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+def test_timestamp_columns_of_every_unit_give_their_day_in_utc(unit, zone):
+    second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    column = pa.array([second * 1767312000], pa.timestamp(unit, zone))
+    assert one_value("ts", column).day.tolist() == [DAY_NUMBER]
+    before_1970 = pa.array([-second], pa.timestamp(unit, zone))
+    assert one_value("ts", before_1970).day.tolist() == [-1]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "",
+        "yesterday",
+        "2026-13-01",
+        "infinity",
+        "nan",
+        float("nan"),
+        math.inf,
+        1e300,
+        "99999-01-01",
+    ],
+)
+def test_a_time_that_is_not_understood_keeps_its_row_without_a_day(value, caplog):
+    log = one_value("ts", [value])
+    assert log.day.tolist() == [NO_DAY]
+    assert log.report.bad_timestamp == 1
+    assert log.report.dropped == 0
+    assert "1 kept without a day" in caplog.text
+
+
+def test_a_column_that_cannot_hold_times_is_refused():
+    with pytest.raises(
+        DataError, match="column 'ts' must hold times; got BOOLEAN in the given table"
+    ):
+        one_value("ts", [True])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (123, "123"), (123.0, "123"), (1.5, "1.5"), (2**62, str(2**62)), ("00123", "00123"),
+        ("123.0", "123.0"), (" x ", " x "), (True, "true"), (1e17, "100000000000000000"),
+    ],
+)  # fmt: skip
+def test_product_ids_become_plain_text(value, text):
+    assert list(one_value("product_id", [value]).products) == [text]
+
+
+def test_numeric_ids_in_json_become_plain_text(tmp_path):
+    path = tmp_path / "log.jsonl"
+    rows = [{"query": "a", "sku": sku} for sku in (123, "00123", 4.0, 12345678901234567890)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert set(read_log(path).products) == {"123", "00123", "4.0", "12345678901234567890"}
+    path.write_text('{"query": "a", "sku": 123.0}\n{"query": "a", "sku": 7.5}\n')
+    assert set(read_log(path).products) == {"123", "7.5"}
+
+
+@pytest.mark.parametrize("value", [None, "", "many", "-1", -0.5, float("nan"), math.inf, "nan"])
+def test_a_bad_count_drops_its_row(value, caplog):
+    log = one_value("count", [value])
+    assert len(log) == 0
+    assert log.report.bad_count == 1
+    assert "1 with a bad count" in caplog.text
+
+
+@pytest.mark.parametrize("value", [0, 2.5, "3", True, 1e9])
+def test_counts_may_be_fractions_or_texts(value):
+    assert one_value("count", [value]).count.tolist() == [float(value)]
+
+
+def test_each_faulty_row_is_counted_once(caplog):
+    table = pa.table(
+        {
+            "query": ["", None, " ", "!!", "!!", "a", "a", "a", "a", "b"],
+            "product_id": ["x", None, "x", "x", "x", "", " ", "x", "x", "x"],
+            "count": ["1", "1", "1", "1", "1", "x", "1", "x", "2", "3"],
+            "date": ["?", "?", "?", "?", "2026-01-02", "?", "?", "?", "?", "2026-01-02"],
+        }
+    )
+    with caplog.at_level(logging.WARNING):
+        log = read_log(table)
+    report = log.report
+    assert report.rows == 10
+    assert (
+        report.without_query,
+        report.without_product,
+        report.bad_count,
+        report.bad_timestamp,
+    ) == (5, 2, 1, 1)
+    assert rows_of(log) == {("a", "x", "", int(NO_DAY)): 2, ("b", "x", "", DAY_NUMBER): 3}
+    assert "a Table: 10 rows read, 8 dropped (5 without a query, 2 without a" in caplog.text

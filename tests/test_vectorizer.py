@@ -1,0 +1,282 @@
+"""Queries to features: right by the plain twin, by scikit-learn, and whatever is typed."""
+
+import subprocess
+import sys
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from matchset.config import NGrams, VectorizerConfig
+from matchset.features.vectorizer import Vectorizer
+from matchset.strings import Strings
+from matchset.text import normalize
+
+words = st.text("abc6é靴", min_size=1, max_size=5)
+queries = st.lists(words, max_size=5).map(" ".join)
+corpora = st.lists(queries, max_size=12)
+kinds = st.lists(
+    st.tuples(
+        st.sampled_from(["word", "char"]), st.integers(1, 4), st.integers(0, 30), st.integers(1, 2)
+    ),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda kind: kind[:2],
+)
+
+SHOP = [
+    "red running shoes", "red shoe", "blue running shoe mens", "rose of jericho plant",
+    "artistic iphone 6s case", "iphone 6 case", "#6 x 1/2 in wood screw", "wood screws",
+    "plant pot",
+]  # fmt: skip
+
+
+def configured(kinds, **settings):
+    ngrams = tuple(NGrams(unit, n, limit, min_df) for unit, n, limit, min_df in kinds)
+    return VectorizerConfig(ngrams=ngrams, **settings)
+
+
+def same_rows(left, right):
+    return all(
+        np.array_equal(getattr(left, part), getattr(right, part))
+        for part in ("indptr", "indices", "data")
+    )
+
+
+def test_the_papers_example_has_the_papers_ngrams():
+    shown = Vectorizer().ngrams("Artistic iPhone 6s case")
+    assert shown[:7] == [
+        "artistic", "iphone", "6s", "case", "artistic#iphone", "iphone#6s", "6s#case"
+    ]  # fmt: skip
+    assert " ".join(shown[7:]) == (
+        "#ar art rti tis ist sti tic ic# #ip iph pho hon one ne# #6s 6s# #ca cas ase se#"
+    )
+
+
+def test_useful_punctuation_makes_useful_features():
+    assert Vectorizer().ngrams("#6 t-shirt")[:5] == ["#6", "t", "shirt", "#6#t", "t#shirt"]
+
+
+@given(queries, kinds)
+def test_ngrams_equal_the_twin(query, kinds):
+    expected = [
+        ngram.replace(" ", "#") for unit, n, *_ in kinds for ngram in oracles.ngrams(query, unit, n)
+    ]
+    assert Vectorizer(configured(kinds)).ngrams(query) == expected
+
+
+@given(corpora, kinds)
+def test_the_vocabulary_keeps_the_most_frequent_ties_by_the_ngram(corpus, kinds):
+    vocabulary = Vectorizer(configured(kinds)).fit(corpus).vocabulary
+    kept = oracles.vocabulary(corpus, kinds)
+    flat = [item for kind in kept for item in kind]
+    assert vocabulary.sizes == tuple(map(len, kept))
+    assert list(vocabulary.names) == [ngram.replace(" ", "#") for ngram, _ in flat]
+    assert list(vocabulary.df) == [df for _, df in flat]
+
+
+@given(corpora, corpora, kinds)
+def test_rows_equal_the_twin(corpus, asked, kinds):
+    vectorizer = Vectorizer(configured(kinds, oov_buckets=0)).fit(corpus)
+    rows = vectorizer.transform(asked)
+    assert rows.dtype == np.float32
+    assert rows.has_sorted_indices
+    np.testing.assert_allclose(rows.toarray(), oracles.tfidf(corpus, asked, kinds), atol=1e-6)
+
+
+@settings(max_examples=25)
+@given(corpora, kinds, st.integers(0, 3), st.integers(1, 7))
+def test_threads_batches_and_memory_change_nothing(corpus, kinds, buckets, threads):
+    # Enough texts for several chunks per thread.
+    corpus = [f"{text} {i % 97}" for i, text in enumerate(corpus * 700)]
+    config = configured(kinds, oov_buckets=buckets)
+    one = Vectorizer(config).fit(corpus, threads=1)
+    tight = Vectorizer(configured(kinds, oov_buckets=buckets, memory_budget=50_000))
+    other = tight.fit(corpus, threads=threads)
+    for name in ("slots", "df", "unknown_idf"):
+        assert np.array_equal(getattr(one.vocabulary, name), getattr(other.vocabulary, name))
+    assert one.vocabulary.names == other.vocabulary.names
+    rows = one.transform(corpus, threads=1)
+    assert same_rows(rows, other.transform(corpus, threads=threads))
+    assert same_rows(rows[:5], one.transform(corpus[:5]))
+    for i in range(min(3, len(corpus))):
+        ids, weights = one.encode(corpus[i])
+        assert np.array_equal(ids, rows[[i]].indices)
+        assert np.array_equal(weights, rows[[i]].data)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "options"),
+    [
+        ([("word", 1, 999, 1)], {"token_pattern": r"\S+"}),
+        (
+            [("word", 1, 999, 1), ("word", 2, 999, 1)],
+            {"token_pattern": r"\S+", "ngram_range": (1, 2)},
+        ),
+        ([("char", 3, 999, 1)], {"analyzer": "char_wb", "ngram_range": (3, 3)}),
+        (
+            [("char", 2, 999, 2), ("char", 3, 999, 2)],
+            {"analyzer": "char_wb", "ngram_range": (2, 3), "min_df": 2},
+        ),
+    ],
+)
+def test_scikit_learn_gives_the_same_matrix(kinds, options):
+    corpus = [normalize(query).replace("#", "") for query in SHOP]
+    theirs = TfidfVectorizer(lowercase=False, **options).fit(corpus)
+    ours = Vectorizer(configured(kinds, oov_buckets=0)).fit(corpus)
+    # scikit-learn shows a boundary, and the gap between two words, as a space.
+    columns = [theirs.vocabulary_[name.replace("#", " ")] for name in ours.vocabulary.names]
+    assert len(columns) == len(theirs.vocabulary_)
+    np.testing.assert_allclose(
+        ours.transform(corpus).toarray(),
+        theirs.transform(corpus)[:, columns].toarray(),
+        atol=1e-6,
+    )
+
+
+LIMITED = [("word", 1, 3, 1)]
+
+
+def test_unknown_ngrams_share_an_id_that_counts_once():
+    vectorizer = Vectorizer(configured(LIMITED)).fit(["a b", "a c", "a d e", "a b"])
+    assert list(vectorizer.vocabulary.names) == ["a", "b", "c"]
+    row = vectorizer.transform(["a d zebra yak"]).toarray()[0]
+    known, unknown = 1.0, np.log(5 / 2) + 1  # one query of four had cut n-grams
+    length = np.hypot(known, unknown)
+    np.testing.assert_allclose(row, [known / length, 0, 0, unknown / length], atol=1e-6)
+    assert vectorizer.name(3) == "(unknown word 1-gram)"
+
+
+def test_unknown_ngrams_can_go_to_buckets_or_be_ignored():
+    corpus = [f"a w{i}" for i in range(64)]
+    buckets = Vectorizer(configured(LIMITED, oov_buckets=8)).fit(corpus)
+    ignored = Vectorizer(configured(LIMITED, oov_buckets=0)).fit(corpus)
+    used = {int(feature) for query in corpus for feature in buckets.encode(query)[0]}
+    assert used == set(range(3 + 8))
+    assert ignored.n_features == 3
+    assert list(ignored.encode("a w63")[0]) == [0]
+
+
+def test_an_unknown_id_that_training_never_saw_is_silent():
+    vectorizer = Vectorizer().fit(SHOP)
+    ids, weights = vectorizer.encode("red zebra")
+    assert max(ids) < vectorizer.vocabulary.n_known
+    assert np.isclose(np.linalg.norm(weights), 1)
+
+
+@pytest.mark.parametrize("buckets", [0, 1, 8])
+def test_a_query_without_known_ngrams_has_an_empty_row(buckets):
+    vectorizer = Vectorizer(configured(LIMITED, oov_buckets=buckets)).fit(["a b", "c d e f"])
+    rows = vectorizer.transform(["", "  ", "zebra", "!?", "a"])
+    assert list(np.diff(rows.indptr)) == [0, 0, 0, 0, 1]
+    assert len(vectorizer.encode("zebra")[0]) == 0
+
+
+@given(st.text(st.characters(), max_size=30))
+def test_any_str_is_a_query(query):
+    config = configured([("char", 1, 999, 1), ("word", 2, 9, 1)])
+    vectorizer = Vectorizer(config).fit([query, "a b"])
+    row = vectorizer.transform([query])
+    assert row.nnz == 0 if not normalize(query) else np.isclose(np.linalg.norm(row.data), 1)
+
+
+@pytest.mark.parametrize(
+    "query", ["a" * 1_000_000, "a " * 500_000, "\x00", "\ud800", "👩‍🚀 é \u202ex"]
+)
+def test_strange_queries_fit_and_transform(query):
+    vectorizer = Vectorizer().fit([query, "shoe"])
+    assert vectorizer.transform([query, "shoe"]).shape == (2, vectorizer.n_features)
+
+
+@pytest.mark.parametrize("bad", [None, b"shoe", 3])
+def test_what_is_not_str_is_a_type_error_that_names_the_row(bad):
+    vectorizer = Vectorizer().fit(SHOP)
+    for call in (vectorizer.transform, Vectorizer().fit):
+        with pytest.raises(TypeError, match=r"queries\[2\] must be str; got"):
+            call(["red", "shoe", bad])
+    with pytest.raises(TypeError, match="query must be str; got"):
+        vectorizer.encode(bad)
+
+
+def test_one_str_where_many_are_expected_is_a_type_error():
+    with pytest.raises(TypeError, match="queries must be a sequence of str; got one str"):
+        Vectorizer().fit(SHOP).transform("red shoe")
+
+
+def test_nothing_to_learn_from_gives_a_vectorizer_that_knows_nothing():
+    vectorizer = Vectorizer().fit([])
+    assert vectorizer.transform(["red"]).nnz == 0
+
+
+def test_before_fit_there_is_a_clear_error():
+    with pytest.raises(ValueError, match="must be fitted first"):
+        Vectorizer().transform(["red"])
+    with pytest.raises(ValueError, match="must be fitted first"):
+        Vectorizer().encode("red")
+
+
+def test_encode_into_fills_the_callers_buffers():
+    vectorizer = Vectorizer().fit(SHOP)
+    ids, weights = np.zeros(64, np.uint32), np.zeros(64, np.float32)
+    n = vectorizer.encode_into("red shoes", ids, weights)
+    assert np.array_equal(ids[:n], vectorizer.encode("red shoes")[0])
+    assert np.array_equal(weights[:n], vectorizer.encode("red shoes")[1])
+    with pytest.raises(ValueError, match=f"buffers must hold {n} features; got room for 2"):
+        vectorizer.encode_into("red shoes", ids[:2], weights)
+
+
+def test_ngrams_of_rare_queries_have_no_name():
+    shown = np.array([query != "rose of jericho plant" for query in SHOP])
+    vectorizer = Vectorizer().fit(SHOP, shown=shown)
+    names = list(vectorizer.vocabulary.names)
+    assert "plant" in names  # "plant pot" may be shown
+    assert not [name for name in names if "jericho" in name or "#je" in name]
+    feature = int(vectorizer.encode("jericho")[0][0])
+    assert vectorizer.name(feature) == "(not shown)"
+    everything = Vectorizer().fit(SHOP)
+    assert same_rows(vectorizer.transform(SHOP), everything.transform(SHOP))
+    with pytest.raises(ValueError, match=r"shown must have one entry per query, \(9,\); got"):
+        Vectorizer().fit(SHOP, shown=np.ones(2, dtype=bool))
+
+
+def test_strings_and_lists_and_iterators_are_the_same():
+    by_list = Vectorizer().fit(SHOP)
+    by_strings = Vectorizer().fit(Strings.of(SHOP))
+    assert same_rows(by_list.transform(iter(SHOP)), by_strings.transform(Strings.of(SHOP)))
+
+
+def test_another_process_with_another_hash_seed_learns_the_same_bytes():
+    code = (
+        "import sys; from matchset.features.vectorizer import Vectorizer; "
+        f"sys.stdout.buffer.write(Vectorizer().fit({SHOP!r}).vocabulary.slots.tobytes())"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONHASHSEED": "7"}, capture_output=True, check=True
+    )
+    assert run.stdout == Vectorizer().fit(SHOP).vocabulary.slots.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"ngrams": ()}, "ngrams must be distinct kinds, at least one; got"),
+        ({"ngrams": (NGrams("word", 1, 5), NGrams("word", 1, 9))}, "ngrams must be distinct"),
+        ({"oov_buckets": -1}, "oov_buckets must be from 0 to 16777216; got -1"),
+        ({"memory_budget": 0}, "memory_budget must be from 1"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        VectorizerConfig(**settings)
+
+
+def test_bad_kinds_are_refused():
+    with pytest.raises(ValueError, match="unit must be 'word' or 'char'; got 'byte'"):
+        NGrams("byte", 1, 10)
+    with pytest.raises(ValueError, match="n must be from 1 to 16; got 0"):
+        NGrams("word", 0, 10)
+    with pytest.raises(TypeError, match="limit must be an int; got float"):
+        NGrams("word", 1, 1e6)
