@@ -106,6 +106,15 @@ NB_MODULE(_native, m) {
       "Place of each wanted string among distinct strings, -1 where it is not there.");
 
   m.def(
+      "hash_strings",
+      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
+        const auto strings = to_strings(data, offsets);
+        std::vector<std::uint64_t> hashes(strings.size());
+        for (std::size_t i = 0; i < hashes.size(); ++i) hashes[i] = matchset::hash_bytes(strings[i]);
+        return to_numpy<std::uint64_t>(std::move(hashes));
+      },
+      "data"_a.noconvert(), "offsets"_a.noconvert(), "A 64-bit hash of each string.");
+  m.def(
       "take_strings",
       [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::int64_t>& places) {
         const auto strings = to_strings(data, offsets);

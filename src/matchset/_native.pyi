@@ -38,6 +38,12 @@ def find_strings(
     Place of each wanted string among distinct strings, -1 where it is not there.
     """
 
+def hash_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+    """A 64-bit hash of each string."""
+
 def take_strings(
     data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
