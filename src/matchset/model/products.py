@@ -35,7 +35,14 @@ class Products:
 
     def labels(self, ids: Iterable[str], what: str = "ids") -> NDArray[np.int64]:
         """Label of each product id, -1 where there is no such product; errors call them `what`."""
-        return self.ids.find(Strings.of(ids, what))
+        wanted = Strings.of(ids, what)
+        group, first = wanted.group()
+        # Products are looked for among the wanted, which are few: a smaller table is faster.
+        place = wanted.take(first).find(self.ids)
+        label = np.full(len(first), -1, dtype=np.int64)
+        found = np.flatnonzero(place >= 0)
+        label[place[found]] = found
+        return label[group]
 
 
 def make_products(
