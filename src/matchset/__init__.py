@@ -17,10 +17,12 @@ from matchset.matchers.protocol import Matcher
 from matchset.matchers.train import train
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.matchers.xr_linear import XRLinear
+from matchset.model.filters import Filter
 
 __all__ = [
     "Catalog",
     "DataError",
+    "Filter",
     "FilterError",
     "LearnConfig",
     "Log",
