@@ -72,6 +72,7 @@ TupleOfStr decode_strings(const In<std::uint8_t>& data, const In<std::int64_t>& 
 }  // namespace
 
 NB_MODULE(_native, m) {
+  nb::set_leak_warnings(false);  // caches of Python hold native values until the process ends
   m.doc() = "Kernels of matchset: plain arrays in, plain arrays out.";
 
   m.def("pack_strings", &pack_strings, "texts"_a, "what"_a,
