@@ -17,6 +17,7 @@
 void bind_arrow(nanobind::module_& m);     // module_arrow.cpp
 void bind_features(nanobind::module_& m);  // module_features.cpp
 void bind_learn(nanobind::module_& m);     // module_learn.cpp
+void bind_search(nanobind::module_& m);    // module_search.cpp
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -71,6 +72,7 @@ TupleOfStr decode_strings(const In<std::uint8_t>& data, const In<std::int64_t>& 
 }  // namespace
 
 NB_MODULE(_native, m) {
+  nb::set_leak_warnings(false);  // caches of Python hold native values until the process ends
   m.doc() = "Kernels of matchset: plain arrays in, plain arrays out.";
 
   m.def("pack_strings", &pack_strings, "texts"_a, "what"_a,
@@ -159,4 +161,5 @@ NB_MODULE(_native, m) {
   bind_arrow(m);
   bind_features(m);
   bind_learn(m);
+  bind_search(m);
 }

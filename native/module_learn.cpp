@@ -1,54 +1,35 @@
 // Bindings of the learning kernels: arguments are checked here or when touched, the GIL is released.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <limits>
 #include <stdexcept>
 #include <tuple>
 #include <vector>
 
 #include "arrays.hpp"
-#include "beam.hpp"
-#include "csr.hpp"
+#include "bound_csr.hpp"
 #include "layer.hpp"
 #include "pifa.hpp"
 #include "tree.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using matchset::Csr;
+using matchset::CsrOut;
 using matchset::In;
+using matchset::Lists;
 using matchset::Out;
+using matchset::to_csr;
+using matchset::to_lists;
 using matchset::to_numpy;
 using matchset::to_span;
 
 namespace {
 
-using Lists = std::tuple<In<std::int64_t>, In<std::int32_t>>;              // offsets, ids
-using Csr = std::tuple<In<std::int64_t>, In<std::int32_t>, In<float>>;     // offsets, columns, values
-using CsrOut = std::tuple<Out<std::int64_t>, Out<std::int32_t>, Out<float>>;
-// first child, feature offsets, features, first entry, children, weights, bias
-using Layer = std::tuple<In<std::int64_t>, In<std::int64_t>, In<std::int32_t>, In<std::int64_t>, In<std::uint16_t>,
-                         In<float>, In<float>>;
 // features of each parent, features, entries of each feature, children, weights, bias, unfinished
 using LayerOut = std::tuple<Out<std::int64_t>, Out<std::int32_t>, Out<std::int32_t>, Out<std::uint16_t>, Out<float>,
                             Out<float>, std::int64_t>;
-
-matchset::ListsView to_lists(const In<std::int64_t>& offsets, const In<std::int32_t>& ids) {
-  if (offsets.size() == 0) throw std::invalid_argument("row offsets must hold at least one entry; got 0");
-  return {to_span(offsets), to_span(ids)};
-}
-
-matchset::CsrView to_csr(const Csr& matrix, std::int64_t n_columns) {
-  const auto& [offsets, columns, values] = matrix;
-  if (columns.size() != values.size())
-    throw std::invalid_argument("a matrix must have as many columns as values; got " + std::to_string(columns.size()) +
-                                " and " + std::to_string(values.size()));
-  if (n_columns < 0 || n_columns > std::numeric_limits<std::int32_t>::max())
-    throw std::invalid_argument("width must be from 0 to 2147483647; got " + std::to_string(n_columns));
-  return {to_lists(offsets, columns), to_span(values), static_cast<std::size_t>(n_columns)};
-}
 
 CsrOut sum_instances(const Csr& X, std::int64_t n_features, const Csr& instances, std::size_t max_entries,
                      unsigned threads) {
@@ -96,22 +77,6 @@ LayerOut solve_parents(const Csr& X, std::int64_t n_features, const Lists& insta
           out.n_unfinished};
 }
 
-CsrOut search(const std::vector<Layer>& layers, const Csr& X, std::int64_t n_features, std::size_t beam, std::size_t k,
-              unsigned threads) {
-  const auto x = to_csr(X, n_features);
-  std::vector<matchset::LayerView> views;
-  for (const auto& [first_child, offsets, features, first_entry, children, weights, bias] : layers)
-    views.push_back({to_span(first_child), to_lists(offsets, features), to_span(first_entry), to_span(children),
-                     to_span(weights), to_span(bias)});
-  matchset::Found found;
-  {
-    nb::gil_scoped_release release;
-    found = matchset::search(views, x, beam, k, threads);
-  }
-  return {to_numpy<std::int64_t>(std::move(found.offsets)), to_numpy<std::int32_t>(std::move(found.nodes)),
-          to_numpy<float>(std::move(found.scores))};
-}
-
 }  // namespace
 
 void bind_learn(nb::module_& m) {
@@ -131,6 +96,4 @@ void bind_learn(nb::module_& m) {
         "threads"_a,
         "Weights of the children of parents begin to end: features of each parent, features, entries of each feature, "
         "children, weights, bias of each child, and how many children the solver gave up on.");
-  m.def("search", &search, "layers"_a.noconvert(), "X"_a.noconvert(), "n_features"_a, nb::kw_only(), "beam"_a, "k"_a,
-        "threads"_a, "The k best nodes of the last layer for each row of X, best first, and their scores.");
 }

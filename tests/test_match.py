@@ -3,20 +3,18 @@
 import builtins
 import io
 import pickle
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from contract import CHECKS, Subject, name_of
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from word_overlap import make_word_overlap
 
 from matchset.matchers.match import Hit, Match, Matches
-from matchset.matchers.protocol import answer
 from matchset.matrices import Csr
 from matchset.model.products import Products
 from matchset.strings import Strings
@@ -35,42 +33,6 @@ HOSTILE = [
 ]
 
 
-@dataclass(frozen=True)
-class Initials:
-    """A tiny matcher: products whose titles share words with the query, by their number."""
-
-    products: Products
-
-    def match(self, queries, k=100, *, where=None):
-        return answer(self.products, queries, k, where=where, search=self._search)
-
-    def _search(self, queries, k, where):
-        rows = []
-        for query in queries:
-            words = set(query.split())
-            scores = np.array([len(words & set(title.split())) for title in self.products.titles])
-            if where is not None:
-                scores = scores * where.allowed
-            best = np.argsort(-scores, kind="stable")[:k]
-            best = best[scores[best] > 0]
-            rows.append((best, scores[best]))
-        labels = [label for labels, _ in rows for label in labels]
-        scores = [score for _, scores in rows for score in scores]
-        offsets = np.cumsum([0, *(len(labels) for labels, _ in rows)])
-        return Csr(
-            offsets,
-            np.array(labels, dtype=np.int32),
-            np.array(scores, dtype=np.float32),
-            len(self.products),
-        )
-
-
-def make_initials():
-    titles = ["red rose", "rose", "plant", "red plant pot", "pot", "rose pot"]
-    ids = [f"p{i}" for i in range(len(titles))]
-    return Initials(Products(Strings.of(ids), Strings.of(titles)))
-
-
 def make_matches(titles=("Rose", "", "Pot"), rows=([2, 0], [], [1, 2, 0])):
     ids = Strings.of([f"p{i}" for i in range(len(titles or "abc"))])
     products = Products(ids, None if titles is None else Strings.of(titles))
@@ -81,13 +43,8 @@ def make_matches(titles=("Rose", "", "Pot"), rows=([2, 0], [], [1, 2, 0])):
     return Matches(queries, Csr(offsets, labels, scores, len(ids)), products)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=name_of)
-def test_a_tiny_matcher_keeps_the_contract(check):
-    check(Subject(make_initials(), ["rose", "red pot", "plant"], [f"p{i}" for i in range(6)]))
-
-
 def test_a_match_has_ids_scores_and_titles_best_first():
-    match = make_initials().match("red rose")
+    match = make_word_overlap().match("red rose")
     assert match.ids == ("p0", "p1", "p3", "p5")
     assert list(match.scores) == [2, 1, 1, 1]
     assert match.titles == ("red rose", "rose", "red plant pot", "rose pot")

@@ -51,6 +51,9 @@ def test_titles_and_attributes_come_from_the_catalogue():
     assert matcher.match("rose", k=3).titles == ("four", "", "zero")
     assert matcher.match("rose", where="price < 10").ids == ("p4",)
     assert matcher.match("rose", where="price is null").ids == ("p2", "p0", "p1")
+    cheap = matcher.filter("price < 10")
+    assert cheap.n_allowed == 1
+    assert matcher.match("rose", where=cheap).ids == ("p4",)
     with pytest.raises(FilterError, match="one of price"):
         matcher.match("rose", where="colour = 'red'")
 

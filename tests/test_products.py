@@ -58,7 +58,8 @@ def test_every_product_has_one_label(known, sold):
 
 def test_an_unknown_product_has_the_label_minus_one():
     products = make_products(Strings.of(["a", "b"]))
-    assert products.labels(["b", "?", "a"]).tolist() == [1, -1, 0]
+    assert products.labels(["b", "?", "a", "b"]).tolist() == [1, -1, 0, 1]
+    assert products.labels([]).tolist() == []
     with pytest.raises(TypeError, match=r"ids\[0\] must be str; got int"):
         products.labels([3])
 

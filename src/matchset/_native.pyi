@@ -280,7 +280,7 @@ def solve_parents(
     Weights of the children of parents begin to end: features of each parent, features, entries of each feature, children, weights, bias of each child, and how many children the solver gave up on.
     """
 
-def search(
+def pack_layers(
     layers: Sequence[
         tuple[
             Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
@@ -292,21 +292,116 @@ def search(
             Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
         ]
     ],
-    X: tuple[
-        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
-        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
-    ],
     n_features: int,
     *,
-    beam: int,
-    k: int,
+    weight_bytes: int,
     threads: int,
 ) -> tuple[
-    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
-    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
-    Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
 ]:
     """
-    The k best nodes of the last layer for each row of X, best first, and their scores.
+    Packed form of layers: first block of each parent, blocks, data (see packed.hpp).
     """
+
+class SearchRule:
+    """How many to return, how wide to search, how to score."""
+
+    def __init__(
+        self, *, k: int, beam: int, hinge_power: int, is_log: bool, min_score: float
+    ) -> None: ...
+
+class Allowed:
+    """Labels that a search may return, for one tree."""
+
+    @property
+    def total(self) -> int:
+        """How many labels of the tree are allowed."""
+
+class PackedTree:
+    """A view over the arrays of a packed tree."""
+
+    def __init__(
+        self,
+        first_block: Annotated[
+            NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)
+        ],
+        blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        *,
+        sizes: Sequence[int],
+        n_features: int,
+        n_labels: int,
+        weight_bytes: int,
+    ) -> None: ...
+    def allow(
+        self,
+        is_allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", writable=False)],
+    ) -> Allowed:
+        """Prepare a filter from one boolean per label."""
+
+    def search_text(
+        self, vocabulary: Vocabulary, text: str, rule: SearchRule, allowed: Allowed | None = None
+    ) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
+        """Labels and scores of one text, best first."""
+
+    def search_row(
+        self,
+        ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        rule: SearchRule,
+        allowed: Allowed | None = None,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """Labels and scores of one sparse vector, best first."""
+
+    def search_rows(
+        self,
+        X: tuple[
+            Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        ],
+        rule: SearchRule,
+        allowed: Allowed | None = None,
+        *,
+        threads: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """Offsets, labels and scores of the rows of X, each best first."""
+
+    def search_texts(
+        self,
+        vocabulary: Vocabulary,
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        rule: SearchRule,
+        allowed: Allowed | None = None,
+        *,
+        threads: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """Offsets, labels and scores of texts, each best first."""
+
+    def unpack_parent(
+        self, level: int, parent: int
+    ) -> tuple[
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.uint16], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """
+        Features of a parent, first entry of each, children, weights, and the children's bias.
+        """

@@ -98,10 +98,13 @@ class Match(Shown, Tabular, Sequence[Hit]):
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per product: product_id, score and, if there is a catalogue, title."""
-        columns: dict[str, Sequence[Any]] = {"product_id": self.ids, "score": self.scores.tolist()}
-        if self.titles is not None:
-            columns["title"] = self.titles
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        ids, scores, titles = self.ids, self.scores.tolist(), self.titles
+        if titles is None:
+            return [{"product_id": p, "score": s} for p, s in zip(ids, scores, strict=True)]
+        return [
+            {"product_id": p, "score": s, "title": t}
+            for p, s, t in zip(ids, scores, titles, strict=True)
+        ]
 
     def _columns(self) -> list[ExportColumn]:
         return _columns(self.labels, self.scores, self.products)

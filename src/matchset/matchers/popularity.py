@@ -13,7 +13,7 @@ from matchset.data.positives import Positives
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, answer
 from matchset.matrices import Csr, Floats, Ids
-from matchset.model.filters import Filter, Where
+from matchset.model.filters import Filter, Where, make_filter
 from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 from matchset.text import normalize_strings
@@ -55,6 +55,10 @@ class Popularity:
     ) -> Match | Matches:
         """The most popular allowed products, the same for each query that is not empty."""
         return answer(self.products, queries, k, where=where, search=self._search)
+
+    def filter(self, what: Where) -> Filter:
+        """A filter to use again, from an expression, product ids or a boolean array."""
+        return make_filter(self.products, what)
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         places = np.arange(len(self.ranking))

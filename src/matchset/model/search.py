@@ -2,20 +2,53 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
 
 from matchset import _native
 from matchset.matrices import Csr, Offsets
 from matchset.model.layers import LayerWeights, TreeModel
+from matchset.model.packed import pack, pack_layers
+from matchset.model.tree import LabelTree
+
+SCORES = "l1-hinge to l6-hinge, sigmoid, or one of them after log-"
+
+
+@lru_cache(maxsize=256)
+def search_rule(
+    k: int = 100, beam: int = 10, scores: str = "l3-hinge", min_score: float | None = None
+) -> _native.SearchRule:
+    """How to search: the k best, `beam` nodes per level, and what a node scores.
+
+    "l3-hinge" is `exp(-max(0, 1 - w.x)^3)`, "sigmoid" is `1 / (1 + exp(-w.x))`; a label's score is
+    the product along its path. With "log-" before it the logarithm is returned, in the same order.
+    Labels below `min_score` are left out.
+    """
+    for name, value in (("k", k), ("beam", beam)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1; got {value}")
+    found = re.fullmatch(r"(log-)?(?:l([1-6])-hinge|sigmoid)", scores)
+    if not found:
+        raise ValueError(f"scores must be {SCORES}; got {scores!r}")
+    least = (-math.inf if found[1] else 0.0) if min_score is None else min_score
+    if math.isnan(least):
+        raise ValueError("min_score must be a number; got nan")
+    return _native.SearchRule(
+        k=k, beam=beam, hinge_power=int(found[2] or 0), is_log=bool(found[1]), min_score=least
+    )
 
 
 def search(model: TreeModel, X: Csr, *, k: int, beam: int, threads: int) -> Csr:
     """The k best labels of each row of X by beam search; entries of a row stand best first.
 
-    A node scores `exp(-max(0, 1 - w.x)^3)` times its parent's score; equal scores go by position.
+    The model is packed for the call; who searches often packs once and calls `search_rows`.
     """
-    nodes = search_nodes(model.tree.offsets, model.layers, X, k=k, beam=beam, threads=threads)
-    return Csr(nodes.offsets, model.tree.labels[nodes.columns], nodes.values, model.n_labels)
+    packed = pack(model, precision="float32", threads=threads)
+    return packed.search_rows(X, search_rule(k, beam), threads=threads)
 
 
 def search_nodes(
@@ -28,17 +61,7 @@ def search_nodes(
     threads: int,
 ) -> Csr:
     """The k best nodes at the end of the given levels, which may be the top of a tree only."""
-    views = [
-        (
-            first_child,
-            layer.row_offsets,
-            layer.features,
-            layer.entry_offsets,
-            layer.children,
-            layer.weights,
-            layer.bias,
-        )
-        for first_child, layer in zip(offsets, layers, strict=True)
-    ]
-    found, nodes, scores = _native.search(views, X.arrays, X.width, beam=beam, k=k, threads=threads)
-    return Csr(found, nodes, scores, len(layers[-1].bias))
+    n_nodes = len(layers[-1].bias)
+    top = LabelTree(np.arange(n_nodes, dtype=np.int32), tuple(offsets))
+    packed = pack_layers(top, layers, X.width, n_nodes, precision="float32", threads=threads)
+    return packed.search_rows(X, search_rule(k, beam), threads=threads)

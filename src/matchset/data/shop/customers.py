@@ -21,7 +21,7 @@ from matchset.data.shop.vocabulary import (
     SIZE,
     SLOTS,
 )
-from matchset.data.shop.wording import Lists, compact, concatenate, join_words, misspell
+from matchset.data.shop.wording import Lists, compact, join_words, misspell
 from matchset.strings import Strings
 
 # How a want is said: by a name of the thing, by what it is needed for, as a present for someone,
@@ -135,7 +135,7 @@ def say(lexicon: Lexicon, products: Products, wants: Wants, rng: np.random.Gener
         is_said = (rng.random(n) < _FILLED) & (wants.manner == NAMED)
         pieces[:, place] = np.where(is_said, filler, -1)
     pieces = _arrange(lexicon, pieces, rng)
-    texts = join_words(concatenate([lexicon.queries.phrases, models]), pieces)
+    texts = join_words(Strings.concatenate([lexicon.queries.phrases, models]), pieces)
     return _slip(texts, wants.is_slip, rng)
 
 
@@ -222,7 +222,7 @@ def _arrange(
 def _slip(texts: Strings, is_slip: NDArray[np.bool_], rng: np.random.Generator) -> Strings:
     """Misspell some, and type a few in capitals."""
     slips = np.flatnonzero(is_slip)
-    mixed = concatenate([texts, misspell(texts.take(slips), rng)])
+    mixed = Strings.concatenate([texts, misspell(texts.take(slips), rng)])
     places = np.arange(len(texts))
     places[slips] = len(texts) + np.arange(len(slips))
     texts = mixed.take(places)

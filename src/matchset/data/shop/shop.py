@@ -17,7 +17,6 @@ from matchset.data.shop.products import Products, make_catalog, make_products
 from matchset.data.shop.seasons import LAST_DAY
 from matchset.data.shop.visits import EVENTS, IMPRESSION, KEPT_IMPRESSIONS, visit_shop
 from matchset.data.shop.vocabulary import read_vocabulary
-from matchset.data.shop.wording import concatenate
 from matchset.strings import Strings
 
 _MAX_PRODUCTS = 100_000_000  # ids have eight digits
@@ -100,7 +99,7 @@ def ask_around(
         rng = np.random.default_rng([seed, 3, number])
         wants = want(lexicon, products, n, rng)
         said.append((wants, say(lexicon, products, wants, rng)))
-        texts = concatenate([part for _, part in said])
+        texts = Strings.concatenate([part for _, part in said])
         group, first = texts.group()
         n_asked, n_distinct = len(texts), len(first)
         if n_distinct >= queries:

@@ -50,14 +50,6 @@ class Lists:
         return np.where(lengths > 0, self.items[np.minimum(at, len(self.items) - 1)], -1)
 
 
-def concatenate(parts: Sequence[Strings]) -> Strings:
-    """The texts of several, one after another."""
-    starts = np.cumsum([0, *(len(part.data) for part in parts)])
-    offsets = [np.zeros(1, dtype=np.int64)]
-    offsets += [part.offsets[1:] + start for part, start in zip(parts, starts[:-1], strict=True)]
-    return Strings(np.concatenate([part.data for part in parts]), np.concatenate(offsets))
-
-
 def compact(letters: NDArray[np.uint8]) -> Strings:
     """One text per row of bytes, (n, width); zeros are left out."""
     offsets = np.zeros(len(letters) + 1, dtype=np.int64)
@@ -67,9 +59,10 @@ def compact(letters: NDArray[np.uint8]) -> Strings:
 
 def join_words(words: Strings, codes: NDArray[np.integer]) -> Strings:
     """The words of each row of codes, (n, width), with spaces between; -1 stands for none."""
-    spaced = concatenate([words, Strings.of([f" {word}" for word in words])])
+    spaced = Strings.concatenate([words, Strings.of([f" {word}" for word in words])])
     blocks = range(0, max(len(codes), 1), _BLOCK)
-    return concatenate([_join(spaced, codes[at : at + _BLOCK], len(words)) for at in blocks])
+    parts = [_join(spaced, codes[at : at + _BLOCK], len(words)) for at in blocks]
+    return Strings.concatenate(parts)
 
 
 def _join(spaced: Strings, codes: NDArray[np.integer], n_words: int) -> Strings:

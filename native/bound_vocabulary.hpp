@@ -1,0 +1,70 @@
+// A vocabulary as Python holds it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "vectorize.hpp"
+
+namespace matchset {
+
+inline std::vector<NGramKind> to_kinds(const In<std::uint8_t>& units, const In<std::uint8_t>& lengths) {
+  if (units.size() != lengths.size()) throw std::invalid_argument("units and lengths must be of one length");
+  std::vector<NGramKind> kinds;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    if (units.data()[i] > 1 || lengths.data()[i] == 0)
+      throw std::invalid_argument("a kind must have unit 0 or 1 and a length of at least 1");
+    kinds.push_back({static_cast<Unit>(units.data()[i]), lengths.data()[i]});
+  }
+  return kinds;
+}
+
+// A vocabulary that keeps the arrays it looks into alive.
+class Vocabulary {
+ public:
+  Vocabulary(In<std::uint8_t> slots, std::uint64_t n_homes, const In<std::uint8_t>& units,
+             const In<std::uint8_t>& lengths, std::uint32_t n_known, std::uint32_t n_buckets, In<float> unknown_idf)
+      : slots_(std::move(slots)), unknown_idf_(std::move(unknown_idf)) {
+    const std::size_t n_slots = slots_.size() / sizeof(Slot);
+    if (slots_.size() % sizeof(Slot) != 0 || reinterpret_cast<std::uintptr_t>(slots_.data()) % alignof(Slot) != 0)
+      throw std::invalid_argument("slots must be whole and aligned");
+    if (n_homes < 1 || n_homes > n_slots) throw std::invalid_argument("n_homes must be from 1 to the number of slots");
+    view_.slots = {reinterpret_cast<const Slot*>(slots_.data()), n_slots};
+    view_.n_homes = n_homes;
+    view_.kinds = to_kinds(units, lengths);
+    view_.n_known = n_known;
+    view_.n_buckets = n_buckets;
+    view_.unknown_idf = to_span(unknown_idf_);
+    if (unknown_idf_.size() != view_.kinds.size() * n_buckets)
+      throw std::invalid_argument("unknown_idf must hold one value per kind and bucket");
+    if (n_known + view_.unknown_idf.size() > std::size_t{std::numeric_limits<std::int32_t>::max()})
+      throw std::invalid_argument("at most 2147483647 features are possible");
+  }
+
+  // The features of one text, in scratch memory that lives until the next call of this thread.
+  const QueryFeatures& vectorize(nanobind::handle text) const {
+    if (!PyUnicode_Check(text.ptr()))
+      throw nanobind::type_error((std::string("query must be str; got ") + Py_TYPE(text.ptr())->tp_name).c_str());
+    static thread_local QueryFeatures features;
+    nanobind::object keep;
+    const std::string_view bytes = to_utf8(text, keep);
+    matchset::vectorize(bytes, view_, features);  // a few microseconds: not worth releasing the GIL
+    return features;
+  }
+
+  const VocabularyView& view() const { return view_; }
+
+ private:
+  In<std::uint8_t> slots_;
+  In<float> unknown_idf_;
+  VocabularyView view_;
+};
+
+}  // namespace matchset

@@ -1,0 +1,257 @@
+#include "pack.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "threads.hpp"
+
+namespace matchset {
+namespace {
+
+constexpr std::size_t kRowsPerBucket = 6;  // at most, on average: eight are looked at in one step
+
+// A row of a block before it is written.
+struct Row {
+  std::uint32_t hash;  // of its feature
+  std::uint32_t child_base;
+  std::span<const std::uint16_t> children;
+  std::span<const float> weights;
+};
+
+template <typename T>
+void put(std::vector<std::uint8_t>& out, T value) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&value);
+  out.insert(out.end(), bytes, bytes + sizeof value);
+}
+
+// Writes one block: siblings `begin` to `end` of a parent.
+class BlockWriter {
+ public:
+  BlockWriter(const LayerView& layer, std::size_t parent, Precision precision, Shuffle shuffle)
+      : layer_(layer), parent_(parent), precision_(precision), shuffle_(shuffle) {}
+
+  // Appends the block to `out` and returns its bucket bits.
+  std::uint8_t write(std::size_t begin, std::size_t end, std::vector<std::uint8_t>& out) {
+    const auto first = static_cast<std::size_t>(layer_.first_child[parent_]);
+    const std::size_t start = out.size();
+    shape_ = {static_cast<std::uint32_t>(end - begin), static_cast<std::uint32_t>(bytes_of(precision_))};
+    find_rows(begin, end);
+    for (std::size_t c = begin; c < end; ++c) put(out, layer_.bias[first + c]);
+    if (precision_ == Precision::int8) put_scales(out);
+    const unsigned bits = choose_bits(out.size() - start);
+    put_rows(bits, start, out);
+    while (out.size() % kBlockAlign != 0) out.push_back(0);
+    if (out.size() - start > std::numeric_limits<std::uint32_t>::max())
+      throw std::invalid_argument("the weights of a node must take less than 4 GiB");
+    return static_cast<std::uint8_t>(bits);
+  }
+
+ private:
+  // Rows with an entry among the siblings, by hash.
+  void find_rows(std::size_t begin, std::size_t end) {
+    rows_.clear();
+    const auto features = layer_.features[parent_];
+    const std::size_t first_row = layer_.features.begin_of(parent_);
+    for (std::size_t r = 0; r < features.size(); ++r) {
+      const std::int64_t from = layer_.first_entry[first_row + r], to = layer_.first_entry[first_row + r + 1];
+      if (from < 0 || to < from || static_cast<std::uint64_t>(to) > layer_.children.size())
+        throw std::invalid_argument("entry offsets must ascend and end inside the layer");
+      const auto size = static_cast<std::size_t>(to - from);
+      const auto all = layer_.children.subspan(static_cast<std::size_t>(from), size);
+      if (!std::is_sorted(all.begin(), all.end(), std::less_equal<>()) && size > 1)
+        throw std::invalid_argument("children of a feature row must ascend, none twice");
+      const auto lower = static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), begin) - all.begin());
+      const auto upper = static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), end) - all.begin());
+      if (lower == upper) continue;
+      const auto weights = layer_.weights.subspan(static_cast<std::size_t>(from) + lower, upper - lower);
+      for (const float weight : weights)
+        if (!std::isfinite(weight)) throw std::invalid_argument("weights must be finite");
+      rows_.push_back({shuffle_(static_cast<std::uint32_t>(features[r])), static_cast<std::uint32_t>(begin),
+                       all.subspan(lower, upper - lower), weights});
+    }
+    std::sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) { return a.hash < b.hash; });
+  }
+
+  void put_scales(std::vector<std::uint8_t>& out) {
+    scales_.assign(shape_.n_children, 0.0F);
+    for (const Row& row : rows_)
+      for (std::size_t i = 0; i < row.children.size(); ++i) {
+        float& scale = scales_[row.children[i] - row.child_base];
+        scale = std::max(scale, std::fabs(row.weights[i]) / 127);
+      }
+    for (const float scale : scales_) put(out, scale);
+  }
+
+  // The number of buckets that makes the smallest block: more of them may make tags shorter.
+  unsigned choose_bits(std::size_t head) const {
+    std::size_t payload = head;
+    for (const Row& row : rows_) payload += 2 + shape_.size(static_cast<std::uint32_t>(row.children.size()));
+    unsigned best = shuffle_.bits;
+    std::size_t smallest = std::numeric_limits<std::size_t>::max();
+    for (unsigned bits = 0; bits <= shuffle_.bits; ++bits) {
+      const std::size_t n_buckets = std::size_t{1} << bits;
+      if (n_buckets * kRowsPerBucket < rows_.size() || has_long_bucket(bits)) continue;
+      const std::size_t tags = rows_.size() * tag_bytes(shuffle_.bits - bits);
+      const std::size_t size = payload + tags + n_buckets * (payload + tags + 2 * n_buckets > kNarrowBlock ? 4 : 2);
+      if (size < smallest) best = bits, smallest = size;
+      if (n_buckets > 256 * (rows_.size() + 1)) break;
+    }
+    return best;
+  }
+
+  bool has_long_bucket(unsigned bits) const {
+    constexpr std::size_t kMost = 255;
+    const unsigned tag_bits = shuffle_.bits - bits;
+    for (std::size_t i = kMost; i < rows_.size(); ++i)
+      if (rows_[i].hash >> tag_bits == rows_[i - kMost].hash >> tag_bits) return true;
+    return false;
+  }
+
+  void put_rows(unsigned bits, std::size_t start, std::vector<std::uint8_t>& out) {
+    const unsigned tag_bits = shuffle_.bits - bits;
+    const std::size_t n_buckets = std::size_t{1} << bits, buckets_at = out.size();
+    std::vector<std::uint32_t> chunk_at(n_buckets, 0);
+    for (const std::size_t width : {2U, 4U}) {  // a block that grows beyond uint16 is written again
+      out.resize(buckets_at + width * n_buckets);
+      for (std::size_t from = 0; from < rows_.size();) {
+        const std::uint32_t bucket = rows_[from].hash >> tag_bits;
+        std::size_t to = from;
+        while (to < rows_.size() && rows_[to].hash >> tag_bits == bucket) ++to;
+        chunk_at[bucket] = static_cast<std::uint32_t>(out.size() - start);
+        put_chunk(std::span(rows_).subspan(from, to - from), tag_bits, out);
+        from = to;
+      }
+      if (width == 4 || out.size() - start <= kNarrowBlock) {
+        for (std::size_t b = 0; b < n_buckets; ++b) std::memcpy(&out[buckets_at + width * b], &chunk_at[b], width);
+        return;
+      }
+    }
+  }
+
+  void put_chunk(std::span<const Row> rows, unsigned tag_bits, std::vector<std::uint8_t>& out) {
+    out.push_back(static_cast<std::uint8_t>(rows.size()));
+    for (const Row& row : rows) out.push_back(static_cast<std::uint8_t>(row.children.size() - 1));
+    for (const Row& row : rows) {
+      const auto tag = static_cast<std::uint32_t>(row.hash & ((std::uint64_t{1} << tag_bits) - 1));
+      const auto* bytes = reinterpret_cast<const std::uint8_t*>(&tag);
+      out.insert(out.end(), bytes, bytes + tag_bytes(tag_bits));
+    }
+    for (const Row& row : rows) put_row(row, out);
+  }
+
+  void put_row(const Row& row, std::vector<std::uint8_t>& out) {
+    const auto n = static_cast<std::uint32_t>(row.children.size());
+    const std::size_t at = out.size();
+    out.resize(at + shape_.size(n));
+    if (n >= shape_.dense_from()) {
+      for (std::size_t i = 0; i < n; ++i) put_weight(row, i, &out[at + (row.children[i] - row.child_base) * bytes_of(precision_)]);
+      return;
+    }
+    const bool is_bitmap = n >= shape_.bitmap_from();
+    const std::size_t weights_at = at + (is_bitmap ? shape_.bitmap_bytes() : n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t child = row.children[i] - row.child_base;
+      if (is_bitmap)
+        out[at + child / 8] = static_cast<std::uint8_t>(out[at + child / 8] | 1U << child % 8);
+      else
+        out[at + i] = static_cast<std::uint8_t>(child);
+      put_weight(row, i, &out[weights_at + i * bytes_of(precision_)]);
+    }
+  }
+
+  void put_weight(const Row& row, std::size_t i, std::uint8_t* out) const {
+    const float weight = row.weights[i];
+    if (precision_ == Precision::float32) {
+      std::memcpy(out, &weight, sizeof weight);
+      return;
+    }
+    const float scale = scales_[row.children[i] - row.child_base];
+    const float steps = scale > 0 ? std::clamp(std::nearbyint(weight / scale), -127.0F, 127.0F) : 0.0F;
+    *out = static_cast<std::uint8_t>(static_cast<std::int8_t>(steps));
+  }
+
+  const LayerView& layer_;
+  std::size_t parent_;
+  Precision precision_;
+  Shuffle shuffle_;
+  RowShape shape_{};
+  std::vector<Row> rows_;
+  std::vector<float> scales_;
+};
+
+struct PackedParent {
+  std::vector<Block> blocks;
+  std::vector<std::uint8_t> data;
+};
+
+PackedParent pack_parent(const LayerView& layer, std::size_t parent, Precision precision, Shuffle shuffle) {
+  const std::int64_t begin = layer.first_child[parent], end = layer.first_child[parent + 1];
+  if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > layer.bias.size())
+    throw std::invalid_argument("child offsets must ascend and end inside the layer");
+  const auto n_children = static_cast<std::size_t>(end - begin);
+  PackedParent packed;
+  BlockWriter writer(layer, parent, precision, shuffle);
+  for (std::size_t from = 0; from < n_children; from += kMaxSiblings) {
+    const std::size_t to = std::min(n_children, from + kMaxSiblings);
+    const auto place = static_cast<std::uint32_t>(packed.data.size() / kBlockAlign);
+    const std::uint8_t bits = writer.write(from, to, packed.data);
+    packed.blocks.push_back({place, static_cast<std::uint32_t>(begin + static_cast<std::int64_t>(from)),
+                             static_cast<std::uint8_t>(to - from - 1), bits, 0});
+  }
+  return packed;
+}
+
+void check(const LayerView& layer, std::size_t n_parents) {
+  if (layer.first_child.size() != n_parents + 1 || layer.features.size() != n_parents)
+    throw std::invalid_argument("a layer must have as many parents as the one above has nodes");
+  if (layer.first_entry.size() != layer.features.ids.size() + 1 || layer.weights.size() != layer.children.size())
+    throw std::invalid_argument("entries of a layer must have one child and one weight each");
+  if (layer.first_child.front() != 0 || static_cast<std::uint64_t>(layer.first_child.back()) != layer.bias.size() ||
+      layer.bias.size() > std::size_t{std::numeric_limits<std::int32_t>::max()})
+    throw std::invalid_argument("child offsets must go from 0 to the number of biases, at most 2147483647");
+}
+
+// Joins the parents of one level to what there is.
+void append(const std::vector<PackedParent>& parents, PackedArrays& out, unsigned n_threads) {
+  std::vector<std::size_t> starts;
+  std::size_t end = out.data.size();
+  for (const PackedParent& parent : parents) {
+    starts.push_back(end);
+    out.first_block.push_back(static_cast<std::uint32_t>(out.blocks.size()));
+    for (Block block : parent.blocks) {
+      block.place += static_cast<std::uint32_t>(end / kBlockAlign);
+      out.blocks.push_back(block);
+    }
+    end += parent.data.size();
+  }
+  if (end / kBlockAlign > std::numeric_limits<std::uint32_t>::max())
+    throw std::invalid_argument("a packed tree must take less than 256 GiB");
+  out.data.resize(end);
+  parallel_for(parents.size(), n_threads, [&](std::size_t p) {
+    std::copy(parents[p].data.begin(), parents[p].data.end(), out.data.begin() + static_cast<std::ptrdiff_t>(starts[p]));
+  });
+}
+
+}  // namespace
+
+PackedArrays pack(std::span<const LayerView> layers, std::uint32_t n_features, Precision precision, unsigned n_threads) {
+  const Shuffle shuffle = shuffle_of(n_features);
+  PackedArrays out;
+  std::size_t n_parents = 1;
+  for (const LayerView& layer : layers) {
+    check(layer, n_parents);
+    std::vector<PackedParent> parents(n_parents);
+    parallel_for(n_parents, n_threads, [&](std::size_t p) { parents[p] = pack_parent(layer, p, precision, shuffle); });
+    append(parents, out, n_threads);
+    n_parents = layer.bias.size();
+  }
+  out.first_block.push_back(static_cast<std::uint32_t>(out.blocks.size()));
+  out.blocks.push_back({static_cast<std::uint32_t>(out.data.size() / kBlockAlign), 0, 0, 0, 0});
+  out.data.resize(out.data.size() + kSlack);
+  return out;
+}
+
+}  // namespace matchset

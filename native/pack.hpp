@@ -1,0 +1,41 @@
+// Packing: from trained layers to a packed tree, and back.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "csr.hpp"
+#include "packed.hpp"
+
+namespace matchset {
+
+// Weights of one layer, by parent, feature and child; arrays are checked when touched.
+struct LayerView {
+  std::span<const std::int64_t> first_child;  // of each parent, and the end, (n_parents + 1,)
+  ListsView features;                         // of each parent, ascending
+  std::span<const std::int64_t> first_entry;  // of each feature row, and the end, (n_rows + 1,)
+  std::span<const std::uint16_t> children;    // number among its siblings, ascending in a row, (n_entries,)
+  std::span<const float> weights;             // (n_entries,)
+  std::span<const float> bias;                // of each child, (n_children,)
+};
+
+struct PackedArrays {
+  std::vector<std::uint32_t> first_block;
+  std::vector<Block> blocks;
+  std::vector<std::uint8_t> data;
+};
+PackedArrays pack(std::span<const LayerView> layers, std::uint32_t n_features, Precision precision, unsigned n_threads);
+
+// Rows of one parent: what LayerView holds of it.
+struct ParentRows {
+  std::vector<std::int32_t> features;    // ascending
+  std::vector<std::int64_t> first_entry{0};
+  std::vector<std::uint16_t> children;  // ascending in a row
+  std::vector<float> weights;
+  std::vector<float> bias;  // of each child
+};
+// Throws where a block is damaged.
+ParentRows unpack(const PackedView& tree, std::size_t level, std::size_t parent);
+
+}  // namespace matchset

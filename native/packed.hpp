@@ -1,0 +1,139 @@
+// Packed trees: how do weights lie so that a query touches few cache lines and damage can do no harm?
+//
+// The children of a node are scored together, up to 256 of them in one *block*. A block starts at a
+// multiple of 64 bytes and holds
+//   bias      float32 of each child
+//   scale     float32 of each child, for 8-bit weights only: a weight is its byte times the scale
+//   buckets   where the rows of each bucket start, from the start of the block, 0 where it has none:
+//             uint16, or uint32 in a block of more than 64 KiB
+//   chunks    one per bucket with rows: how many (uint8), then of each row the number of its weights
+//             less one (uint8) and its tag (1, 2 or 4 bytes, ascending), then the rows in that order
+// A feature's number is shuffled; its high bits are the bucket and the rest the tag, so that a tag is
+// found where the feature is and nowhere else. A row of n weights among c children is the dense c
+// weights where 2n >= c, else a bitmap of the children and n weights where 8n >= c, else n one-byte
+// child numbers and n weights. All numbers are little-endian.
+//
+// Nothing in a block is trusted. Buckets and rows that would leave the block are ignored; child numbers
+// of one byte cannot leave the 256 sums; and what may be read before such a check, or past the end of a
+// row, is less than kSlack bytes, which follow the last block.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace matchset {
+
+static_assert(std::endian::native == std::endian::little, "packed trees are read as they lie on disk");
+
+inline constexpr std::size_t kBlockAlign = 64;
+inline constexpr std::size_t kMaxSiblings = 256;  // per block
+inline constexpr std::size_t kSlack = 4096;
+inline constexpr std::size_t kNarrowBlock = 65536;  // up to here buckets are uint16
+
+enum class Precision : std::uint8_t { int8 = 1, float32 = 4 };  // bytes of a weight
+constexpr std::size_t bytes_of(Precision precision) { return static_cast<std::size_t>(precision); }
+
+struct Block {
+  std::uint32_t place;        // of its first byte, in units of kBlockAlign
+  std::uint32_t first_child;  // number among the nodes of its level
+  std::uint8_t last_child;    // children less one
+  std::uint8_t bucket_bits;
+  std::uint16_t unused;
+};
+static_assert(sizeof(Block) == 12);
+
+// A bijection on numbers of `bits` bits whose high bits depend on all of its input.
+struct Shuffle {
+  unsigned bits;
+
+  std::uint32_t mask() const { return static_cast<std::uint32_t>((std::uint64_t{1} << bits) - 1); }
+  std::uint32_t operator()(std::uint32_t number) const {
+    std::uint32_t h = (number * 0x9E3779B1U) & mask();
+    h ^= h >> ((bits + 1) / 2);
+    return (h * 0x85EBCA6BU) & mask();
+  }
+  std::uint32_t inverse(std::uint32_t h) const {
+    h = (h * 0xA5CB9243U) & mask();
+    h ^= h >> ((bits + 1) / 2);
+    return (h * 0x0E8B2F51U) & mask();
+  }
+};
+static_assert(0x9E3779B1U * 0x0E8B2F51U == 1 && 0x85EBCA6BU * 0xA5CB9243U == 1);
+
+inline Shuffle shuffle_of(std::uint32_t n_features) {
+  return {static_cast<unsigned>(std::bit_width(n_features == 0 ? 0U : n_features - 1))};
+}
+
+inline std::size_t tag_bytes(unsigned tag_bits) { return tag_bits <= 8 ? 1 : tag_bits <= 16 ? 2 : 4; }
+
+// Sizes of rows among `n_children`, in bytes.
+struct RowShape {
+  std::uint32_t n_children;
+  std::uint32_t weight_bytes;
+
+  std::uint32_t dense_from() const { return (n_children + 1) / 2; }
+  std::uint32_t bitmap_from() const { return (n_children + 7) / 8; }
+  std::uint32_t bitmap_bytes() const { return (n_children + 7) / 8; }
+  std::uint32_t size(std::uint32_t n) const {
+    if (n >= dense_from()) return n_children * weight_bytes;
+    return n >= bitmap_from() ? bitmap_bytes() + n * weight_bytes : n * (1 + weight_bytes);
+  }
+};
+
+// A packed tree over borrowed arrays, which may be memory-mapped and damaged.
+struct PackedView {
+  std::span<const std::uint32_t> first_block;  // of each parent, level by level, and the end, (n_parents + 1,)
+  std::span<const Block> blocks;               // and the end, (n_blocks + 1,)
+  std::span<const std::uint8_t> data;
+  std::vector<std::uint32_t> sizes;         // nodes of each level below the root; the last are the leaves
+  std::vector<std::uint32_t> first_parent;  // of each level, in first_block, (n_levels,)
+  Precision precision = Precision::float32;
+  std::uint32_t n_features = 0;
+
+  Shuffle shuffle() const { return shuffle_of(n_features); }
+  std::size_t n_levels() const { return sizes.size(); }
+  std::uint32_t n_parents(std::size_t level) const { return level == 0 ? 1 : sizes[level - 1]; }
+};
+
+// Throws unless every block lies inside the data and every node below exactly one parent. What lies in
+// a block is not read.
+void check(const PackedView& tree);
+
+// One block, its parts found.
+struct BlockView {
+  const std::uint8_t* begin;
+  std::size_t size;  // at most up to the slack
+  std::uint32_t n_children;
+  std::uint32_t first_child;
+  unsigned bucket_bits, tag_bits;
+  bool is_wide;
+  std::size_t buckets_at;
+
+  BlockView(const PackedView& tree, std::size_t b, unsigned feature_bits);
+  std::uint32_t bucket(std::uint32_t h) const { return h >> tag_bits; }
+  const std::uint8_t* bucket_place(std::uint32_t h) const { return begin + buckets_at + bucket(h) * (is_wide ? 4U : 2U); }
+  // Where the chunk of a bucket starts in the block, 0 where there is none.
+  std::uint32_t chunk_at(std::uint32_t h) const {
+    std::uint32_t at = 0;
+    std::memcpy(&at, bucket_place(h), is_wide ? 4 : 2);
+    return at < size ? at : 0;
+  }
+};
+
+inline BlockView::BlockView(const PackedView& tree, std::size_t b, unsigned feature_bits) {
+  const Block& block = tree.blocks[b];
+  begin = tree.data.data() + block.place * kBlockAlign;
+  size = (tree.blocks[b + 1].place - block.place) * kBlockAlign;
+  n_children = block.last_child + 1U;
+  first_child = block.first_child;
+  bucket_bits = block.bucket_bits;
+  tag_bits = feature_bits - bucket_bits;
+  is_wide = size > kNarrowBlock;
+  buckets_at = n_children * sizeof(float) * (tree.precision == Precision::int8 ? 2 : 1);
+}
+
+}  // namespace matchset

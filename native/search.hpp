@@ -1,0 +1,91 @@
+// Search: which labels fit a query best?
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "csr.hpp"
+#include "packed.hpp"
+#include "strings.hpp"
+#include "vectorize.hpp"
+
+namespace matchset {
+
+// How a margin w.x becomes a score, and what is returned.
+struct Scoring {
+  unsigned hinge_power = 3;  // exp(-max(0, 1 - w.x)^power); 0 is the sigmoid of w.x
+  bool is_log = false;       // return logarithms
+  float min_score = 0;       // of what is returned; with is_log, a logarithm
+};
+
+// Leaf positions that may be returned, and how many of them lie below each node.
+class Allowed {
+ public:
+  // `is_allowed` has one byte per leaf position.
+  Allowed(const PackedView& tree, std::span<const std::uint8_t> is_allowed);
+
+  std::uint32_t total() const { return total_; }
+  std::uint32_t below(std::size_t level, std::uint32_t node) const { return counts_[level][node]; }
+  bool has(std::size_t level, std::uint32_t node) const {
+    return level + 1 < counts_.size() ? counts_[level][node] != 0 : (leaves_[node / 64] >> node % 64 & 1) != 0;
+  }
+  bool fits(const PackedView& tree) const { return sizes_ == tree.sizes; }
+
+ private:
+  std::vector<std::uint32_t> sizes_;
+  std::vector<std::vector<std::uint32_t>> counts_;  // of each level but the last, whose entry is empty
+  std::vector<std::uint64_t> leaves_;
+  std::uint32_t total_ = 0;
+};
+
+struct SearchRule {
+  std::size_t k;
+  std::size_t beam;
+  Scoring scoring{};
+  const Allowed* allowed = nullptr;
+};
+
+struct Candidate {
+  std::uint32_t node;
+  float score;
+};
+
+// Memory of one search, reused from query to query; best first after a search.
+struct SearchScratch {
+  std::vector<Candidate> found;
+
+  struct Feature {
+    std::uint32_t hash;
+    float value;
+  };
+  struct Parent {
+    std::uint32_t block;
+    float cost;
+  };
+  std::vector<Feature> features;
+  std::vector<Parent> parents;
+  std::vector<std::uint32_t> chunks;      // of each parent and feature
+  std::vector<std::uint64_t> beam, keys, spare;  // cost and node, see search.cpp
+  QueryFeatures query;
+};
+
+// The k best leaves for one sparse vector, into scratch.found; every other level keeps the `beam` best
+// nodes. A leaf's score is the product of the scores on its path; equal scores go by place. A vector
+// without features finds nothing.
+//
+// With `allowed`, nodes without any allowed leaf take no place in the beam, and a level keeps more than
+// `beam` nodes where fewer than k allowed leaves lie below those.
+void search_one(const PackedView& tree, std::span<const std::uint32_t> ids, std::span<const float> values,
+                const SearchRule& rule, SearchScratch& scratch);
+
+struct Found {
+  std::vector<std::int64_t> offsets;  // (n + 1,)
+  std::vector<std::int32_t> nodes;    // places in the last level, best first
+  std::vector<float> scores;
+};
+Found search_rows(const PackedView& tree, const CsrView& X, const SearchRule& rule, unsigned n_threads);
+Found search_texts(const PackedView& tree, const VocabularyView& vocabulary, const StringsView& texts,
+                   const SearchRule& rule, unsigned n_threads);
+
+}  // namespace matchset

@@ -1,0 +1,184 @@
+"""Packed tree: how is a model kept small, mapped from disk, and searched in microseconds?
+
+native/packed.hpp tells how the bytes lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset import _native
+from matchset.matrices import Csr, Floats, Ids, Offsets
+from matchset.model.layers import LayerWeights, TreeModel
+from matchset.model.tree import LabelTree
+from matchset.strings import Strings
+
+Precision: TypeAlias = Literal["int8", "float32"]
+WEIGHT_BYTES: dict[Precision, int] = {"int8": 1, "float32": 4}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedTree:
+    """A model as it is searched and saved; the arrays may be memory-mapped and are never trusted.
+
+    Making one checks that every block lies inside the data and every node below one parent; what
+    lies in a block is checked or clamped when it is read. Any number of threads may search at once.
+    """
+
+    labels: Ids  # label at each leaf position, (n_placed,)
+    first_block: NDArray[np.uint32]  # of each parent, level by level, and the end, (n_parents + 1,)
+    blocks: NDArray[np.uint8]  # 12 bytes a block, and the end
+    data: NDArray[np.uint8]
+    sizes: tuple[int, ...]  # nodes below the root per level; the last are the leaf positions
+    n_features: int
+    n_labels: int
+    n_weights: int
+    precision: Precision
+    native: _native.PackedTree = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.precision not in WEIGHT_BYTES:
+            raise ValueError(f"precision must be 'int8' or 'float32'; got {self.precision!r}")
+        native = _native.PackedTree(
+            self.first_block,
+            self.blocks,
+            self.data,
+            self.labels,
+            sizes=list(self.sizes),
+            n_features=self.n_features,
+            n_labels=self.n_labels,
+            weight_bytes=WEIGHT_BYTES[self.precision],
+        )
+        object.__setattr__(self, "native", native)
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of tree, weights and index together."""
+        return sum(a.nbytes for a in (self.labels, self.first_block, self.blocks, self.data))
+
+    def allow(self, is_allowed: NDArray[np.bool_]) -> _native.Allowed:
+        """A filter from one boolean per label, (n_labels,), for any number of searches."""
+        return self.native.allow(np.ascontiguousarray(is_allowed, dtype=np.bool_))
+
+    def search_text(
+        self,
+        vocabulary: _native.Vocabulary,
+        text: str,
+        rule: _native.SearchRule,
+        allowed: _native.Allowed | None = None,
+    ) -> tuple[Ids, Floats]:
+        """Labels and scores of one text, best first; none where no n-gram of it is known."""
+        return self.native.search_text(vocabulary, text, rule, allowed)
+
+    def search_texts(
+        self,
+        vocabulary: _native.Vocabulary,
+        texts: Strings,
+        rule: _native.SearchRule,
+        allowed: _native.Allowed | None = None,
+        *,
+        threads: int = 1,
+    ) -> Csr:
+        """Labels and scores of each text: entries of a row stand best first."""
+        found = self.native.search_texts(
+            vocabulary, texts.data, texts.offsets, rule, allowed, threads=threads
+        )
+        return Csr(*found, self.n_labels)
+
+    def search_row(
+        self,
+        ids: Ids,
+        values: Floats,
+        rule: _native.SearchRule,
+        allowed: _native.Allowed | None = None,
+    ) -> tuple[Ids, Floats]:
+        """Labels and scores of one sparse vector, best first."""
+        return self.native.search_row(ids, values, rule, allowed)
+
+    def search_rows(
+        self,
+        X: Csr,
+        rule: _native.SearchRule,
+        allowed: _native.Allowed | None = None,
+        *,
+        threads: int = 1,
+    ) -> Csr:
+        """Labels and scores of each row of X: entries of a row stand best first."""
+        if X.width != self.n_features:
+            raise ValueError(f"X must have {self.n_features} features; got {X.width}")
+        found = self.native.search_rows(X.arrays, rule, allowed, threads=threads)
+        return Csr(*found, self.n_labels)
+
+
+def pack(model: TreeModel, *, precision: Precision = "int8", threads: int = 1) -> PackedTree:
+    """The packed form of a trained model; float32 keeps its weights exactly."""
+    return pack_layers(
+        model.tree, model.layers, model.n_features, model.n_labels,
+        precision=precision, threads=threads,
+    )  # fmt: skip
+
+
+def pack_layers(
+    tree: LabelTree,
+    layers: Sequence[LayerWeights],
+    n_features: int,
+    n_labels: int,
+    *,
+    precision: Precision,
+    threads: int,
+) -> PackedTree:
+    """The packed form of a tree or of its top, whose labels are then those of its last level."""
+    arrays = [_arrays(*pair) for pair in zip(tree.offsets, layers, strict=True)]
+    packed = _native.pack_layers(
+        arrays, n_features, weight_bytes=WEIGHT_BYTES[precision], threads=threads
+    )
+    n_weights = sum(len(layer.weights) for layer in layers)
+    return PackedTree(
+        tree.labels, *packed, tree.sizes, n_features, n_labels, n_weights, precision
+    )  # fmt: skip
+
+
+def unpack(packed: PackedTree) -> TreeModel:
+    """The model that a packed tree holds: exact for float32, else the weights it scores with."""
+    offsets, layers = [], []
+    for level in range(len(packed.sizes)):
+        n_parents = 1 if level == 0 else packed.sizes[level - 1]
+        parents = [packed.native.unpack_parent(level, parent) for parent in range(n_parents)]
+        features, first_entries, children, weights, bias = zip(*parents, strict=True)
+        offsets.append(_cumulated([len(part) for part in bias]))
+        n_entries = np.concatenate([np.diff(part) for part in first_entries])
+        layers.append(
+            LayerWeights(
+                _cumulated([len(part) for part in features]),
+                np.concatenate(features),
+                _cumulated(n_entries),
+                np.concatenate(children),
+                np.concatenate(weights),
+                np.concatenate(bias),
+            )
+        )
+    tree = LabelTree(packed.labels, tuple(offsets))
+    return TreeModel(tree, tuple(layers), packed.n_features, packed.n_labels)
+
+
+def _arrays(
+    first_child: Offsets, layer: LayerWeights
+) -> tuple[Offsets, Offsets, Ids, Offsets, NDArray[np.uint16], Floats, Floats]:
+    return (
+        first_child,
+        layer.row_offsets,
+        layer.features,
+        layer.entry_offsets,
+        layer.children,
+        layer.weights,
+        layer.bias,
+    )
+
+
+def _cumulated(sizes: Sequence[int] | NDArray[np.int64]) -> Offsets:
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
