@@ -69,7 +69,11 @@ def prepare(arguments: argparse.Namespace) -> Path:
 def report(runs: dict[str, list[dict]]) -> None:
     """One row per measure, one column per side."""
     sides = list(runs)
-    print(f"{'':24}" + "".join(f"{side:>14}" for side in sides) + ("         ratio" * (len(sides) > 1)))
+    print(
+        f"{'':24}"
+        + "".join(f"{side:>14}" for side in sides)
+        + ("         ratio" * (len(sides) > 1))
+    )
     measures = list(runs[sides[0]][0])
     for measure in measures:
         values = [[run[measure] for run in runs[side]] for side in sides]

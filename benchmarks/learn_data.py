@@ -80,7 +80,7 @@ def cooking(folder: Path) -> Problem:
 
 
 def homedepot(folder: Path, *, seed: int = 0) -> Problem:
-    """Shopping queries and the products judged relevant, split by query, one fold in five held out."""
+    """Shopping queries and products judged relevant, split by query, one in five held out."""
     pairs = [p for p in _read(folder / "homedepot" / "pairs.tsv") if float(p[2]) >= 2.33]
     texts = list(dict.fromkeys(text.lower() for text, _, _ in pairs))
     np.random.default_rng(seed).shuffle(texts)

@@ -199,6 +199,7 @@ std::vector<Reader> open_readers(const ArrowSchema& schema, std::span<const std:
     throw std::runtime_error("the Arrow stream must hold rows of named columns");
   std::vector<Reader> readers;
   for (std::int64_t i = 0; i < schema.n_children; ++i) {
+    if (!schema.children || !schema.children[i]) throw std::runtime_error("the Arrow stream has a broken schema");
     const ArrowSchema& child = *schema.children[i];
     const bool is_coded = std::find(coded.begin(), coded.end(), child.name ? child.name : "") != coded.end();
     readers.emplace_back(child, is_coded);
@@ -226,7 +227,10 @@ std::vector<ArrowColumn> read_arrow_stream(ArrowArrayStream& stream, std::span<c
     if (!batch.release) break;  // the end
     if (batch.n_children != static_cast<std::int64_t>(readers.size()) || batch.length < 0)
       throw std::runtime_error("the Arrow stream holds a batch that does not fit its schema");
-    for (std::size_t i = 0; i < readers.size(); ++i) readers[i].append(*batch.children[i], batch.offset, batch.length);
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+      if (!batch.children || !batch.children[i]) throw std::runtime_error("the Arrow stream has a broken batch");
+      readers[i].append(*batch.children[i], batch.offset, batch.length);
+    }
   }
   std::vector<ArrowColumn> columns;
   for (Reader& reader : readers) columns.push_back(std::move(reader.column));

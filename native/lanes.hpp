@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+// Every function that takes or returns these types is inlined, so no call depends on the ABI.
+#pragma GCC diagnostic ignored "-Wpsabi"
 #define MATCHSET_INLINE inline __attribute__((always_inline))
 
 namespace matchset {
@@ -33,25 +35,54 @@ struct LaneTypes<4> {
 template <std::size_t N>
 using Floats = typename LaneTypes<N>::Floats;
 template <std::size_t N>
-using Bits = typename LaneTypes<N>::Bits;  // a comparison gives -1 where it holds, else 0
+using Bits = typename LaneTypes<N>::Bits;  // a mask has all bits of a lane set, or none
 
-// Whether any lane is set: halves are or-ed together, which every target has instructions for.
+// Comparisons are made from sign bits: GCC takes vector comparisons apart lane by lane where the
+// baseline target has no such instruction, and the clones for wider targets inherit that.
 template <std::size_t N>
-MATCHSET_INLINE bool any(const Bits<N>& bits) {
-  std::int64_t joined = 0;
-  std::int64_t words[N / 2];
-  __builtin_memcpy(words, &bits, sizeof(words));
-  for (const std::int64_t word : words) joined |= word;
-  return joined != 0;
+MATCHSET_INLINE Bits<N> is_negative(const Floats<N>& x) {
+  return reinterpret_cast<Bits<N>>(x) >> 31;
 }
-
+template <std::size_t N>
+MATCHSET_INLINE Floats<N> select(const Bits<N>& mask, const Floats<N>& a, const Floats<N>& b) {
+  return reinterpret_cast<Floats<N>>((reinterpret_cast<Bits<N>>(a) & mask) | (reinterpret_cast<Bits<N>>(b) & ~mask));
+}
 template <std::size_t N>
 MATCHSET_INLINE Floats<N> larger(const Floats<N>& a, const Floats<N>& b) {
-  return a > b ? a : b;
+  return select<N>(is_negative<N>(a - b), b, a);
 }
 template <std::size_t N>
 MATCHSET_INLINE Floats<N> smaller(const Floats<N>& a, const Floats<N>& b) {
-  return a < b ? a : b;
+  return select<N>(is_negative<N>(a - b), a, b);
+}
+// x where it is positive, else zero.
+template <std::size_t N>
+MATCHSET_INLINE Floats<N> positive_part(const Floats<N>& x) {
+  return reinterpret_cast<Floats<N>>(reinterpret_cast<Bits<N>>(x) & ~is_negative<N>(x));
+}
+// One with the sign of x.
+template <std::size_t N>
+MATCHSET_INLINE Floats<N> sign_of(const Floats<N>& x) {
+  constexpr std::int32_t kSign = std::int32_t{1} << 31, kOne = 0x3F800000;
+  return reinterpret_cast<Floats<N>>((reinterpret_cast<Bits<N>>(x) & kSign) | kOne);
+}
+
+// Whether any bit is set in any lane: halves are joined until one word is left.
+template <std::size_t N>
+MATCHSET_INLINE bool any(const Bits<N>& bits) {
+  if constexpr (N > 4) {
+    Bits<N / 2> halves[2];
+    __builtin_memcpy(halves, &bits, sizeof(halves));
+    return any<N / 2>(halves[0] | halves[1]);
+  } else {
+    std::int64_t words[2];
+    __builtin_memcpy(words, &bits, sizeof(words));
+    return (words[0] | words[1]) != 0;
+  }
+}
+template <std::size_t N>
+MATCHSET_INLINE bool any_nonzero(const Floats<N>& x) {
+  return any<N>(reinterpret_cast<Bits<N>>(x) << 1);  // zero has a sign
 }
 
 }  // namespace matchset

@@ -30,7 +30,6 @@ struct Block {
 
 struct Parent {
   NodeProblem problem;
-  Start start;
   SolverRule rule;
   std::vector<Positives> labels;  // per child
   std::vector<float> bias;
@@ -74,19 +73,25 @@ void prepare(const LayerProblem& layer, std::size_t parent, const SolverRule& ru
   for (std::size_t c = 0; c < n_children; ++c)
     out.labels.push_back(place_positives(layer, out.problem, static_cast<std::size_t>(layer.first_child[parent]) + c));
   out.bias.assign(n_children, kNeverBias);
-  out.start = solve_start(out.problem, out.rule);
 }
 
-// Children by number of positives, so that the lanes of a block end together; those without are left out.
-void plan_blocks(std::size_t parent, const Parent& node, std::size_t n_lanes, std::vector<Block>& blocks) {
+// Children by number of positives, so that the lanes of a block end together; those without are left
+// out. Blocks are full as long as each of the `n_threads` gets one, and share the rest evenly: what a
+// lane computes does not depend on its block.
+void plan_blocks(std::size_t parent, const Parent& node, std::size_t n_threads, std::vector<Block>& blocks) {
+  constexpr std::size_t kLanes = 16;
   std::vector<std::uint16_t> children;
   for (std::size_t c = 0; c < node.labels.size(); ++c)
     if (!node.labels[c].rows.empty()) children.push_back(static_cast<std::uint16_t>(c));
   std::ranges::stable_sort(children, std::greater{}, [&](std::uint16_t c) { return node.labels[c].rows.size(); });
-  for (std::size_t at = 0; at < children.size(); at += n_lanes) {
-    const auto begin = children.begin() + static_cast<std::ptrdiff_t>(at);
-    const auto size = static_cast<std::ptrdiff_t>(std::min(n_lanes, children.size() - at));
-    blocks.push_back({parent, {begin, begin + size}, {}, {}, 0});
+  std::span<const std::uint16_t> left = children;
+  while (!left.empty()) {
+    const std::size_t size = std::min(kLanes, (left.size() + n_threads - 1) / n_threads);
+    for (std::size_t t = 0; t < n_threads && !left.empty(); ++t) {
+      const auto own = left.first(std::min(size, left.size()));
+      blocks.push_back({parent, {own.begin(), own.end()}, {}, {}, 0});
+      left = left.subspan(own.size());
+    }
   }
 }
 
@@ -110,7 +115,7 @@ void solve(Parent& parent, Block& block, const PruneRule& prune) {
   std::vector<const Positives*> labels;
   for (const std::uint16_t child : block.children) labels.push_back(&parent.labels[child]);
   const NodeProblem& problem = parent.problem;
-  const BlockSolution solution = solve_block(problem, parent.start, labels, parent.rule);
+  const BlockSolution solution = solve_block(problem, labels, parent.rule);
   for (std::uint32_t f = 0; f < problem.features.size(); ++f) {
     const std::uint32_t place = problem.place[f];
     const float* lanes = place < problem.n_columns ? &solution.weight[place * solution.n_lanes]
@@ -126,22 +131,25 @@ void solve(Parent& parent, Block& block, const PruneRule& prune) {
 }
 
 // Brings the blocks of one parent together, by feature, then child.
-void write(const Parent& parent, std::span<Block> blocks, LayerWeights& out) {
+LayerWeights write(Parent& parent, std::span<const Block> blocks) {
+  LayerWeights out;
   std::vector<std::uint32_t> counts(parent.problem.features.size());
-  for (const Block& block : blocks)
+  for (const Block& block : blocks) {
     for (const Entry& entry : block.entries) ++counts[entry.feature];
+    for (std::size_t lane = 0; lane < block.children.size(); ++lane)
+      parent.bias[block.children[lane]] = block.bias[lane];
+    out.n_unfinished += static_cast<std::int64_t>(block.n_unfinished);
+  }
   std::vector<std::size_t> next(counts.size() + 1);
   std::inclusive_scan(counts.begin(), counts.end(), next.begin() + 1, std::plus{}, std::size_t{0});
   std::vector<Entry> sorted(next.back());
   for (const Block& block : blocks)
     for (const Entry& entry : block.entries) sorted[next[entry.feature]++] = entry;
   auto at = sorted.begin();
-  std::int64_t n_features = 0;
   for (std::size_t f = 0; f < counts.size(); ++f) {
     if (counts[f] == 0) continue;
     const auto end = at + counts[f];
     std::sort(at, end, [](const Entry& a, const Entry& b) { return a.child < b.child; });
-    ++n_features;
     out.features.push_back(parent.problem.features[f]);
     out.n_entries.push_back(static_cast<std::int32_t>(counts[f]));
     for (; at != end; ++at) {
@@ -149,7 +157,28 @@ void write(const Parent& parent, std::span<Block> blocks, LayerWeights& out) {
       out.weights.push_back(at->weight);
     }
   }
-  out.n_features.push_back(n_features);
+  out.n_features.push_back(static_cast<std::int64_t>(out.features.size()));
+  out.bias = parent.bias;
+  return out;
+}
+
+template <typename T>
+void append(std::vector<T>& all, const std::vector<T>& part) {
+  all.insert(all.end(), part.begin(), part.end());
+}
+
+LayerWeights join(std::span<const LayerWeights> parts) {
+  LayerWeights all;
+  for (const LayerWeights& part : parts) {
+    append(all.n_features, part.n_features);
+    append(all.features, part.features);
+    append(all.n_entries, part.n_entries);
+    append(all.children, part.children);
+    append(all.weights, part.weights);
+    append(all.bias, part.bias);
+    all.n_unfinished += part.n_unfinished;
+  }
+  return all;
 }
 
 }  // namespace
@@ -161,28 +190,21 @@ LayerWeights solve_parents(const LayerProblem& problem, std::size_t begin, std::
   std::vector<Parent> parents(end - begin);
   parallel_for(parents.size(), n_threads, [&](std::size_t p) { prepare(problem, begin + p, rule, parents[p]); });
 
-  // A lane's result does not depend on its block, so narrow blocks may feed more threads.
-  std::size_t n_children = 0;
-  for (const Parent& parent : parents) n_children += parent.labels.size();
-  const std::size_t n_lanes = n_children >= 16 * 2 * std::size_t{n_threads} ? 16 : 8;
+  const std::size_t threads_per_parent = std::max<std::size_t>(1, n_threads / std::max<std::size_t>(1, parents.size()));
   std::vector<Block> blocks;
-  for (std::size_t p = 0; p < parents.size(); ++p) plan_blocks(p, parents[p], n_lanes, blocks);
+  std::vector<std::size_t> first{0};  // block of each parent
+  for (std::size_t p = 0; p < parents.size(); ++p) {
+    plan_blocks(p, parents[p], threads_per_parent, blocks);
+    first.push_back(blocks.size());
+  }
   parallel_for(blocks.size(), n_threads, [&](std::size_t b) { solve(parents[blocks[b].parent], blocks[b], prune); });
 
-  LayerWeights out;
-  auto first = blocks.begin();
-  for (std::size_t p = 0; p < parents.size(); ++p) {
-    const auto last = std::find_if(first, blocks.end(), [&](const Block& block) { return block.parent != p; });
-    for (const Block& block : std::span(first, last)) {
-      for (std::size_t lane = 0; lane < block.children.size(); ++lane)
-        parents[p].bias[block.children[lane]] = block.bias[lane];
-      out.n_unfinished += static_cast<std::int64_t>(block.n_unfinished);
-    }
-    write(parents[p], {first, last}, out);
-    out.bias.insert(out.bias.end(), parents[p].bias.begin(), parents[p].bias.end());
-    first = last;
-  }
-  return out;
+  std::vector<LayerWeights> parts(parents.size());
+  parallel_for(parents.size(), n_threads, [&](std::size_t p) {
+    parts[p] = write(parents[p], std::span(blocks).subspan(first[p], first[p + 1] - first[p]));
+    parents[p] = {};
+  });
+  return join(parts);
 }
 
 }  // namespace matchset

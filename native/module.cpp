@@ -48,9 +48,31 @@ std::pair<Out<std::uint8_t>, Out<std::int64_t>> pack_strings(nb::handle texts, c
   return from_strings(std::move(packed));
 }
 
+using TupleOfStr = nb::typed<nb::tuple, nb::str, nb::ellipsis>;
+
+// A few of perhaps millions of strings, so only the offsets of those are checked: they may come from a file.
+TupleOfStr decode_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::int32_t>& places) {
+  const std::span<const std::int32_t> wanted = to_span(places);
+  nb::object decoded = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(wanted.size())));
+  if (!decoded.is_valid()) nb::raise_python_error();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] < 0 || static_cast<std::size_t>(wanted[i]) + 1 >= offsets.size())
+      throw nb::index_error("places must be within the strings");
+    const std::int64_t begin = offsets.data()[wanted[i]], end = offsets.data()[wanted[i] + 1];
+    if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > data.size())
+      throw std::invalid_argument("string offsets must ascend inside the buffer");
+    const auto* text = reinterpret_cast<const char*>(data.data()) + begin;
+    PyObject* item = PyUnicode_DecodeUTF8(text, end - begin, "replace");
+    if (item == nullptr) nb::raise_python_error();
+    PyTuple_SET_ITEM(decoded.ptr(), static_cast<Py_ssize_t>(i), item);
+  }
+  return nb::borrow<TupleOfStr>(decoded);
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
+  nb::set_leak_warnings(false);  // caches of Python hold native values until the process ends
   m.doc() = "Kernels of matchset: plain arrays in, plain arrays out.";
 
   m.def("pack_strings", &pack_strings, "texts"_a, "what"_a,
@@ -86,6 +108,15 @@ NB_MODULE(_native, m) {
       "Place of each wanted string among distinct strings, -1 where it is not there.");
 
   m.def(
+      "hash_strings",
+      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
+        const auto strings = to_strings(data, offsets);
+        std::vector<std::uint64_t> hashes(strings.size());
+        for (std::size_t i = 0; i < hashes.size(); ++i) hashes[i] = matchset::hash_bytes(strings[i]);
+        return to_numpy<std::uint64_t>(std::move(hashes));
+      },
+      "data"_a.noconvert(), "offsets"_a.noconvert(), "A 64-bit hash of each string.");
+  m.def(
       "take_strings",
       [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::int64_t>& places) {
         const auto strings = to_strings(data, offsets);
@@ -97,6 +128,8 @@ NB_MODULE(_native, m) {
         return from_strings(std::move(taken));
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(), "places"_a.noconvert(), "The strings at places, in that order.");
+  m.def("decode_strings", &decode_strings, "data"_a.noconvert(), "offsets"_a.noconvert(), "places"_a.noconvert(),
+        "The strings at places as str; time does not grow with the strings that are not asked for.");
   m.def(
       "sort_strings",
       [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {

@@ -91,10 +91,10 @@ using AnyIn = nb::ndarray<nb::numpy, nb::ro, nb::ndim<1>, nb::c_contig>;
 // Bytes of n values in an Arrow format that we export, so that no reader leaves a buffer.
 std::size_t arrow_bytes(const std::string& format, std::size_t n) {
   if (format == "g") return 8 * n;
-  if (format == "i" || format == "tdD") return 4 * n;
+  if (format == "f" || format == "i" || format == "tdD") return 4 * n;
   if (format == "C") return n;
   if (format == "b") return (n + 7) / 8;
-  throw std::invalid_argument("an Arrow format must be one of g, i, tdD, C, b, U; got " + format);
+  throw std::invalid_argument("an Arrow format must be one of g, f, i, tdD, C, b, U; got " + format);
 }
 
 // One column: (name, Arrow format, valid bits or None, values or None, (data, offsets) of texts or None).

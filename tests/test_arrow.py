@@ -188,5 +188,91 @@ def test_buffers_too_short_for_their_column_are_refused():
         )
     with pytest.raises(ValueError, match="texts must cover every row"):
         _native.export_arrow_table([("x", "U", None, None, None)], 1)
-    with pytest.raises(ValueError, match="must be one of g, i, tdD, C, b, U; got z"):
+    with pytest.raises(ValueError, match="must be one of g, f, i, tdD, C, b, U; got z"):
         _native.export_arrow_table([("x", "z", None, np.zeros(1), None)], 1)
+
+
+class Array(ctypes.Structure):
+    """The ArrowArray of the C data interface."""
+
+
+Array._fields_ = [
+    (name, ctypes.c_int64) for name in ("length", "null_count", "offset", "n_buffers", "n_children")
+] + [
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(Array))),
+    ("dictionary", ctypes.c_void_p),
+    ("release", ctypes.c_void_p),
+    ("private_data", ctypes.c_void_p),
+]
+RELEASE = ctypes.CFUNCTYPE(None, ctypes.POINTER(Array))
+GET_NEXT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Array))
+
+
+class Stream(ctypes.Structure):
+    _fields_ = [
+        ("get_schema", ctypes.c_void_p),
+        ("get_next", GET_NEXT),
+        ("get_last_error", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+        ("private_data", ctypes.c_void_p),
+    ]
+
+
+def set_offset(array, place, value):
+    ctypes.cast(array.buffers[1], ctypes.POINTER(ctypes.c_int32))[place] = value
+
+
+DAMAGES = {
+    "no children": lambda root, x: setattr(root, "n_children", 0),
+    "children at nowhere": lambda root, x: setattr(root, "children", None),
+    "negative rows": lambda root, x: setattr(root, "length", -1),
+    "negative offset": lambda root, x: setattr(root, "offset", -5),
+    "more rows than a column has": lambda root, x: setattr(root, "length", 10**9),
+    "column of negative length": lambda root, x: setattr(x, "length", -1),
+    "column of negative offset": lambda root, x: setattr(x, "offset", -1),
+    "too few buffers": lambda root, x: setattr(x, "n_buffers", 1),
+    "buffers at nowhere": lambda root, x: setattr(x, "buffers", None),
+    "no offsets": lambda root, x: x.buffers.__setitem__(1, None),
+    "no data": lambda root, x: x.buffers.__setitem__(2, None),
+    "negative text offset": lambda root, x: set_offset(x, 0, -7),
+    "descending text offsets": lambda root, x: set_offset(x, 1, 99),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_batch_is_an_error_and_never_a_crash(damage):
+    # Buffers of our own, since they are written to.
+    offsets, data = np.array([0, 3, 6], np.int32), np.frombuffer(b"redhat", np.uint8).copy()
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    column = pa.Array.from_buffers(pa.string(), 2, buffers)
+    capsule = pa.table({"x": column}).to_reader().__arrow_c_stream__()
+    point = ctypes.pythonapi.PyCapsule_GetPointer
+    point.restype, point.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    stream = Stream.from_address(point(capsule, b"arrow_array_stream"))
+    original = GET_NEXT(ctypes.cast(stream.get_next, ctypes.c_void_p).value)
+    released = []
+
+    def get_next(self, array):
+        code = original(self, array)
+        root = array.contents
+        if root.release:
+            column = root.children[0].contents
+            undamaged = [(part, Array.from_buffer_copy(part)) for part in (root, column)]
+
+            def release(array):
+                for part, saved in undamaged:  # the producer must find what it made
+                    ctypes.pointer(part)[0] = saved
+                RELEASE(undamaged[0][1].release)(array)
+                released.append(array)
+
+            callbacks.append(RELEASE(release))
+            root.release = ctypes.cast(callbacks[-1], ctypes.c_void_p)
+            DAMAGES[damage](root, column)
+        return code
+
+    callbacks = [GET_NEXT(get_next)]
+    stream.get_next = callbacks[0]
+    with pytest.raises(RuntimeError, match=r"column \"x\" has|Arrow stream"):
+        _native.read_arrow_stream(capsule, [])
+    assert len(released) == 1

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matchset.data import grouping
 from matchset.data.log import NO_DAY, Log, make_log
 from matchset.strings import Strings
 from matchset.text import normalize_strings
@@ -40,6 +41,14 @@ def rows_of(log: Log):
         (log.queries[q], log.products[p], log.events[e], d): c
         for q, p, e, d, c in zip(log.query, log.product, log.event, log.day, log.count, strict=True)
     }
+
+
+@pytest.fixture(params=["one slab", "many slabs"], autouse=True)
+def slabs(request, monkeypatch):
+    """Large logs are mapped in blocks and sorted in slabs; small ones must go both ways."""
+    if request.param == "many slabs":
+        monkeypatch.setattr(grouping, "_BLOCK", 4)
+        monkeypatch.setattr(grouping, "_SLAB", 3)
 
 
 @given(rows_of_codes)
@@ -84,28 +93,32 @@ def test_rows_are_sorted_and_every_name_is_used(rows):
     assert list(log.products) == sorted(log.products)
 
 
-def test_keys_too_wide_for_one_integer_are_grouped_alike():
-    days = [NO_DAY, np.iinfo(np.int32).max, NO_DAY]
-    n = 100_000
-    log = make_log(
-        queries=Strings.of([f"q{i}" for i in range(n)]),
-        products=Strings.of([f"p{i}" for i in range(n)]),
-        events=[""],
-        query=np.r_[np.arange(n), [5, 5, 5]],
-        product=np.r_[np.arange(n), [7, 7, 7]],
-        event=np.zeros(n + 3),
-        day=np.r_[np.zeros(n), days],
-        count=np.ones(n + 3),
-    )
-    assert len(log) == n + 2
-    assert rows_of(log)["q5", "p7", "", NO_DAY] == 2
+wide = st.sampled_from([0, 1, 2**31 - 1])
+
+
+@given(st.lists(st.tuples(wide, wide, st.sampled_from([0, 255]), wide, st.integers(0, 3))))
+def test_keys_too_wide_for_one_integer_are_grouped_alike(rows):
+    expected = defaultdict(float)
+    for *key, count in rows:
+        expected[tuple(key)] += count
+    types = (np.int32, np.int32, np.uint8, np.int32, np.float64)
+    columns = [
+        np.array([row[place] for row in rows], dtype=dtype) for place, dtype in enumerate(types)
+    ]
+    grouped = grouping.group_rows(grouping.Rows(*columns))
+    keys = list(zip(*(key.tolist() for key in grouped.keys), strict=True))
+    assert keys == sorted(expected)
+    assert grouped.count.tolist() == [expected[key] for key in keys]
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"query": [9]}, "query must be a place within 2; got 9"),
-        ({"product": [-1]}, "product must be a place within 1; got -1"),
+        ({"query": [9]}, "query must be from 0 to 1; got 9"),
+        ({"product": [-1]}, "product must be from 0 to 0; got -1"),
+        ({"event": [256]}, "event must be from 0 to 0; got 256"),
+        ({"query": [2**32]}, "query must be from 0 to 1; got 4294967296"),
+        ({"day": [2**31]}, "day must be from -2147483648 to 2147483647; got 2147483648"),
         ({"count": [-1.0]}, "count must be finite and not negative"),
         ({"count": [np.nan]}, "count must be finite and not negative"),
         ({"day": [1, 2]}, r"day must have the shape \(1,\); got \(2,\)"),

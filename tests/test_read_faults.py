@@ -2,13 +2,16 @@
 
 import gzip
 import io
+import tempfile
 
+import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from logs import ROWS, one_value, write_rows
 
+from matchset.data.engine import open_engine
 from matchset.data.read import read_log
 from matchset.errors import DataError
 
@@ -140,3 +143,30 @@ def test_more_than_256_kinds_of_event_are_refused():
         DataError, match="the event column must hold at most 256 kinds of event; got 257"
     ):
         read_log(table)
+
+
+def test_temporary_folders_are_removed(tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    n = 100_000
+    table = pa.table({"q": [f"query {i}" for i in range(n)], "sku": [f"sku {i}" for i in range(n)]})
+    read_log(table, memory_limit="24MB")
+    (tmp_path / "bad.csv").write_text("query,sku\nred\n")
+    with pytest.raises(DataError):
+        read_log(tmp_path / "bad.csv")
+    assert list(scratch.iterdir()) == []
+
+
+def test_other_files_are_out_of_reach(tmp_path):
+    secret = write_rows(tmp_path / "secret.csv")
+    with open_engine(paths=[write_rows(tmp_path / "log.csv")]) as connection:
+        assert len(connection.sql(f"FROM read_csv('{tmp_path}/log.csv')").fetchall()) == len(ROWS)
+        for sql in (
+            f"FROM read_csv('{secret}')",
+            f"COPY (SELECT 1) TO '{tmp_path}/new.csv'",
+            "INSTALL httpfs",
+            "SET enable_external_access = true",
+        ):
+            with pytest.raises(duckdb.Error):
+                connection.execute(sql)

@@ -2,6 +2,8 @@
 
 import csv
 import datetime as dt
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -84,7 +86,9 @@ def test_folders_named_key_value_are_columns(tmp_path):
             if row["date"] == day
         ]
         write_rows(tmp_path / "log" / f"date={day}" / "part.parquet", rows)
-    assert read_log(tmp_path / "log") == read_log(write_rows(tmp_path / "all.csv"))
+    expected = read_log(write_rows(tmp_path / "all.csv"))
+    assert read_log(tmp_path / "log") == expected
+    assert read_log(str(tmp_path / "log" / "*" / "*.parquet")) == expected
 
 
 @pytest.mark.parametrize(
@@ -180,6 +184,8 @@ def test_a_small_memory_limit_spills_or_says_so(tmp_path):
         }
     )
     assert len(read_log(table, memory_limit="64MB")) == n
+    with pytest.raises(MemoryError, match=r"memory_limit must be larger; got: .*Out of Memory"):
+        read_log(table, memory_limit="8MB")
     with pytest.raises(ValueError, match="memory_limit must be a size such as 4GB; got 'much'"):
         read_log(table, memory_limit="much")
 
@@ -254,6 +260,29 @@ def test_a_log_is_an_arrow_table():
     assert frame["count"].sum() == 4
     assert frame["date"].max() == dt.date(2026, 1, 3)
     assert pa.table(one_value("count", [2])).column_names == ["query", "product_id", "count"]
+
+
+WITHOUT_FRAMES = """
+import sys
+sys.modules |= dict.fromkeys(["pandas", "polars", "pyarrow"])  # None: importing fails
+from matchset.data.read import read_log
+path, saved = sys.argv[1:]
+log = read_log(path, strict=True)
+log.save(saved)
+assert read_log(saved) == read_log(log) == log
+"""
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl", "log.parquet"])
+def test_no_frame_library_is_needed(tmp_path, name):
+    path = write_rows(tmp_path / name)
+    command = [sys.executable, "-c", WITHOUT_FRAMES, path, tmp_path / "saved.parquet"]
+    subprocess.run(command, check=True, timeout=60)
+
+
+def test_polars_is_read_without_pyarrow(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert read_log(pl.DataFrame(ROWS), strict=True).report.rows == 4
 
 
 def test_home_depot_reads_without_loss():

@@ -74,3 +74,40 @@ def test_order_is_that_of_the_bytes_and_keeps_ties_in_place(values):
 def test_places_outside_are_refused():
     with pytest.raises(IndexError, match="places must be within the strings"):
         Strings.of(["a"]).take(np.array([1]))
+
+
+@given(texts.filter(bool), st.data())
+def test_decode_gives_the_texts_at_places_as_str(values, data):
+    places = data.draw(st.lists(st.integers(0, len(values) - 1)))
+    decoded = Strings.of(values).decode(np.array(places, dtype=np.int32))
+    assert decoded == tuple(values[i] for i in places)
+
+
+@pytest.mark.parametrize("place", [-1, 1, 2**31 - 1])
+def test_decode_refuses_places_outside(place):
+    with pytest.raises(IndexError, match="places must be within the strings"):
+        Strings.of(["a"]).decode(np.array([place], dtype=np.int32))
+
+
+@pytest.mark.parametrize("offsets", [[0, 5], [3, 1], [-1, 2]])
+def test_decode_refuses_offsets_outside_the_buffer(offsets):
+    damaged = Strings(np.zeros(3, dtype=np.uint8), np.array(offsets, dtype=np.int64))
+    with pytest.raises(ValueError, match="offsets must ascend inside the buffer"):
+        damaged.decode(np.array([0], dtype=np.int32))
+
+
+@given(st.lists(texts, max_size=4))
+def test_concatenated_parts_follow_one_another(parts):
+    packed = [Strings.of(part) for part in parts]
+    assert list(Strings.concatenate(packed)) == [text for part in parts for text in part]
+    assert list(Strings.concatenate([part[1:] for part in packed])) == [
+        text for part in parts for text in part[1:]
+    ]
+
+
+def test_hashes_depend_on_the_text_alone():
+    hashes = Strings.of(["a", "", "b", "a", "a" * 40, "a" * 41]).hashes()
+    assert hashes[0] == hashes[3]
+    assert len(set(hashes)) == 5
+    # Pinned: models store hashes of training queries.
+    assert hashes[0] == Strings.of(["x", "a"]).hashes()[1]

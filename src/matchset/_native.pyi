@@ -38,6 +38,12 @@ def find_strings(
     Place of each wanted string among distinct strings, -1 where it is not there.
     """
 
+def hash_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+    """A 64-bit hash of each string."""
+
 def take_strings(
     data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
@@ -47,6 +53,15 @@ def take_strings(
     Annotated[NDArray[numpy.int64], dict(shape=(None,))],
 ]:
     """The strings at places, in that order."""
+
+def decode_strings(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    places: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+) -> tuple[str, ...]:
+    """
+    The strings at places as str; time does not grow with the strings that are not asked for.
+    """
 
 def sort_strings(
     data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 Unit = Literal["word", "char"]
+Titles = Literal["instances", "none"]
 NEGATIVES = ("tfn", "man", "given")
 EMBEDDINGS = ("pifa", "given", "pifa+given")
 WEIGHTS = ("binary", "log", "linear", "given")
 LOSSES = ("squared_hinge",)
+DEFAULT_MIN_QUERY_COUNT = 5  # a query that led to something less often is not shown to people
+
+
+def _at_least(config: object, least: int, *names: str, may_be_none: bool = False) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value is None and may_be_none:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
 
 
 def _check_range(name: str, value: int, low: int, high: int) -> None:
@@ -67,19 +84,19 @@ class LearnConfig:
     `max_leaf` labels per leaf cluster, at most `cluster_passes` of 2-means per cut.
 
     Label vectors: `embeddings` is "pifa" (the sum of a label's positive instances, cut to its
-    `pifa_entries` largest entries, None for all; `pifa_rows` as in `learn.embeddings.sum_positives`),
-    "given" (vectors handed to training) or "pifa+given" (both joined, the given ones taking
-    `given_share` of the similarity).
+    `pifa_entries` largest entries, None for all; `pifa_rows` as in `learn.embeddings`), "given"
+    (vectors handed to training) or "pifa+given" (both joined, the given ones taking `given_share`
+    of the similarity).
 
-    Negatives: "tfn" (teacher forcing), "man" (matcher-aware, with a beam of `man_beam`), "given", or
-    several joined by "+".
+    Negatives: "tfn" (teacher forcing), "man" (matcher-aware, with a beam of `man_beam`), "given",
+    or several joined by "+".
 
     The solver minimises `|w|^2 / 2 + C * sum of losses`, each loss times `positive_weight` or
     `negative_weight`, and positives also by `weights`: "binary" (one), "linear" (Y's value), "log"
-    (1 + its logarithm) or "given" (a matrix handed to training). `bias` is the value of the constant
-    feature. It stops when the projected gradients of a pass lie within `tolerance` of each other, or
-    after `max_passes`. Weights of at most `threshold` in magnitude are dropped, then all but the
-    `max_weights` largest of each label.
+    (1 + its logarithm) or "given" (a matrix handed to training). `bias` is the value of the
+    constant feature. It stops when the duality gap is at most `tolerance` times the objective,
+    or after `max_passes`. Weights of at most `threshold` in magnitude are dropped, then all
+    but the `max_weights` largest of each label.
     """
 
     branching: int = 32
@@ -97,7 +114,7 @@ class LearnConfig:
     negative_weight: float = 1.0
     weights: str = "binary"
     bias: float = 1.0
-    tolerance: float = 0.1
+    tolerance: float = 0.01
     max_passes: int = 100
     threshold: float = 0.1
     max_weights: int | None = None
@@ -130,15 +147,31 @@ class LearnConfig:
             raise ValueError(f"given_share must be from 0 to 1; got {self.given_share}")
 
 
-def _at_least(config: LearnConfig, least: int, *names: str, may_be_none: bool = False) -> None:
-    for name in names:
-        value = getattr(config, name)
-        if value is None and may_be_none:
-            continue
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How a log becomes a matcher.
 
+    A pair of query and product is positive when its weighted events reach `min_count`; `events`
+    gives the weights (None: by the usual names, see `data.events.training_rule`).
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+    With a catalogue, `titles="instances"` makes each title one more query for its own product, of
+    weight `title_weight`: products that nobody has searched for are found too.
+
+    Queries that led to something less often than `min_query_count` are never shown.
+    """
+
+    events: Mapping[str, float] | None = None
+    min_count: float = 1.0
+    titles: Titles = "instances"
+    title_weight: float = 10.0
+    min_query_count: float = DEFAULT_MIN_QUERY_COUNT
+    vectorizer: VectorizerConfig = VectorizerConfig()
+    learn: LearnConfig = LearnConfig()
+
+    def __post_init__(self) -> None:
+        """Check every value against its rule."""
+        _one_of("titles", self.titles, ("instances", "none"))
+        if not (self.title_weight > 0 and math.isfinite(self.title_weight)):
+            raise ValueError(f"title_weight must be positive and finite; got {self.title_weight}")
+        if not self.min_query_count >= 0:
+            raise ValueError(f"min_query_count must be at least 0; got {self.min_query_count}")

@@ -59,19 +59,19 @@ def to_csr(matrix: Any, what: str) -> Csr:
     if isinstance(matrix, Csr):
         return matrix
     started = time.perf_counter()
-    found = matrix if sp.issparse(matrix) else np.asarray(matrix)
+    found: Any = matrix if sp.issparse(matrix) else np.asarray(matrix)
     if found.ndim != 2:
         raise ValueError(f"{what} must have two dimensions; got {found.ndim}")
     if found.dtype.kind not in "biuf":
         raise ValueError(f"{what} must hold real numbers; got {found.dtype}")
     with np.errstate(over="ignore"):  # too large for float32 is infinite, found below
-        rows = sp.csr_array(found, dtype=np.float32)
+        rows: sp.csr_array = sp.csr_array(found, dtype=np.float32)
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
     result = from_scipy(rows)
     _check_finite(result, what)
-    if not (sp.issparse(matrix) and matrix.format == "csr" and rows.data is matrix.data):
+    if getattr(found, "data", None) is not rows.data:
         log.info("%s converted to float32 CSR in %.2f s", what, time.perf_counter() - started)
     return result
 

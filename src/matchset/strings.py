@@ -32,6 +32,15 @@ class Strings(Sequence[str]):
             raise TypeError(f"{what} must be a sequence of str; got one {type(texts).__name__}")
         return cls(*_native.pack_strings(texts if isinstance(texts, list) else list(texts), what))
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Strings]) -> Strings:
+        """All texts of all parts, in order."""
+        if not parts:
+            return cls.of([])
+        data = np.concatenate([part.used for part in parts])
+        lengths = np.concatenate([part.lengths for part in parts])
+        return cls(data, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -56,7 +65,7 @@ class Strings(Sequence[str]):
         if not isinstance(other, Strings):
             return NotImplemented
         return np.array_equal(self.lengths, other.lengths) and np.array_equal(
-            self._used(), other._used()
+            self.used, other.used
         )
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
@@ -75,6 +84,10 @@ class Strings(Sequence[str]):
         wanted = np.ascontiguousarray(places, dtype=np.int64)
         return Strings(*_native.take_strings(self.data, self.offsets, wanted))
 
+    def decode(self, places: NDArray[np.int32]) -> tuple[str, ...]:
+        """The texts at `places` as Python strings: quick for a few of many."""
+        return _native.decode_strings(self.data, self.offsets, places)
+
     def order(self) -> NDArray[np.int64]:
         """Places in ascending order of the texts' bytes, equal ones by place, (n,)."""
         return _native.sort_strings(self.data, self.offsets)
@@ -83,6 +96,10 @@ class Strings(Sequence[str]):
         """Group equal texts: group of each text, (n,), and place of each group's first text."""
         return _native.group_strings(self.data, self.offsets)
 
+    def hashes(self) -> NDArray[np.uint64]:
+        """A 64-bit hash of each text, the same on every machine, (n,)."""
+        return _native.hash_strings(self.data, self.offsets)
+
     def find(self, wanted: Strings) -> NDArray[np.int64]:
         """Place here of each wanted text, -1 where missing; the texts here must be distinct."""
         return _native.find_strings(self.data, self.offsets, wanted.data, wanted.offsets)
@@ -90,5 +107,7 @@ class Strings(Sequence[str]):
     def _decode(self, begin: int, end: int) -> str:
         return self.data[begin:end].tobytes().decode("utf-8", "replace")
 
-    def _used(self) -> NDArray[np.uint8]:
+    @property
+    def used(self) -> NDArray[np.uint8]:
+        """The bytes of the texts: of the buffer what the offsets span."""
         return self.data[self.offsets[0] : self.offsets[-1]]

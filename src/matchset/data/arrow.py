@@ -13,7 +13,12 @@ from matchset import _native
 from matchset.strings import Strings
 
 _NO_TEXTS = Strings.of([])
-_FORMATS = {np.dtype(np.int32): "i", np.dtype(np.uint8): "C", np.dtype(np.float64): "g"}
+_FORMATS = {
+    np.dtype(np.int32): "i",
+    np.dtype(np.uint8): "C",
+    np.dtype(np.float32): "f",
+    np.dtype(np.float64): "g",
+}
 
 
 @runtime_checkable
@@ -60,7 +65,7 @@ class ExportColumn:
     """A column that we give away without a copy: numbers, days, booleans, or texts."""
 
     name: str
-    values: NDArray[Any] | None = None  # int32, uint8, float64 or bool; None for plain texts
+    values: NDArray[Any] | None = None  # int32, uint8, float32, float64 or bool; None: texts
     texts: Strings | None = None  # the values, or the distinct texts that `values` are places in
     is_date: bool = False  # int32 days since 1970-01-01
     is_null: NDArray[np.bool_] | None = None

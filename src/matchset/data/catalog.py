@@ -17,6 +17,7 @@ from matchset.data.log import NO_DAY
 from matchset.strings import Strings
 
 ColumnKind: TypeAlias = Literal["text", "number", "boolean", "date"]
+_NULLS = {"text": -1, "number": np.nan, "boolean": -1, "date": NO_DAY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,18 @@ class Column:
     values: NDArray[Any]  # (n_products,)
     categories: Strings | None = None  # distinct texts of a text column, sorted
 
+    @property
+    def is_null(self) -> NDArray[np.bool_]:
+        """Which products have no value, (n_products,)."""
+        values = self.values
+        is_null: NDArray[np.bool_]
+        is_null = np.isnan(values) if self.kind == "number" else values == _NULLS[self.kind]
+        return is_null
+
     def take(self, places: NDArray[np.int64]) -> Column:
-        """The values at `places`; the categories stay."""
-        return Column(self.kind, self.values[places], self.categories)
+        """The values at `places`, null where a place is -1; the categories stay."""
+        padded = np.append(self.values, np.array(_NULLS[self.kind], dtype=self.values.dtype))
+        return Column(self.kind, padded[places], self.categories)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +103,6 @@ class Catalog:
 
 
 def _to_export(name: str, column: Column) -> ExportColumn:
-    values = column.values
-    if column.kind == "text":
-        return ExportColumn(name, values, column.categories, is_null=values < 0)
-    if column.kind == "number":
-        return ExportColumn(name, values, is_null=np.isnan(values))
-    if column.kind == "boolean":
-        return ExportColumn(name, values == 1, is_null=values < 0)
-    return ExportColumn(name, values, is_date=True, is_null=values == NO_DAY)
+    values = column.values == 1 if column.kind == "boolean" else column.values
+    is_date = column.kind == "date"
+    return ExportColumn(name, values, column.categories, is_date=is_date, is_null=column.is_null)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from matchset.data.arrow import ArrowColumn, read_columns
 from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
 from matchset.data.columns import CATALOG_NAMES, ColumnChoice, choose_column, describe_columns
-from matchset.data.engine import DEFAULT_MEMORY_LIMIT, quote_name
+from matchset.data.engine import DEFAULT_MEMORY_LIMIT, fetch_row, quote_name
 from matchset.data.expressions import day_of, is_number, text_of
 from matchset.data.grouping import renumber
 from matchset.data.log import NO_DAY
@@ -36,7 +36,7 @@ _PATTERNS: dict[ColumnKind, str] = {
     "boolean": r"(?i)true|false",
     "date": r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?",
 }
-_IS_TIME = "try_cast({} AS TIMESTAMPTZ) IS NOT NULL"
+_IS_TIME = "({0} IS NULL OR try_cast({0} AS TIMESTAMPTZ) IS NOT NULL)"
 
 
 def read_catalog(
@@ -134,7 +134,7 @@ def _find_kinds(
         for kind, pattern in _PATTERNS.items()
         for further in [_IS_TIME.format(quote_name(name)) if kind == "date" else "true"]
     )
-    row = connection.execute(f"SELECT {tests} FROM {table.sql()}").fetchone() or ()
+    row = fetch_row(connection, f"SELECT {tests} FROM {table.sql()}") or ()
     for place, name in enumerate(texts):
         verdicts = row[place * len(_PATTERNS) : (place + 1) * len(_PATTERNS)]
         found = [kind for kind, is_all in zip(_PATTERNS, verdicts, strict=True) if is_all]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from matchset.data.arrow import ArrowSource
+from matchset.threads import count_threads
 
 DEFAULT_MEMORY_LIMIT = "4GB"  # of DuckDB; what it cannot hold it writes to a temporary folder
 
@@ -32,7 +33,7 @@ def open_engine(
     with tempfile.TemporaryDirectory(prefix="matchset-") as folder:
         settings = {
             "temp_directory": quote_text(folder),
-            "threads": "1" if is_ordered else str(os.cpu_count() or 1),
+            "threads": "1" if is_ordered else str(count_threads(None)),
             "preserve_insertion_order": str(is_ordered).lower(),
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -56,6 +57,14 @@ def _connect(memory_limit: str) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         rule = f"memory_limit must be a size such as 4GB; got {memory_limit!r}"
         raise ValueError(rule) from error
+
+
+def fetch_row(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object] | None = None
+) -> tuple[Any, ...] | None:
+    """The first row of a result, which is then complete: DuckDB refuses work beside an open one."""
+    rows = connection.execute(sql, parameters).fetchall()
+    return rows[0] if rows else None
 
 
 def write_parquet(table: ArrowSource, path: Path) -> None:

@@ -62,11 +62,13 @@ def _expand(entry: PathLike) -> list[DataFile]:
     matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 (absolute patterns)
     if not matches:
         raise DataError(f"source must exist; got {str(path)!r}, which matches no file")
-    files = [
-        file
-        for match in matches
-        for file in (_expand_folder(Path(match)) if Path(match).is_dir() else [_check_file(match)])
-    ]
+    n_fixed = next(n for n, part in enumerate(path.parts) if glob.has_magic(part))
+    files = []
+    for match in map(Path, matches):
+        if match.is_dir():
+            files += _expand_folder(match)
+        else:
+            files.append(_check_file(match, is_partitioned=_has_keys(match.parts[n_fixed:])))
     return _check_one_format(files, path)
 
 
@@ -75,11 +77,14 @@ def _expand_folder(folder: Path) -> list[DataFile]:
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder).parts
         if path.is_file() and not any(part.startswith((".", "_")) for part in inner):
-            is_partitioned = any("=" in part for part in inner[:-1])
-            files.append(_check_file(path, is_partitioned=is_partitioned))
+            files.append(_check_file(path, is_partitioned=_has_keys(inner)))
     if not files:
         raise DataError(f"a folder must hold at least one data file; got {str(folder)!r}")
     return _check_one_format(files, folder)
+
+
+def _has_keys(parts: tuple[str, ...]) -> bool:
+    return any("=" in part for part in parts[:-1])
 
 
 def _check_file(path: PathLike, *, is_partitioned: bool = False) -> DataFile:

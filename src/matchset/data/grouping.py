@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 
 from matchset.strings import Strings
 
+_BLOCK = 1 << 22  # rows that are mapped at once
+_SLAB = 1 << 21  # rows that are sorted at once
+_NO_SLAB = np.iinfo(np.uint16).max  # the slab of a row that is dropped
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -26,23 +30,98 @@ class Rows:
         """What makes rows the same: query, product, event, day."""
         return [self.query, self.product, self.event, self.day]
 
-    def take(self, places: NDArray[Any]) -> Rows:
-        """The rows at `places`, which may be a mask."""
-        query, product, event, day = (key[places] for key in self.keys)
-        return Rows(query, product, event, day, self.count[places])
+
+def mark_used(codes: NDArray[Any], size: int) -> NDArray[np.bool_]:
+    """Which of `size` places occur among codes, (size,)."""
+    is_used = np.zeros(size, dtype=np.bool_)
+    is_used[codes] = True
+    return is_used
+
+
+def compact(codes: NDArray[np.int32], size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The places that occur among codes, ascending, and the codes as places among those."""
+    is_used = mark_used(codes, size)
+    places = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(is_used), gather(places, codes)
 
 
 def renumber(texts: Strings, used: NDArray[np.bool_]) -> tuple[Strings, NDArray[np.int32]]:
     """Sort the distinct `used` texts; with the new place of each text, -1 where it has none."""
     group, first = texts.group()
-    is_used = np.zeros(len(first), dtype=np.bool_)
-    is_used[group[used]] = True
-    kept = np.flatnonzero(is_used)
+    kept = np.flatnonzero(mark_used(group[used], len(first)))
     distinct = texts.take(first[kept])
     order = distinct.order()
     code = np.full(len(first), -1, dtype=np.int32)
     code[kept[order]] = np.arange(len(kept), dtype=np.int32)
     return distinct.take(order), code[group]
+
+
+def group_coded(
+    rows: Rows,
+    *,
+    query_code: NDArray[np.int32],
+    product_code: NDArray[np.int32],
+    event_code: NDArray[np.int32],
+) -> Rows:
+    """Give every row its new codes, drop those whose query has none (-1), and group the others.
+
+    This goes slab by slab of queries, so that sorting needs little memory beside the rows.
+    """
+    query = gather(query_code, rows.query)
+    slab = _plan_slabs(query)
+    n_slabs = int(slab.max(initial=0, where=slab != _NO_SLAB)) + 1
+    columns = [np.empty_like(column) for column in (*rows.keys, rows.count)]  # pages are used late
+    end = 0
+    for place in range(n_slabs):
+        at = np.flatnonzero(slab == place)
+        group = group_rows(
+            Rows(
+                query[at],
+                product_code[rows.product[at]],
+                event_code[rows.event[at]].astype(np.uint8),
+                rows.day[at],
+                rows.count[at],
+            )
+        )
+        begin, end = end, end + len(group.query)
+        for column, part in zip(columns, (*group.keys, group.count), strict=True):
+            column[begin:end] = part
+    return Rows(*(_trim(column, end) for column in columns))
+
+
+def _trim(values: NDArray[Any], n: int) -> NDArray[Any]:
+    """The first n values, without keeping the memory of many others."""
+    return values[:n] if 10 * n > 9 * len(values) else values[:n].copy()
+
+
+def gather(values: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
+    """`values[places]` in blocks: NumPy widens all places to 64 bits at once."""
+    found = np.empty(len(places), dtype=values.dtype)
+    for begin in range(0, len(places), _BLOCK):
+        found[begin : begin + _BLOCK] = values[places[begin : begin + _BLOCK]]
+    return found
+
+
+def sum_by(
+    places: NDArray[Any], size: int, weights: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Add up weights, or count, by place, in blocks for the same reason, (size,)."""
+    sums = np.zeros(size, dtype=np.float64)
+    for begin in range(0, len(places), _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        part = None if weights is None else weights[block]
+        sums += np.bincount(places[block], part, minlength=size)
+    return sums
+
+
+def _plan_slabs(query: NDArray[np.int32]) -> NDArray[np.uint16]:
+    """Slab of each row: whole queries in ascending order, about as many rows in each."""
+    n_queries = int(query.max(initial=-1)) + 1
+    rows_before = np.cumsum(sum_by(query + 1, n_queries + 1)[1:])
+    rows_per_slab = max(_SLAB, len(query) // (_NO_SLAB - 1) + 1)
+    slab_of_query = np.full(n_queries + 1, _NO_SLAB)  # the last one stands for -1
+    slab_of_query[:-1] = (rows_before - 1) // rows_per_slab
+    return gather(slab_of_query.astype(np.uint16), query)
 
 
 def group_rows(rows: Rows) -> Rows:

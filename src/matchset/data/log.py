@@ -7,22 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.arrow import ExportColumn, export_columns
 from matchset.data.engine import write_parquet
 from matchset.data.events import kind_of
-from matchset.data.grouping import Rows, group_rows, renumber
+from matchset.data.grouping import Rows, compact, group_coded, mark_used, renumber, sum_by
 from matchset.data.report import NO_REPORT, ReadReport
 from matchset.errors import DataError
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
 NO_DAY = np.int32(np.iinfo(np.int32).min)  # the day of a row without a time
-DEFAULT_MIN_QUERY_COUNT = 5  # a query that led to something less often is not shown to people
+
+_Integer = TypeVar("_Integer", bound=np.integer[Any])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,8 +89,7 @@ class Log:
         if not counts.any():
             counts[:] = 1.0
         weights = self.count * counts[self.event] if len(self) else self.count
-        sums = np.bincount(self.query, weights=weights, minlength=len(self.queries))
-        return sums.astype(np.float64)
+        return sum_by(self.query, len(self.queries), weights)
 
     def shown(self, min_query_count: float = DEFAULT_MIN_QUERY_COUNT) -> NDArray[np.bool_]:
         """Which queries may be shown to people, (n_queries,).
@@ -104,15 +105,15 @@ class Log:
 
         It keeps the names of all events, so that the parts of a log are weighted alike.
         """
-        queries, query = np.unique(self.query[rows], return_inverse=True)
-        products, product = np.unique(self.product[rows], return_inverse=True)
+        queries, query = compact(self.query[rows], len(self.queries))
+        products, product = compact(self.product[rows], len(self.products))
         return Log(
             queries=self.queries.take(queries),
             spellings=self.spellings.take(queries),
             products=self.products.take(products),
             events=self.events,
-            query=query.astype(np.int32),
-            product=product.astype(np.int32),
+            query=query,
+            product=product,
             event=self.event[rows],
             day=self.day[rows],
             count=self.count[rows],
@@ -164,87 +165,94 @@ def make_log(
     dropped and counted in the report, as are queries and products without a row. `source_rows`
     tells how many rows of a file each row stands for (one, if not given).
     """
+    if len(events) > 256:
+        raise DataError(f"a log must have at most 256 kinds of event; got {len(events)}")
     rows = _check_rows(
-        Rows(
-            np.asarray(query, dtype=np.int32),
-            np.asarray(product, dtype=np.int32),
-            np.asarray(event, dtype=np.uint8),
-            np.asarray(day, dtype=np.int32),
-            np.asarray(count, dtype=np.float64),
-        ),
-        {"query": len(queries), "product": len(products), "event": len(events)},
+        _to_integers("query", query, np.int32, limit=len(queries)),
+        _to_integers("product", product, np.int32, limit=len(products)),
+        _to_integers("event", event, np.uint8, limit=len(events)),
+        _to_integers("day", day, np.int32),
+        np.asarray(count, dtype=np.float64),
     )
     normal = normalize_strings(queries)
-    is_used = _occurs(rows.query, len(queries)) & (normal.lengths > 0)
-    kept = is_used[rows.query]
-    report = _count_dropped(kept, source_rows)
-    if not kept.all():
-        rows = rows.take(kept)
+    is_used = mark_used(rows.query, len(queries)) & (normal.lengths > 0)
     distinct, query_code = renumber(normal, is_used)
-    spellings = _choose_spellings(queries, query_code, rows)
-    distinct_products, product_code = renumber(products, _occurs(rows.product, len(products)))
-    names, event_code = renumber(Strings.of(events), _occurs(rows.event, len(events)))
-    rows = group_rows(
-        Rows(
-            query_code[rows.query],
-            product_code[rows.product],
-            event_code.astype(np.uint8)[rows.event],
-            rows.day,
-            rows.count,
-        )
+    del normal
+    is_kept = is_used[rows.query] if not is_used.all() else None
+    kept_products = rows.product if is_kept is None else rows.product[is_kept]
+    kept_events = rows.event if is_kept is None else rows.event[is_kept]
+    is_sold = mark_used(kept_products, len(products))
+    distinct_products, product_code = renumber(products, is_sold)
+    names, event_code = renumber(Strings.of(events), mark_used(kept_events, len(events)))
+    totals = sum_by(rows.query, len(queries), rows.count)
+    spellings = _choose_spellings(queries, query_code, np.where(is_used, totals, -1.0))
+    grouped = group_coded(
+        rows, query_code=query_code, product_code=product_code, event_code=event_code
     )
     return Log(
         queries=distinct,
         spellings=spellings,
         products=distinct_products,
         events=tuple(names),
-        query=rows.query,
-        product=rows.product,
-        event=rows.event,
-        day=rows.day,
-        count=rows.count,
-        report=report,
+        query=grouped.query,
+        product=grouped.product,
+        event=grouped.event,
+        day=grouped.day,
+        count=grouped.count,
+        report=_count_dropped(len(rows.query), is_kept, source_rows),
     )
 
 
-def _check_rows(rows: Rows, sizes: dict[str, int]) -> Rows:
-    n_rows = len(rows.query)
+def _to_integers(
+    name: str, values: ArrayLike, dtype: type[_Integer], *, limit: int | None = None
+) -> NDArray[_Integer]:
+    """Values as `dtype`, checked before they could wrap around: places within `limit`, or any."""
+    given = np.asarray(values)
+    if given.size == 0:
+        return np.zeros(given.shape, dtype=dtype)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integers; got {given.dtype}")
+    low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if limit is None else (0, limit - 1)
+    for value in (int(given.min()), int(given.max())):
+        if not low <= value <= high:
+            raise ValueError(f"{name} must be from {low} to {high}; got {value}")
+    return given.astype(dtype, copy=False)
+
+
+def _check_rows(
+    query: NDArray[np.int32],
+    product: NDArray[np.int32],
+    event: NDArray[np.uint8],
+    day: NDArray[np.int32],
+    count: NDArray[np.float64],
+) -> Rows:
+    rows = Rows(query, product, event, day, count)
     for field in fields(rows):
-        values = getattr(rows, field.name)
-        if values.shape != (n_rows,):
-            raise ValueError(f"{field.name} must have the shape ({n_rows},); got {values.shape}")
-    for name, size in sizes.items():
-        codes = getattr(rows, name)
-        if n_rows and not 0 <= int(codes.min()) <= int(codes.max()) < size:
-            wrong = int(codes.min()) if int(codes.min()) < 0 else int(codes.max())
-            raise ValueError(f"{name} must be a place within {size}; got {wrong}")
-    if sizes["event"] > 256:
-        raise DataError(f"a log must have at most 256 kinds of event; got {sizes['event']}")
-    if n_rows and not (float(rows.count.min()) >= 0 and np.isfinite(rows.count.max())):
+        shape = getattr(rows, field.name).shape
+        if shape != (query.size,):
+            raise ValueError(f"{field.name} must have the shape ({query.size},); got {shape}")
+    if len(count) and not (float(count.min()) >= 0 and np.isfinite(count.max())):
         raise ValueError("count must be finite and not negative")
     return rows
 
 
-def _count_dropped(kept: NDArray[np.bool_], source_rows: NDArray[np.floating] | None) -> ReadReport:
-    if source_rows is None:
-        return ReadReport(rows=len(kept), without_query=int(len(kept) - np.count_nonzero(kept)))
-    return ReadReport(rows=int(source_rows.sum()), without_query=int(source_rows.sum(where=~kept)))
+def _count_dropped(
+    n_rows: int, is_kept: NDArray[np.bool_] | None, source_rows: NDArray[np.floating] | None
+) -> ReadReport:
+    source = np.ones(n_rows) if source_rows is None else source_rows
+    without_query = 0 if is_kept is None else int(source.sum(where=~is_kept))
+    return ReadReport(rows=int(source.sum()), without_query=without_query)
 
 
-def _choose_spellings(queries: Strings, code: NDArray[np.int32], rows: Rows) -> Strings:
-    """The most frequent raw string of each query, (n_queries,)."""
-    candidates = np.flatnonzero(_occurs(rows.query, len(queries)))
-    totals = np.bincount(rows.query, weights=rows.count, minlength=len(queries))
+def _choose_spellings(
+    queries: Strings, code: NDArray[np.int32], totals: NDArray[np.float64]
+) -> Strings:
+    """The most frequent raw string of each query, (n_queries,); a negative total is not one."""
+    candidates = np.flatnonzero(totals >= 0)
     candidates = candidates[queries.take(candidates).order()]  # so that ties go to the smallest
     candidates = candidates[np.argsort(-totals[candidates], kind="stable")]
     _, first = np.unique(code[candidates], return_index=True)
     return queries.take(candidates[first])
-
-
-def _occurs(codes: NDArray[np.integer], size: int) -> NDArray[np.bool_]:
-    occurs = np.zeros(size, dtype=np.bool_)
-    occurs[codes] = True
-    return occurs
 
 
 def _is_same(a: Any, b: Any) -> bool:

@@ -15,6 +15,7 @@ from matchset.data.events import (
     relevance_rule,
     training_rule,
 )
+from matchset.data.grouping import compact
 from matchset.data.log import Log
 from matchset.strings import Strings
 
@@ -75,8 +76,8 @@ def apply_rule(log: Log, rule: EventRule) -> Positives:
     # Five clicks of 0.2 are one purchase, however the sum was rounded.
     is_positive = sums >= rule.min_count * (1 - 1e-9)
     rows, values = starts[is_positive], sums[is_positive].astype(np.float32)
-    queries, query = np.unique(log.query[rows], return_inverse=True)
-    products, product = np.unique(log.product[rows], return_inverse=True)
+    queries, query = compact(log.query[rows], len(log.queries))
+    products, product = compact(log.product[rows], len(log.products))
     shape = (len(queries), len(products))
     pairs = csr_array((values, (query, product)), shape=shape)
     return Positives(log.queries.take(queries), log.products.take(products), pairs, rule)

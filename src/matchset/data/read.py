@@ -17,7 +17,7 @@ from matchset.data.columns import ColumnChoice
 from matchset.data.engine import DEFAULT_MEMORY_LIMIT
 from matchset.data.log import NO_DAY, Log, make_log
 from matchset.data.report import ReadReport
-from matchset.data.scan import LogTable, find_roles, group_rows_of, refuse_first_fault
+from matchset.data.scan import LogTable, find_roles, group_tables, refuse_first_fault
 from matchset.data.tables import TableSource, open_tables
 from matchset.errors import DataError
 from matchset.text import normalize_strings
@@ -70,7 +70,7 @@ def read_groups(
     connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable], *, strict: bool
 ) -> dict[str, ArrowColumn]:
     """Group the rows of tables; with `strict`, a faulty row is a DataError."""
-    grouped = group_rows_of(connection, tables)
+    grouped = group_tables(connection, tables)
     if strict:
         queries = grouped["query"].texts
         blank = queries.take(np.flatnonzero(normalize_strings(queries).lengths == 0))

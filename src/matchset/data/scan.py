@@ -10,7 +10,7 @@ import duckdb
 
 from matchset.data.arrow import ArrowColumn, read_columns
 from matchset.data.columns import LOG_NAMES, ColumnChoice, choose_column
-from matchset.data.engine import quote_name
+from matchset.data.engine import fetch_row, quote_name
 from matchset.data.expressions import count_of, day_of, text_of
 from matchset.data.log import NO_DAY
 from matchset.data.tables import Table, first_lines, naming_errors
@@ -72,7 +72,7 @@ def find_roles(table: Table, choices: Mapping[str, ColumnChoice]) -> LogTable:
     return LogTable(table, roles)
 
 
-def group_rows_of(
+def group_tables(
     connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]
 ) -> dict[str, ArrowColumn]:
     """Group the raw rows by query, product, event and day: their count and, if it differs, number.
@@ -92,9 +92,9 @@ def group_rows_of(
     sql = f"SELECT query, product, event, day, {sums} FROM ({union}) GROUP BY ALL"
     try:
         return read_columns(connection.sql(sql), coded=("query", "product", "event"))
-    except duckdb.OutOfMemoryException as error:
-        raise MemoryError(f"memory_limit must be larger for this log; {error}") from error
     except (duckdb.Error, RuntimeError) as error:
+        if "Out of Memory" in str(error):  # an Arrow stream passes on the message, not the type
+            raise MemoryError(f"memory_limit must be larger; got: {first_lines(error)}") from error
         _blame_file(connection, tables)
         raise DataError(f"a log must be readable; got: {first_lines(error)}") from error
 
@@ -112,14 +112,15 @@ def _refuse_in(
     connection: duckdb.DuckDBPyConnection, table: LogTable, path: Path | None, blank: list[str]
 ) -> None:
     rows = table.select(path) if path else table.select()
-    found = connection.execute(
+    found = fetch_row(
+        connection,
         "SELECT place, if(fault IN (0, 4) AND list_contains($blank, query), 1, fault) AS first, "
         "CASE first WHEN 1 THEN shown_query WHEN 2 THEN shown_product WHEN 3 THEN shown_count "
         "ELSE shown_timestamp END "
         f"FROM (SELECT row_number() OVER () AS place, * FROM ({rows})) "
         "WHERE first > 0 ORDER BY place LIMIT 1",
         {"blank": blank},
-    ).fetchone()
+    )
     if found:
         place, fault, value = found
         role, rule = list(FAULTS.items())[fault - 1]

@@ -13,7 +13,7 @@ import duckdb
 
 from matchset import _native
 from matchset.data.arrow import ArrowSource
-from matchset.data.engine import open_engine, quote_files, quote_text
+from matchset.data.engine import fetch_row, open_engine, quote_files, quote_text
 from matchset.data.files import DataFile, PathLike, find_files
 from matchset.errors import DataError
 
@@ -63,8 +63,9 @@ def open_tables(
         for place, (source, files) in enumerate(zip(sources, found, strict=True)):
             if files is None:
                 name = f"{_FRAME}{place}"
-                frame = register_frame(connection, source, name=name, is_ordered=is_ordered)
-                tables.append([frame])
+                with naming_errors("the given table", _FRAME):
+                    table = register_frame(connection, source, name=name, is_ordered=is_ordered)
+                tables.append([table])
             else:
                 tables.append(describe_files(connection, files))
         yield connection, tables
@@ -157,10 +158,11 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
     TSV has no quoting: a `"` is a plain character. CSV follows RFC 4180, its delimiter is the most
     frequent of , ; tab | in the header.
     """
-    line = connection.execute(
+    line = fetch_row(
+        connection,
         f"SELECT line FROM read_csv({quote_files([file.path])}, auto_detect=false, "
-        "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false) LIMIT 1"
-    ).fetchone()
+        "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false) LIMIT 1",
+    )
     header = ((line and line[0]) or "").removeprefix("\ufeff")
     delimiter = "\t" if file.format == "TSV" else max(",;\t|", key=header.count)
     if file.format == "TSV":

@@ -126,6 +126,11 @@ class Vectorizer:
         return self._vocabulary
 
     @property
+    def native(self) -> _native.Vocabulary:
+        """The vocabulary as search takes it."""
+        return self._fitted()
+
+    @property
     def n_features(self) -> int:
         """Number of columns that `transform` gives."""
         return self.vocabulary.n_features

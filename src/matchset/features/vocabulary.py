@@ -74,7 +74,7 @@ def learn_vocabulary(normalized: Strings, config: VectorizerConfig, threads: int
         n_homes=n_homes,
         df=np.concatenate(df),
         unknown_idf=np.ones(len(config.ngrams) * config.oov_buckets, dtype=np.float32),
-        names=concatenate([Strings(*kind) for kind in names]),
+        names=Strings.concatenate([Strings(*kind) for kind in names]),
     )
     return _weigh_unknown(vocabulary, normalized, threads)
 
@@ -88,14 +88,6 @@ def kind_arrays(ngrams: tuple[NGrams, ...]) -> tuple[NDArray[np.uint8], NDArray[
     """Unit and length of each kind, as the native code takes them."""
     units = np.array([UNITS[kind.unit] for kind in ngrams], dtype=np.uint8)
     return units, np.array([kind.n for kind in ngrams], dtype=np.uint8)
-
-
-def concatenate(parts: list[Strings]) -> Strings:
-    """All texts of all parts."""
-    bases = np.cumsum([0, *(part.offsets[-1] for part in parts)])
-    offsets = [part.offsets[1:] + base for part, base in zip(parts, bases, strict=False)]
-    data = np.concatenate([part.data for part in parts])
-    return Strings(data, np.concatenate([np.zeros(1, np.int64), *offsets]))
 
 
 def _weigh_unknown(vocabulary: Vocabulary, normalized: Strings, threads: int) -> Vocabulary:

@@ -1,1 +1,1 @@
-"""How is it learned? Label vectors, tree, negatives, linear layers, and the recipe that joins them."""
+"""How is it learned? Label vectors, tree, negatives, layers, and the recipe that joins them."""

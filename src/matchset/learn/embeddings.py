@@ -13,7 +13,7 @@ from matchset.matrices import Csr, to_csr
 
 
 def embed_labels(
-    X: Csr, by_label: Csr, config: LearnConfig, given: Csr | None, *, threads: int
+    X: Csr, by_label: Csr, *, given: Csr | None, config: LearnConfig, threads: int
 ) -> Csr:
     """Vectors of length one for the labels whose positive instances `by_label` lists.
 
@@ -31,8 +31,8 @@ def embed_labels(
 def sum_positives(X: Csr, by_label: Csr, config: LearnConfig, *, threads: int) -> Csr:
     """PIFA: the sum of each label's positive instances, cut to its largest entries.
 
-    With `pifa_rows="normalized"` an instance that is positive for m labels counts 1 / sqrt(m) in each
-    of them, as in PECOS; with "sum" it counts one, as in the paper.
+    With `pifa_rows="normalized"` an instance that is positive for m labels counts 1 / sqrt(m) in
+    each of them, as in PECOS; with "sum" it counts one, as in the paper.
     """
     instances = by_label.columns
     counts = np.ones(len(instances), dtype=np.float32)
@@ -63,4 +63,4 @@ def to_length_one(rows: Csr) -> Csr:
     squares = rows.to_scipy().power(2).sum(axis=1)
     lengths = np.sqrt(np.where(squares > 0, squares, 1)).astype(np.float32)
     values = rows.values / np.repeat(lengths, np.diff(rows.offsets))
-    return Csr(rows.offsets, rows.columns, values, rows.width)
+    return Csr(rows.offsets, rows.columns, values.astype(np.float32), rows.width)

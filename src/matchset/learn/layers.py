@@ -33,9 +33,10 @@ def train_layer(
     threads: int,
     on_parents: Callable[[int], None],
 ) -> LayerWeights:
-    """Solve the children of every parent: `instances` parents x instances, `positives` children x instances.
+    """Solve the children of every parent.
 
-    `on_parents` hears after each batch how many parents are done.
+    `instances` are parents x instances, `positives` children x instances; `on_parents` hears
+    after each batch how many parents are done.
     """
     rule, prune = solver_rules(config, seed)
     weights = weigh_positives(positives.values, config.weights)
@@ -67,7 +68,7 @@ def weigh_positives(counts: Floats, weights: str) -> Floats:
     if weights == "binary":
         return counts[:0]
     if weights == "log":
-        return np.maximum(1 + np.log(counts), np.float32(1e-6))
+        counts = np.maximum(1 + np.log(counts), 1e-6).astype(np.float32)
     return counts
 
 

@@ -18,7 +18,7 @@ def raise_labels(Y: Csr, tree: LabelTree) -> list[Csr]:
     """Y (over leaf positions) at every level: instances x nodes, values summed up the tree.
 
     The last item is Y itself, the one before it Y over leaf clusters, the first over the root's
-    children. Their pattern is the paper's `binarize(Y C)`; how values become weights is decided later.
+    children. Their pattern is the paper's `binarize(Y C)`; the solver makes weights of the values.
     """
     levels = [Y]
     for level in range(tree.depth - 1, 0, -1):
@@ -57,7 +57,7 @@ def select_instances(
 
 
 def _merge(rows: Csr, parents: np.ndarray, n_parents: int) -> Csr:
-    """Columns summed into their parents; columns of a row ascend, so equal parents are neighbours."""
+    """Columns summed into their parents; as columns ascend, equal parents are neighbours."""
     merged = parents[rows.columns]
     is_first = np.ones(len(merged), dtype=bool)
     is_first[1:] = merged[1:] != merged[:-1]

@@ -51,10 +51,10 @@ def train(
     *,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> TreeModel:
-    """Embed the labels, put them into a tree, then learn layer by layer which way an instance goes.
+    """Embed the labels, put them into a tree, then learn layer by layer which way to go.
 
-    Labels without a positive have nothing to learn from: they are left out of the tree, cost nothing
-    and are never predicted.
+    Labels without a positive have nothing to learn from: they are left out of the tree, cost
+    nothing and are never predicted.
     """
     threads = count_threads(config.threads)
     X, Y = examples.X, examples.Y
@@ -63,7 +63,7 @@ def train(
     log.info("%d of %d labels have positives", len(placed), Y.width)
 
     vectors = None if examples.label_vectors is None else _take(examples.label_vectors, placed)
-    Z = embed_labels(X, _take(by_label, placed), config, vectors, threads=threads)
+    Z = embed_labels(X, _take(by_label, placed), given=vectors, config=config, threads=threads)
     progress(Progress("embed", 1, 1))
     tree = build_tree(
         Z,
@@ -88,8 +88,11 @@ def _train_layers(
     threads: int,
     progress: Callable[[Progress], None],
 ) -> list[LayerWeights]:
-    positives = raise_labels(_to_positions(examples.pair_weights or examples.Y, tree), tree)
-    given = examples.negatives and raise_labels(_to_positions(examples.negatives, tree), tree)
+    pairs = examples.Y if examples.pair_weights is None else examples.pair_weights
+    positives = raise_labels(_to_positions(pairs, tree), tree)
+    given = None
+    if examples.negatives is not None:
+        given = raise_labels(_to_positions(examples.negatives, tree), tree)
     layers: list[LayerWeights] = []
     for level, first_child in enumerate(tree.offsets):
         instances = select_instances(

@@ -69,7 +69,7 @@ def _cumulated(sizes: Ids | Offsets) -> Offsets:
 
 def _ceil_root(n: int, degree: int) -> int:
     """Smallest integer whose `degree`-th power is at least n."""
-    root = max(1, math.floor(n ** (1 / degree)) - 1)
-    while root**degree < n:
+    root: int = max(1, math.floor(n ** (1 / degree)) - 1)
+    while pow(root, degree) < n:
         root += 1
     return root

@@ -15,8 +15,8 @@ from matchset.model.tree import LabelTree
 class LayerWeights:
     """Weights of one level by parent, feature and child: what one beam step reads together.
 
-    Parent p owns the feature rows from `row_offsets[p]` on; row r is a feature of p that has a weight
-    in at least one child, and owns the entries from `entry_offsets[r]` on.
+    Parent p owns the feature rows from `row_offsets[p]` on; row r is a feature of p that has a
+    weight in at least one child, and owns the entries from `entry_offsets[r]` on.
     """
 
     row_offsets: Offsets  # of each parent, (n_parents + 1,)

@@ -144,7 +144,7 @@ def pack_layers(
 
 
 def unpack(packed: PackedTree) -> TreeModel:
-    """The model that a packed tree holds: exact for float32, else the weights that it scores with."""
+    """The model that a packed tree holds: exact for float32, else the weights it scores with."""
     offsets, layers = [], []
     for level in range(len(packed.sizes)):
         n_parents = 1 if level == 0 else packed.sizes[level - 1]

@@ -1,0 +1,35 @@
+"""App: which commands are there, and how do they fail?"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from importlib.metadata import version
+
+from cyclopts import App
+
+from matchset.cli.console import errors
+from matchset.cli.demo import demo
+from matchset.cli.describe import describe
+from matchset.cli.simulate import simulate
+
+app = App(
+    name="matchset",
+    help="Learn from your search log which products answer a query.",
+    version=lambda: version("matchset"),
+)
+for command in (demo, simulate, describe):
+    app.command(command)
+
+
+def main() -> None:
+    """Run the command line; a mistake in the input is one sentence and exit code 1."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    try:
+        app()
+    except (ValueError, TypeError, OSError) as error:
+        errors.print(f"matchset: {error}", markup=False, highlight=False)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        errors.print("matchset: stopped")
+        sys.exit(130)

@@ -1,0 +1,75 @@
+"""Console: how is what was found shown to a person?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from matchset.learn.train import Progress as Step
+
+output = Console()
+errors = Console(stderr=True)
+
+STAGES = {
+    "read": "reading",
+    "vectorize": "queries to features",
+    "embed": "products to vectors",
+    "tree": "building the tree",
+    "solve": "solving",
+    "pack": "packing",
+}
+
+
+def heading(text: str) -> None:
+    """A line that starts a part."""
+    output.print()
+    output.print(Text(text, style="bold"))
+
+
+def facts(values: Mapping[str, object]) -> None:
+    """Names and values, one pair a line; values are text, never markup."""
+    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for name, value in values.items():
+        shown = f"{value:,}" if isinstance(value, int) else str(value)
+        table.add_row(Text(name, style="dim"), Text(shown))
+    output.print(table)
+
+
+@contextmanager
+def training_bar() -> Iterator[TrainingBar]:
+    """Progress of a training, in a terminal only."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(compact=True),
+    )
+    bar = Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+    with bar:
+        yield TrainingBar(bar)
+
+
+class TrainingBar:
+    """Hears of training's steps and shows stage, layer, clusters done and time left."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("training", total=None)
+        self._layer = 0
+
+    def __call__(self, step: Step) -> None:
+        """Show one step."""
+        if step.layer != self._layer:  # time left is that of the layer
+            self._layer = step.layer
+            self._bar.reset(self._task)
+        name = STAGES.get(step.stage, step.stage)
+        layer = f", layer {step.layer} of {step.n_layers}" if step.layer else ""
+        clusters = f", {step.done:,} of {step.total:,} clusters" if step.layer else ""
+        self._bar.update(
+            self._task, description=name + layer + clusters, completed=step.done, total=step.total
+        )

@@ -1,0 +1,81 @@
+"""Demo: the whole way from a log to a match set, on a simulated shop."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from matchset.cli.console import facts, heading, output, training_bar
+from matchset.cli.describe import show_features, show_log, show_split
+from matchset.config import DEFAULT_MIN_QUERY_COUNT
+from matchset.data.catalog import Catalog
+from matchset.data.catalog_reader import read_catalog
+from matchset.data.log import Log
+from matchset.data.positives import relevance
+from matchset.data.read import read_log
+from matchset.data.shop import describe_shop, simulate_shop
+from matchset.data.split import split_by_time
+from matchset.matchers.train import train
+from matchset.matchers.tree_matcher import TreeMatcher
+
+EXAMPLES = 3
+
+
+def demo(*, products: int = 20_000, seed: int = 0) -> None:
+    """Simulate a shop, read its log, train on all but the last month, and test on that.
+
+    Parameters
+    ----------
+    products
+        Number of products of the shop.
+    seed
+        The same seed gives the same shop.
+
+    """
+    with tempfile.TemporaryDirectory(prefix="matchset-demo-") as folder:
+        log, catalog = _open_shop(products, seed, Path(folder))
+    show_log(log, min_query_count=DEFAULT_MIN_QUERY_COUNT)
+    split = split_by_time(log, test_days=30)
+    show_split(split)
+    show_features(split.train)
+    matcher = _train(split.train, catalog)
+    _show_matches(matcher, split.test)
+
+
+def _open_shop(products: int, seed: int, folder: Path) -> tuple[Log, Catalog]:
+    """Write a shop as a user would have it, and read it as a user would."""
+    heading(f"A simulated shop of {products:,} products")
+    start = time.perf_counter()
+    shop = simulate_shop(products=products, seed=seed)
+    goods_file, log_file = shop.save(folder)
+    spent = time.perf_counter() - start
+    about = asdict(describe_shop(shop))
+    facts({name.replace("_", " "): _round(value) for name, value in about.items()})
+    facts({"simulated in": f"{spent:.1f} s"})
+    return read_log(str(log_file)), read_catalog(str(goods_file))
+
+
+def _train(log: Log, catalog: Catalog) -> TreeMatcher:
+    heading("Training")
+    with training_bar() as bar:
+        matcher = train(log, catalog, progress=bar)
+    output.print(str(matcher.provenance["summary"]), markup=False, highlight=False)
+    return matcher
+
+
+def _show_matches(matcher: TreeMatcher, test: Log) -> None:
+    """Answers to queries that customers used in the last month, and were not trained on."""
+    heading("Matches for queries of the last month that were never seen in training")
+    wanted = relevance(test)
+    fresh = np.flatnonzero(~matcher.is_seen(wanted.queries))
+    longest = fresh[np.argsort(-np.diff(wanted.pairs.indptr)[fresh], kind="stable")]
+    for query in wanted.queries.take(longest[:EXAMPLES]):
+        output.print(matcher.match(query, k=3))
+
+
+def _round(value: object) -> object:
+    return f"{value:.3g}" if isinstance(value, float) else value

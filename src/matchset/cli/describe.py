@@ -1,0 +1,99 @@
+"""Describe: what is in a log, and what could be learned from it?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from cyclopts import Parameter
+
+from matchset.cli.columns import LogColumns
+from matchset.cli.console import facts, heading, output
+from matchset.config import DEFAULT_MIN_QUERY_COUNT
+from matchset.data.catalog_reader import read_catalog
+from matchset.data.log import Log
+from matchset.data.positives import positives
+from matchset.data.split import Split, split_by_query, split_by_time
+from matchset.features.vectorizer import Vectorizer
+
+COLUMNS = LogColumns()
+EXAMPLES = 5
+
+
+def describe(
+    log: list[str],
+    /,
+    *,
+    catalog: Path | None = None,
+    columns: LogColumns = COLUMNS,
+    test_days: int = 30,
+    min_query_count: Annotated[float, Parameter(show_default=True)] = DEFAULT_MIN_QUERY_COUNT,
+) -> None:
+    """Read a search log and say what is in it, how it splits, and what its queries say.
+
+    Parameters
+    ----------
+    log
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst.
+    catalog
+        The products: id, title and attributes.
+    columns
+        Columns of the log.
+    test_days
+        Days at the end that a test would take; a log without times is split by query.
+    min_query_count
+        Queries that led to something less often are not shown.
+
+    """
+    read = columns.read(log)
+    show_log(read, min_query_count=min_query_count)
+    split = split_by_time(read, test_days=test_days) if read.days else split_by_query(read)
+    show_split(split)
+    show_features(split.train)
+    if catalog is not None:
+        goods = read_catalog(str(catalog))
+        heading("Catalogue")
+        known = float((goods.ids.find(read.products) >= 0).mean())
+        facts({"catalogue": goods, "products of the log in it": f"{known:.1%}"})
+
+
+def show_log(log: Log, *, min_query_count: float) -> None:
+    """Rows, events, days, and the most frequent queries that may be shown."""
+    heading("Log")
+    counts = log.query_counts()
+    shown = log.shown(min_query_count)
+    rows: dict[str, object] = {"rows read": str(log.report) if log.report.rows else len(log)}
+    rows |= {"queries": len(log.queries), "products": len(log.products)}
+    if log.days:
+        rows["days"] = f"{log.days[0]} to {log.days[1]}"
+    for place, name in enumerate(log.events):
+        total = log.count[log.event == place].sum()
+        rows[f"{name or 'events'}"] = f"{total:,.0f}"
+    rows[f"seen {min_query_count:g} times or more"] = f"{shown.mean():.1%} of the queries"
+    top = np.argsort(-np.where(shown, counts, -1), kind="stable")[: min(EXAMPLES, shown.sum())]
+    rows["most frequent"] = "; ".join(log.spellings.take(top))
+    facts(rows)
+
+
+def show_split(split: Split) -> None:
+    """What the paper reports of its data."""
+    heading("Split: what trains, what tests")
+    output.print(str(split.report()), markup=False, highlight=False)
+
+
+def show_features(train: Log) -> Vectorizer:
+    """What the queries that train say."""
+    heading("Features of the training queries")
+    pairs = positives(train)
+    vectorizer = Vectorizer()
+    rows = vectorizer.fit_transform(pairs.queries)
+    sizes = zip(vectorizer.config.ngrams, vectorizer.vocabulary.sizes, strict=True)
+    facts(
+        {f"{kind.unit} {kind.n}-grams": size for kind, size in sizes}
+        | {
+            "features per query": f"{rows.nnz / max(1, rows.shape[0]):.1f}",
+            "positive products per query": f"{len(pairs) / max(1, len(pairs.queries)):.1f}",
+        }
+    )
+    return vectorizer

@@ -1,0 +1,196 @@
+"""Match: which products answer, how well, and in what form are they wanted?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from matchset.data.arrow import ExportColumn
+from matchset.matchers.show import MOST_ROWS, Grid, Shown, printable
+from matchset.matchers.tables import Tabular
+from matchset.matrices import Csr, Floats, Ids
+from matchset.model.products import Products
+from matchset.strings import Strings
+
+
+class Hit(NamedTuple):
+    """One product of a match."""
+
+    id: str
+    score: float
+    title: str | None  # empty where the product has none, None where there is no catalogue
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Match(Shown, Tabular, Sequence[Hit]):
+    """The products that answer one query, best first.
+
+    It holds labels and scores, and shares the products with its matcher, so that making one takes a
+    microsecond. Ids and titles become Python strings when they are first asked for.
+    """
+
+    query: str
+    labels: Ids  # (n,)
+    scores: Floats  # falling, (n,)
+    products: Products
+
+    @classmethod
+    def of(
+        cls,
+        query: str,
+        ids: Sequence[str],
+        scores: ArrayLike,
+        titles: Sequence[str] | None = None,
+    ) -> Match:
+        """A match of products that no matcher here holds, such as a server's answer."""
+        texts = None if titles is None else Strings.of(titles, "titles")
+        known = Products(Strings.of(ids, "ids"), texts)
+        values = np.asarray(scores, dtype=np.float32)
+        if values.shape != (len(known),) or (texts is not None and len(texts) != len(known)):
+            n_titles = "no" if texts is None else len(texts)
+            got = f"scores of the shape {values.shape} and {n_titles} titles"
+            raise ValueError(f"{len(known)} ids must have as many scores and titles; got {got}")
+        return cls(query, np.arange(len(known), dtype=np.int32), values, known)
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """Product ids, best first."""
+        return self.products.ids.decode(self.labels)
+
+    @cached_property
+    def titles(self) -> tuple[str, ...] | None:
+        """Titles, empty where a product has none; None where there is no catalogue."""
+        titles = self.products.titles
+        return None if titles is None else titles.decode(self.labels)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> Match: ...
+    def __getitem__(self, index: int | slice) -> Hit | Match:
+        if isinstance(index, slice):
+            labels = np.ascontiguousarray(self.labels[index])
+            return Match(self.query, labels, self.scores[index], self.products)
+        title = None if self.titles is None else self.titles[index]
+        return Hit(self.ids[index], float(self.scores[index]), title)
+
+    def __iter__(self) -> Iterator[Hit]:
+        titles = self.titles if self.titles is not None else [None] * len(self)
+        return map(Hit, self.ids, self.scores.tolist(), titles)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same query got the same products with the same scores."""
+        if not isinstance(other, Match):
+            return NotImplemented
+        is_alike = self.query == other.query and np.array_equal(self.scores, other.scores)
+        return is_alike and self.ids == other.ids
+
+    __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dict per product: product_id, score and, if there is a catalogue, title."""
+        ids, scores, titles = self.ids, self.scores.tolist(), self.titles
+        if titles is None:
+            return [{"product_id": p, "score": s} for p, s in zip(ids, scores, strict=True)]
+        return [
+            {"product_id": p, "score": s, "title": t}
+            for p, s, t in zip(ids, scores, titles, strict=True)
+        ]
+
+    def _columns(self) -> list[ExportColumn]:
+        return _columns(self.labels, self.scores, self.products)
+
+    def _grid(self) -> Grid:
+        headers = ["", "score", "product", *(["title"] if self.titles is not None else [])]
+        rows = [
+            [str(rank), f"{hit.score:.4g}", printable(hit.id), printable(hit.title or "")]
+            for rank, hit in enumerate(self[:MOST_ROWS], start=1)
+        ]
+        title = f"Match({printable(self.query)!r}, {len(self):,} products)"
+        return Grid(title, headers, [row[: len(headers)] for row in rows], len(self))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Matches(Shown, Tabular, Sequence[Match]):
+    """The answers to a batch of queries, in the order of the queries.
+
+    Flat arrays hold them all; each `Match` is a view.
+    """
+
+    queries: Strings  # (n_queries,)
+    found: Csr  # labels and scores of each query, best first, (n_queries, n_products)
+    products: Products
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @overload
+    def __getitem__(self, index: int) -> Match: ...
+    @overload
+    def __getitem__(self, index: slice) -> Matches: ...
+    def __getitem__(self, index: int | slice) -> Match | Matches:
+        if isinstance(index, slice):
+            return self._take(np.arange(len(self))[index])
+        query = self.queries[index]  # refuses places outside
+        begin, end = self.found.offsets[index % len(self) :][:2].tolist()
+        labels, scores = self.found.columns[begin:end], self.found.values[begin:end]
+        return Match(query, labels, scores, self.products)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same queries got the same products with the same scores."""
+        if not isinstance(other, Matches):
+            return NotImplemented
+        return len(self) == len(other) and all(map(Match.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dict per query and product: query, product_id, score and perhaps title."""
+        return [{"query": match.query, **row} for match in self for row in match.to_dicts()]
+
+    def _columns(self) -> list[ExportColumn]:
+        query = self.queries.take(self.found.row_of_entry)
+        found = _columns(self.found.columns, self.found.values, self.products)
+        return [ExportColumn("query", texts=query), *found]
+
+    def _grid(self) -> Grid:
+        rows = [
+            [
+                str(place),
+                printable(match.query),
+                str(len(match)),
+                printable(" ".join(match[:10].ids)),
+            ]
+            for place, match in enumerate(islice(self, MOST_ROWS))
+        ]
+        title = f"Matches({len(self):,} queries)"
+        return Grid(title, ["", "query", "n", "products"], rows, len(self))
+
+    def _take(self, rows: NDArray[np.int64]) -> Matches:
+        sizes = np.diff(self.found.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        # An entry stands as far behind its row's first entry as it did.
+        entries = np.arange(offsets[-1]) + np.repeat(self.found.offsets[rows] - offsets[:-1], sizes)
+        labels, scores = self.found.columns[entries], self.found.values[entries]
+        found = Csr(offsets, labels, scores, self.found.width)
+        return Matches(self.queries.take(rows), found, self.products)
+
+
+def _columns(labels: Ids, scores: Floats, products: Products) -> list[ExportColumn]:
+    places = labels.astype(np.int64)
+    columns = [
+        ExportColumn("product_id", texts=products.ids.take(places)),
+        ExportColumn("score", scores),
+    ]
+    if products.titles is not None:
+        columns.append(ExportColumn("title", texts=products.titles.take(places)))
+    return columns

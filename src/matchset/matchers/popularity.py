@@ -1,0 +1,75 @@
+"""Popularity: how good is it to show everyone the same?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self, overload
+
+import numpy as np
+
+from matchset.data.catalog import Catalog
+from matchset.data.positives import Positives
+from matchset.matchers.match import Match, Matches
+from matchset.matchers.protocol import DEFAULT_K, answer
+from matchset.matrices import Csr, Floats, Ids
+from matchset.model.filters import Filter, Where, make_filter
+from matchset.model.products import Products, make_products
+from matchset.strings import Strings
+from matchset.text import normalize_strings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Popularity:
+    """The floor for every other matcher: the same products for any query, the most popular first.
+
+    A score is the sum of a product's weighted counts over all queries. Products without any are
+    not given. Nor is anything for an empty query, as the contract wants: who has no query needs no
+    matcher.
+    """
+
+    products: Products
+    ranking: Ids  # labels, most popular first, (n_popular,)
+    scores: Floats  # (n_popular,)
+
+    @classmethod
+    def learn(cls, positives: Positives, catalog: Catalog | None = None) -> Self:
+        """Count the positives of each product; the catalogue gives titles and attributes."""
+        pairs = positives.pairs
+        sums = np.bincount(pairs.indices, weights=pairs.data, minlength=pairs.shape[1])
+        popularity = sums.astype(np.float32)  # before sorting: what ties as shown goes by label
+        ranking = np.argsort(-popularity, kind="stable").astype(np.int32)
+        ranking = ranking[popularity[ranking] > 0]
+        return cls(make_products(positives.products, catalog), ranking, popularity[ranking])
+
+    @overload
+    def match(  # type: ignore[overload-overlap]
+        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Match: ...
+    @overload
+    def match(
+        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Matches: ...
+    def match(
+        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Match | Matches:
+        """The most popular allowed products, the same for each query that is not empty."""
+        return answer(self.products, queries, k, where=where, search=self._search)
+
+    def filter(self, what: Where) -> Filter:
+        """A filter to use again, from an expression, product ids or a boolean array."""
+        return make_filter(self.products, what)
+
+    def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
+        places = np.arange(len(self.ranking))
+        if where is not None:
+            places = np.flatnonzero(where.allowed[self.ranking])
+        best = places[:k]
+        is_asked = normalize_strings(queries).lengths > 0
+        n_asked = int(np.count_nonzero(is_asked))
+        return Csr(
+            np.concatenate([[0], np.cumsum(is_asked * len(best))]),
+            np.tile(self.ranking[best], n_asked),
+            np.tile(self.scores[best], n_asked),
+            len(self.products),
+        )

@@ -1,0 +1,66 @@
+"""Tables: how does a result reach pandas, polars and pyarrow, none of which we need?"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from matchset.data.arrow import ArrowSource, ExportColumn, export_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+class Tabular(ABC):
+    """What has columns of texts and numbers, and can so become any library's table."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _columns(self) -> list[ExportColumn]:
+        """At least one, all of the same length."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas frame with the columns of `to_dicts`."""
+        columns = {
+            column.name: column.values if column.texts is None else list(column.texts)
+            for column in self._columns()
+        }
+        return _require("pandas").DataFrame(columns)
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars frame with the columns of `to_dicts`."""
+        frame: pl.DataFrame = _require("polars").DataFrame(_Stream(self))
+        return frame
+
+    def to_arrow(self) -> pa.Table:
+        """A pyarrow table with the columns of `to_dicts`."""
+        return _require("pyarrow").table(_Stream(self))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export to Arrow, with the columns of `to_dicts`."""
+        columns = self._columns()
+        numbers = next(column.values for column in columns if column.values is not None)
+        return export_columns(columns, len(numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A source that is nothing else: a sequence would be read item by item."""
+
+    source: ArrowSource
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.source.__arrow_c_stream__(requested_schema)
+
+
+def _require(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        rule = f"this conversion needs {name}, which is not installed: pip install {name}"
+        raise ImportError(rule, name=name) from error

@@ -1,0 +1,74 @@
+"""Products: which product is which label?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.data.catalog import Catalog, Column
+from matchset.strings import Strings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Products:
+    """Products in the order of their labels: the product of label 7 stands at place 7.
+
+    Outside there are product ids, inside labels; this is the one map between them.
+    """
+
+    ids: Strings  # distinct, (n_products,)
+    titles: Strings | None = (
+        None  # empty where a product has none, (n_products,); None: no catalogue
+    )
+    attributes: Mapping[str, Column] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        titles = "" if self.titles is None else ", with titles"
+        kinds = ", ".join(f"{name} ({column.kind})" for name, column in self.attributes.items())
+        return f"Products({len(self):,} products{titles}{f'; {kinds}' if kinds else ''})"
+
+    def labels(self, ids: Iterable[str], what: str = "ids") -> NDArray[np.int64]:
+        """Label of each product id, -1 where there is no such product; errors call them `what`."""
+        wanted = Strings.of(ids, what)
+        group, first = wanted.group()
+        # Products are looked for among the wanted, which are few: a smaller table is faster.
+        place = wanted.take(first).find(self.ids)
+        label = np.full(len(first), -1, dtype=np.int64)
+        found = np.flatnonzero(place >= 0)
+        label[place[found]] = found
+        return label[group]
+
+
+def make_products(
+    known: Strings, catalog: Catalog | None = None, *, with_unseen: bool = False
+) -> Products:
+    """The products of a log, such as `Positives.products`, with what the catalogue tells of them.
+
+    Labels follow the order of `known`. A product that is not in the catalogue has an empty title
+    and null attributes. `with_unseen` appends the products that are in the catalogue alone, in its
+    order; without it they are left out.
+    """
+    if catalog is None:
+        return Products(known)
+    places = catalog.ids.find(known)  # place in the catalogue of each label, -1 if none
+    ids = known
+    if with_unseen:
+        is_unseen = np.ones(len(catalog), dtype=np.bool_)
+        is_unseen[places[places >= 0]] = False
+        unseen = np.flatnonzero(is_unseen)
+        ids = Strings.concatenate([known, catalog.ids.take(unseen)])
+        places = np.concatenate([places, unseen])
+    attributes = {name: column.take(places) for name, column in catalog.attributes.items()}
+    return Products(ids, _take_or_empty(catalog.titles, places), attributes)
+
+
+def _take_or_empty(texts: Strings, places: NDArray[np.int64]) -> Strings:
+    """The texts at `places`, empty where a place is -1."""
+    padded = Strings(texts.data, np.append(texts.offsets, texts.offsets[-1]))
+    return padded.take(np.where(places < 0, len(texts), places))

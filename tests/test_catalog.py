@@ -1,0 +1,180 @@
+"""A catalogue keeps ids, titles and typed attributes in the order of its file."""
+
+import datetime as dt
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from matchset.data.catalog import Column
+from matchset.data.catalog_reader import read_catalog
+from matchset.data.log import NO_DAY
+from matchset.errors import DataError
+
+PRODUCTS = {
+    "product_id": ["b", "00a", "c"],
+    "title": ["Red shoe", 'Blue "hat"', "Größe, ½"],
+    "price": [9.5, None, 3.0],
+    "stock": [3, 0, None],
+    "is_new": [True, None, False],
+    "since": [dt.date(2026, 1, 2), None, dt.date(1969, 12, 31)],
+    "colour": ["red", None, "blue"],
+}
+
+
+def values_of(column: Column):
+    """An attribute as plain Python values."""
+    if column.kind == "text":
+        return [None if code < 0 else column.categories[code] for code in column.values]
+    null = {"number": math.isnan, "boolean": lambda v: v < 0, "date": lambda v: v == NO_DAY}
+    return [None if null[column.kind](value) else value.item() for value in column.values]
+
+
+def check_products(catalog):
+    assert list(catalog.ids) == PRODUCTS["product_id"]
+    assert list(catalog.titles) == PRODUCTS["title"]
+    assert catalog.descriptions is None
+    found = {name: (column.kind, values_of(column)) for name, column in catalog.attributes.items()}
+    assert found == {
+        "price": ("number", [9.5, None, 3.0]),
+        "stock": ("number", [3.0, 0.0, None]),
+        "is_new": ("boolean", [1, None, 0]),
+        "since": ("date", [20455, None, -1]),
+        "colour": ("text", ["red", None, "blue"]),
+    }
+    assert list(catalog.attributes["colour"].categories) == ["blue", "red"]
+
+
+def test_frames_and_files_give_the_same_catalogue(tmp_path):
+    table = pa.table(PRODUCTS)
+    pq.write_table(table, tmp_path / "c.parquet")
+    pl.DataFrame(PRODUCTS).write_csv(tmp_path / "c.csv")
+    lines = [json.dumps(row, default=str) for row in table.to_pylist()]
+    (tmp_path / "c.jsonl").write_text("\n".join(lines))
+    for source in (table, pl.DataFrame(PRODUCTS), table.to_pandas(), *tmp_path.iterdir()):
+        check_products(read_catalog(source))
+
+
+def test_a_saved_catalogue_reads_back(tmp_path):
+    catalog = read_catalog(pa.table(PRODUCTS | {"description": ["x", None, "z"]}))
+    catalog.save(tmp_path / "c.parquet")
+    back = read_catalog(tmp_path / "c.parquet")
+    assert list(back.descriptions) == ["x", "", "z"]
+    check_products(
+        read_catalog(tmp_path / "c.parquet", description=False, attributes=list(PRODUCTS)[2:])
+    )
+
+
+def test_texts_become_numbers_only_if_every_one_is(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text(
+        "sku,name,zip,size,flag,day,gtin,empty\n"
+        "1,a,00123,1,true,2026-01-02,12345678901234567890,\n"
+        "2,b,99,M,False,2026-13-45,1,\n"
+    )
+    kinds = {name: column.kind for name, column in read_catalog(path).attributes.items()}
+    assert kinds.pop("flag") == "boolean"
+    assert kinds == dict.fromkeys(["zip", "size", "day", "gtin", "empty"], "text")
+
+
+def test_nested_columns_are_kept_as_json_text():
+    table = pa.table({"sku": ["1"], "title": ["a"], "tags": [["x", "y"]], "dim": [{"w": 2}]})
+    attributes = read_catalog(table).attributes
+    assert values_of(attributes["tags"]) == ['["x","y"]']
+    assert values_of(attributes["dim"]) == ['{"w":2}']
+
+
+def test_the_order_is_that_of_the_files(tmp_path):
+    n = 50_000
+    for part in (1, 0):
+        ids = [f"{part}-{i}" for i in range(n)]
+        pq.write_table(
+            pa.table({"sku": ids, "title": ids}), tmp_path / f"{part}.parquet", row_group_size=1000
+        )
+    catalog = read_catalog(tmp_path)
+    assert list(catalog.ids) == [f"{part}-{i}" for part in (0, 1) for i in range(n)]
+    assert catalog.titles == catalog.ids
+
+
+def test_files_with_other_columns_are_joined_by_name(tmp_path):
+    (tmp_path / "a.csv").write_text("title,sku,price\nshoe,1,5\n")
+    (tmp_path / "b.csv").write_text("sku,title,colour,price\n2,hat,red,cheap\n")
+    catalog = read_catalog(tmp_path)
+    assert list(catalog.titles) == ["shoe", "hat"]
+    assert values_of(catalog.attributes["price"]) == ["5", "cheap"]  # where files disagree: text
+    assert values_of(catalog.attributes["colour"]) == [None, "red"]
+
+
+@pytest.fixture
+def twice(tmp_path):
+    path = tmp_path / "c.csv"
+    path.write_text("sku,title,n\n1,shoe,1\n2,hat,2\n1,shoe,3\n2,cap,4\n3,belt,5\n")
+    return path
+
+
+def test_a_product_with_two_titles_names_both_rows(twice):
+    with pytest.raises(DataError) as error:
+        read_catalog(twice)
+    assert (
+        f"got for '2': 'hat' in row 2 of {str(twice)!r} and 'cap' in row 4 of {str(twice)!r}"
+        in str(error.value)
+    )
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "titles", "numbers"),
+    [("first", ["shoe", "hat", "belt"], [1, 2, 5]), ("last", ["shoe", "cap", "belt"], [3, 4, 5])],
+)
+def test_the_user_may_ask_for_the_first_or_the_last(twice, duplicates, titles, numbers, caplog):
+    catalog = read_catalog(twice, duplicates=duplicates)
+    assert list(catalog.ids) == ["1", "2", "3"]
+    assert list(catalog.titles) == titles
+    assert values_of(catalog.attributes["n"]) == numbers
+    assert catalog.report.duplicates == 2
+    assert "2 duplicates dropped" in caplog.text
+
+
+def test_an_unknown_rule_for_duplicates_is_refused(twice):
+    with pytest.raises(ValueError, match="duplicates must be error, first or last; got 'any'"):
+        read_catalog(twice, duplicates="any")
+
+
+def test_rows_without_id_or_title_are_counted(caplog):
+    catalog = read_catalog(pd.DataFrame({"sku": ["1", None, "3"], "title": ["a", "b", None]}))
+    assert list(catalog.ids) == ["1", "3"]
+    assert list(catalog.titles) == ["a", ""]
+    assert (catalog.report.without_product, catalog.report.without_title) == (1, 1)
+    assert "1 without a product id dropped" in caplog.text
+
+
+def test_missing_columns_list_what_there_is(tmp_path):
+    table = pa.table({"sku": ["1"], "label": ["a"]})
+    with pytest.raises(
+        DataError, match=r"title= must name a column where none is called title, .*'sku', 'label'"
+    ):
+        read_catalog(table)
+    with pytest.raises(
+        DataError, match=r"attributes must be columns; got 'price', .*'sku', 'label'"
+    ):
+        read_catalog(table, title="label", attributes=["price"])
+    assert read_catalog(table, title="label", attributes=[]).attributes == {}
+
+
+def test_a_broken_file_is_named(tmp_path):
+    (tmp_path / "c.csv").write_text("sku,title,price\n1,shoe,5\n2,hat\n")
+    with pytest.raises(DataError, match=r"c\.csv' must be a readable CSV file"):
+        read_catalog(tmp_path / "c.csv")
+
+
+def test_a_catalogue_says_what_it_holds():
+    assert repr(read_catalog(pa.table({"sku": ["1"], "title": ["a"], "n": [1]}))) == (
+        "Catalog(1 products; n (number))"
+    )
+    assert np.array_equal(
+        read_catalog(pa.table(PRODUCTS)).attributes["price"].take(np.array([2])).values, [3.0]
+    )

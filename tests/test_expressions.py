@@ -1,0 +1,164 @@
+"""Expressions say which products are meant."""
+
+import operator
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shelf import EPOCH, KINDS, ROWS, make_columns
+
+from matchset.data.catalog import Column
+from matchset.model.expressions.evaluate import evaluate
+from matchset.model.expressions.parser import Limits, parse
+from matchset.model.expressions.syntax import And, Attribute, Compare, Constant, In, IsNull, Not, Or
+
+PYTHON = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def places(text, rows=ROWS):
+    return list(np.flatnonzero(evaluate(parse(text), make_columns(rows), len(rows))))
+
+
+def truth(condition, row):
+    """SQL's three-valued logic for one row: True, False or None."""
+    match condition:
+        case Attribute(name):
+            return row[name]
+        case Compare(Attribute(name), sign, Constant(value)):
+            return None if row[name] is None else PYTHON[sign](row[name], value)
+        case In(Attribute(name), constants):
+            return None if row[name] is None else row[name] in [one.value for one in constants]
+        case IsNull(Attribute(name)):
+            return row[name] is None
+        case Not(inner):
+            value = truth(inner, row)
+            return None if value is None else not value
+        case And(parts) | Or(parts):
+            values = [truth(part, row) for part in parts]
+            decisive = isinstance(condition, Or)
+            if decisive in values:
+                return decisive
+            return None if None in values else not decisive
+
+
+days = st.dates(date(1, 1, 1), date(9999, 12, 31))
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+values = {
+    "price": st.integers(-3, 3).map(float) | numbers,
+    "in_stock": st.booleans(),
+    "locale": st.sampled_from(["us", "de", "", "it's"]) | st.text(max_size=4),
+    "since": st.integers(-2, 2).map(lambda n: EPOCH + timedelta(n)) | days,
+}
+rows = st.lists(st.tuples(*(st.none() | values[name] for name in KINDS)), max_size=12)
+
+
+@st.composite
+def leaves(draw):
+    name = draw(st.sampled_from(list(KINDS)))
+    constants = values[name].map(Constant)
+    signs = st.sampled_from(["=", "!="] if name == "in_stock" else list(PYTHON))
+    some = st.lists(constants, min_size=1, max_size=4).map(tuple)
+    kinds = [
+        st.builds(Compare, st.just(Attribute(name)), signs, constants),
+        st.builds(In, st.just(Attribute(name)), some),
+        st.just(IsNull(Attribute(name))),
+        st.just(Attribute("in_stock")),
+    ]
+    return draw(st.one_of(kinds))
+
+
+def nest(inner):
+    several = st.lists(inner, min_size=2, max_size=4).map(tuple)
+    return st.builds(Not, inner) | st.builds(And, several) | st.builds(Or, several)
+
+
+conditions = st.recursive(leaves(), nest, max_leaves=12)
+WIDE = Limits(length=10**6, depth=100, terms=10**4)
+
+
+@given(conditions)
+def test_what_is_printed_parses_back_to_the_same(condition):
+    assert parse(str(condition), WIDE).condition == condition
+
+
+@given(st.text(min_size=1), st.text())
+def test_any_name_and_any_text_can_be_written(name, text):
+    condition = Compare(Attribute(name), "=", Constant(text))
+    assert parse(str(condition)).condition == condition
+
+
+@given(conditions, rows)
+def test_evaluation_equals_three_valued_logic_row_by_row(condition, rows):
+    mask = evaluate(parse(str(condition), WIDE), make_columns(rows), len(rows))
+    wanted = [truth(condition, dict(zip(KINDS, row, strict=True))) is True for row in rows]
+    assert list(mask) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("in_stock and price < 20 and locale = 'us'", [0]),
+        ("price < 20", [0, 3]),
+        ("20 > price", [0, 3]),
+        ("price <= 20 and price >= 10.0", [0, 1]),
+        ("price == 1e1 or price = +2E+1 or price=-1.5 or price = 1.e300", [0, 1, 3, 4]),
+        ("price > -.5", [0, 1, 4]),
+        ("price<>10", [1, 3, 4]),
+        ("not price < 20", [1, 4]),
+        ("price is null", [2]),
+        ("price IS NOT NULL", [0, 1, 3, 4]),
+        ("in_stock", [0, 2]),
+        ("not in_stock", [1, 4]),
+        ("Not Not in_stock", [0, 2]),
+        ("in_stock = true or in_stock != TRUE", [0, 1, 2, 4]),
+        ("false = in_stock", [1, 4]),
+        ("in_stock is null or in_stock", [0, 2, 3]),
+        ("locale in ('us', \"it's\", 'fr')", [0, 2, 4]),
+        ("locale not in ('us', 'fr')", [1, 4]),
+        ("not locale in ('us')", [1, 4]),
+        ("locale = 'it''s' or locale = 'it\\'s' or locale = \"it's\"", [4]),
+        ("locale != 'fr'", [0, 1, 2, 4]),
+        ("locale > 'de'", [0, 2, 4]),
+        ("locale <= 'df'", [1]),
+        ("'e' < locale", [0, 2, 4]),
+        ("`locale` = 'us'", [0, 2]),
+        ("since >= '2026-10-01'", [0, 4]),
+        ("since < date '2026-10-01'", [1, 3]),
+        ("DATE '1969-12-31' = since", [3]),
+        ("since in ('2026-10-01', date '2026-10-02')", [0, 4]),
+        ("in_stock or price < 20 and locale = 'de'", [0, 2]),
+        ("(in_stock or price <= 20) and locale = 'de'", [1]),
+        ("price in (10, 20, -1.5) and ((in_stock))", [0]),
+        ("\n\tprice\n<\n11\u00a0", [0, 3]),
+    ],
+)
+def test_expressions_mean_what_search_engineers_expect(text, wanted):
+    assert places(text) == wanted
+
+
+def test_null_is_neither_true_nor_false_nor_equal_to_anything():
+    null = [(None, None, None, None)]
+    for text in ("price = 1", "price != 1", "price in (1)", "in_stock", "locale < 'x'"):
+        assert places(text, null) == places(f"not ({text})", null) == []
+        assert places(f"{text} or price is null", null) == [0]
+        assert places(f"not ({text} and price is not null)", null) == [0]
+
+
+def test_date_is_also_a_name():
+    columns = {"date": make_columns(ROWS)["since"]}
+    assert evaluate(parse("date > '2026-10-01'"), columns, 5).tolist() == [False] * 4 + [True]
+    assert evaluate(parse("date '2026-10-01' < date"), columns, 5).sum() == 1
+
+
+def test_a_text_column_without_categories_holds_nothing():
+    columns = {"locale": Column("text", np.full(3, -1, dtype=np.int32))}
+    assert not evaluate(parse("locale < 'x' or locale != 'x'"), columns, 3).any()

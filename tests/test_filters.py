@@ -1,0 +1,140 @@
+"""A filter says which products may be returned, however it was asked for."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from shelf import ROWS, make_columns
+
+from matchset.data.catalog import Catalog
+from matchset.errors import FilterError
+from matchset.model.expressions.parser import Limits
+from matchset.model.filters import Filter, make_filter
+from matchset.model.products import Products
+from matchset.strings import Strings
+
+IDS = Strings.of([f"p{i}" for i in range(len(ROWS))])
+MASK = np.array([True, False, True, False, False])
+
+
+def make_shelf(ids=IDS):
+    return Products(ids, None, make_columns())
+
+
+def places(filtered):
+    return list(np.flatnonzero(filtered.allowed))
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "in_stock",
+        {"p0", "p2"},
+        ["p2", "p0", "p2"],
+        ("p0", "p2"),
+        frozenset({"p0", "p2"}),
+        {"p0": 1, "p2": 2},
+        (product for product in ["p0", "p2"]),
+        Strings.of(["p0", "p2"]),
+        np.array(["p0", "p2"]),
+        np.array(["p0", "p2"], dtype=object),
+        pd.Series(["p0", "p2"]),
+        pl.Series(["p0", "p2"]),
+        MASK,
+        pd.Series(MASK),
+        pl.Series(MASK),
+    ],
+    ids=lambda what: type(what).__name__,
+)
+def test_expressions_ids_and_arrays_make_the_same_filter(what):
+    made = make_filter(make_shelf(), what)
+    assert places(made) == [0, 2]
+    assert (made.n_allowed, made.n_unknown) == (2, 0)
+    assert made.ids is IDS
+
+
+def test_a_catalogue_can_be_filtered_too():
+    catalog = Catalog(IDS, Strings.of([""] * 5), None, make_columns())
+    assert places(make_filter(catalog, "price < 20")) == [0, 3]
+
+
+def test_ids_that_no_product_has_are_ignored_and_counted():
+    made = make_filter(make_shelf(), ["p0", "gone", "gone", "later"])
+    assert (made.n_allowed, made.n_unknown) == (1, 2)
+    assert repr(made) == "Filter('3 product ids': 1 of 5 products, 2 unknown ids ignored)"
+
+
+def test_a_filter_tells_what_it_was_made_from():
+    assert repr(make_filter(make_shelf(), "in_stock")) == "Filter('in_stock': 2 of 5 products)"
+    assert make_filter(make_shelf(), MASK).description == "a boolean array"
+
+
+def test_a_filter_does_not_change_with_the_array_it_was_made_from():
+    mask = MASK.copy()
+    made = make_filter(make_shelf(), mask)
+    mask[:] = True
+    assert places(made) == [0, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        made.allowed[1] = True
+
+
+def test_a_filter_is_used_again_for_the_same_products_only():
+    made = make_filter(make_shelf(), "in_stock")
+    assert make_filter(make_shelf(), made) is made
+    same = Strings.of(list(IDS))
+    assert make_filter(make_shelf(same), made) is made
+    for ids, got in ([f"x{i}" for i in range(5)], "other ones"), (["p0"], "one of 5"):
+        with pytest.raises(ValueError, match=f"filter of this matcher's .* products; got {got}"):
+            make_filter(Products(Strings.of(ids)), made)
+
+
+def test_filters_join_without_joining_their_texts():
+    shop = make_filter(make_shelf(), "locale = 'us'")
+    customer = make_filter(make_shelf(), ["p0", "p1", "gone"])
+    both = shop & customer
+    assert places(both) == [0]
+    assert (both.n_allowed, both.n_unknown) == (1, 1)
+    assert both.description == "(locale = 'us') and (3 product ids)"
+    with pytest.raises(FilterError, match=r"got \)"):
+        make_filter(make_shelf(), "price < 0) or (in_stock")
+    with pytest.raises(TypeError):
+        shop & "in_stock"
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "rule"),
+    [
+        (None, TypeError, "where must be an expression, a filter, product ids or a boolean array"),
+        (3, TypeError, "got int"),
+        (b"in_stock", TypeError, "got bytes"),
+        (["p0", 3], TypeError, r"where\[1\] must be str; got int"),
+        ([True, False, True, False, False], TypeError, r"where\[0\] must be str; got bool"),
+        (np.array([1, 0, 1, 0, 0]), TypeError, "where must be a boolean array; got one of int64"),
+        (MASK[:4], ValueError, r"where must have the shape \(5,\); got \(4,\)"),
+        (MASK[:, None], ValueError, r"where must have the shape \(5,\); got \(5, 1\)"),
+        ("colour = 'red'", FilterError, "an attribute must be one of price"),
+    ],
+)
+def test_what_is_no_filter_is_an_error(what, error, rule):
+    with pytest.raises(error, match=rule):
+        make_filter(make_shelf(), what)
+
+
+def test_the_limits_of_expressions_can_be_set():
+    with pytest.raises(FilterError, match="at most 5 characters; got 8"):
+        make_filter(make_shelf(), "in_stock", limits=Limits(length=5))
+
+
+def test_no_products_can_be_filtered():
+    none = Products(Strings.of([]), None, make_columns([]))
+    assert make_filter(none, "in_stock and price < 3").n_allowed == 0
+    assert make_filter(none, ["p0"]).n_unknown == 1
+
+
+def test_a_filter_survives_pickling():
+    made = make_filter(make_shelf(), "in_stock")
+    again = pickle.loads(pickle.dumps(made))
+    assert isinstance(again, Filter)
+    assert make_filter(make_shelf(), again) is again

@@ -1,0 +1,150 @@
+"""From a log to a matcher: what is taught, what is remembered, what is found."""
+
+import logging
+from dataclasses import replace
+
+import contract
+import numpy as np
+import pytest
+
+import matchset as ms
+from matchset.learn.lessons import prepare
+from matchset.strings import Strings
+
+
+@pytest.fixture(scope="module")
+def shop():
+    return ms.simulate_shop(products=600, queries=1500)
+
+
+@pytest.fixture(scope="module")
+def split(shop):
+    return ms.split_by_time(shop.log, test_days=30)
+
+
+@pytest.fixture(scope="module")
+def matcher(shop, split):
+    return ms.train(split.train, shop.catalog)
+
+
+def recall(matcher, test, k=100, *, only=None):
+    wanted = ms.relevance(test)
+    matches = matcher.match(wanted.queries, k)
+    shares = []
+    for place, match in enumerate(matches):
+        row = wanted.pairs.indices[wanted.pairs.indptr[place] : wanted.pairs.indptr[place + 1]]
+        relevant = {wanted.products[int(product)] for product in row}
+        relevant = relevant if only is None else relevant & only
+        if relevant:
+            shares.append(len(relevant & set(match.ids)) / len(relevant))
+    return float(np.mean(shares))
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=contract.name_of)
+def test_the_contract_of_matchers(check, matcher):
+    queries = ["running shoes", "sofa", "coffee mug", "gift"]
+    check(contract.Subject(matcher, queries, list(matcher.products.ids)))
+
+
+def test_it_finds_far_more_than_the_most_popular_products(matcher, split):
+    floor = ms.Popularity.learn(ms.positives(split.train))
+    assert recall(matcher, split.test, 10) > 3 * recall(floor, split.test, 10)
+
+
+def test_titles_make_products_findable_that_nobody_searched_for(shop, split, matcher):
+    untaught = ms.train(split.train, shop.catalog, ms.TrainConfig(titles="none"))
+    cold = {
+        product
+        for product in split.test.products
+        if not matcher.is_warm(Strings.of([product]))[0]
+    }
+    assert cold
+    assert recall(untaught, split.test, only=cold) == 0
+    assert recall(matcher, split.test, only=cold) > 0.2
+    assert len(matcher.products) == len(shop.catalog)
+    assert set(untaught.products.ids) == set(ms.positives(split.train).products)
+
+
+def test_without_a_catalogue_there_are_ids_alone(split):
+    matcher = ms.train(split.train)
+    assert matcher.products.titles is None
+    assert matcher.match("sofa", k=3).titles is None
+
+
+def test_files_train_like_values(tmp_path, shop, matcher):
+    goods, log = shop.save(tmp_path)
+    by_files = ms.train(str(log), str(goods))
+    by_values = ms.train(shop.log, shop.catalog)
+    assert by_files.match(["sofa", "mug"]) == by_values.match(["sofa", "mug"])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_threads_do_not_change_a_byte(shop, split, matcher, threads):
+    config = ms.TrainConfig(learn=ms.LearnConfig(threads=threads))
+    other = ms.train(split.train, shop.catalog, config)
+    for name in ("labels", "first_block", "blocks", "data"):
+        assert np.array_equal(getattr(other.tree, name), getattr(matcher.tree, name))
+
+
+def test_it_remembers_what_it_was_trained_on(matcher, split):
+    trained = ms.positives(split.train)
+    assert matcher.is_seen(trained.queries).all()
+    assert matcher.is_seen(Strings.of(["Sofa", "no such query ever"])).tolist() == [
+        "sofa" in set(trained.queries),
+        False,
+    ]
+    assert matcher.is_warm(trained.products).all()
+    assert not matcher.is_warm(Strings.of(["no such product"]))[0]
+
+
+def test_products_missing_from_the_catalogue_are_matched_and_counted(shop, split, caplog):
+    half = shop.catalog.ids[: len(shop.catalog) // 2]
+    catalog = replace(
+        shop.catalog, ids=half, titles=shop.catalog.titles[: len(half)], attributes={}
+    )
+    with caplog.at_level(logging.WARNING):
+        matcher = ms.train(split.train, catalog)
+    missing = int((half.find(ms.positives(split.train).products) < 0).sum())
+    assert matcher.provenance["summary"].missing_products == missing > 0
+    assert f"{missing:,} of the" in caplog.text
+    assert "not in the catalogue" in caplog.text
+
+
+def test_ngrams_of_rare_queries_have_no_name(split):
+    lessons = prepare(split.train, None, ms.TrainConfig(min_query_count=10**9))
+    assert set(lessons.vectorizer.vocabulary.names) == {""}
+
+
+def test_a_log_without_positives_says_so(split):
+    config = ms.TrainConfig(min_count=10**9)
+    with pytest.raises(ms.DataError, match="a log must have a positive pair to learn from; got"):
+        ms.train(split.train, config=config)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"titles": "all"}, "titles must be one of instances, none; got 'all'"),
+        ({"title_weight": 0}, "title_weight must be positive and finite; got 0"),
+        ({"min_query_count": -1}, "min_query_count must be at least 0; got -1"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        ms.TrainConfig(**settings)
+
+
+def test_progress_tells_every_stage_and_can_cancel(shop, split):
+    steps = []
+    ms.train(split.train, shop.catalog, progress=steps.append)
+    stages = list(dict.fromkeys(step.stage for step in steps))
+    assert stages == ["read", "vectorize", "embed", "tree", "solve", "pack"]
+    last = [step for step in steps if step.stage == "solve"][-1]
+    assert (last.done, last.layer) == (last.total, last.n_layers)
+
+    def cancel(step):
+        if step.stage == "solve":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ms.train(split.train, shop.catalog, progress=cancel)

@@ -1,0 +1,365 @@
+"""XRLinear learns what X says about Y, and answers by beam search."""
+
+import itertools
+
+import learn_oracles as oracles
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from matchset import _native
+from matchset.config import LearnConfig
+from matchset.matchers.xr_linear import XRLinear
+
+SMALL = {"branching": 3, "max_leaf": 4, "threads": 2}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, Y = oracles.make_problem()
+    return X, Y, XRLinear(**SMALL, threshold=0.0).fit(X, Y)
+
+
+def best(scores):
+    """Labels of each row, best first."""
+    return [scores.indices[a:b].tolist() for a, b in itertools.pairwise(scores.indptr)]
+
+
+def checkerboard(n=40):
+    """Label i answers the instances that have feature i or i + 1, i and features counted mod n."""
+    X = np.eye(n, dtype=np.float32)
+    return sp.csr_array(X), sp.csr_array(X + np.roll(X, 1, axis=1))
+
+
+def test_a_checkerboard_is_learned_exactly():
+    X, Y = checkerboard()
+    found = XRLinear(**SMALL).fit(X, Y).predict(X, k=2)
+    for row, labels in enumerate(best(found)):
+        assert set(labels) == set(Y[[row]].indices)
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5])
+def test_beam_search_agrees_with_its_definition(fitted, beam):
+    X, _, estimator = fitted
+    found = estimator.predict(X[:50], k=7, beam=beam)
+    for row in range(50):
+        labels, scores = oracles.beam_search(
+            estimator.model_, X[[row]].toarray()[0], k=7, beam=beam
+        )
+        own = slice(found.indptr[row], found.indptr[row + 1])
+        if X[[row]].nnz == 0:
+            assert own.start == own.stop
+            continue
+        np.testing.assert_allclose(found.data[own], scores, rtol=1e-4, atol=1e-7)
+        assert found.indices[own].tolist() == labels.tolist()
+
+
+def test_a_beam_as_wide_as_the_tree_scores_every_label(fitted):
+    X, Y, estimator = fitted
+    found = estimator.predict(X, k=Y.shape[1], beam=1000)
+    tree, x = estimator.model_.tree, X.toarray()
+    log_scores = np.zeros((len(x), 1))
+    for level, layer in enumerate(estimator.model_.layers):
+        W = oracles.dense_layer(tree, layer, level, X.shape[1])
+        margins = x @ W.T + layer.bias
+        log_scores = log_scores[:, tree.parents(level)] - np.maximum(0, 1 - margins) ** 3
+    wanted = np.zeros(Y.shape)
+    wanted[:, tree.labels] = np.exp(log_scores)
+    wanted[x.sum(axis=1) == 0] = 0
+    np.testing.assert_allclose(found.toarray(), wanted, rtol=1e-3, atol=1e-6)
+
+
+def test_k_beyond_the_labels_and_a_beam_beyond_the_tree_work(fitted):
+    X, _, estimator = fitted
+    found = estimator.predict(X, k=10_000, beam=10_000)
+    assert np.diff(found.indptr).max() == len(estimator.model_.tree.labels)
+
+
+def test_rows_stand_best_first_and_the_same_one_by_one(fitted):
+    X, _, estimator = fitted
+    found = estimator.predict(X, k=9)
+    for row in range(20):
+        scores = found.data[found.indptr[row] : found.indptr[row + 1]]
+        assert np.all(np.diff(scores) <= 0)
+        alone = estimator.predict(X[[row]], k=9)
+        assert best(alone)[0] == best(found)[row]
+
+
+def test_equal_scores_go_by_leaf_position():
+    X, Y = sp.csr_array(np.ones((6, 1))), sp.csr_array(np.ones((6, 5)))
+    estimator = XRLinear().fit(X, Y)
+    assert best(estimator.predict(X[:1], k=5))[0] == estimator.model_.tree.labels.tolist()
+
+
+def test_a_row_of_zeros_finds_nothing(fitted):
+    X, Y, estimator = fitted
+    found = estimator.predict(sp.csr_array((3, X.shape[1]), dtype=np.float32))
+    assert found.shape == (3, Y.shape[1])
+    assert found.nnz == 0
+
+
+def test_labels_without_positives_are_never_predicted():
+    X, Y = oracles.make_problem()
+    kept = Y.toarray()
+    kept[:, ::3] = 0
+    estimator = XRLinear(**SMALL).fit(X, kept)
+    found = estimator.predict(X, k=1000, beam=1000)
+    assert not set(found.indices) & set(range(0, Y.shape[1], 3))
+    assert len(estimator.model_.tree.labels) == np.count_nonzero(kept.sum(axis=0))
+
+
+def test_one_label_in_all_and_few_labels_work():
+    X, Y = oracles.make_problem(n_labels=1)
+    assert XRLinear().fit(X, Y).predict(X).shape == Y.shape
+    X, Y = oracles.make_problem(n_labels=5)
+    estimator = XRLinear().fit(X, Y)
+    assert estimator.model_.tree.depth == 1
+    assert np.diff(estimator.predict(X).indptr).max() == 5
+
+
+@pytest.mark.parametrize("negatives", ["tfn", "tfn+man"])
+@pytest.mark.parametrize("threads", [2, 7])
+def test_training_gives_the_same_bytes_for_any_number_of_threads(threads, negatives):
+    X, Y = oracles.make_problem(400, 80, 90)
+    models = [
+        XRLinear(branching=3, max_leaf=6, negatives=negatives, threads=t).fit(X, Y).model_
+        for t in (1, threads)
+    ]
+    assert models[0].tree.labels.tobytes() == models[1].tree.labels.tobytes()
+    for a, b in zip(models[0].layers, models[1].layers, strict=True):
+        for name in a.__slots__:
+            assert getattr(a, name).tobytes() == getattr(b, name).tobytes()
+
+
+def test_the_layers_hold_ascending_features_and_children(fitted):
+    model = fitted[2].model_
+    for level, layer in enumerate(model.layers):
+        n_children = np.diff(model.tree.offsets[level])
+        assert layer.row_offsets[-1] == len(layer.features)
+        assert layer.entry_offsets[-1] == len(layer.children) == len(layer.weights)
+        for parent, (a, b) in enumerate(itertools.pairwise(layer.row_offsets)):
+            assert np.all(np.diff(layer.features[a:b]) > 0)
+            for row in range(a, b):
+                children = layer.children[slice(*layer.entry_offsets[row : row + 2])]
+                assert len(children) > 0
+                assert np.all(np.diff(children.astype(int)) > 0)
+                assert children[-1] < n_children[parent]
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda m: m.toarray(),
+        lambda m: m.astype(np.float64),
+        lambda m: m.tocsc(),
+        lambda m: m.tocoo(),
+        sp.csr_matrix,
+        lambda m: sp.coo_array(
+            (np.tile(m.tocoo().data / 2, 2), np.tile(m.tocoo().coords, 2)), m.shape
+        ),
+    ],
+)
+def test_any_matrix_is_read_and_none_is_changed(convert, fitted):
+    X, Y, estimator = fitted
+    converted = convert(X)
+    before = converted.copy()
+    found = XRLinear(**SMALL, threshold=0.0).fit(converted, convert(Y)).predict(converted)
+    assert best(found) == best(estimator.predict(X))
+    assert abs(sp.csr_array(converted) - sp.csr_array(before)).sum() == 0
+
+
+def test_memory_mapped_matrices_are_read_in_place(tmp_path, fitted):
+    X, Y, estimator = fitted
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / name, getattr(X, name))
+    data, indices, indptr = (
+        np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("data", "indices", "indptr")
+    )
+    mapped = sp.csr_array((data, indices, indptr), shape=X.shape, copy=False)
+    found = XRLinear(**SMALL, threshold=0.0).fit(mapped, Y).predict(mapped)
+    assert best(found) == best(estimator.predict(X))
+
+
+def test_a_higher_threshold_keeps_the_larger_weights_of_the_same_model(fitted):
+    X, Y, estimator = fitted
+    pruned = XRLinear(**SMALL, threshold=0.2).fit(X, Y)
+    for full, kept in zip(estimator.model_.layers, pruned.model_.layers, strict=True):
+        assert np.array_equal(kept.weights, full.weights[np.abs(full.weights) > np.float32(0.2)])
+
+
+def test_counts_weigh_positives_as_asked():
+    X, Y = oracles.make_problem(n_labels=8)
+    counted = Y.copy()
+    counted.data = np.random.default_rng(0).integers(1, 9, Y.nnz).astype(np.float32)
+
+    def weights(**parameters):
+        fit = parameters.pop("fit", {})
+        model = XRLinear(tolerance=1e-7, **parameters).fit(X, counted, **fit).model_
+        return model.layers[0].weights
+
+    given = counted.copy()
+    given.data = 1 + np.log(counted.data)
+    ones = counted.copy()
+    ones.data[:] = 1
+    linear, log = weights(weights="linear"), weights(weights="log")
+    assert not np.array_equal(linear, log)
+    assert np.array_equal(linear, weights(weights="given", fit={"pair_weights": counted}))
+    np.testing.assert_allclose(
+        log, weights(weights="given", fit={"pair_weights": given}), atol=1e-5
+    )
+    assert np.array_equal(weights(), weights(weights="given", fit={"pair_weights": ones}))
+
+
+def test_given_vectors_shape_the_tree():
+    X, Y = oracles.make_problem()
+    kinds = np.arange(Y.shape[1]) % 4
+    vectors = np.eye(4)[kinds]
+    model = XRLinear(branching=4, max_leaf=10, embeddings="given").fit(X, Y, label_vectors=vectors)
+    leaves = np.split(kinds[model.model_.tree.labels], model.model_.tree.offsets[-1][1:-1])
+    assert all(len(set(leaf)) <= 2 for leaf in leaves)
+
+
+def test_progress_names_every_stage_and_can_cancel():
+    X, Y = oracles.make_problem()
+    heard = []
+    XRLinear(**SMALL).fit(X, Y, progress=heard.append)
+    assert [p.stage for p in heard][:3] == ["embed", "tree", "solve"]
+    assert heard[-1].layer == heard[-1].n_layers
+    assert heard[-1].done == heard[-1].total
+
+    def cancel(progress):
+        if progress.stage == "tree":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        XRLinear(**SMALL).fit(X, Y, progress=cancel)
+
+
+def test_scikit_learn_can_clone_it():
+    estimator = XRLinear(branching=5, C=3.0, max_weights=7)
+    copy = clone(estimator)
+    assert copy is not estimator
+    assert copy.get_params() == estimator.get_params()
+    assert repr(copy) == "XRLinear(branching=5, C=3.0, max_weights=7)"
+
+
+def test_parameters_and_defaults_are_those_of_the_configuration():
+    assert LearnConfig(**XRLinear().get_params()) == LearnConfig()
+    assert XRLinear().set_params(seed=3).get_params()["seed"] == 3
+    with pytest.raises(ValueError, match=r"parameters must be among .*; got 'treshold'"):
+        XRLinear().set_params(treshold=0.5)
+    with pytest.raises(TypeError, match="treshold"):
+        XRLinear(treshold=0.5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"branching": 1}, "branching must be an integer of at least 2; got 1"),
+        ({"branching": 2.5}, "branching must be an integer of at least 2; got 2.5"),
+        ({"max_leaf": 0}, "max_leaf must be an integer of at least 1; got 0"),
+        ({"max_leaf": 70_000}, "max_leaf must be at most 65536; got 70000"),
+        ({"negatives": "tnf"}, "negatives must be one of tfn, man, given; got 'tnf'"),
+        ({"negatives": "tfn+"}, "negatives must be one of tfn, man, given; got ''"),
+        ({"embeddings": "pfia"}, "embeddings must be one of pifa, given, pifa.given; got 'pfia'"),
+        ({"loss": "hinge"}, "loss must be one of squared_hinge; got 'hinge'"),
+        ({"weights": "sqrt"}, "weights must be one of binary, log, linear, given; got 'sqrt'"),
+        ({"C": 0}, "C must be positive and finite; got 0"),
+        ({"C": float("nan")}, "C must be positive and finite; got nan"),
+        ({"threshold": -0.1}, "threshold must be zero or positive, and finite; got -0.1"),
+        ({"given_share": 1.5}, "given_share must be from 0 to 1; got 1.5"),
+        ({"threads": 0}, "threads must be an integer of at least 1; got 0"),
+    ],
+)
+def test_a_parameter_outside_its_rule_is_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        XRLinear(**parameters).fit(*oracles.make_problem())
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "message"),
+    [
+        (np.eye(3), np.eye(4), "X and Y must have as many rows; got 3 and 4"),
+        (np.diag([1, np.nan, 1]), np.eye(3), "X must hold finite numbers; got nan in row 1"),
+        (np.diag([1, 1, np.inf]), np.eye(3), "X must hold finite numbers; got inf in row 2"),
+        (np.diag([1, 1, 1e300]), np.eye(3), "X must hold finite numbers; got inf in row 2"),
+        (
+            np.eye(3),
+            np.zeros((3, 2)),
+            "Y must have at least one positive pair; got none in 2 labels",
+        ),
+        (np.eye(3), -np.eye(3), "Y must not be negative; got -1.0 in row 0"),
+        (np.ones(3), np.eye(3), "X must have two dimensions; got 1"),
+        (np.array([["a"]]), np.eye(1), "X must hold real numbers; got <U1"),
+    ],
+)
+def test_matrices_that_break_a_rule_are_refused(X, Y, message):
+    with pytest.raises(ValueError, match=message):
+        XRLinear().fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given", "message"),
+    [
+        ({"weights": "given"}, {}, "must come with weights='given', and with it only; got none"),
+        (
+            {},
+            {"pair_weights": np.eye(3)},
+            "must come with weights='given', and with it only; got some",
+        ),
+        ({"weights": "given"}, {"pair_weights": np.ones((3, 3))}, "must have entries where Y has"),
+        (
+            {"weights": "given"},
+            {"pair_weights": -np.eye(3)},
+            "pair_weights must be positive; got -1",
+        ),
+        ({"embeddings": "given"}, {"label_vectors": np.eye(4)}, "must have 3 rows; got 4"),
+        (
+            {"negatives": "given"},
+            {"negatives": np.eye(4)},
+            r"as large as Y, \(3, 3\); got \(4, 4\)",
+        ),
+    ],
+)
+def test_what_is_given_must_fit(parameters, given, message):
+    with pytest.raises(ValueError, match=message):
+        XRLinear(**parameters).fit(np.eye(3), np.eye(3), **given)
+
+
+def test_predict_says_what_it_needs(fitted):
+    with pytest.raises(ValueError, match="fit must be called before predict"):
+        XRLinear().predict(np.eye(3))
+    with pytest.raises(ValueError, match="X must have 60 features; got 3"):
+        fitted[2].predict(np.eye(3))
+    with pytest.raises(ValueError, match="beam must be at least 1; got 0"):
+        fitted[2].predict(fitted[0], beam=0)
+
+
+def test_a_broken_model_is_refused(fitted):
+    X, _, estimator = fitted
+    model = estimator.model_
+    x = (X.indptr.astype(np.int64), X.indices, X.data)
+
+    def search(**changes):
+        layers = []
+        for first_child, layer in zip(model.tree.offsets, model.layers, strict=True):
+            arrays = {name: getattr(layer, name) for name in layer.__slots__}
+            for name, change in changes.items():
+                arrays[name] = change(arrays[name])
+            layers.append((first_child, *arrays.values()))
+        return _native.search(layers, x, X.shape[1], beam=3, k=3, threads=2)
+
+    assert len(search()) == 3
+    for changes in (
+        {"children": lambda a: a + np.uint16(1000)},
+        {"entry_offsets": lambda a: a + 10**9},
+        {"entry_offsets": lambda a: -a},
+        {"entry_offsets": lambda a: a[:-1]},
+        {"row_offsets": lambda a: a[::-1].copy()},
+        {"bias": lambda a: a[:-1]},
+        {"weights": lambda a: a[:-1]},
+    ):
+        with pytest.raises(ValueError, match="must"):
+            search(**changes)
+    search(weights=lambda a: a * np.float32(np.nan))
