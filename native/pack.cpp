@@ -63,6 +63,8 @@ class BlockWriter {
       const auto all = layer_.children.subspan(static_cast<std::size_t>(from), size);
       if (!std::is_sorted(all.begin(), all.end(), std::less_equal<>()) && size > 1)
         throw std::invalid_argument("children of a feature row must ascend, none twice");
+      if (!all.empty() && all.back() >= layer_.first_child[parent_ + 1] - layer_.first_child[parent_])
+        throw std::invalid_argument("children must be within their parent");
       const auto lower = static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), begin) - all.begin());
       const auto upper = static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), end) - all.begin());
       if (lower == upper) continue;

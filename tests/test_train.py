@@ -54,9 +54,7 @@ def test_it_finds_far_more_than_the_most_popular_products(matcher, split):
 def test_titles_make_products_findable_that_nobody_searched_for(shop, split, matcher):
     untaught = ms.train(split.train, shop.catalog, ms.TrainConfig(titles="none"))
     cold = {
-        product
-        for product in split.test.products
-        if not matcher.is_warm(Strings.of([product]))[0]
+        product for product in split.test.products if not matcher.is_warm(Strings.of([product]))[0]
     }
     assert cold
     assert recall(untaught, split.test, only=cold) == 0

@@ -339,18 +339,17 @@ def test_predict_says_what_it_needs(fitted):
 def test_a_broken_model_is_refused(fitted):
     X, _, estimator = fitted
     model = estimator.model_
-    x = (X.indptr.astype(np.int64), X.indices, X.data)
 
-    def search(**changes):
+    def pack(**changes):
         layers = []
         for first_child, layer in zip(model.tree.offsets, model.layers, strict=True):
             arrays = {name: getattr(layer, name) for name in layer.__slots__}
             for name, change in changes.items():
                 arrays[name] = change(arrays[name])
             layers.append((first_child, *arrays.values()))
-        return _native.search(layers, x, X.shape[1], beam=3, k=3, threads=2)
+        return _native.pack_layers(layers, X.shape[1], weight_bytes=4, threads=2)
 
-    assert len(search()) == 3
+    assert len(pack()) == 3
     for changes in (
         {"children": lambda a: a + np.uint16(1000)},
         {"entry_offsets": lambda a: a + 10**9},
@@ -359,7 +358,7 @@ def test_a_broken_model_is_refused(fitted):
         {"row_offsets": lambda a: a[::-1].copy()},
         {"bias": lambda a: a[:-1]},
         {"weights": lambda a: a[:-1]},
+        {"weights": lambda a: a * np.float32(np.nan)},
     ):
         with pytest.raises(ValueError, match="must"):
-            search(**changes)
-    search(weights=lambda a: a * np.float32(np.nan))
+            pack(**changes)

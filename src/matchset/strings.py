@@ -64,9 +64,7 @@ class Strings(Sequence[str]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Strings):
             return NotImplemented
-        return np.array_equal(self.lengths, other.lengths) and np.array_equal(
-            self.used, other.used
-        )
+        return np.array_equal(self.lengths, other.lengths) and np.array_equal(self.used, other.used)
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
 

@@ -90,9 +90,7 @@ def _fit(
         texts.append(titles)
         shown.append(np.ones(len(titles), dtype=np.bool_))
     vectorizer = Vectorizer(config.vectorizer)
-    return vectorizer.fit(
-        Strings.concatenate(texts), shown=np.concatenate(shown), threads=threads
-    )
+    return vectorizer.fit(Strings.concatenate(texts), shown=np.concatenate(shown), threads=threads)
 
 
 def _make_matrices(

@@ -13,7 +13,8 @@ from matchset.config import LearnConfig
 from matchset.learn.train import Examples, Progress, train
 from matchset.matrices import Csr, drop_zeros, to_csr
 from matchset.model.layers import TreeModel
-from matchset.model.search import search
+from matchset.model.packed import PackedTree, pack
+from matchset.model.search import search_rule
 from matchset.threads import count_threads
 
 _DEFAULT = LearnConfig()
@@ -136,7 +137,8 @@ class XRLinear:
             if value < 1:
                 raise ValueError(f"{name} must be at least 1; got {value}")
         threads = count_threads(self.threads if threads is None else threads)
-        return search(model, rows, k=k, beam=beam, threads=threads).to_scipy()
+        found = self._packed(threads).search_rows(rows, search_rule(k, beam), threads=threads)
+        return found.to_scipy()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Parameters by name; `deep` is there for scikit-learn's sake."""
@@ -156,6 +158,14 @@ class XRLinear:
         default = dataclasses.asdict(_DEFAULT)
         changed = (f"{k}={v!r}" for k, v in self.get_params().items() if v != default[k])
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _packed(self, threads: int) -> PackedTree:
+        """The model as it is searched, made when it is first needed."""
+        source, packed = getattr(self, "_search", (None, None))
+        if packed is None or source is not self.model_:
+            packed = pack(self.model_, precision="float32", threads=threads)
+            self._search = (self.model_, packed)
+        return packed
 
     def _model(self) -> TreeModel:
         model: TreeModel | None = getattr(self, "model_", None)
