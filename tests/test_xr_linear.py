@@ -366,6 +366,8 @@ def test_predict_says_what_it_needs(fitted):
 @pytest.mark.parametrize(
     "changes",
     [
+        {"children": lambda a: a + np.uint16(1000)},
+        {"weights": lambda a: a * np.float32(np.nan)},
         {"entry_offsets": lambda a: a + 10**9},
         {"entry_offsets": lambda a: -a},
         {"entry_offsets": lambda a: a[:-1]},

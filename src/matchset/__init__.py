@@ -18,6 +18,7 @@ from matchset.matchers.train import train
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.matchers.xr_linear import XRLinear
 from matchset.model.filters import Filter
+from matchset.parts import verify
 
 __all__ = [
     "Catalog",
@@ -50,4 +51,5 @@ __all__ = [
     "split_by_query",
     "split_by_time",
     "train",
+    "verify",
 ]
