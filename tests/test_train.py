@@ -1,13 +1,14 @@
 """From a log to a matcher: what is taught, what is remembered, what is found."""
 
 import logging
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import contract
 import numpy as np
 import pytest
 
 import matchset as ms
+from matchset.config import read_config
 from matchset.learn.lessons import prepare
 from matchset.strings import Strings
 
@@ -103,7 +104,7 @@ def test_products_missing_from_the_catalogue_are_matched_and_counted(shop, split
     with caplog.at_level(logging.WARNING):
         matcher = ms.train(split.train, catalog)
     missing = int((half.find(ms.positives(split.train).products) < 0).sum())
-    assert matcher.provenance["summary"].missing_products == missing > 0
+    assert matcher.provenance["summary"]["missing_products"] == missing > 0
     assert f"{missing:,} of the" in caplog.text
     assert "not in the catalogue" in caplog.text
 
@@ -146,3 +147,49 @@ def test_progress_tells_every_stage_and_can_cancel(shop, split):
 
     with pytest.raises(KeyboardInterrupt):
         ms.train(split.train, shop.catalog, progress=cancel)
+
+
+def test_saved_and_opened_gives_the_same_answers(tmp_path, shop, split, matcher):
+    out = tmp_path / "model"
+    trained = ms.train(split.train, shop.catalog, out=out)
+    opened = ms.load(out)
+    queries = list(ms.relevance(split.test).queries[:200])
+    assert opened.match(queries) == trained.match(queries) == matcher.match(queries)
+    assert opened.match(queries, where="price < 50") == matcher.match(queries, where="price < 50")
+    assert opened.config == matcher.config
+    asked = split.test.queries
+    assert opened.is_seen(asked).tolist() == matcher.is_seen(asked).tolist()
+    assert opened.provenance["summary"]["pairs"] == matcher.provenance["summary"]["pairs"]
+    ms.verify(out)
+    with pytest.raises(FileExistsError, match="already exists; overwrite=True replaces it"):
+        ms.train(split.train, out=out)
+
+
+def test_a_cancelled_training_leaves_nothing(tmp_path, split):
+    def cancel(step):
+        if step.stage == "solve":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ms.train(split.train, out=tmp_path / "model", progress=cancel)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parts_that_do_not_belong_together_are_refused(tmp_path, split, matcher):
+    other = ms.train(split.train)
+    with pytest.raises(ValueError, match="a tree must be of"):
+        replace(matcher, tree=other.tree)
+
+
+def test_a_configuration_reads_back_from_plain_values():
+    config = ms.TrainConfig(
+        events={"purchase": 1.0},
+        learn=ms.LearnConfig(branching=16),
+        vectorizer=ms.VectorizerConfig(ngrams=(ms.NGrams("word", 1, 10),)),
+    )
+    assert read_config(asdict(config)) == config
+    assert read_config({}) == ms.TrainConfig()
+    with pytest.raises(ValueError, match=r"learn must set one of branching, .*; got 'branchin'"):
+        read_config({"learn": {"branchin": 3}})
+    with pytest.raises(TypeError, match="learn must be a table of settings; got int"):
+        read_config({"learn": 3})

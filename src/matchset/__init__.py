@@ -10,6 +10,7 @@ from matchset.data.shop import Shop, describe_shop, simulate_shop
 from matchset.data.split import Split, split_by_query, split_by_time
 from matchset.data.ubi import read_ubi
 from matchset.errors import DataError, FilterError, ModelFileError
+from matchset.evaluate.evaluation import Evaluation, evaluate
 from matchset.features.vectorizer import Vectorizer
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.popularity import Popularity
@@ -20,9 +21,12 @@ from matchset.matchers.xr_linear import XRLinear
 from matchset.model.filters import Filter
 from matchset.parts import verify
 
+load = TreeMatcher.load
+
 __all__ = [
     "Catalog",
     "DataError",
+    "Evaluation",
     "Filter",
     "FilterError",
     "LearnConfig",
@@ -42,6 +46,8 @@ __all__ = [
     "VectorizerConfig",
     "XRLinear",
     "describe_shop",
+    "evaluate",
+    "load",
     "positives",
     "read_catalog",
     "read_log",

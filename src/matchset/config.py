@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeVar
 
+Config = TypeVar("Config", "NGrams", "VectorizerConfig", "LearnConfig", "TrainConfig")
 Unit = Literal["word", "char"]
 Titles = Literal["instances", "none"]
 NEGATIVES = ("tfn", "man", "given")
@@ -175,3 +176,34 @@ class TrainConfig:
             raise ValueError(f"title_weight must be positive and finite; got {self.title_weight}")
         if not self.min_query_count >= 0:
             raise ValueError(f"min_query_count must be at least 0; got {self.min_query_count}")
+
+
+def read_config(stored: Mapping[str, Any]) -> TrainConfig:
+    """A configuration from plain values, as TOML and model files hold them.
+
+    Tables are called as the fields are: `[learn]`, `[vectorizer]`, `[[vectorizer.ngrams]]`.
+    """
+    values = dict(stored)
+    if "vectorizer" in values:
+        values["vectorizer"] = read_vectorizer_config(values["vectorizer"])
+    if "learn" in values:
+        values["learn"] = _make(LearnConfig, "learn", values["learn"])
+    return _make(TrainConfig, "the configuration", values)
+
+
+def read_vectorizer_config(stored: Mapping[str, Any]) -> VectorizerConfig:
+    """A vectorizer's configuration from plain values."""
+    values = dict(stored)
+    if "ngrams" in values:
+        values["ngrams"] = tuple(_make(NGrams, "ngrams", kind) for kind in values["ngrams"])
+    return _make(VectorizerConfig, "vectorizer", values)
+
+
+def _make(kind: type[Config], name: str, values: Mapping[str, Any]) -> Config:
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} must be a table of settings; got {type(values).__name__}")
+    known = [field.name for field in fields(kind)]
+    for key in values:
+        if key not in known:
+            raise ValueError(f"{name} must set one of {', '.join(known)}; got {key!r}")
+    return kind(**values)

@@ -11,14 +11,18 @@ from cyclopts import App
 from matchset.cli.console import errors
 from matchset.cli.demo import demo
 from matchset.cli.describe import describe
+from matchset.cli.evaluate import evaluate
+from matchset.cli.inspect import inspect
+from matchset.cli.match import match
 from matchset.cli.simulate import simulate
+from matchset.cli.train import train
 
 app = App(
     name="matchset",
     help="Learn from your search log which products answer a query.",
     version=lambda: version("matchset"),
 )
-for command in (demo, simulate, describe):
+for command in (demo, simulate, describe, train, match, evaluate, inspect):
     app.command(command)
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.config import TrainConfig
+from matchset.config import TrainConfig, read_config
 from matchset.features.vectorizer import Vectorizer
+from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, answer
 from matchset.matrices import Csr
+from matchset.model.files import read_products, read_tree, store_products, store_tree
 from matchset.model.filters import Filter, Where, make_filter
 from matchset.model.packed import PackedTree
 from matchset.model.products import Products
 from matchset.model.search import search_rule
+from matchset.parts import Part, open_parts, read_part, save_parts
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 from matchset.threads import count_threads
@@ -99,14 +103,52 @@ class TreeMatcher:
     def is_seen(self, queries: Strings) -> NDArray[np.bool_]:
         """Which queries it was trained on, (n_queries,)."""
         hashes = normalize_strings(queries).hashes()
-        places = np.searchsorted(self.query_hashes, hashes)
-        found = self.query_hashes[np.minimum(places, len(self.query_hashes) - 1)]
-        return np.asarray(found == hashes)
+        return np.isin(hashes, self.query_hashes)
 
     def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
         """Which products had a positive query in training, (n_ids,)."""
         labels = self.products.ids.find(ids)
         return np.asarray((labels >= 0) & (self.n_queries_of[labels] > 0))
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the model to a folder, at once or not at all; its files never change afterwards."""
+        memory = {"query_hashes": self.query_hashes, "n_queries_of": self.n_queries_of}
+        parts = {
+            "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
+            "tree": store_tree(self.tree),
+            "products": store_products(self.products),
+            "memory": Part(arrays=memory),
+        }
+        header = {"config": asdict(self.config), "provenance": dict(self.provenance)}
+        save_parts(path, parts, header=header, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TreeMatcher:
+        """Open a saved model: memory-mapped, shared between processes, in milliseconds."""
+        header, parts = open_parts(path)
+
+        def read() -> TreeMatcher:
+            memory = parts["memory"].arrays
+            return cls(
+                vectorizer=Vectorizer.of(read_vocabulary(parts["vectorizer"])),
+                tree=read_tree(parts["tree"]),
+                products=read_products(parts["products"]),
+                config=read_config(header["config"]),
+                query_hashes=memory["query_hashes"],
+                n_queries_of=memory["n_queries_of"],
+                provenance=header["provenance"],
+            )
+
+        return read_part(path, "model", read)
+
+    def __post_init__(self) -> None:
+        n_labels, n_features = len(self.products), self.vectorizer.n_features
+        found = (self.tree.n_labels, self.tree.n_features, len(self.n_queries_of))
+        if found != (n_labels, n_features, n_labels):
+            raise ValueError(
+                f"a tree must be of {n_labels:,} products and {n_features:,} features; "
+                f"got one of {self.tree.n_labels:,} and {self.tree.n_features:,}"
+            )
 
     def __repr__(self) -> str:
         return (
