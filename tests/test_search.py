@@ -1,4 +1,4 @@
-"""Search gives what the definition gives, whatever the tree, the filter and the number of threads."""
+"""Search gives what the definition gives, whatever the tree, the filter and the threads."""
 
 import numpy as np
 import pytest
@@ -78,7 +78,7 @@ def test_a_batch_equals_one_by_one(precision, threads):
         np.testing.assert_array_equal(row(found, i)[1], scores)
 
 
-@pytest.mark.parametrize("scores", ["l1-hinge", "l2-hinge", "l4-hinge", "l5-hinge", "l6-hinge", "sigmoid"])  # fmt: skip
+@pytest.mark.parametrize("scores", ["sigmoid", *(f"l{power}-hinge" for power in range(1, 7))])
 def test_other_scores_and_their_logarithms(scores):
     model, X = random_model(6), random_rows(6)
     packed = pack(model, precision="float32")
