@@ -6,6 +6,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace matchset {
 
@@ -55,6 +56,12 @@ struct CsrView {
       last = column;
     }
     return {index, values.subspan(lists.begin_of(i), index.size())};
+  }
+  // A row that the operator above has returned before.
+  SparseRow again(std::size_t i) const {
+    const auto begin = static_cast<std::size_t>(lists.offsets[i]);
+    const std::size_t size = static_cast<std::size_t>(lists.offsets[i + 1]) - begin;
+    return {lists.ids.subspan(begin, size), values.subspan(begin, size)};
   }
 };
 

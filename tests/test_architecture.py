@@ -17,6 +17,7 @@ ROOMS = [
     ["model"],
     ["learn"],
     ["matchers"],
+    ["evaluate"],
     ["cli"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}

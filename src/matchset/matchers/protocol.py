@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from operator import index
 from typing import Protocol, SupportsIndex, TypeAlias, overload, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from matchset.matchers.match import Match, Matches
 from matchset.matrices import Csr
 from matchset.model.filters import Filter, Where, make_filter
@@ -45,6 +48,17 @@ class Matcher(Protocol):
     def match(
         self, queries: Iterable[str], k: int = ..., *, where: Where | None = ...
     ) -> Matches: ...
+
+
+@runtime_checkable
+class KnowsTraining(Protocol):
+    """A matcher that remembers what it was trained on, so that evaluation needs no training log."""
+
+    def is_seen(self, queries: Strings) -> NDArray[np.bool_]:
+        """Which of these normalised queries had a positive pair in training, (n_queries,)."""
+
+    def is_warm(self, products: Strings) -> NDArray[np.bool_]:
+        """Which of these product ids had a positive pair in training, (n_products,)."""
 
 
 @overload

@@ -61,7 +61,8 @@ def join_words(words: Strings, codes: NDArray[np.integer]) -> Strings:
     """The words of each row of codes, (n, width), with spaces between; -1 stands for none."""
     spaced = Strings.concatenate([words, Strings.of([f" {word}" for word in words])])
     blocks = range(0, max(len(codes), 1), _BLOCK)
-    return Strings.concatenate([_join(spaced, codes[at : at + _BLOCK], len(words)) for at in blocks])
+    parts = [_join(spaced, codes[at : at + _BLOCK], len(words)) for at in blocks]
+    return Strings.concatenate(parts)
 
 
 def _join(spaced: Strings, codes: NDArray[np.integer], n_words: int) -> Strings:

@@ -1,0 +1,1 @@
+"""How good, and what does it add? Metrics, comparisons, latency."""

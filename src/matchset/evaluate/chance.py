@@ -1,0 +1,114 @@
+"""Chance: how sure is a mean over queries, and may a difference be luck?"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Values: TypeAlias = NDArray[np.float64]
+
+RESAMPLES = 1_000  # of the bootstrap
+FLIPS = 5_000  # of the randomisation test
+CONFIDENCE = 0.95
+_CELLS = 1 << 22  # of a block of resamples
+
+
+def mean(values: Values, weights: Values) -> Values:
+    """Weighted means over the queries that have a value, NaN if none.
+
+    `values` is (n_queries, n_groups, n_columns): a query counts in all columns of a group, or,
+    where it has NaN, in none. `weights` is (n_weights, n_queries), and so many means are given,
+    (n_weights, n_groups, n_columns).
+    """
+    sums, totals = _total(np.ones((1, len(values))), *_weigh(values, weights))
+    return _divide(sums[0], totals[0])
+
+
+def bootstrap(
+    values: Values,
+    weights: Values,
+    *,
+    resamples: int = RESAMPLES,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+) -> tuple[Values, Values]:
+    """Bounds of each mean (see `mean`) if other queries had been drawn: a percentile bootstrap.
+
+    All means are taken over the same draws, so that their cost is shared.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1; got {confidence}")
+    if resamples < 1:
+        raise ValueError(f"resamples must be positive; got {resamples}")
+    n = len(values)
+    sums, totals = _weigh(values, weights)
+    rng = np.random.default_rng(seed)
+    means = np.full((resamples, *sums.shape[1:]), np.nan)
+    block = max(1, _CELLS // max(n, 1))
+    for begin in range(0, resamples if n else 0, block):
+        drawn = rng.integers(0, n, (min(block, resamples - begin), n), dtype=np.uint32)
+        counts = np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
+        means[begin : begin + block] = _divide(*_total(counts, sums, totals))
+    tail = (1 - confidence) / 2
+    bounds = np.full((2, *means.shape[1:]), np.nan)
+    is_known = ~np.isnan(means).all(axis=0)
+    bounds[:, is_known] = np.nanquantile(means[:, is_known], [tail, 1 - tail], axis=0)
+    return bounds[0], bounds[1]
+
+
+def randomization_test(differences: Values, *, flips: int = FLIPS, seed: int = 0) -> Values:
+    """Two-sided p-value that each column's mean is 0, by flipping the signs of queries.
+
+    `differences` is (n_queries, n_columns): what one matcher reaches with a query beyond another.
+    If both were alike, either sign would be as likely.
+    """
+    if flips < 1:
+        raise ValueError(f"flips must be positive; got {flips}")
+    differs = np.flatnonzero(np.any(differences != 0, axis=1))
+    kept = differences[differs]
+    n = len(differs)
+    seen = np.abs(kept.sum(axis=0))
+    rng = np.random.default_rng(seed)
+    n_extreme = np.zeros(kept.shape[1], dtype=np.int64)
+    block = max(1, _CELLS // max(n, 1))
+    for begin in range(0, flips, block):
+        size = min(block, flips - begin)
+        bits = np.unpackbits(rng.integers(0, 256, (size, n // 8 + 1), np.uint8), axis=1, count=n)
+        # A sum with half of the signs flipped: all of it, less twice what is flipped.
+        flipped = kept.sum(axis=0) - 2.0 * (bits.astype(np.float64) @ kept)
+        n_extreme += np.count_nonzero(np.abs(flipped) >= seen - 1e-9 * n, axis=0)
+    return np.asarray((1.0 + n_extreme) / (1.0 + flips))
+
+
+def holm(p_values: ArrayLike) -> Values:
+    """P-values corrected for their number by Holm's method: below alpha, all of them hold."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    scaled = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(scaled, 1.0)
+    return corrected
+
+
+def _weigh(values: Values, weights: Values) -> tuple[Values, Values]:
+    """Weighted values, (n, n_weights, n_groups, n_columns), and weights, (n, ..., n_groups, 1)."""
+    is_known = ~np.isnan(values[:, None, :, :1])
+    totals = is_known * weights.T[:, :, None, None]
+    return np.where(is_known, values[:, None], 0.0) * totals, totals
+
+
+def _total(counts: Values, *each: Values) -> list[Values]:
+    """Sums over the queries, each taken as often as `counts`, (n_resamples, n_queries), says."""
+    return [
+        (counts @ part.reshape(len(part), math.prod(part.shape[1:]))).reshape(-1, *part.shape[1:])
+        for part in each
+    ]
+
+
+def _divide(sums: Values, totals: Values) -> Values:
+    result = np.full(sums.shape, np.nan)
+    np.divide(sums, totals, out=result, where=np.broadcast_to(totals > 0, sums.shape))
+    return result

@@ -1,0 +1,59 @@
+"""Rankings made by hand or by chance, and matchers that give them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from matchset.data.events import training_rule
+from matchset.data.positives import Positives
+from matchset.matchers.protocol import answer
+from matchset.matrices import Csr
+from matchset.model.products import Products
+from matchset.strings import Strings
+
+
+@dataclass(frozen=True)
+class Recited:
+    """A matcher that knows its answers by heart: labels per query, best first."""
+
+    products: Products
+    answers: dict
+
+    @classmethod
+    def of(cls, answers, n_products):
+        """Answers in product numbers: 3 is product p3."""
+        return cls(Products(Strings.of([f"p{i}" for i in range(n_products)])), answers)
+
+    def match(self, queries, k=100, *, where=None):
+        return answer(self.products, queries, k, where=where, search=self._search)
+
+    def _search(self, queries, k, where):
+        rows = [list(self.answers.get(query, []))[:k] for query in queries]
+        offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+        labels = np.array([label for row in rows for label in row], dtype=np.int32)
+        scores = np.array([-place for row in rows for place in range(len(row))], dtype=np.float32)
+        return Csr(offsets, labels, scores, len(self.products))
+
+
+def make_positives(relevant, n_products):
+    """Of {query: {product number: count}}."""
+    matrix = np.zeros((len(relevant), n_products), dtype=np.float32)
+    for row, counts in enumerate(relevant.values()):
+        for product, count in counts.items():
+            matrix[row, product] = count
+    used = np.flatnonzero(matrix.any(axis=0))
+    products, pairs = Strings.of([f"p{i}" for i in used]), csr_array(matrix[:, used])
+    return Positives(Strings.of(list(relevant)), products, pairs, training_rule(("",)))
+
+
+def random_test(rng, *, n_queries=30, n_products=40, depth=20, grades=3):
+    """Answers and relevant products at random, with many ties in relevance."""
+    answers, relevant = {}, {}
+    for place in range(n_queries):
+        n_given = int(rng.integers(0, depth + 1))
+        answers[f"q{place:02}"] = rng.permutation(n_products)[:n_given].tolist()
+        chosen = rng.permutation(n_products)[: rng.integers(1, 8)]
+        grade = rng.integers(1, grades + 1, len(chosen))
+        relevant[f"q{place:02}"] = dict(zip(chosen.tolist(), grade.tolist(), strict=True))
+    return answers, relevant

@@ -1,0 +1,201 @@
+"""An evaluation tells how good a matcher is, for whom, and how much better it could be."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from rankings import Recited, make_positives, random_test
+from rich.console import Console
+
+from matchset.data.positives import positives
+from matchset.data.shop import simulate_shop
+from matchset.data.split import compare, split_by_time
+from matchset.errors import DataError
+from matchset.evaluate.evaluation import evaluate
+from matchset.evaluate.questions import make_questions
+from matchset.evaluate.segments import SEGMENTS, is_head
+from matchset.matchers.popularity import Popularity
+from matchset.matchers.protocol import KnowsTraining
+from matchset.strings import Strings
+
+ANSWERS = {"rose": [0, 1, 2, 3], "pot": [4, 0], "soil": []}
+RELEVANT = {"rose": {0: 5, 3: 1, 5: 1}, "pot": {0: 2}, "soil": {1: 1, 2: 1}}
+TRAIN = {"rose": {0: 9, 1: 1, 2: 1, 3: 1}, "vase": {4: 1}}
+
+
+def run(**options):
+    test = make_positives(RELEVANT, 6)
+    return evaluate(Recited.of(ANSWERS, 6), test, **{"ks": (1, 2, 4), "resamples": 100} | options)
+
+
+class Remembers(Recited):
+    def is_seen(self, queries):
+        return Strings.of(["rose", "vase"]).find(queries) >= 0
+
+    def is_warm(self, products):
+        return Strings.of([f"p{i}" for i in range(5)]).find(products) >= 0
+
+
+@pytest.fixture(scope="module")
+def shop():
+    shop = simulate_shop(products=400, queries=900, seed=3)
+    return shop, split_by_time(shop.log, test_days=60)
+
+
+def test_recall_is_the_plain_mean_over_queries_and_by_traffic_the_weighted_one():
+    result = run()
+    assert result.recall(4) == pytest.approx((2 / 3 + 1 + 0) / 3)
+    assert result.recall() == result.recall(4)
+    # Positives tell traffic by their values: 7, 2, 2.
+    score = result.score("recall", 1)
+    assert score.value == pytest.approx((1 / 3) / 3)
+    assert score.by_traffic == pytest.approx((7 * 1 / 3) / 11)
+    assert score.low <= score.value <= score.high
+    assert score.name == "Recall@1"
+
+
+def test_segments_are_as_by_hand():
+    result = run(train=make_positives(TRAIN, 6))
+    wanted = {  # queries, recall at 4, ceiling
+        "all": (3, (2 / 3 + 1) / 3, (2 / 3 + 1 + 1) / 3),
+        "seen query": (1, 2 / 3, 2 / 3),
+        "unseen query": (2, 1 / 2, 1.0),
+        "head query": (1, 2 / 3, 2 / 3),
+        "tail query": (2, 1 / 2, 1.0),
+        "warm product": (3, 2 / 3, 1.0),
+        "cold product": (1, 0.0, 0.0),
+    }
+    for segment, (queries, value, ceiling) in wanted.items():
+        score = result.score("recall", 4, segment)
+        assert (score.queries, score.value, score.ceiling) == pytest.approx(
+            (queries, value, ceiling)
+        )
+
+
+def test_coverage_and_long_tail_count_results():
+    result = run(train=make_positives(TRAIN, 6))
+    assert [result.score("coverage", k).value for k in (1, 2, 4)] == [2 / 6, 3 / 6, 5 / 6]
+    # p0 alone makes half of the training counts, and is given twice.
+    assert result.score("long_tail", 1).value == 1 / 2
+    assert result.score("long_tail", 4).value == 4 / 6
+    with pytest.raises(KeyError, match="a score must be of segment, metric and k that were asked"):
+        run().score("long_tail")
+
+
+def test_what_training_had_is_told_by_train_or_else_by_the_matcher():
+    test = make_positives(RELEVANT, 6)
+    options = {"ks": (1, 4), "resamples": 50}
+    knowing = Remembers.of(ANSWERS, 6)
+    assert isinstance(knowing, KnowsTraining)
+    by_matcher = evaluate(knowing, test, **options)
+    by_train = evaluate(Recited.of(ANSWERS, 6), test, train=make_positives(TRAIN, 6), **options)
+    for segment in ("all", *SEGMENTS):
+        assert by_matcher.score(segment=segment) == by_train.score(segment=segment)
+    nobody = evaluate(Recited.of(ANSWERS, 6), test, **options)
+    assert {score.segment for score in nobody.scores} == {"all", "head query", "tail query"}
+    assert np.isnan(nobody.score().ceiling)
+
+
+def test_the_ceiling_is_that_of_the_split(shop):
+    _, split = shop
+    matcher = Popularity.learn(positives(split.train))
+    result = evaluate(matcher, split.test, train=split.train, ks=(3, 100), resamples=20)
+    for k in (3, 100):
+        report = split.report(k=k)
+        assert result.score("recall", k).ceiling == pytest.approx(report.ceiling)
+        assert result.recall(k) <= report.ceiling
+    unseen = result.score(segment="unseen query").queries / len(result)
+    assert unseen == pytest.approx(report.unseen_queries)
+
+
+def test_a_perfect_matcher_reaches_everything():
+    answers = {query: sorted(counts) for query, counts in RELEVANT.items()}
+    result = evaluate(Recited.of(answers, 6), make_positives(RELEVANT, 6), ks=[3], resamples=10)
+    for metric in ("recall", "ndcg", "mrr", "hit_rate"):
+        score = result.score(metric)
+        assert (score.value, score.low, score.high, score.by_traffic) == (1, 1, 1, 1)
+
+
+def test_batches_change_nothing():
+    answers, relevant = random_test(np.random.default_rng(0))
+    test, matcher = make_positives(relevant, 40), Recited.of(answers, 40)
+    whole = evaluate(matcher, test, train=test, resamples=20)
+    parts = evaluate(matcher, test, train=test, resamples=20, batch=3)
+    pd.testing.assert_frame_equal(whole.to_pandas(), parts.to_pandas())
+
+
+def test_a_sample_is_seeded_and_keeps_whole_queries():
+    _, relevant = random_test(np.random.default_rng(0))
+    test = make_positives(relevant, 40)
+    some = make_questions(test, sample=10, seed=4)
+    assert list(some.queries) == list(make_questions(test, sample=10, seed=4).queries)
+    assert list(some.queries) != list(make_questions(test, sample=10, seed=5).queries)
+    for place, query in enumerate(some.queries):
+        products = some.products.take(some.product[some.row == place])
+        assert set(products) == {f"p{i}" for i in relevant[query]}
+        assert some.traffic[place] == sum(relevant[query].values())
+
+
+def test_products_that_the_matcher_does_not_know_are_missed():
+    result = evaluate(Recited.of({"rose": [0]}, 1), make_positives({"rose": {0: 1, 7: 1}}, 8))
+    assert result.recall() == 0.5
+
+
+def test_the_relevance_rule_of_a_log_is_used(shop):
+    _, split = shop
+    matcher = Popularity.learn(positives(split.train))
+    bought = evaluate(matcher, split.test, ks=[5], resamples=5)
+    clicked = evaluate(matcher, split.test, ks=[5], resamples=5, events=["click"])
+    often = evaluate(matcher, split.test, ks=[5], resamples=5, min_count=3)
+    assert len(often) < len(bought) < len(clicked)
+    assert np.isin(bought.traffic, split.test.query_counts()).all()
+
+
+def test_the_head_is_the_most_frequent_that_make_half_of_the_traffic():
+    assert list(is_head(np.array([1.0, 8.0, 2.0, 3.0]))) == [False, True, False, False]
+    assert list(is_head(np.array([3.0, 3.0, 3.0, 1.0]))) == [True, True, True, False]
+    assert list(is_head(np.array([2.0, 2.0]))) == [False, False]
+    assert list(is_head(np.array([]))) == []
+
+
+def test_an_evaluation_prints_as_a_table_and_converts_to_frames():
+    result = run(train=make_positives(TRAIN, 6))
+    text = repr(result)
+    assert "3 queries, 6 relevant products" in text
+    assert "cold product" in text
+    assert "@4" in text
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(result)
+    assert "Recall" in capture.get()
+    frame, rows = result.to_pandas(), result.to_dicts()
+    assert len(frame) == len(rows) == result.to_polars().height == result.to_arrow().num_rows
+    assert list(frame.columns) == list(rows[0])
+    recall = frame.query("segment == 'all' and metric == 'recall' and k == 4")
+    assert recall.value.item() == result.recall(4)
+
+
+def test_per_query_recalls_are_kept():
+    result = run()
+    assert list(result.queries) == list(RELEVANT)
+    np.testing.assert_allclose(result.recalls[:, 2], [2 / 3, 1, 0])
+
+
+def test_what_cannot_be_evaluated_is_an_error():
+    for options, message in [
+        ({"ks": ()}, "ks must hold at least one k; got none"),
+        ({"ks": (0, 3)}, "k must be at least 1; got 0"),
+        ({"sample": 0}, "sample must be positive; got 0"),
+        ({"batch": 0}, "batch must be positive; got 0"),
+        ({"segments": ("rich",)}, "segments must be of seen query, .* got 'rich'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            run(**options)
+    with pytest.raises(DataError, match="a test must have relevant pairs; got none"):
+        evaluate(Recited.of({}, 1), make_positives({}, 1))
+
+
+def test_the_split_report_and_the_evaluation_agree_on_warm_products():
+    train, test = make_positives(TRAIN, 6), make_positives(RELEVANT, 6)
+    assert compare(train, test, k=4).ceiling == pytest.approx(
+        run(train=train).score("recall", 4).ceiling
+    )
