@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
 
 from matchset.cli.console import output
 from matchset.matchers.match import Match, Matches
@@ -20,7 +22,7 @@ def match(
     model: Path,
     /,
     *queries: str,
-    k: int = 10,
+    k: Annotated[int, Parameter(alias="-k")] = 10,
     beam: int = DEFAULT_BEAM,
     where: str | None = None,
     file: Path | None = None,

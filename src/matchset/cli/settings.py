@@ -6,8 +6,11 @@ one place for defaults. A flag beats the file given with --config, which beats t
 
 from __future__ import annotations
 
+import ast
+import inspect
 import tomllib
 from dataclasses import asdict, fields, make_dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -26,12 +29,23 @@ WITHIN: dict[str, type[VectorizerConfig | LearnConfig]] = {
 def _flags() -> list[tuple[str, Any, Any]]:
     flags: list[tuple[str, Any, Any]] = []
     for kind in (TrainConfig, VectorizerConfig, LearnConfig):
-        types, default = get_type_hints(kind), kind()
+        types, default, told = get_type_hints(kind), kind(), _read_docs(kind)
         for name in (field.name for field in fields(kind) if field.name not in IN_FILES_ONLY):
-            told = Parameter(help=f"Default: {getattr(default, name)}.", show_default=False)
+            says = f"{told[name]} [default: {getattr(default, name)}]"
             of = dict[str, float] if name == "events" else types[name]
-            flags.append((name, Annotated[of | None, told], None))
+            shown = Parameter(help=says, show_default=False)
+            flags.append((name, Annotated[of | None, shown], None))
     return flags
+
+
+def _read_docs(kind: type) -> dict[str, str]:
+    """The text below each field of a configuration."""
+    docs = {}
+    for field, text in pairwise(ast.walk(ast.parse(inspect.getsource(kind)))):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=told)):
+                docs[name] = str(told)
+    return docs
 
 
 # Every setting as an optional flag.
