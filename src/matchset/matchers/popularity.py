@@ -15,6 +15,7 @@ from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, answer
 from matchset.matchers.stored import (
     Part,
+    check,
     damaged,
     open_matcher,
     read_products,
@@ -84,8 +85,8 @@ class Popularity:
             products, ranking = read_products(parts.get("products")), parts.get("ranking").arrays
             labels, scores = ranking["labels"], ranking["scores"]
             fits = not len(labels) or 0 <= labels.min() <= labels.max() < len(products)
-            if labels.dtype != np.int32 or labels.shape != scores.shape or not fits:
-                raise ValueError(f"a ranking must be of its {len(products)} products")
+            check(labels.dtype == np.int32 and bool(fits), "a ranking is of labels")
+            check(scores.dtype == np.float32 and scores.shape == labels.shape, "each has a score")
             return cls(products, labels, scores)
         except (KeyError, TypeError, ValueError) as error:
             raise damaged(folder, error) from None

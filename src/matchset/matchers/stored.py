@@ -85,9 +85,9 @@ def store_strings(texts: Strings) -> Part:
 def read_strings(part: Part) -> Strings:
     """Texts of a part; offsets must lie within the bytes."""
     data, offsets = part.arrays["bytes"], part.arrays["offsets"]
-    _check(data.dtype == np.uint8 and offsets.dtype == np.int64, "texts are bytes with offsets")
-    _check(len(offsets) > 0 and offsets[0] == 0, "offsets start with 0")
-    _check(offsets[-1] == len(data) and bool(np.all(np.diff(offsets) >= 0)), "offsets ascend")
+    check(data.dtype == np.uint8 and offsets.dtype == np.int64, "texts are bytes with offsets")
+    check(len(offsets) > 0 and offsets[0] == 0, "offsets start with 0")
+    check(offsets[-1] == len(data) and bool(np.all(np.diff(offsets) >= 0)), "offsets ascend")
     return Strings(data, offsets)
 
 
@@ -100,9 +100,9 @@ def store_csr(matrix: Csr) -> Part:
 def read_csr(part: Part) -> Csr:
     """A sparse matrix of a part; kernels check rows when they touch them."""
     offsets, columns, values = (part.arrays[name] for name in ("offsets", "columns", "values"))
-    _check(offsets.dtype == np.int64 and columns.dtype == np.int32, "offsets and columns are ids")
-    _check(values.dtype == np.float32 and len(values) == len(columns), "each column has a value")
-    _check(len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(columns), "offsets fit")
+    check(offsets.dtype == np.int64 and columns.dtype == np.int32, "offsets and columns are ids")
+    check(values.dtype == np.float32 and len(values) == len(columns), "each column has a value")
+    check(len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(columns), "offsets fit")
     return Csr(offsets, columns, values, int(part.header["width"]))
 
 
@@ -124,20 +124,21 @@ def read_products(part: Part) -> Products:
     """Products of a part; titles and attributes must be as many as ids."""
     ids = read_strings(part.get("ids"))
     titles = read_strings(part.get("titles")) if part.header["has_titles"] else None
-    _check(titles is None or len(titles) == len(ids), "each product has a title")
+    check(titles is None or len(titles) == len(ids), "each product has a title")
     attributes = {}
     for place, (name, kind) in enumerate(part.header["attributes"]):
         values = part.get(f"attribute{place}").arrays["values"]
-        _check(values.shape == (len(ids),), f"each product has an attribute {name!r}")
-        _check(values.dtype == _KINDS[kind], f"attribute {name!r} is a {kind}")
+        check(values.shape == (len(ids),), f"each product has an attribute {name!r}")
+        check(values.dtype == _KINDS[kind], f"attribute {name!r} is a {kind}")
         categories = read_strings(part.get(f"categories{place}")) if kind == "text" else None
         if categories is not None and len(values):
             fits = values.min() >= -1 and values.max() < len(categories)
-            _check(bool(fits), f"attribute {name!r} is of its categories")
+            check(bool(fits), f"attribute {name!r} is of its categories")
         attributes[name] = Column(kind, values, categories)
     return Products(ids, titles, attributes)
 
 
-def _check(holds: bool, rule: str) -> None:
+def check(holds: bool, rule: str) -> None:
+    """Raise a ValueError, which loading turns into a ModelFileError, unless a rule holds."""
     if not holds:
         raise ValueError(f"{rule}; got something else")
