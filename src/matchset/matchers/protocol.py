@@ -57,8 +57,8 @@ class KnowsTraining(Protocol):
     def is_seen(self, queries: Strings) -> NDArray[np.bool_]:
         """Which of these normalised queries had a positive pair in training, (n_queries,)."""
 
-    def is_warm(self, products: Strings) -> NDArray[np.bool_]:
-        """Which of these product ids had a positive pair in training, (n_products,)."""
+    def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
+        """Which of these product ids had a positive pair in training, (n_ids,)."""
 
 
 @overload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -16,11 +16,14 @@ from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, answer
+from matchset.matchers.reasons import Reasons, name_reasons
 from matchset.matrices import Csr
+from matchset.model.explain import explain
 from matchset.model.files import read_products, read_tree, store_products, store_tree
 from matchset.model.filters import Filter, Where, make_filter
 from matchset.model.packed import PackedTree
 from matchset.model.products import Products
+from matchset.model.prune import prune_packed
 from matchset.model.search import search_rule
 from matchset.parts import Part, open_parts, read_part, save_parts
 from matchset.strings import Strings
@@ -99,6 +102,23 @@ class TreeMatcher:
         From an expression such as "in_stock and price < 20", product ids, or a boolean array.
         """
         return make_filter(self.products, what)
+
+    def explain(
+        self, query: str, product: str, *, k: int = DEFAULT_K, beam: int = DEFAULT_BEAM
+    ) -> Reasons:
+        """Why a query gets a product, or where in the tree it was lost."""
+        label = int(self.products.labels([product])[0])
+        if label < 0:
+            raise ValueError(f"product must be one of the matcher's; got {product!r}")
+        ids, weights = self.vectorizer.encode(query)
+        found = explain(self.tree, ids.astype(np.int32), weights, label, k=k, beam=beam)
+        return name_reasons(found, query, self.products, self.vectorizer, self.tree)
+
+    def prune(self, threshold: float, *, threads: int | None = None) -> TreeMatcher:
+        """A smaller matcher, without weights of at most `threshold` in magnitude."""
+        tree = prune_packed(self.tree, threshold, threads=count_threads(threads))
+        learn = replace(self.config.learn, threshold=max(threshold, self.config.learn.threshold))
+        return replace(self, tree=tree, config=replace(self.config, learn=learn))
 
     def is_seen(self, queries: Strings) -> NDArray[np.bool_]:
         """Which queries it was trained on, (n_queries,)."""
