@@ -102,6 +102,16 @@ def test_a_model_is_inspected_and_verified(model):
         assert part in said
 
 
+def test_a_product_is_explained(model):
+    product = json.loads(run("match", model, "sofa", "--form", "jsonl", "-k", 1))["product_id"]
+    assert "found at rank 1" in run("explain", model, "sofa", product)
+
+
+def test_a_model_is_pruned(model, tmp_path):
+    assert "weights" in run("prune", model, "--threshold", 0.35, "-o", tmp_path / "small")
+    assert ms.load(tmp_path / "small").tree.n_weights < ms.load(model).tree.n_weights
+
+
 def test_a_model_is_evaluated(model, shop):
     said = run("evaluate", model, shop / "log.parquet", "--sample", 100)
     assert "Recall" in said

@@ -1,11 +1,13 @@
 """From a log to a matcher: what is taught, what is remembered, what is found."""
 
+import io
 import logging
 from dataclasses import asdict, replace
 
 import contract
 import numpy as np
 import pytest
+from rich.console import Console
 
 import matchset as ms
 from matchset.config import read_config
@@ -193,3 +195,47 @@ def test_a_configuration_reads_back_from_plain_values():
         read_config({"learn": {"branchin": 3}})
     with pytest.raises(TypeError, match="learn must be a table of settings; got int"):
         read_config({"learn": 3})
+
+
+def test_reasons_tell_the_way_to_a_product(matcher):
+    match = matcher.match("running shoes", k=5)
+    reasons = matcher.explain("running shoes", match.ids[0])
+    assert np.isclose(reasons.score, match.scores[0], rtol=1e-5)
+    assert reasons.lost_at is None
+    assert [step.level for step in reasons.steps] == list(range(len(matcher.tree.sizes)))
+    assert reasons.steps[-1].rank == 1
+    assert any("sho" in name for step in reasons.steps for name, _ in step.spoke_for)
+    assert "found at rank 1" in str(reasons)
+    lost = matcher.explain("running shoes", matcher.match("coffee", k=1).ids[0], k=3)
+    assert lost.lost_at is not None
+    assert "lost at level" in str(lost)
+    with pytest.raises(ValueError, match="product must be one of the matcher's; got 'nothing'"):
+        matcher.explain("running shoes", "nothing")
+
+
+def test_reasons_show_texts_as_texts(shop, split):
+    titles = Strings.of([f"bolt [/] {title}\x1b[31m" for title in shop.catalog.titles])
+    matcher = ms.train(split.train, replace(shop.catalog, titles=titles))
+    reasons = matcher.explain("bolt [/] x", matcher.products.ids[0])
+    console = Console(record=True, width=200, file=io.StringIO())
+    console.print(reasons)
+    said = console.export_text()
+    assert "bolt [/]" in said
+    assert "\x1b[31m" not in said + str(reasons)
+
+
+def test_pruned_answers_like_training_with_that_threshold(shop, split):
+    exact = ms.TrainConfig(precision="float32")
+    pruned = ms.train(split.train, shop.catalog, exact).prune(0.3)
+    learn = replace(exact.learn, threshold=0.3)
+    trained = ms.train(split.train, shop.catalog, replace(exact, learn=learn))
+    queries = list(split.test.queries[:200])
+    assert pruned.match(queries) == trained.match(queries)
+    assert pruned.tree.n_weights == trained.tree.n_weights
+    assert pruned.config == trained.config
+
+
+def test_bytes_for_weights_cost_next_to_no_recall(shop, split, matcher):
+    exact = ms.train(split.train, shop.catalog, ms.TrainConfig(precision="float32"))
+    for k in (10, 100):
+        assert abs(recall(exact, split.test, k) - recall(matcher, split.test, k)) < 0.005

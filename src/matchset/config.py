@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 Config = TypeVar("Config", "NGrams", "VectorizerConfig", "LearnConfig", "TrainConfig")
 Unit = Literal["word", "char"]
 Titles = Literal["instances", "none"]
+Precision = Literal["int8", "float32"]
 NEGATIVES = ("tfn", "man", "given")
 EMBEDDINGS = ("pifa", "given", "pifa+given")
 WEIGHTS = ("binary", "log", "linear", "given")
@@ -166,6 +167,8 @@ class TrainConfig:
     "With a catalogue, each title is one more query for its product (instances), or not (none)."
     title_weight: float = 10.0
     "Weight of a title beside a query's."
+    precision: Precision = "int8"
+    "Weights of the saved model: a byte each (int8), or exact (float32)."
     min_query_count: float = DEFAULT_MIN_QUERY_COUNT
     "Queries that led to something less often are never shown, nor n-grams that they alone have."
     vectorizer: VectorizerConfig = VectorizerConfig()
@@ -176,6 +179,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         """Check every value against its rule."""
         _one_of("titles", self.titles, ("instances", "none"))
+        _one_of("precision", self.precision, ("int8", "float32"))
         if not (self.title_weight > 0 and math.isfinite(self.title_weight)):
             raise ValueError(f"title_weight must be positive and finite; got {self.title_weight}")
         if not self.min_query_count >= 0:

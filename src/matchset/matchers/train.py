@@ -103,7 +103,7 @@ def train(
     lessons = prepare(events, goods, config, threads=config.learn.threads)
     watch(Progress("vectorize", 1, 1))
     model = train_tree(lessons.examples, lessons.config, progress=watch)
-    packed = pack(model, threads=count_threads(config.learn.threads))
+    packed = pack(model, precision=config.precision, threads=count_threads(config.learn.threads))
     watch(Progress("pack", 1, 1))
     summary = _sum_up(lessons, model, packed.n_bytes, watch.seconds)
     logger.info("%s", summary)
