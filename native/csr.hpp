@@ -30,7 +30,8 @@ struct ListsView {
 
  private:
   std::pair<std::size_t, std::size_t> checked(std::size_t i) const {
-    if (i >= size()) throw std::out_of_range("row must be below " + std::to_string(size()) + "; got " + std::to_string(i));
+    if (i >= size())
+      throw std::out_of_range("row must be below " + std::to_string(size()) + "; got " + std::to_string(i));
     const std::int64_t begin = offsets[i], end = offsets[i + 1];
     if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > ids.size())
       throw std::invalid_argument("row offsets must ascend and end inside the matrix; got " + std::to_string(begin) +

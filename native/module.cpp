@@ -17,6 +17,7 @@
 void bind_arrow(nanobind::module_& m);     // module_arrow.cpp
 void bind_features(nanobind::module_& m);  // module_features.cpp
 void bind_learn(nanobind::module_& m);     // module_learn.cpp
+void bind_postings(nanobind::module_& m);  // module_postings.cpp
 void bind_search(nanobind::module_& m);    // module_search.cpp
 
 namespace nb = nanobind;
@@ -161,5 +162,6 @@ NB_MODULE(_native, m) {
   bind_arrow(m);
   bind_features(m);
   bind_learn(m);
+  bind_postings(m);
   bind_search(m);
 }

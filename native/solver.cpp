@@ -18,13 +18,14 @@ constexpr float kRelaxation = 1.4F;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Aligned to a cache line, so that a row of sixteen lanes never crosses one.
+constexpr std::align_val_t kLine{64};
 struct AlignedFree {
-  void operator()(float* p) const { ::operator delete[](p, std::align_val_t{64}); }
+  void operator()(float* p) const { ::operator delete[](p, kLine); }
 };
 class LaneArray {
  public:
   explicit LaneArray(std::size_t n)
-      : data_(static_cast<float*>(::operator new[](std::max<std::size_t>(1, n) * sizeof(float), std::align_val_t{64}))) {}
+      : data_(static_cast<float*>(::operator new[](std::max<std::size_t>(1, n) * sizeof(float), kLine))) {}
   float* data() const { return data_.get(); }
 
  private:
@@ -38,14 +39,14 @@ struct Block {
   explicit Block(const NodeProblem& problem)
       : weight(problem.n_columns * N), beta(problem.n_rows() * N), cost(problem.n_rows() * N) {}
 
-  Floats<N>* weights() const { return reinterpret_cast<Floats<N>*>(weight.data()); }
-  Floats<N>* betas() const { return reinterpret_cast<Floats<N>*>(beta.data()); }
-  Floats<N>* costs() const { return reinterpret_cast<Floats<N>*>(cost.data()); }
+  StoredFloats<N>* weights() const { return reinterpret_cast<StoredFloats<N>*>(weight.data()); }
+  StoredFloats<N>* betas() const { return reinterpret_cast<StoredFloats<N>*>(beta.data()); }
+  StoredFloats<N>* costs() const { return reinterpret_cast<StoredFloats<N>*>(cost.data()); }
 
-  LaneArray weight;   // (n_columns, N)
-  LaneArray beta;     // dual variables; -1 marks one that is zero and shrunk, (n_rows, N)
-  LaneArray cost;     // 2 C_i y_i, (n_rows, N)
-  Floats<N> bias{};   // weight of the constant feature
+  LaneArray weight;      // (n_columns, N)
+  LaneArray beta;        // dual variables; -1 marks one that is zero and shrunk, (n_rows, N)
+  LaneArray cost;        // 2 C_i y_i, (n_rows, N)
+  Floats<N> bias{};      // weight of the constant feature
   Bits<N> is_live{};     // lanes still being solved
   Bits<N> is_checked{};  // of these, lanes that hold still for a pass to see whether they are done
   int n_passes = 0;
@@ -60,7 +61,8 @@ struct PassEnd {
 };
 
 template <std::size_t N>
-MATCHSET_INLINE Floats<N> dot(const NodeProblem& problem, const Floats<N>* weights, std::size_t begin, std::size_t end) {
+MATCHSET_INLINE Floats<N> dot(const NodeProblem& problem, const StoredFloats<N>* weights, std::size_t begin,
+                              std::size_t end) {
   Floats<N> sums[4] = {};  // four chains hide the latency of the additions
   const std::uint32_t* column = problem.column.data();
   const float* value = problem.value.data();
@@ -83,7 +85,7 @@ MATCHSET_INLINE void visit(const NodeProblem& problem, Block<N>& block, float bi
   Bits<N> is_live = block.is_live & ~is_negative<N>(beta);
   if (!any<N>(is_live)) return;
   const std::size_t first = problem.begin[i], last = problem.begin[i + 1];
-  Floats<N>* weights = block.weights();
+  StoredFloats<N>* weights = block.weights();
   const Floats<N> zero{}, signed_cost = block.costs()[i], y = sign_of<N>(signed_cost), cost = y * signed_cost;
   const Floats<N> score = dot<N>(problem, weights, first, last) + bias * block.bias;
   const Floats<N> excess = y * score + cost * beta * problem.own[i] - 1.0F;  // of the margin over one
@@ -182,7 +184,8 @@ void set_out(const NodeProblem& problem, std::span<const Positives* const> label
 }
 
 template <std::size_t N>
-BlockSolution solve_lanes(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule) {
+BlockSolution solve_lanes(const NodeProblem& problem, std::span<const Positives* const> labels,
+                          const SolverRule& rule) {
   Block<N> block(problem);
   set_out<N>(problem, labels, rule, block);
   descend(problem, block, rule);
@@ -201,7 +204,8 @@ BlockSolution solve_lanes(const NodeProblem& problem, std::span<const Positives*
 
 }  // namespace
 
-BlockSolution solve_block(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule) {
+BlockSolution solve_block(const NodeProblem& problem, std::span<const Positives* const> labels,
+                          const SolverRule& rule) {
   if (labels.size() <= 4) return solve_lanes<4>(problem, labels, rule);
   if (labels.size() <= 8) return solve_lanes<8>(problem, labels, rule);
   return solve_lanes<16>(problem, labels, rule);

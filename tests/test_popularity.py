@@ -65,3 +65,11 @@ def test_sums_are_made_in_double_precision():
 
 def test_no_positives_give_no_products():
     assert len(Popularity.learn(make_positives(np.zeros((1, 0)))).match("rose")) == 0
+
+
+def test_a_saved_matcher_answers_alike(tmp_path):
+    matcher = Popularity.learn(make_positives(), make_catalog())
+    matcher.save(tmp_path / "popular")
+    loaded = Popularity.load(tmp_path / "popular")
+    for options in ({}, {"k": 2}, {"where": "price < 10"}):
+        assert loaded.match(["rose", ""], **options) == matcher.match(["rose", ""], **options)

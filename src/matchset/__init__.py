@@ -10,21 +10,35 @@ from matchset.data.shop import Shop, describe_shop, simulate_shop
 from matchset.data.split import Split, split_by_query, split_by_time
 from matchset.data.ubi import read_ubi
 from matchset.errors import DataError, FilterError, ModelFileError
+from matchset.evaluate.adds import Addition, what_it_adds
+from matchset.evaluate.compare import Comparison, compare_matchers
+from matchset.evaluate.evaluation import Evaluation, evaluate
+from matchset.evaluate.latency import Latency, measure_latency
 from matchset.features.vectorizer import Vectorizer
+from matchset.matchers.bm25 import BM25
 from matchset.matchers.match import Match, Matches
+from matchset.matchers.nearest_queries import NearestQueries
 from matchset.matchers.popularity import Popularity
 from matchset.matchers.protocol import Matcher
+from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import train
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.matchers.xr_linear import XRLinear
 from matchset.model.filters import Filter
 from matchset.parts import verify
 
+load = TreeMatcher.load
+
 __all__ = [
+    "BM25",
+    "Addition",
     "Catalog",
+    "Comparison",
     "DataError",
+    "Evaluation",
     "Filter",
     "FilterError",
+    "Latency",
     "LearnConfig",
     "Log",
     "Match",
@@ -32,16 +46,22 @@ __all__ = [
     "Matches",
     "ModelFileError",
     "NGrams",
+    "NearestQueries",
     "Popularity",
     "Positives",
     "Shop",
     "Split",
+    "TitleSimilarity",
     "TrainConfig",
     "TreeMatcher",
     "Vectorizer",
     "VectorizerConfig",
     "XRLinear",
+    "compare_matchers",
     "describe_shop",
+    "evaluate",
+    "load",
+    "measure_latency",
     "positives",
     "read_catalog",
     "read_log",
@@ -52,4 +72,5 @@ __all__ = [
     "split_by_time",
     "train",
     "verify",
+    "what_it_adds",
 ]

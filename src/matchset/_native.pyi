@@ -280,6 +280,31 @@ def solve_parents(
     Weights of the children of parents begin to end: features of each parent, features, entries of each feature, children, weights, bias of each child, and how many children the solver gave up on.
     """
 
+def rank_documents(
+    index: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    n_documents: int,
+    X: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    allowed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)] | None,
+    *,
+    k: int,
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+]:
+    """
+    The k documents with the largest dot product above zero with each row of X, best first, as CSR arrays. The index holds, for each feature, the documents that have it and its weight there.
+    """
+
 def pack_layers(
     layers: Sequence[
         tuple[

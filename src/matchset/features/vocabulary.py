@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.config import NGrams, VectorizerConfig
+from matchset.config import NGrams, VectorizerConfig, read_vectorizer_config
 from matchset.parts import Part, read_strings, store_strings, under
 from matchset.strings import Strings
 
@@ -117,9 +117,8 @@ def store_vocabulary(vocabulary: Vocabulary) -> Part:
 def read_vocabulary(part: Part) -> Vocabulary:
     """A vocabulary from its part; whatever does not fit is a KeyError, TypeError or ValueError."""
     header, arrays = part.header, part.arrays
-    kinds = tuple(NGrams(**kind) for kind in header["config"]["ngrams"])
     return Vocabulary(
-        config=VectorizerConfig(**{**header["config"], "ngrams": kinds}),
+        config=read_vectorizer_config(header["config"]),
         n_queries=int(header["n_queries"]),
         sizes=tuple(map(int, header["sizes"])),
         distinct=tuple(map(int, header["distinct"])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self, overload
 
 import numpy as np
@@ -12,11 +13,22 @@ from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, answer
+from matchset.matchers.stored import (
+    Part,
+    check,
+    damaged,
+    open_matcher,
+    read_products,
+    store_products,
+    write_matcher,
+)
 from matchset.matrices import Csr, Floats, Ids
 from matchset.model.filters import Filter, Where, make_filter
 from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 from matchset.text import normalize_strings
+
+KIND = "popularity"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +71,25 @@ class Popularity:
     def filter(self, what: Where) -> Filter:
         """A filter to use again, from an expression, product ids or a boolean array."""
         return make_filter(self.products, what)
+
+    def save(self, folder: str | Path) -> None:
+        """Write it to a new folder."""
+        ranking = Part(arrays={"labels": self.ranking, "scores": self.scores})
+        write_matcher(folder, KIND, {"products": store_products(self.products), "ranking": ranking})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Open a folder that `save` wrote, memory-mapped."""
+        parts = open_matcher(folder, KIND)
+        try:
+            products, ranking = read_products(parts.get("products")), parts.get("ranking").arrays
+            labels, scores = ranking["labels"], ranking["scores"]
+            fits = not len(labels) or 0 <= labels.min() <= labels.max() < len(products)
+            check(labels.dtype == np.int32 and bool(fits), "a ranking is of labels")
+            check(scores.dtype == np.float32 and scores.shape == labels.shape, "each has a score")
+            return cls(products, labels, scores)
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(folder, error) from None
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         places = np.arange(len(self.ranking))

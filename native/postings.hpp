@@ -1,0 +1,26 @@
+// Inverted index: which documents share features with a query, and how strongly?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "csr.hpp"
+
+namespace matchset {
+
+struct Ranked {
+  std::vector<std::int64_t> offsets;    // (n_queries + 1,)
+  std::vector<std::int32_t> documents;  // of each query, best first
+  std::vector<float> scores;
+};
+
+// The k documents with the largest dot product with each row of X, of those above zero; equal ones go by place.
+//
+// A row of `index` lists the documents that have a feature, with its weight there. It may be memory-mapped: it is
+// checked when touched. `allowed` holds one byte per document, zero where it may not be given; empty allows all.
+Ranked rank_documents(const CsrView& index, const CsrView& X, std::span<const std::uint8_t> allowed, std::size_t k,
+                      unsigned n_threads);
+
+}  // namespace matchset

@@ -1,0 +1,70 @@
+"""Latency: how long does one query take?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from matchset.data.log import Log
+from matchset.data.positives import Positives
+from matchset.evaluate.metrics import Values
+from matchset.matchers.protocol import DEFAULT_K, Matcher
+from matchset.strings import Strings
+
+SAMPLE = 300
+_WARM_UP = 20  # queries that are asked before the clock runs
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Latency:
+    """Time of single `match` calls from one thread, in seconds."""
+
+    seconds: Values  # of each call, (n_calls,)
+
+    def quantile(self, share: float) -> float:
+        """The time that this share of the calls stays within."""
+        return float(np.quantile(self.seconds, share))
+
+    @property
+    def p50(self) -> float:
+        """The median."""
+        return self.quantile(0.50)
+
+    @property
+    def p99(self) -> float:
+        """What one call in a hundred exceeds."""
+        return self.quantile(0.99)
+
+    def __repr__(self) -> str:
+        p50, p99 = 1e3 * self.p50, 1e3 * self.p99
+        return f"Latency(p50 {p50:.3f} ms, p99 {p99:.3f} ms; {len(self.seconds):,} queries)"
+
+
+def measure_latency(
+    matcher: Matcher,
+    queries: Log | Positives | Iterable[str],
+    *,
+    k: int = DEFAULT_K,
+    sample: int = SAMPLE,
+    seed: int = 0,
+) -> Latency:
+    """Ask queries one by one, chosen by chance, and take the time of each answer."""
+    if sample < 1:
+        raise ValueError(f"sample must be positive; got {sample}")
+    given = queries.queries if isinstance(queries, Log | Positives) else queries
+    texts = Strings.of(given, "queries")
+    if len(texts) == 0:
+        raise ValueError("queries must hold at least one; got none")
+    rng = np.random.default_rng(seed)
+    chosen = list(texts.take(rng.permutation(len(texts))[:sample]))
+    for query in chosen[:_WARM_UP]:
+        matcher.match(query, k)
+    seconds = np.empty(len(chosen))
+    for place, query in enumerate(chosen):
+        started = time.perf_counter()
+        matcher.match(query, k)
+        seconds[place] = time.perf_counter() - started
+    return Latency(seconds)

@@ -1,0 +1,142 @@
+"""BM25: which titles have the query's words?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self, overload
+
+import numpy as np
+
+from matchset.data.catalog import Catalog
+from matchset.matchers.match import Match, Matches
+from matchset.matchers.protocol import DEFAULT_K, answer
+from matchset.matchers.stored import (
+    damaged,
+    open_matcher,
+    read_csr,
+    read_products,
+    read_strings,
+    store_csr,
+    store_products,
+    store_strings,
+    write_matcher,
+)
+from matchset.matrices import Csr
+from matchset.model.filters import Filter, Where
+from matchset.model.postings import Postings
+from matchset.model.products import Products, make_products
+from matchset.strings import Strings
+from matchset.text import normalize_strings
+
+KIND = "bm25"
+K1, B = 0.5, 0.45  # of the paper: titles are short, and seldom repeat a word
+
+
+@dataclass(frozen=True, eq=False)
+class BM25:
+    """Lexical search, as bm25s scores it (Lucene's variant), over words of normalised titles."""
+
+    products: Products
+    words: Strings  # (n_words,)
+    postings: Postings  # words x products: the score that a word gives a product
+
+    @classmethod
+    def learn(
+        cls, catalog: Catalog, *, k1: float = K1, b: float = B, descriptions: bool = False
+    ) -> Self:
+        """Index the titles, and the descriptions too if asked."""
+        if not 0 <= k1 < float("inf"):
+            raise ValueError(f"k1 must be at least 0, and finite; got {k1}")
+        if not 0 <= b <= 1:
+            raise ValueError(f"b must be from 0 to 1; got {b}")
+        texts = normalize_strings(catalog.titles)
+        if descriptions:
+            if catalog.descriptions is None:
+                raise ValueError("descriptions must be in the catalogue; got one without")
+            more = normalize_strings(catalog.descriptions)
+            texts = Strings.of([f"{a} {z}" for a, z in zip(texts, more, strict=True)])
+        place: dict[str, int] = {}
+        rows = [[place.setdefault(w, len(place)) for w in text.split()] for text in texts]
+        lists = _score(rows, place, k1=k1, b=b)
+        return cls(make_products(catalog.ids, catalog), Strings.of(list(place)), Postings(lists))
+
+    @overload
+    def match(  # type: ignore[overload-overlap]
+        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Match: ...
+    @overload
+    def match(
+        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Matches: ...
+    def match(
+        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Match | Matches:
+        """The allowed products with the best scores; none that has no word of the query."""
+        return answer(self.products, queries, k, where=where, search=self._search)
+
+    def save(self, folder: str | Path) -> None:
+        """Write it to a new folder."""
+        parts = {
+            "products": store_products(self.products),
+            "words": store_strings(self.words),
+            "postings": store_csr(self.postings.lists),
+        }
+        write_matcher(folder, KIND, parts)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Open a folder that `save` wrote, memory-mapped."""
+        parts = open_matcher(folder, KIND)
+        try:
+            products, words = read_products(parts.get("products")), read_strings(parts.get("words"))
+            postings = Postings(read_csr(parts.get("postings")))
+            return cls(products, words, postings.require(len(words), len(products)))
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(folder, error) from None
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        """Place of each word."""
+        return {word: place for place, word in enumerate(self.words)}
+
+    def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
+        X = self._count(normalize_strings(queries))
+        return self.postings.rank(X, k, allowed=None if where is None else where.allowed)
+
+    def _count(self, texts: Strings) -> Csr:
+        """How often each text has each known word, (n_texts, n_words)."""
+        place = self._place
+        offsets, columns, counts = [0], [], []
+        for text in texts:
+            known = sorted(place[word] for word in text.split() if word in place)
+            distinct = sorted(set(known))
+            columns += distinct
+            counts += [known.count(column) for column in distinct]
+            offsets.append(len(columns))
+        return Csr(
+            np.array(offsets, dtype=np.int64),
+            np.array(columns, dtype=np.int32),
+            np.array(counts, dtype=np.float32),
+            len(self.words),
+        )
+
+
+def _score(rows: list[list[int]], place: dict[str, int], *, k1: float, b: float) -> Csr:
+    """What each word adds to the score of each text that has it, (n_words, n_texts)."""
+    if not place:
+        nothing = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32)
+        return Csr(np.zeros(1, dtype=np.int64), *nothing, len(rows))
+    import bm25s  # a quarter of a second, which only learning needs
+
+    index = bm25s.BM25(k1=k1, b=b, method="lucene")
+    index.index((rows, dict(place)), create_empty_token=False, show_progress=False)
+    scores = index.scores
+    return Csr(
+        np.ascontiguousarray(scores["indptr"], dtype=np.int64),
+        np.ascontiguousarray(scores["indices"], dtype=np.int32),
+        np.ascontiguousarray(scores["data"], dtype=np.float32),
+        len(rows),
+    )

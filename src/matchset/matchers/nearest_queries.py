@@ -1,0 +1,148 @@
+"""Nearest queries: what answered the queries that are most like this one?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.data.catalog import Catalog
+from matchset.data.positives import Positives
+from matchset.features.vectorizer import Vectorizer
+from matchset.matchers.match import Match, Matches
+from matchset.matchers.protocol import DEFAULT_K, answer
+from matchset.matchers.stored import (
+    Part,
+    damaged,
+    open_matcher,
+    open_vectorizer,
+    read_csr,
+    read_products,
+    store_csr,
+    store_products,
+    write_matcher,
+)
+from matchset.matrices import Csr, from_scipy
+from matchset.model.filters import Filter, Where
+from matchset.model.postings import Postings
+from matchset.model.products import Products, make_products
+from matchset.strings import Strings
+
+KIND = "nearest queries"
+NEIGHBORS = 100  # training queries that have a say
+POWER = 3  # of their similarity: more leaves more to the nearest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NearestQueries:
+    """The products of the most similar training queries.
+
+    A product scores the sum of similarity to the power of `power` over those of the `neighbors`
+    training queries nearest by cosine that led to it. How often they did plays no part: weighting
+    by counts or shares found less, on a shop's log and on judged pairs. With a filter, only
+    training queries that led to an allowed product have a say. What no neighbour led to is not
+    given.
+    """
+
+    products: Products
+    vectorizer: Vectorizer
+    queries: Postings  # n-grams x training queries
+    answers: Postings  # training queries x products
+    neighbors: int = NEIGHBORS
+    power: int = POWER
+
+    def __post_init__(self) -> None:
+        if self.neighbors < 1:
+            raise ValueError(f"neighbors must be at least 1; got {self.neighbors}")
+        if self.power < 1:
+            raise ValueError(f"power must be at least 1; got {self.power}")
+
+    @classmethod
+    def learn(
+        cls,
+        positives: Positives,
+        vectorizer: Vectorizer | None = None,
+        catalog: Catalog | None = None,
+        *,
+        neighbors: int = NEIGHBORS,
+        power: int = POWER,
+        threads: int | None = None,
+    ) -> Self:
+        """Remember the queries and their products; the catalogue gives titles and attributes.
+
+        Without a fitted `vectorizer` one is fitted to the queries.
+        """
+        if vectorizer is None:
+            vectorizer = Vectorizer().fit(positives.queries, threads=threads)
+        X = from_scipy(vectorizer.transform(positives.queries, threads=threads))
+        products = make_products(positives.products, catalog)
+        pairs = from_scipy(positives.pairs)
+        answers = replace(pairs, values=np.ones_like(pairs.values))
+        return cls(products, vectorizer, Postings.of(X), Postings(answers), neighbors, power)
+
+    @overload
+    def match(  # type: ignore[overload-overlap]
+        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Match: ...
+    @overload
+    def match(
+        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Matches: ...
+    def match(
+        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Match | Matches:
+        """The allowed products that the nearest training queries led to."""
+        return answer(self.products, queries, k, where=where, search=self._search)
+
+    def save(self, folder: str | Path) -> None:
+        """Write it to a new folder."""
+        parts = {
+            "rule": Part({"neighbors": self.neighbors, "power": self.power}),
+            "products": store_products(self.products),
+            "queries": store_csr(self.queries.lists),
+            "answers": store_csr(self.answers.lists),
+        }
+        write_matcher(folder, KIND, parts, self.vectorizer)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Open a folder that `save` wrote, memory-mapped."""
+        parts = open_matcher(folder, KIND)
+        vectorizer = open_vectorizer(folder)
+        try:
+            products = read_products(parts.get("products"))
+            queries = Postings(read_csr(parts.get("queries")))
+            answers = Postings(read_csr(parts.get("answers")))
+            queries.require(vectorizer.n_features, len(answers.lists))
+            answers.require(queries.n_documents, len(products))
+            return cls(products, vectorizer, queries, answers, **parts.get("rule").header)
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(folder, error) from None
+
+    def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
+        X = from_scipy(self.vectorizer.transform(queries))
+        if where is None:
+            return self.answers.rank(self._weigh(self.queries.rank(X, self.neighbors)), k)
+        has_answer = self._mark_answerable(where.allowed)
+        near = self.queries.rank(X, self.neighbors, allowed=has_answer)
+        return self.answers.rank(self._weigh(near), k, allowed=where.allowed)
+
+    def _weigh(self, near: Csr) -> Csr:
+        """Neighbours as rows whose columns ascend, weighted by their similarity."""
+        order = np.lexsort([near.columns, near.row_of_entry])
+        similarity = near.values[order]
+        values = similarity.copy()
+        for _ in range(self.power - 1):  # unlike pow, the same on every machine
+            values *= similarity
+        return Csr(near.offsets, near.columns[order], values, near.width)
+
+    def _mark_answerable(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Training queries that led to an allowed product, (n_training_queries,)."""
+        answers = self.answers.lists
+        has_answer = np.zeros(len(answers), dtype=np.bool_)
+        has_answer[answers.row_of_entry[allowed[answers.columns]]] = True
+        return has_answer

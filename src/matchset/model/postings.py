@@ -1,0 +1,63 @@
+"""Postings: which documents share features with a query, and how strongly?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset import _native
+from matchset.matrices import Csr
+from matchset.threads import count_threads
+
+_SMALL_BATCH = 32  # queries that are not worth a thread
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postings:
+    """An inverted index: a row per feature, with the documents that have it and its weight there.
+
+    Documents of a row come in any order; the arrays may be memory-mapped, and are checked when
+    touched.
+    """
+
+    lists: Csr  # (n_features, n_documents)
+
+    @classmethod
+    def of(cls, documents: Csr) -> Postings:
+        """The index of documents x features."""
+        return cls(documents.transposed())
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return self.lists.width
+
+    def require(self, n_features: int, n_documents: int) -> Postings:
+        """Itself, if it is of so many features and documents; else a ValueError."""
+        found, wanted = (len(self.lists), self.n_documents), (n_features, n_documents)
+        if found != wanted:
+            raise ValueError(f"an index must be of the shape {wanted}; got {found}")
+        return self
+
+    def rank(
+        self,
+        X: Csr,
+        k: int,
+        *,
+        allowed: NDArray[np.bool_] | None = None,
+        threads: int | None = None,
+    ) -> Csr:
+        """The k documents with the largest dot product, above zero, with each row of X.
+
+        Best first, ties by place; of the `allowed` ones, (n_documents,), if that is given.
+        """
+        if X.width != len(self.lists):
+            raise ValueError(f"X must have {len(self.lists)} columns; got {X.width}")
+        n_threads = 1 if len(X) <= _SMALL_BATCH else count_threads(threads)
+        mask = None if allowed is None else allowed.view(np.uint8)
+        found = _native.rank_documents(
+            self.lists.arrays, self.n_documents, X.arrays, mask, k=k, threads=n_threads
+        )
+        return Csr(*found, self.n_documents)
