@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 Values: TypeAlias = NDArray[np.float64]
 
 RESAMPLES = 1_000  # of the bootstrap
-FLIPS = 5_000  # of the randomisation test
+FLIPS = 10_000  # of the randomisation test
 CONFIDENCE = 0.95
 _CELLS = 1 << 22  # of a block of resamples
 

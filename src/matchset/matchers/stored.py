@@ -1,6 +1,6 @@
 """Storing: how do the parts that matchers share lie in a folder?
 
-Each part is a header of plain values and arrays; `put` and `Part` keep them apart by their names.
+Each part is a header of plain values and named arrays; parts are joined into one under their names.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,14 +32,8 @@ class Part:
     header: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
 
-    def put(self, name: str, part: Part) -> Self:
-        """Take in another part under a name."""
-        self.header[name] = part.header
-        self.arrays.update({f"{name}_{key}": array for key, array in part.arrays.items()})
-        return self
-
     def get(self, name: str) -> Part:
-        """The part that was put under a name."""
+        """The part that was joined under a name."""
         start = f"{name}_"
         arrays = {
             key.removeprefix(start): array
@@ -49,13 +43,20 @@ class Part:
         return Part(self.header[name], arrays)
 
 
+def join_parts(parts: Mapping[str, Part], header: Mapping[str, Any] | None = None) -> Part:
+    """One part of several, with values of its own."""
+    headers = {name: part.header for name, part in parts.items()}
+    arrays = {
+        f"{name}_{key}": array for name, part in parts.items() for key, array in part.arrays.items()
+    }
+    return Part({**(header or {}), **headers}, arrays)
+
+
 def write_matcher(
     path: str | Path, kind: str, parts: Mapping[str, Part], vectorizer: Vectorizer | None = None
 ) -> None:
     """Write a new folder with a matcher's parts and, inside it, its vectorizer's folder."""
-    whole = Part()
-    for name, part in parts.items():
-        whole.put(name, part)
+    whole = join_parts(parts)
     write_folder(Path(path), kind, header=whole.header, arrays=whole.arrays)
     if vectorizer is not None:
         vectorizer.save(Path(path) / _VECTORIZER)
@@ -108,16 +109,16 @@ def read_csr(part: Part) -> Csr:
 
 def store_products(products: Products) -> Part:
     """Product ids, titles and attributes as a part."""
-    part = Part({"has_titles": products.titles is not None, "attributes": []})
-    part.put("ids", store_strings(products.ids))
+    parts = {"ids": store_strings(products.ids)}
     if products.titles is not None:
-        part.put("titles", store_strings(products.titles))
-    for place, (name, column) in enumerate(products.attributes.items()):
-        part.header["attributes"].append([name, column.kind])
-        part.put(f"attribute{place}", Part(arrays={"values": column.values}))
+        parts["titles"] = store_strings(products.titles)
+    for place, column in enumerate(products.attributes.values()):
+        parts[f"attribute{place}"] = Part(arrays={"values": column.values})
         if column.categories is not None:
-            part.put(f"categories{place}", store_strings(column.categories))
-    return part
+            parts[f"categories{place}"] = store_strings(column.categories)
+    kinds = [[name, column.kind] for name, column in products.attributes.items()]
+    header = {"has_titles": products.titles is not None, "attributes": kinds}
+    return join_parts(parts, header)
 
 
 def read_products(part: Part) -> Products:
