@@ -143,6 +143,5 @@ class NearestQueries:
     def _mark_answerable(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Training queries that led to an allowed product, (n_training_queries,)."""
         answers = self.answers.lists
-        has_answer = np.zeros(len(answers), dtype=np.bool_)
-        has_answer[answers.row_of_entry[allowed[answers.columns]]] = True
-        return has_answer
+        n_before = np.concatenate([[0], np.cumsum(allowed[answers.columns])])
+        return np.diff(n_before[answers.offsets]) > 0
