@@ -1,14 +1,12 @@
 """Learning, side by side with PECOS 1.2.8: times, recall, weights and memory on the same matrices.
 
-    python benchmarks/learn.py --pecos /path/to/pecos-venv/bin/python --shop 20000
-    python benchmarks/learn.py --pecos ... --data FOLDER      # X.npz, Y.npz, X_test.npz, Y_test.npz
+    python benchmarks/learn.py --shop 20000                a generated problem
+    python benchmarks/learn.py --data FOLDER               X, Y, X_test and Y_test as .npz
+    python benchmarks/learn.py --real ../shared/data --data cooking
+    python benchmarks/learn.py --shop 200000 --alone --config '{"pifa_entries": null}'
 
-PECOS lives in an environment of its own (it pins old versions; without its 6 GB of torch):
-
-    python3 -m venv build/pecos && build/pecos/bin/pip install "numpy<2" "scipy<1.14" scikit-learn
-    build/pecos/bin/pip install --no-deps libpecos==1.2.8
-
-Each side runs in its own process, in turn; of several rounds the median is shown.
+Each side runs in its own process, in turn; of several rounds the median is shown. Ratios are PECOS
+over ours. PECOS runs with its defaults apart from B = 32.
 """
 
 from __future__ import annotations
@@ -20,25 +18,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+from environments import peer_python
+
 HERE = Path(__file__).parent
-STAGES = ("embed", "tree", "solve", "total")
 
 
 def main() -> None:
     """Run both sides and print one table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pecos", help="python of an environment with libpecos 1.2.8")
-    parser.add_argument("--data", type=Path, help="folder with X, Y, X_test and Y_test as .npz")
     parser.add_argument("--shop", type=int, default=20_000, help="products of a generated shop")
-    parser.add_argument("--real", type=Path, help="folder with real data; with --data NAME in it")
+    parser.add_argument("--data", type=Path, help="folder with X, Y, X_test and Y_test as .npz")
+    parser.add_argument("--real", type=Path, help="folder in which --data names a real data set")
+    parser.add_argument("--alone", action="store_true", help="leave PECOS out")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--config", default="{}", help="parameters of ours, as JSON")
     arguments = parser.parse_args()
     folder = prepare(arguments)
     sides = {"matchset": [sys.executable, str(HERE / "learn_side.py"), "matchset"]}
-    if arguments.pecos:
-        sides["pecos"] = [arguments.pecos, str(HERE / "learn_side.py"), "pecos"]
+    if not arguments.alone:
+        sides["pecos"] = [str(peer_python("pecos")), str(HERE / "learn_side.py"), "pecos"]
     runs: dict[str, list[dict]] = {side: [] for side in sides}
     for _ in range(arguments.rounds):
         for side, command in sides.items():

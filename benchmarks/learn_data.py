@@ -1,7 +1,7 @@
 """Learning problems: which X and Y do the learning benchmarks use?
 
-A generated shop at matrix level (products with shared attributes, Zipf popularity, misspelt and
-reordered queries), and the two real data sets where they are at hand. Needs scikit-learn.
+A generated problem (products with shared attributes, Zipf popularity, misspelt and reordered
+queries), and the two real data sets where they are at hand. Needs scikit-learn.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ def run_matchset(X, Y, X_test, threads: int, options: dict) -> tuple[dict, sp.cs
     config = LearnConfig(threads=threads, **options)
     model = train(Examples(to_csr(X, "X"), to_csr(Y, "Y")), config, progress=listen)
     total = time.perf_counter() - started
+    memory = peak_memory()
     found = search(model, to_csr(X_test, "X"), k=K, beam=BEAM, threads=threads)
     return {
         **seconds,
@@ -48,6 +49,7 @@ def run_matchset(X, Y, X_test, threads: int, options: dict) -> tuple[dict, sp.cs
         "sizes": list(model.tree.sizes),
         "weights": model.n_weights + sum(len(layer.bias) for layer in model.layers),
         "weights_by_layer": [len(layer.weights) for layer in model.layers],
+        "peak memory (MB)": memory,
     }, found.to_scipy()
 
 
@@ -74,6 +76,7 @@ def run_pecos(X, Y, X_test, threads: int, options: dict) -> tuple[dict, sp.csr_m
     built = time.perf_counter()
     model = XLinearModel.train(X, Y, C=chain, threshold=0.1, threads=threads)
     ended = time.perf_counter()
+    memory = peak_memory()
     found = model.predict(X_test, beam_size=BEAM, only_topk=K, threads=threads)
     weights = [int(layer.W.nnz) for layer in model.model.model_chain]
     return {
@@ -85,7 +88,13 @@ def run_pecos(X, Y, X_test, threads: int, options: dict) -> tuple[dict, sp.csr_m
         "sizes": [layer.W.shape[1] for layer in model.model.model_chain],
         "weights": sum(weights),
         "weights_by_layer": weights,
+        "peak memory (MB)": memory,
     }, found
+
+
+def peak_memory() -> float:
+    """Of this process so far, with its libraries and the data."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def recall(found: sp.csr_matrix, wanted: sp.csr_matrix) -> dict[str, float]:
@@ -115,8 +124,6 @@ def main() -> None:
     run = {"matchset": run_matchset, "pecos": run_pecos}[side]
     measures, found = run(X, Y, X_test, int(threads), json.loads(options))
     measures |= recall(found, Y_test)
-    # Of the whole process, with libraries, data and the prediction.
-    measures["peak memory (MB)"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(measures))
 
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace matchset {
 
@@ -29,7 +30,8 @@ struct ListsView {
 
  private:
   std::pair<std::size_t, std::size_t> checked(std::size_t i) const {
-    if (i >= size()) throw std::out_of_range("row must be below " + std::to_string(size()) + "; got " + std::to_string(i));
+    if (i >= size())
+      throw std::out_of_range("row must be below " + std::to_string(size()) + "; got " + std::to_string(i));
     const std::int64_t begin = offsets[i], end = offsets[i + 1];
     if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > ids.size())
       throw std::invalid_argument("row offsets must ascend and end inside the matrix; got " + std::to_string(begin) +
@@ -55,6 +57,12 @@ struct CsrView {
       last = column;
     }
     return {index, values.subspan(lists.begin_of(i), index.size())};
+  }
+  // A row that the operator above has returned before.
+  SparseRow again(std::size_t i) const {
+    const auto begin = static_cast<std::size_t>(lists.offsets[i]);
+    const std::size_t size = static_cast<std::size_t>(lists.offsets[i + 1]) - begin;
+    return {lists.ids.subspan(begin, size), values.subspan(begin, size)};
   }
 };
 

@@ -73,7 +73,7 @@ ByFeature sort_by_feature(const CsrView& X, NodeProblem& problem) {
   entries.value.resize(entries.begin.back());
   std::vector<std::size_t> next(entries.begin.begin(), entries.begin.end() - 1);
   for (std::uint32_t i = 0; i < problem.n_rows(); ++i) {
-    const SparseRow row = X[static_cast<std::size_t>(problem.rows[i])];
+    const SparseRow row = X.again(static_cast<std::size_t>(problem.rows[i]));
     for (std::size_t k = 0; k < row.size(); ++k) {
       const std::size_t at = next[number[static_cast<std::size_t>(row.index[k])]]++;
       entries.row[at] = i;

@@ -20,20 +20,25 @@ struct LaneTypes;
 template <>
 struct LaneTypes<16> {
   using Floats = float __attribute__((vector_size(64)));
+  using Stored = float __attribute__((vector_size(64), may_alias));
   using Bits = std::int32_t __attribute__((vector_size(64)));
 };
 template <>
 struct LaneTypes<8> {
   using Floats = float __attribute__((vector_size(32)));
+  using Stored = float __attribute__((vector_size(32), may_alias));
   using Bits = std::int32_t __attribute__((vector_size(32)));
 };
 template <>
 struct LaneTypes<4> {
   using Floats = float __attribute__((vector_size(16)));
+  using Stored = float __attribute__((vector_size(16), may_alias));
   using Bits = std::int32_t __attribute__((vector_size(16)));
 };
 template <std::size_t N>
 using Floats = typename LaneTypes<N>::Floats;
+template <std::size_t N>
+using StoredFloats = typename LaneTypes<N>::Stored;  // in an array of floats
 template <std::size_t N>
 using Bits = typename LaneTypes<N>::Bits;  // a mask has all bits of a lane set, or none
 

@@ -13,7 +13,8 @@ void check_block(const PackedView& tree, std::size_t b, std::uint32_t next_child
   if (next.place < block.place || next.place * kBlockAlign + kSlack > tree.data.size()) fail("lie inside the data");
   if (block.first_child != next_child || block.last_child >= n_left)
     fail("hold the children that follow those of the block before");
-  if (block.bucket_bits > feature_bits) fail("have at most as many buckets as there are features");
+  if (block.bucket_bits > feature_bits || feature_bits - block.bucket_bits > kLongTag)
+    fail("have fewer buckets than there are features, and enough for its tags");
   const BlockView view(tree, b, feature_bits);
   if (view.buckets_at + (std::size_t{view.is_wide ? 4U : 2U} << view.bucket_bits) > view.size)
     fail("be as long as its table of buckets");

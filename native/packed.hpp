@@ -3,15 +3,16 @@
 // The children of a node are scored together, up to 256 of them in one *block*. A block starts at a
 // multiple of 64 bytes and holds
 //   bias      float32 of each child
-//   scale     float32 of each child, for 8-bit weights only: a weight is its byte times the scale
+//   scale     the upper half of a float32 of each child, for 8-bit weights only: a weight is its byte
+//             times the scale
 //   buckets   where the rows of each bucket start, from the start of the block, 0 where it has none:
 //             uint16, or uint32 in a block of more than 64 KiB
-//   chunks    one per bucket with rows: how many (uint8), then of each row the number of its weights
-//             less one (uint8) and its tag (1, 2 or 4 bytes, ascending), then the rows in that order
+//   chunks    one per bucket with rows: how many (uint8), their keys (uint16, or uint32 where tags have
+//             more than 11 bits), ascending, then the rows in that order
 // A feature's number is shuffled; its high bits are the bucket and the rest the tag, so that a tag is
-// found where the feature is and nowhere else. A row of n weights among c children is the dense c
-// weights where 2n >= c, else a bitmap of the children and n weights where 8n >= c, else n one-byte
-// child numbers and n weights. All numbers are little-endian.
+// found where the feature is and nowhere else. A key is the tag above five bits that give the form and
+// size of the row (RowShape): the dense weights of all children, a bitmap of the children and their
+// weights, or one-byte child numbers and their weights. All numbers are little-endian.
 //
 // Nothing in a block is trusted. Buckets and rows that would leave the block are ignored; child numbers
 // of one byte cannot leave the 256 sums; and what may be read before such a check, or past the end of a
@@ -68,19 +69,29 @@ inline Shuffle shuffle_of(std::uint32_t n_features) {
   return {static_cast<unsigned>(std::bit_width(n_features == 0 ? 0U : n_features - 1))};
 }
 
-inline std::size_t tag_bytes(unsigned tag_bits) { return tag_bits <= 8 ? 1 : tag_bits <= 16 ? 2 : 4; }
+inline constexpr unsigned kCodeBits = 5;
+inline constexpr std::uint32_t kDenseCode = 31;
+inline constexpr unsigned kShortTag = 16 - kCodeBits;  // up to here keys are uint16
+inline constexpr unsigned kLongTag = 32 - kCodeBits;
 
-// Sizes of rows among `n_children`, in bytes.
+// How rows among `n_children` are written. A row of half of them or more is dense. One of up to 16 has its
+// number less one as its code; with more there is room for up to step - 1 weights that are not there.
 struct RowShape {
   std::uint32_t n_children;
   std::uint32_t weight_bytes;
 
-  std::uint32_t dense_from() const { return (n_children + 1) / 2; }
-  std::uint32_t bitmap_from() const { return (n_children + 7) / 8; }
+  std::uint32_t dense_from() const { return (n_children + 1) / 2; }  // weights
+  std::uint32_t bitmap_from() const { return n_children > 128 ? 17 : (n_children + 7) / 8; }
   std::uint32_t bitmap_bytes() const { return (n_children + 7) / 8; }
-  std::uint32_t size(std::uint32_t n) const {
-    if (n >= dense_from()) return n_children * weight_bytes;
-    return n >= bitmap_from() ? bitmap_bytes() + n * weight_bytes : n * (1 + weight_bytes);
+  std::uint32_t step() const { return dense_from() <= 32 ? 1 : (dense_from() - 17 + 14) / 15; }
+  std::uint32_t code(std::uint32_t n) const {
+    if (n >= dense_from()) return kDenseCode;
+    return n <= 16 ? n - 1 : 15 + (n - 16 + step() - 1) / step();
+  }
+  std::uint32_t room(std::uint32_t code) const { return code < 16 ? code + 1 : 16 + (code - 15) * step(); }
+  std::uint32_t size(std::uint32_t code) const {  // bytes
+    if (code == kDenseCode) return n_children * weight_bytes;
+    return room(code) * weight_bytes + (room(code) >= bitmap_from() ? bitmap_bytes() : room(code));
   }
 };
 
@@ -113,6 +124,7 @@ struct BlockView {
   bool is_wide;
   std::size_t buckets_at;
 
+  std::size_t key_bytes() const { return tag_bits <= kShortTag ? 2 : 4; }
   BlockView(const PackedView& tree, std::size_t b, unsigned feature_bits);
   std::uint32_t bucket(std::uint32_t h) const { return h >> tag_bits; }
   const std::uint8_t* bucket_place(std::uint32_t h) const { return begin + buckets_at + bucket(h) * (is_wide ? 4U : 2U); }
@@ -133,7 +145,7 @@ inline BlockView::BlockView(const PackedView& tree, std::size_t b, unsigned feat
   bucket_bits = block.bucket_bits;
   tag_bits = feature_bits - bucket_bits;
   is_wide = size > kNarrowBlock;
-  buckets_at = n_children * sizeof(float) * (tree.precision == Precision::int8 ? 2 : 1);
+  buckets_at = n_children * (tree.precision == Precision::int8 ? 6U : 4U);
 }
 
 }  // namespace matchset

@@ -14,31 +14,33 @@ using Entry = std::pair<std::int32_t, float>;  // feature, value
 // A sparse sum: as wide as X once per thread, cleaned entry by entry.
 class Sum {
  public:
-  explicit Sum(std::size_t n_features) : value_(n_features), is_used_(n_features) {}
+  explicit Sum(std::size_t n_features) : slots_(n_features) {}
 
   void add(const SparseRow& row, float weight) {
     for (std::size_t k = 0; k < row.size(); ++k) {
       const auto feature = static_cast<std::size_t>(row.index[k]);
-      if (!is_used_[feature]) used_.push_back(row.index[k]);
-      is_used_[feature] = 1;
-      value_[feature] += weight * row.value[k];
+      if (!slots_[feature].is_used) used_.push_back(row.index[k]);
+      slots_[feature].is_used = true;
+      slots_[feature].value += weight * row.value[k];
     }
   }
 
   // The sum so far as entries that are not zero; the next sum starts.
   void take(std::vector<Entry>& entries) {
     for (const std::int32_t feature : used_) {
-      const auto f = static_cast<std::size_t>(feature);
-      if (value_[f] != 0) entries.emplace_back(feature, value_[f]);
-      value_[f] = 0;
-      is_used_[f] = 0;
+      Slot& slot = slots_[static_cast<std::size_t>(feature)];
+      if (slot.value != 0) entries.emplace_back(feature, slot.value);
+      slot = {};
     }
     used_.clear();
   }
 
  private:
-  std::vector<float> value_;
-  std::vector<std::uint8_t> is_used_;
+  struct Slot {
+    float value = 0;
+    bool is_used = false;  // a value may cancel on the way
+  };
+  std::vector<Slot> slots_;
   std::vector<std::int32_t> used_;
 };
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "clones.hpp"
-#include "lanes.hpp"
+#include "margins.hpp"
 #include "select.hpp"
 #include "threads.hpp"
 
@@ -23,131 +23,9 @@ std::uint64_t make_key(float cost, std::uint32_t node) {
 float cost_of(std::uint64_t key) { return std::bit_cast<float>(static_cast<std::uint32_t>(key >> 32)); }
 std::uint32_t node_of(std::uint64_t key) { return static_cast<std::uint32_t>(key); }
 
-using Numbers = std::int32_t __attribute__((vector_size(32)));
-using Halves = std::int32_t __attribute__((vector_size(16)));
-
-// Results go into arguments: how a vector is returned depends on the target.
-template <typename T>
-MATCHSET_INLINE void load_eight(const std::uint8_t* bytes, Numbers& out) {
-  T values __attribute__((vector_size(8 * sizeof(T))));
-  std::memcpy(&values, bytes, sizeof values);
-  out = __builtin_convertvector(values, Numbers);
-}
-
-MATCHSET_INLINE std::int32_t sum(const Numbers& v) {
-  Halves s = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
-  s += __builtin_shufflevector(s, s, 2, 3, 0, 1);
-  s += __builtin_shufflevector(s, s, 1, 0, 3, 2);
-  return s[0];
-}
-
-struct RowPlace {
-  std::size_t at;
-  std::uint32_t n;  // weights, 0 where the feature has no row
-};
-
-// Finds a tag in a chunk. Tags ascend, so the rows before it are those with a smaller tag.
-template <typename Tag, std::uint32_t kWeightBytes>
-MATCHSET_INLINE RowPlace find_row(const std::uint8_t* chunk, std::uint32_t tag, const RowShape& shape) {
-  const std::uint32_t n_rows = chunk[0];
-  const auto dense_from = static_cast<std::int32_t>(shape.dense_from());
-  const auto bitmap_from = static_cast<std::int32_t>(shape.bitmap_from());
-  const auto bitmap_bytes = static_cast<std::int32_t>(shape.bitmap_bytes());
-  const auto dense_bytes = static_cast<std::int32_t>(shape.n_children * kWeightBytes);
-  const auto wanted = static_cast<std::int32_t>(tag);
-  RowPlace row{1 + n_rows * (1 + sizeof(Tag)), 0};
-  for (std::uint32_t r = 0; r < n_rows; r += 8) {
-    const Numbers lane = Numbers{0, 1, 2, 3, 4, 5, 6, 7} + static_cast<std::int32_t>(r);
-    const Numbers is_row = lane < static_cast<std::int32_t>(n_rows);
-    Numbers n, tags;
-    load_eight<std::uint8_t>(chunk + 1 + r, n);
-    load_eight<Tag>(chunk + 1 + n_rows + r * sizeof(Tag), tags);
-    n += 1;
-    const Numbers weights = n * static_cast<std::int32_t>(kWeightBytes);
-    Numbers size = weights + (n >= bitmap_from ? bitmap_bytes + (n & 0) : n);
-    size = n >= dense_from ? dense_bytes + (n & 0) : size;
-    const Numbers counted = is_row & (((tags < wanted) & size) | ((tags == wanted) & (n << 20)));
-    const auto total = static_cast<std::uint32_t>(sum(counted));
-    row.at += total & 0xFFFFF;
-    row.n += total >> 20;
-  }
-  return row;
-}
-
-template <typename Weight>
-MATCHSET_INLINE float load_weight(const std::uint8_t* at, std::size_t i) {
-  Weight weight;
-  std::memcpy(&weight, at + i * sizeof weight, sizeof weight);
-  return static_cast<float>(weight);
-}
-
-// Adds value times a row to the sums of the children.
-template <typename Weight>
-MATCHSET_INLINE void add_row(const std::uint8_t* row, std::uint32_t n, const RowShape& shape, float value, float* sums) {
-  if (n >= shape.dense_from()) {
-    const std::uint32_t rounded = (shape.n_children + 15) / 16 * 16;  // beyond the row: slack, into sums of no child
-    for (std::uint32_t i = 0; i < rounded; ++i) sums[i] += value * load_weight<Weight>(row, i);
-  } else if (n >= shape.bitmap_from()) {
-    const std::uint8_t* weights = row + shape.bitmap_bytes();
-    for (std::uint32_t base = 0; base < shape.n_children; base += 64) {
-      std::uint64_t bits;
-      std::memcpy(&bits, row + base / 8, sizeof bits);
-      if (const std::uint32_t left = shape.bitmap_bytes() - base / 8; left < 8) bits &= (std::uint64_t{1} << 8 * left) - 1;
-      for (; bits != 0; bits &= bits - 1, weights += sizeof(Weight))
-        sums[base + static_cast<std::uint32_t>(std::countr_zero(bits))] += value * load_weight<Weight>(weights, 0);
-    }
-  } else {
-    for (std::uint32_t i = 0; i < n; ++i) sums[row[i]] += value * load_weight<Weight>(row + n, i);
-  }
-}
-
-template <typename Weight, typename Tag>
-MATCHSET_INLINE void add_rows(const BlockView& block, std::span<const SearchScratch::Feature> features,
-                              const std::uint32_t* chunks, float* sums) {
-  const RowShape shape{block.n_children, sizeof(Weight)};
-  const auto tag_mask = static_cast<std::uint32_t>((std::uint64_t{1} << block.tag_bits) - 1);
-  for (std::size_t f = 0; f < features.size(); ++f) {
-    if (chunks[f] == 0) continue;
-    const std::uint8_t* chunk = block.begin + chunks[f];
-    const RowPlace row = find_row<Tag, sizeof(Weight)>(chunk, features[f].hash & tag_mask, shape);
-    if (row.n == 0 || row.n > shape.n_children || chunks[f] + row.at + shape.size(row.n) > block.size) continue;
-    add_row<Weight>(chunk + row.at, row.n, shape, features[f].value, sums);
-  }
-}
-
-template <typename Weight>
-MATCHSET_INLINE void add_block(const BlockView& block, std::span<const SearchScratch::Feature> features,
-                               const std::uint32_t* chunks, float* margins) {
-  constexpr bool is_scaled = sizeof(Weight) == 1;
-  const std::size_t rounded = (block.n_children + 15) / 16 * 16;
-  if constexpr (is_scaled)
-    std::fill_n(margins, rounded, 0.0F);
-  else
-    std::memcpy(margins, block.begin, rounded * sizeof(float));
-  switch (tag_bytes(block.tag_bits)) {
-    case 1: add_rows<Weight, std::uint8_t>(block, features, chunks, margins); break;
-    case 2: add_rows<Weight, std::uint16_t>(block, features, chunks, margins); break;
-    default: add_rows<Weight, std::int32_t>(block, features, chunks, margins);
-  }
-  if constexpr (is_scaled) {
-    const std::uint8_t* scale = block.begin + block.n_children * sizeof(float);
-    for (std::size_t i = 0; i < rounded; ++i)
-      margins[i] = load_weight<float>(block.begin, i) + load_weight<float>(scale, i) * margins[i];
-  }
-}
-
-MATCHSET_CLONES void add_int8(const BlockView& block, std::span<const SearchScratch::Feature> features,
-                              const std::uint32_t* chunks, float* margins) {
-  add_block<std::int8_t>(block, features, chunks, margins);
-}
-MATCHSET_CLONES void add_float32(const BlockView& block, std::span<const SearchScratch::Feature> features,
-                                 const std::uint32_t* chunks, float* margins) {
-  add_block<float>(block, features, chunks, margins);
-}
-
 // Costs of children from their margins: -log of their score, plus their parent's cost.
 template <unsigned kPower>
-MATCHSET_INLINE void add_hinge(float* values, std::size_t n, float parent) {
+inline __attribute__((always_inline)) void add_hinge(float* values, std::size_t n, float parent) {
   for (std::size_t i = 0; i < n; ++i) {
     const float miss = values[i] >= 1 ? 0.0F : 1 - values[i];
     float cost = miss;
@@ -177,6 +55,8 @@ MATCHSET_CLONES void append_keys(const float* costs, std::uint32_t n, std::uint3
   for (std::uint32_t i = 0; i < n; ++i) out[i] = make_key(costs[i], first + i);
 }
 
+constexpr std::size_t kAhead = 2;
+
 // One search through one tree.
 class Descent {
  public:
@@ -189,6 +69,7 @@ class Descent {
     const Shuffle shuffle = tree_.shuffle();
     s_.features.clear();
     for (std::size_t f = 0; f < ids.size(); ++f) s_.features.push_back({shuffle(ids[f]), values[f]});
+    s_.rows.reserve(s_.features.size());
     s_.beam.assign(1, make_key(0, 0));
     for (std::size_t level = 0; level < tree_.n_levels(); ++level) {
       expand(level);
@@ -199,10 +80,9 @@ class Descent {
   }
 
  private:
-  // Scores the children of all nodes in the beam, a group of parents at a time, so that memory is bounded.
+  // Scores the children of all nodes in the beam. Memory is asked for ahead: the buckets of a block first,
+  // the chunks they name kAhead blocks later, and both have come when its turn is.
   void expand(std::size_t level) {
-    constexpr std::size_t kPairs = 2048;  // of a block and a feature, prefetched together
-    const std::size_t group = std::max<std::size_t>(1, kPairs / s_.features.size());
     s_.keys.clear();
     s_.parents.clear();
     for (const std::uint64_t key : s_.beam) {
@@ -210,36 +90,35 @@ class Descent {
       for (std::uint32_t b = tree_.first_block[parent]; b < tree_.first_block[parent + 1]; ++b)
         s_.parents.push_back({b, cost_of(key)});
     }
-    for (std::size_t from = 0; from < s_.parents.size(); from += group)
-      score(level, std::span(s_.parents).subspan(from, std::min(group, s_.parents.size() - from)));
+    const std::size_t n = s_.parents.size(), n_features = s_.features.size();
+    s_.chunks.resize((kAhead + 1) * n_features);
+    const auto chunks_of = [&](std::size_t p) { return &s_.chunks[p % (kAhead + 1) * n_features]; };
+    for (std::size_t p = 0; p < n + 2 * kAhead; ++p) {
+      if (p < n) ask_buckets(p);
+      if (p >= kAhead && p - kAhead < n) ask_chunks(p - kAhead, chunks_of(p - kAhead));
+      if (p >= 2 * kAhead) score(level, view(p - 2 * kAhead), s_.parents[p - 2 * kAhead].cost, chunks_of(p - 2 * kAhead));
+    }
   }
 
-  void score(std::size_t level, std::span<const SearchScratch::Parent> parents) {
-    const std::size_t n_features = s_.features.size();
-    s_.chunks.resize(parents.size() * n_features);
-    for (const auto& parent : parents) {
-      const BlockView block(tree_, parent.block, feature_bits_);
-      for (const auto& feature : s_.features) __builtin_prefetch(block.bucket_place(feature.hash));
+  BlockView view(std::size_t p) const { return {tree_, s_.parents[p].block, feature_bits_}; }
+
+  void ask_buckets(std::size_t p) const {
+    const BlockView block = view(p);
+    for (const auto& feature : s_.features) __builtin_prefetch(block.bucket_place(feature.hash));
+  }
+
+  void ask_chunks(std::size_t p, std::uint32_t* chunks) const {
+    const BlockView block = view(p);
+    for (std::size_t f = 0; f < s_.features.size(); ++f) {
+      chunks[f] = block.chunk_at(s_.features[f].hash);
+      __builtin_prefetch(block.begin + chunks[f]);
+      __builtin_prefetch(block.begin + chunks[f] + 64);
     }
-    for (std::size_t p = 0; p < parents.size(); ++p) {
-      const BlockView block(tree_, parents[p].block, feature_bits_);
-      std::uint32_t* chunks = &s_.chunks[p * n_features];
-      for (std::size_t f = 0; f < n_features; ++f) {
-        chunks[f] = block.chunk_at(s_.features[f].hash);
-        __builtin_prefetch(block.begin + chunks[f]);
-        __builtin_prefetch(block.begin + chunks[f] + 64);
-      }
-    }
-    for (std::size_t p = 0; p < parents.size(); ++p)
-      score(level, BlockView(tree_, parents[p].block, feature_bits_), parents[p].cost, &s_.chunks[p * n_features]);
   }
 
   void score(std::size_t level, const BlockView& block, float parent_cost, const std::uint32_t* chunks) {
     alignas(64) float values[kMaxSiblings];
-    if (tree_.precision == Precision::int8)
-      add_int8(block, s_.features, chunks, values);
-    else
-      add_float32(block, s_.features, chunks, values);
+    compute_margins(block, tree_.precision, {s_.features, chunks}, s_.rows, values);
     to_costs(values, block.n_children, parent_cost, rule_.scoring.hinge_power);
     const std::size_t n = s_.keys.size();
     s_.keys.resize(n + block.n_children);
@@ -258,11 +137,10 @@ class Descent {
     const bool is_last = level + 1 == tree_.n_levels();
     if (!is_last && rule_.allowed != nullptr) return keep_allowed(level);
     keep_smallest(s_.keys, is_last ? rule_.k : rule_.beam, s_.spare);
-    sort_keys(s_.keys, s_.spare);
   }
 
   void keep_allowed(std::size_t level) {
-    std::sort(s_.keys.begin(), s_.keys.end());
+    keep_smallest(s_.keys, s_.keys.size(), s_.spare);
     std::size_t n = 0;
     std::uint64_t below = 0;
     while (n < s_.keys.size() && (n < rule_.beam || below < rule_.k)) below += rule_.allowed->below(level, node_of(s_.keys[n++]));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "csr.hpp"
+#include "margins.hpp"
 #include "packed.hpp"
 #include "strings.hpp"
 #include "vectorize.hpp"
@@ -55,17 +56,14 @@ struct Candidate {
 struct SearchScratch {
   std::vector<Candidate> found;
 
-  struct Feature {
-    std::uint32_t hash;
-    float value;
-  };
   struct Parent {
     std::uint32_t block;
     float cost;
   };
   std::vector<Feature> features;
   std::vector<Parent> parents;
-  std::vector<std::uint32_t> chunks;      // of each parent and feature
+  FoundRows rows;
+  std::vector<std::uint32_t> chunks;  // of parents ahead and features
   std::vector<std::uint64_t> beam, keys, spare;  // cost and node, see search.cpp
   QueryFeatures query;
 };

@@ -18,13 +18,14 @@ constexpr float kRelaxation = 1.4F;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Aligned to a cache line, so that a row of sixteen lanes never crosses one.
+constexpr std::align_val_t kLine{64};
 struct AlignedFree {
-  void operator()(float* p) const { ::operator delete[](p, std::align_val_t{64}); }
+  void operator()(float* p) const { ::operator delete[](p, kLine); }
 };
 class LaneArray {
  public:
   explicit LaneArray(std::size_t n)
-      : data_(static_cast<float*>(::operator new[](std::max<std::size_t>(1, n) * sizeof(float), std::align_val_t{64}))) {}
+      : data_(static_cast<float*>(::operator new[](std::max<std::size_t>(1, n) * sizeof(float), kLine))) {}
   float* data() const { return data_.get(); }
 
  private:
@@ -38,15 +39,16 @@ struct Block {
   explicit Block(const NodeProblem& problem)
       : weight(problem.n_columns * N), beta(problem.n_rows() * N), cost(problem.n_rows() * N) {}
 
-  Floats<N>* weights() const { return reinterpret_cast<Floats<N>*>(weight.data()); }
-  Floats<N>* betas() const { return reinterpret_cast<Floats<N>*>(beta.data()); }
-  Floats<N>* costs() const { return reinterpret_cast<Floats<N>*>(cost.data()); }
+  StoredFloats<N>* weights() const { return reinterpret_cast<StoredFloats<N>*>(weight.data()); }
+  StoredFloats<N>* betas() const { return reinterpret_cast<StoredFloats<N>*>(beta.data()); }
+  StoredFloats<N>* costs() const { return reinterpret_cast<StoredFloats<N>*>(cost.data()); }
 
-  LaneArray weight;   // (n_columns, N)
-  LaneArray beta;     // dual variables; -1 marks one that is zero and shrunk, (n_rows, N)
-  LaneArray cost;     // 2 C_i y_i, (n_rows, N)
-  Floats<N> bias{};   // weight of the constant feature
-  Bits<N> is_live{};  // lanes still being solved
+  LaneArray weight;      // (n_columns, N)
+  LaneArray beta;        // dual variables; -1 marks one that is zero and shrunk, (n_rows, N)
+  LaneArray cost;        // 2 C_i y_i, (n_rows, N)
+  Floats<N> bias{};      // weight of the constant feature
+  Bits<N> is_live{};     // lanes still being solved
+  Bits<N> is_checked{};  // of these, lanes that hold still for a pass to see whether they are done
   int n_passes = 0;
 };
 
@@ -56,11 +58,11 @@ struct PassEnd {
   Floats<N> gap{};      // twice the duality gap
   Floats<N> value{};    // twice the primal objective
   Floats<N> highest{};  // largest projected gradient
-  Bits<N> has_shrunk{};
 };
 
 template <std::size_t N>
-MATCHSET_INLINE Floats<N> dot(const NodeProblem& problem, const Floats<N>* weights, std::size_t begin, std::size_t end) {
+MATCHSET_INLINE Floats<N> dot(const NodeProblem& problem, const StoredFloats<N>* weights, std::size_t begin,
+                              std::size_t end) {
   Floats<N> sums[4] = {};  // four chains hide the latency of the additions
   const std::uint32_t* column = problem.column.data();
   const float* value = problem.value.data();
@@ -83,7 +85,7 @@ MATCHSET_INLINE void visit(const NodeProblem& problem, Block<N>& block, float bi
   Bits<N> is_live = block.is_live & ~is_negative<N>(beta);
   if (!any<N>(is_live)) return;
   const std::size_t first = problem.begin[i], last = problem.begin[i + 1];
-  Floats<N>* weights = block.weights();
+  StoredFloats<N>* weights = block.weights();
   const Floats<N> zero{}, signed_cost = block.costs()[i], y = sign_of<N>(signed_cost), cost = y * signed_cost;
   const Floats<N> score = dot<N>(problem, weights, first, last) + bias * block.bias;
   const Floats<N> excess = y * score + cost * beta * problem.own[i] - 1.0F;  // of the margin over one
@@ -92,7 +94,6 @@ MATCHSET_INLINE void visit(const NodeProblem& problem, Block<N>& block, float bi
   const Bits<N> is_positive = is_negative<N>(zero - beta), misses = is_negative<N>(excess);
   const Bits<N> is_shrunk = is_live & ~is_positive & is_negative<N>(limit - gradient);
   is_live &= ~is_shrunk;
-  end.has_shrunk |= is_shrunk;
   const Floats<N> in_play = select<N>(is_live, cost, zero);
   end.gap += in_play * select<N>(misses, gradient * gradient, beta * (excess + gradient));
   end.value += in_play * (beta * (excess + 1.0F) + select<N>(misses, excess * excess, zero));
@@ -100,8 +101,9 @@ MATCHSET_INLINE void visit(const NodeProblem& problem, Block<N>& block, float bi
 
   const float length = problem.squared_length[i] + bias * bias;
   const Floats<N> next = positive_part<N>(beta - kRelaxation * gradient / (cost * length + 1.0F));
-  const Floats<N> step = select<N>(is_live, (next - beta) * signed_cost, zero);
-  block.betas()[i] = select<N>(is_live, next, select<N>(is_shrunk, zero - 1.0F, beta));
+  const Bits<N> is_moved = is_live & ~block.is_checked;
+  const Floats<N> step = select<N>(is_moved, (next - beta) * signed_cost, zero);
+  block.betas()[i] = select<N>(is_moved, next, select<N>(is_shrunk, zero - 1.0F, beta));
   if (!any_nonzero<N>(step)) return;
   block.bias += step * bias;
   for (std::size_t k = first; k < last; ++k) weights[problem.column[k]] += problem.value[k] * step;
@@ -123,20 +125,20 @@ MATCHSET_INLINE void look_ahead(const NodeProblem& problem, const Block<N>& bloc
   }
 }
 
-// Ends lanes that have converged, brings shrunk instances back where a lane only seems to have.
+// A pass that moves a lane only estimates its gap. Where that is small enough, shrunk instances come
+// back and the lane holds still for a pass, which tells: it is done, or it goes on.
 template <std::size_t N>
 MATCHSET_INLINE void close_pass(std::size_t n_rows, Block<N>& block, const PassEnd<N>& end, float tolerance,
-                                Floats<N>& limit, Bits<N>& has_shrunk) {
+                                Floats<N>& limit) {
   for (std::size_t lane = 0; lane < N; ++lane) {
     if (!block.is_live[lane]) continue;
-    limit[lane] = end.highest[lane] > 0 ? end.highest[lane] : kInfinity;
-    has_shrunk[lane] |= end.has_shrunk[lane];
-    if (end.gap[lane] > tolerance * end.value[lane]) continue;
-    if (!has_shrunk[lane]) block.is_live[lane] = 0;
-    for (std::size_t i = 0; has_shrunk[lane] && i < n_rows; ++i)
+    const bool is_near = !(end.gap[lane] > tolerance * end.value[lane]), was_checked = block.is_checked[lane] != 0;
+    limit[lane] = end.highest[lane] > 0 && !is_near && !was_checked ? end.highest[lane] : kInfinity;
+    block.is_live[lane] = is_near && was_checked ? 0 : -1;
+    block.is_checked[lane] = is_near && !was_checked ? -1 : 0;
+    if (!block.is_checked[lane]) continue;
+    for (std::size_t i = 0; i < n_rows; ++i)
       block.beta.data()[i * N + lane] = std::max(block.beta.data()[i * N + lane], 0.0F);
-    has_shrunk[lane] = 0;
-    limit[lane] = kInfinity;
   }
 }
 
@@ -146,15 +148,14 @@ MATCHSET_INLINE void descend(const NodeProblem& problem, Block<N>& block, const 
   std::iota(order.begin(), order.end(), 0U);
   Draws draws(rule.seed);
   Floats<N> limit = Floats<N>{} + kInfinity;
-  Bits<N> has_shrunk{};
   for (; block.n_passes < rule.max_passes && any<N>(block.is_live); ++block.n_passes) {
     draws.shuffle(std::span(order));
-    PassEnd<N> end{};
+    PassEnd<N> end;
     for (std::size_t at = 0; at < order.size(); ++at) {
       look_ahead<N>(problem, block, order, at);
       visit<N>(problem, block, rule.bias, order[at], limit, end);
     }
-    close_pass<N>(problem.n_rows(), block, end, rule.tolerance, limit, has_shrunk);
+    close_pass<N>(problem.n_rows(), block, end, rule.tolerance, limit);
   }
 }
 
@@ -183,7 +184,8 @@ void set_out(const NodeProblem& problem, std::span<const Positives* const> label
 }
 
 template <std::size_t N>
-BlockSolution solve_lanes(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule) {
+BlockSolution solve_lanes(const NodeProblem& problem, std::span<const Positives* const> labels,
+                          const SolverRule& rule) {
   Block<N> block(problem);
   set_out<N>(problem, labels, rule, block);
   descend(problem, block, rule);
@@ -202,7 +204,8 @@ BlockSolution solve_lanes(const NodeProblem& problem, std::span<const Positives*
 
 }  // namespace
 
-BlockSolution solve_block(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule) {
+BlockSolution solve_block(const NodeProblem& problem, std::span<const Positives* const> labels,
+                          const SolverRule& rule) {
   if (labels.size() <= 4) return solve_lanes<4>(problem, labels, rule);
   if (labels.size() <= 8) return solve_lanes<8>(problem, labels, rule);
   return solve_lanes<16>(problem, labels, rule);

@@ -22,8 +22,7 @@ struct SolverRule {
   float positive_cost;  // C_i of a positive instance of weight one
   float negative_cost;  // C_i of a negative instance
   float bias;           // value of the constant feature; its weight is regularised as any other
-  // Stop when the duality gap is at most this share of the objective, both summed up while a pass
-  // visits the instances, none of them shrunk; or after this many passes.
+  // Stop when the duality gap is at most this share of the objective, or after this many passes.
   float tolerance;
   int max_passes;
   std::uint64_t seed;

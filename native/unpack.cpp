@@ -24,23 +24,20 @@ class BlockReader {
         shape_{block_.n_children, static_cast<std::uint32_t>(bytes_of(tree.precision))} {}
 
   void read(std::size_t child_base, std::vector<Entry>& out) const {
-    const std::size_t width = tag_bytes(block_.tag_bits);
+    const std::size_t width = block_.key_bytes();
     for (std::uint64_t bucket = 0; bucket >> block_.bucket_bits == 0; ++bucket) {
       const auto high = static_cast<std::uint32_t>(bucket << block_.tag_bits);
       const std::size_t at = block_.chunk_at(high);
       if (at == 0) continue;
       const std::size_t n_rows = block_.begin[at];
-      std::size_t row_at = at + 1 + n_rows * (1 + width);
+      std::size_t row_at = at + 1 + n_rows * width;
       for (std::size_t r = 0; r < n_rows; ++r) {
-        const std::uint32_t n = block_.begin[at + 1 + r] + 1U;
-        std::uint32_t tag = 0;
-        std::memcpy(&tag, block_.begin + at + 1 + n_rows + r * width, width);
-        const std::uint32_t feature = shuffle_.inverse(high | tag);
-        if (std::uint64_t{tag} >> block_.tag_bits != 0 || feature >= n_features_ || n > shape_.n_children ||
-            row_at + shape_.size(n) > block_.size)
-          damaged();
-        read_row(feature, n, row_at, child_base, out);
-        row_at += shape_.size(n);
+        std::uint32_t key = 0;
+        std::memcpy(&key, block_.begin + at + 1 + r * width, width);
+        const std::uint32_t tag = key >> kCodeBits, code = key & kDenseCode, feature = shuffle_.inverse(high | tag);
+        if (tag >> block_.tag_bits != 0 || feature >= n_features_ || row_at + shape_.size(code) > block_.size) damaged();
+        read_row(feature, code, row_at, child_base, out);
+        row_at += shape_.size(code);
       }
     }
   }
@@ -48,6 +45,10 @@ class BlockReader {
   float bias(std::size_t child) const { return load<float>(child * sizeof(float)); }
 
  private:
+  float scale(std::size_t child) const {
+    return std::bit_cast<float>(std::uint32_t{load<std::uint16_t>(4 * block_.n_children + 2 * child)} << 16);
+  }
+
   template <typename T>
   T load(std::size_t at) const {
     T value;
@@ -57,26 +58,27 @@ class BlockReader {
 
   float weight(std::size_t weights_at, std::size_t i, std::size_t child) const {
     if (precision_ == Precision::float32) return load<float>(weights_at + i * sizeof(float));
-    return static_cast<float>(load<std::int8_t>(weights_at + i)) * load<float>((block_.n_children + child) * sizeof(float));
+    return static_cast<float>(load<std::int8_t>(weights_at + i)) * scale(child);
   }
 
-  void read_row(std::uint32_t feature, std::uint32_t n, std::size_t at, std::size_t child_base,
+  void read_row(std::uint32_t feature, std::uint32_t code, std::size_t at, std::size_t child_base,
                 std::vector<Entry>& out) const {
-    const bool is_dense = n >= shape_.dense_from(), is_bitmap = !is_dense && n >= shape_.bitmap_from();
-    const std::size_t weights_at = is_dense ? at : at + (is_bitmap ? shape_.bitmap_bytes() : n);
+    const std::uint32_t room = shape_.room(code);
+    const bool is_dense = code == kDenseCode, is_bitmap = !is_dense && room >= shape_.bitmap_from();
+    const std::size_t weights_at = is_dense ? at : at + (is_bitmap ? shape_.bitmap_bytes() : room);
     const auto add = [&](std::size_t i, std::size_t child) {
       if (child >= shape_.n_children) damaged();
       const float value = weight(weights_at, i, child);
       if (!is_dense || value != 0) out.push_back({feature, static_cast<std::uint16_t>(child_base + child), value});
     };
     if (!is_dense && !is_bitmap) {
-      for (std::size_t i = 0; i < n; ++i) add(i, block_.begin[at + i]);
+      for (std::size_t i = 0; i < room; ++i) add(i, block_.begin[at + i]);
       return;
     }
     std::size_t i = 0;
     for (std::size_t child = 0; child < shape_.n_children; ++child)
       if (is_dense || (block_.begin[at + child / 8] >> child % 8 & 1) != 0) {
-        if (i >= (is_dense ? shape_.n_children : n)) damaged();
+        if (!is_dense && i >= room) damaged();
         add(i++, child);
       }
   }

@@ -1,11 +1,18 @@
-"""One vectorizer, many threads at once, no lock: `make sanitize` runs this under TSan."""
+"""One vectorizer, one tree, many threads at once, no lock: `make sanitize` runs this under TSan."""
 
+import os
+import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
+import pytest
+from search_oracles import random_model, random_rows, row
 from test_vectorizer import SHOP, same_rows
 
 from matchset.features.vectorizer import Vectorizer
+from matchset.model.packed import pack
+from matchset.model.search import search_rule
 
 QUERIES = [f"{query} {i % 50}" for i, query in enumerate(SHOP * 400)]
 
@@ -23,3 +30,49 @@ def test_concurrent_calls_give_the_answers_of_one_thread():
 
     with ThreadPoolExecutor(4) as pool:
         assert all(same_rows(rows, expected) for rows in pool.map(call, range(8)))
+
+
+def test_one_tree_searched_by_many_threads_gives_the_answers_of_one():
+    packed, X, rule = pack(random_model(1)), random_rows(1, n=300), search_rule(9, 3)
+    allowed = packed.allow(np.arange(packed.n_labels) % 2 == 0)
+    expected = packed.search_rows(X, rule), packed.search_rows(X, rule, allowed)
+
+    def call(worker):
+        for i in range(worker, len(X), 7):
+            labels, scores = packed.search_row(*row(X, i), rule)
+            assert np.array_equal(labels, row(expected[0], i)[0])
+            assert np.array_equal(scores, row(expected[0], i)[1])
+        batches = (packed.search_rows(X, rule, a, threads=2) for a in (None, allowed))
+        return all(
+            np.array_equal(ours.columns, theirs.columns)
+            for ours, theirs in zip(batches, expected, strict=True)
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, range(8)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_forked_after_a_search_searches():
+    packed, X, rule = pack(random_model(1)), random_rows(1, n=200), search_rule(9, 3)
+    expected = packed.search_rows(X, rule, threads=2)
+    child = os.fork()
+    if child == 0:
+        found = packed.search_rows(X, rule, threads=2)
+        os._exit(0 if np.array_equal(found.columns, expected.columns) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_many_queries_do_not_take_memory():
+    packed, X, rule = pack(random_model(1)), random_rows(1, n=300), search_rule(9, 3)
+
+    def ask(times):
+        for _ in range(times):
+            for i in range(len(X)):
+                packed.search_row(*row(X, i), rule)
+        status = Path("/proc/self/status").read_text()
+        return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1])
+
+    before = ask(20)
+    assert ask(100) <= before + 512

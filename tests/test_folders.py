@@ -75,8 +75,8 @@ def test_a_failed_write_leaves_nothing(tmp_path):
         (lambda p: edit_manifest(p, arrays={"../x": {}}), "is not the name of an array"),
         (lambda p: edit_manifest(p, arrays={"a": {"dtype": "O", "shape": []}}), "damaged entry"),
         (lambda p: edit_manifest(p, arrays={"a": {"dtype": "<u4"}}), "damaged entry"),
-        (lambda p: edit_manifest(p, arrays={}), "not a saved vectorizer"),
-        (lambda p: edit_manifest(p, header={}), "not a saved vectorizer"),
+        (lambda p: edit_manifest(p, arrays={}), "the vectorizer is damaged"),
+        (lambda p: edit_manifest(p, header={}), "the vectorizer is damaged"),
     ],
 )  # fmt: skip
 def test_damage_is_named(saved, damage, message):
@@ -96,7 +96,10 @@ def test_any_flipped_byte_is_found_and_never_crashes(saved, data):
     try:
         with pytest.raises(ModelFileError, match="checksum differs"):
             verify_folder(saved, KIND)
-        vectorizer = Vectorizer.load(saved)
+        try:
+            vectorizer = Vectorizer.load(saved)
+        except ModelFileError:
+            return
         rows = vectorizer.transform(SHOP)
         assert rows.nnz == 0 or rows.indices.max() < vectorizer.n_features
         assert all(isinstance(vectorizer.name(i), str) for i in range(vectorizer.n_features))

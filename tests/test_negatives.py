@@ -1,5 +1,7 @@
 """A node learns from the instances that its scheme admits."""
 
+from dataclasses import replace
+
 import learn_oracles as oracles
 import numpy as np
 import pytest
@@ -17,9 +19,7 @@ from matchset.model.tree import LabelTree
 def trained():
     X, Y = (to_csr(part, "matrix") for part in oracles.make_problem())
     config = LearnConfig(branching=3, max_leaf=4, threads=2)
-    model = train(Examples(X, Y), config)
-    Y_placed = to_csr(Y.to_scipy().toarray()[:, model.tree.labels], "Y")
-    return X, Y_placed, model
+    return X, Y, train(Examples(X, Y), config)
 
 
 def clusters(tree, level):
@@ -29,7 +29,7 @@ def clusters(tree, level):
 
 def test_upper_labels_are_sums_over_clusters(trained):
     _, Y, model = trained
-    wanted = Y.to_scipy().toarray()
+    wanted = Y.to_scipy().toarray()[:, model.tree.labels]
     for level in range(model.tree.depth - 1, -1, -1):
         found = raise_labels(Y, model.tree)[level]
         np.testing.assert_allclose(found.to_scipy().toarray(), wanted)
@@ -47,12 +47,10 @@ def test_rows_without_labels_stay_empty_on_every_level():
 def select(trained, level, negatives, given=None):
     X, Y, model = trained
     found = select_instances(
-        level,
         X,
+        replace(model, layers=model.layers[:level]),
         positives=raise_labels(Y, model.tree),
         given=given,
-        tree=model.tree,
-        layers=model.layers[:level],
         config=LearnConfig(negatives=negatives, man_beam=2),
         threads=2,
     )
@@ -73,9 +71,8 @@ def test_teacher_forcing_takes_the_positives_of_the_parent(trained):
 def test_matcher_aware_negatives_add_what_the_beam_reaches(trained, scheme):
     X, _, model = trained
     for level in range(1, model.tree.depth):
-        beam = search_nodes(
-            model.tree.offsets[:level], model.layers[:level], X, k=2, beam=2, threads=1
-        )
+        top = replace(model, layers=model.layers[:level])
+        beam = search_nodes(top, X, k=2, beam=2, threads=1)
         wanted = select(trained, level, "tfn") | (beam.to_scipy().toarray().T > 0)
         assert np.array_equal(select(trained, level, scheme), wanted)
 

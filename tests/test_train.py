@@ -1,13 +1,16 @@
 """From a log to a matcher: what is taught, what is remembered, what is found."""
 
+import io
 import logging
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import contract
 import numpy as np
 import pytest
+from rich.console import Console
 
 import matchset as ms
+from matchset.config import read_config
 from matchset.learn.lessons import prepare
 from matchset.strings import Strings
 
@@ -103,7 +106,7 @@ def test_products_missing_from_the_catalogue_are_matched_and_counted(shop, split
     with caplog.at_level(logging.WARNING):
         matcher = ms.train(split.train, catalog)
     missing = int((half.find(ms.positives(split.train).products) < 0).sum())
-    assert matcher.provenance["summary"].missing_products == missing > 0
+    assert matcher.provenance["summary"]["missing_products"] == missing > 0
     assert f"{missing:,} of the" in caplog.text
     assert "not in the catalogue" in caplog.text
 
@@ -146,3 +149,93 @@ def test_progress_tells_every_stage_and_can_cancel(shop, split):
 
     with pytest.raises(KeyboardInterrupt):
         ms.train(split.train, shop.catalog, progress=cancel)
+
+
+def test_saved_and_opened_gives_the_same_answers(tmp_path, shop, split, matcher):
+    out = tmp_path / "model"
+    trained = ms.train(split.train, shop.catalog, out=out)
+    opened = ms.load(out)
+    queries = list(ms.relevance(split.test).queries[:200])
+    assert opened.match(queries) == trained.match(queries) == matcher.match(queries)
+    assert opened.match(queries, where="price < 50") == matcher.match(queries, where="price < 50")
+    assert opened.config == matcher.config
+    asked = split.test.queries
+    assert opened.is_seen(asked).tolist() == matcher.is_seen(asked).tolist()
+    assert opened.provenance["summary"]["pairs"] == matcher.provenance["summary"]["pairs"]
+    ms.verify(out)
+    with pytest.raises(FileExistsError, match="already exists; overwrite=True replaces it"):
+        ms.train(split.train, out=out)
+
+
+def test_a_cancelled_training_leaves_nothing(tmp_path, split):
+    def cancel(step):
+        if step.stage == "solve":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ms.train(split.train, out=tmp_path / "model", progress=cancel)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parts_that_do_not_belong_together_are_refused(tmp_path, split, matcher):
+    other = ms.train(split.train)
+    with pytest.raises(ValueError, match="a tree must be of"):
+        replace(matcher, tree=other.tree)
+
+
+def test_a_configuration_reads_back_from_plain_values():
+    config = ms.TrainConfig(
+        events={"purchase": 1.0},
+        learn=ms.LearnConfig(branching=16),
+        vectorizer=ms.VectorizerConfig(ngrams=(ms.NGrams("word", 1, 10),)),
+    )
+    assert read_config(asdict(config)) == config
+    assert read_config({}) == ms.TrainConfig()
+    with pytest.raises(ValueError, match=r"learn must set one of branching, .*; got 'branchin'"):
+        read_config({"learn": {"branchin": 3}})
+    with pytest.raises(TypeError, match="learn must be a table of settings; got int"):
+        read_config({"learn": 3})
+
+
+def test_reasons_tell_the_way_to_a_product(matcher):
+    match = matcher.match("running shoes", k=5)
+    reasons = matcher.explain("running shoes", match.ids[0])
+    assert np.isclose(reasons.score, match.scores[0], rtol=1e-5)
+    assert reasons.lost_at is None
+    assert [step.level for step in reasons.steps] == list(range(len(matcher.tree.sizes)))
+    assert reasons.steps[-1].rank == 1
+    assert any("sho" in name for step in reasons.steps for name, _ in step.spoke_for)
+    assert "found at rank 1" in str(reasons)
+    lost = matcher.explain("running shoes", matcher.match("coffee", k=1).ids[0], k=3)
+    assert lost.lost_at is not None
+    assert "lost at level" in str(lost)
+    with pytest.raises(ValueError, match="product must be one of the matcher's; got 'nothing'"):
+        matcher.explain("running shoes", "nothing")
+
+
+def test_reasons_show_texts_as_texts(shop, split):
+    titles = Strings.of([f"bolt [/] {title}\x1b[31m" for title in shop.catalog.titles])
+    matcher = ms.train(split.train, replace(shop.catalog, titles=titles))
+    reasons = matcher.explain("bolt [/] x", matcher.products.ids[0])
+    console = Console(record=True, width=200, file=io.StringIO())
+    console.print(reasons)
+    said = console.export_text()
+    assert "bolt [/]" in said
+    assert "\x1b[31m" not in said + str(reasons)
+
+
+def test_pruned_answers_like_training_with_that_threshold(shop, split):
+    exact = ms.TrainConfig(precision="float32")
+    pruned = ms.train(split.train, shop.catalog, exact).prune(0.3)
+    learn = replace(exact.learn, threshold=0.3)
+    trained = ms.train(split.train, shop.catalog, replace(exact, learn=learn))
+    queries = list(split.test.queries[:200])
+    assert pruned.match(queries) == trained.match(queries)
+    assert pruned.tree.n_weights == trained.tree.n_weights
+    assert pruned.config == trained.config
+
+
+def test_bytes_for_weights_cost_next_to_no_recall(shop, split, matcher):
+    exact = ms.train(split.train, shop.catalog, ms.TrainConfig(precision="float32"))
+    for k in (10, 100):
+        assert abs(recall(exact, split.test, k) - recall(matcher, split.test, k)) < 0.005

@@ -1,6 +1,8 @@
 """XRLinear learns what X says about Y, and answers by beam search."""
 
 import itertools
+import pickle
+from dataclasses import replace
 
 import learn_oracles as oracles
 import numpy as np
@@ -8,9 +10,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from matchset import _native
 from matchset.config import LearnConfig
 from matchset.matchers.xr_linear import XRLinear
+from matchset.matrices import to_csr
+from matchset.model.search import search
 
 SMALL = {"branching": 3, "max_leaf": 4, "threads": 2}
 
@@ -181,6 +184,22 @@ def test_memory_mapped_matrices_are_read_in_place(tmp_path, fitted):
     assert best(found) == best(estimator.predict(X))
 
 
+def test_weights_may_live_in_a_folder(tmp_path, fitted):
+    X, Y, estimator = fitted
+    mapped = XRLinear(**SMALL, threshold=0.0).fit(X, Y, folder=tmp_path / "weights")
+    for a, b in zip(estimator.model_.layers, mapped.model_.layers, strict=True):
+        for name in a.__slots__:
+            assert isinstance(getattr(b, name), np.memmap)
+            assert np.array_equal(getattr(a, name), getattr(b, name))
+    assert best(mapped.predict(X)) == best(estimator.predict(X))
+
+
+def test_a_layer_without_weights_may_live_in_a_folder(tmp_path):
+    X, Y = checkerboard()
+    found = XRLinear(**SMALL, threshold=100.0).fit(X, Y, folder=tmp_path).predict(X, k=3)
+    assert np.diff(found.indptr).tolist() == [3] * 40
+
+
 def test_a_higher_threshold_keeps_the_larger_weights_of_the_same_model(fitted):
     X, Y, estimator = fitted
     pruned = XRLinear(**SMALL, threshold=0.2).fit(X, Y)
@@ -242,6 +261,14 @@ def test_scikit_learn_can_clone_it():
     assert copy is not estimator
     assert copy.get_params() == estimator.get_params()
     assert repr(copy) == "XRLinear(branching=5, C=3.0, max_weights=7)"
+
+
+def test_it_can_be_pickled_and_fitted_again(fitted):
+    X, Y, estimator = fitted
+    copy = pickle.loads(pickle.dumps(estimator))
+    assert best(copy.predict(X)) == best(estimator.predict(X))
+    copy.fit(X[:, ::-1], Y)
+    assert best(copy.predict(X)) != best(estimator.predict(X))
 
 
 def test_parameters_and_defaults_are_those_of_the_configuration():
@@ -336,30 +363,25 @@ def test_predict_says_what_it_needs(fitted):
         fitted[2].predict(fitted[0], beam=0)
 
 
-def test_a_broken_model_is_refused(fitted):
-    X, _, estimator = fitted
-    model = estimator.model_
-    x = (X.indptr.astype(np.int64), X.indices, X.data)
-
-    def search(**changes):
-        layers = []
-        for first_child, layer in zip(model.tree.offsets, model.layers, strict=True):
-            arrays = {name: getattr(layer, name) for name in layer.__slots__}
-            for name, change in changes.items():
-                arrays[name] = change(arrays[name])
-            layers.append((first_child, *arrays.values()))
-        return _native.search(layers, x, X.shape[1], beam=3, k=3, threads=2)
-
-    assert len(search()) == 3
-    for changes in (
+@pytest.mark.parametrize(
+    "changes",
+    [
         {"children": lambda a: a + np.uint16(1000)},
+        {"weights": lambda a: a * np.float32(np.nan)},
         {"entry_offsets": lambda a: a + 10**9},
         {"entry_offsets": lambda a: -a},
         {"entry_offsets": lambda a: a[:-1]},
         {"row_offsets": lambda a: a[::-1].copy()},
         {"bias": lambda a: a[:-1]},
         {"weights": lambda a: a[:-1]},
-    ):
-        with pytest.raises(ValueError, match="must"):
-            search(**changes)
-    search(weights=lambda a: a * np.float32(np.nan))
+    ],
+)
+def test_a_broken_model_is_refused(fitted, changes):
+    X, _, estimator = fitted
+    broken = tuple(
+        replace(layer, **{name: change(getattr(layer, name)) for name, change in changes.items()})
+        for layer in estimator.model_.layers
+    )
+    model = replace(estimator.model_, layers=broken)
+    with pytest.raises((ValueError, IndexError), match="must"):
+        search(model, to_csr(X, "X"), k=3, beam=3, threads=2)

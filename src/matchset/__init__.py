@@ -25,6 +25,9 @@ from matchset.matchers.train import train
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.matchers.xr_linear import XRLinear
 from matchset.model.filters import Filter
+from matchset.parts import verify
+
+load = TreeMatcher.load
 
 __all__ = [
     "BM25",
@@ -57,6 +60,7 @@ __all__ = [
     "compare_matchers",
     "describe_shop",
     "evaluate",
+    "load",
     "measure_latency",
     "positives",
     "read_catalog",
@@ -67,5 +71,6 @@ __all__ = [
     "split_by_query",
     "split_by_time",
     "train",
+    "verify",
     "what_it_adds",
 ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeVar
 
+Config = TypeVar("Config", "NGrams", "VectorizerConfig", "LearnConfig", "TrainConfig")
 Unit = Literal["word", "char"]
 Titles = Literal["instances", "none"]
+Precision = Literal["int8", "float32"]
 NEGATIVES = ("tfn", "man", "given")
 EMBEDDINGS = ("pifa", "given", "pifa+given")
 WEIGHTS = ("binary", "log", "linear", "given")
@@ -63,10 +65,11 @@ class VectorizerConfig:
         NGrams("word", 2, limit=3_000_000),
         NGrams("char", 3, limit=200_000),
     )
-    # Ids for unknown n-grams, per kind: 0 ignores them, 1 is one shared id, more are hash buckets.
+    "Kinds of n-grams."
     oov_buckets: int = 1
-    # Bytes that counting n-grams may take beside the queries; beyond it they are read again.
+    "Ids for unknown n-grams, per kind: 0 ignores them, 1 is one shared id, more are hash buckets."
     memory_budget: int = 2 * 2**30
+    "Bytes that counting n-grams may take beside the queries; beyond it they are read again."
 
     def __post_init__(self) -> None:
         kinds = [(kind.unit, kind.n) for kind in self.ngrams]
@@ -80,46 +83,51 @@ class VectorizerConfig:
 class LearnConfig:
     """Every parameter of learning, from label vectors to kept weights.
 
-    The tree: `branching` children per node (a target, see `learn.tree.plan_splits`), at most
-    `max_leaf` labels per leaf cluster, at most `cluster_passes` of 2-means per cut.
-
-    Label vectors: `embeddings` is "pifa" (the sum of a label's positive instances, cut to its
-    `pifa_entries` largest entries, None for all; `pifa_rows` as in `learn.embeddings`), "given"
-    (vectors handed to training) or "pifa+given" (both joined, the given ones taking `given_share`
-    of the similarity).
-
-    Negatives: "tfn" (teacher forcing), "man" (matcher-aware, with a beam of `man_beam`), "given",
-    or several joined by "+".
-
-    The solver minimises `|w|^2 / 2 + C * sum of losses`, each loss times `positive_weight` or
-    `negative_weight`, and positives also by `weights`: "binary" (one), "linear" (Y's value), "log"
-    (1 + its logarithm) or "given" (a matrix handed to training). `bias` is the value of the
-    constant feature. It stops when the duality gap is at most `tolerance` times the objective,
-    or after `max_passes`. Weights of at most `threshold` in magnitude are dropped, then all
-    but the `max_weights` largest of each label.
+    The solver minimises `|w|^2 / 2 + C * sum of losses`.
     """
 
     branching: int = 32
+    "Children per node: a target, see `learn.tree.plan_splits`."
     max_leaf: int = 100
+    "Labels per leaf cluster at most."
     cluster_passes: int = 20
+    "Passes of 2-means per cut at most."
     embeddings: str = "pifa"
-    pifa_entries: int | None = 32
+    "Label vectors: pifa (sums of positive instances), given, or pifa+given (both joined)."
+    pifa_entries: int | None = 128
+    "Largest entries kept of each label vector; none: all."
     pifa_rows: str = "sum"
+    "Each instance adds its row (sum), or divides it among its labels first (normalized)."
     given_share: float = 0.5
+    "Share of the given vectors in the similarity of pifa+given."
     negatives: str = "tfn"
+    "Instances of a cluster: tfn (teacher forcing), man (matcher-aware), given; joined by +."
     man_beam: int = 20
+    "Width of the beam that finds matcher-aware negatives."
     loss: str = "squared_hinge"
+    "Loss of one instance."
     C: float = 1.0
+    "Weight of the losses against the size of the weights."
     positive_weight: float = 1.0
+    "Weight of the losses of positives."
     negative_weight: float = 1.0
+    "Weight of the losses of negatives."
     weights: str = "binary"
+    "Positives weigh one (binary), their count (linear), one plus its logarithm (log), or as given."
     bias: float = 1.0
+    "Value of the constant feature, whose weight is regularised too; 0: no bias."
     tolerance: float = 0.01
+    "Stop when the duality gap is at most this share of the objective,"
     max_passes: int = 100
+    "or after so many passes."
     threshold: float = 0.1
+    "Drop weights of at most this magnitude,"
     max_weights: int | None = None
+    "then all but so many of each label, the largest stay."
     seed: int = 0
+    "Of every random choice."
     threads: int | None = None
+    "Threads; none: one per core. They never change the result."
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""
@@ -149,29 +157,61 @@ class LearnConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
-    """How a log becomes a matcher.
-
-    A pair of query and product is positive when its weighted events reach `min_count`; `events`
-    gives the weights (None: by the usual names, see `data.events.training_rule`).
-
-    With a catalogue, `titles="instances"` makes each title one more query for its own product, of
-    weight `title_weight`: products that nobody has searched for are found too.
-
-    Queries that led to something less often than `min_query_count` are never shown.
-    """
+    """How a log becomes a matcher."""
 
     events: Mapping[str, float] | None = None
+    "Weight of each event that counts; none: by usual names, see `data.events.training_rule`."
     min_count: float = 1.0
+    "A pair of query and product is positive when its weighted events reach this."
     titles: Titles = "instances"
+    "With a catalogue, each title is one more query for its product (instances), or not (none)."
     title_weight: float = 10.0
+    "Weight of a title beside a query's."
+    precision: Precision = "int8"
+    "Weights of the saved model: a byte each (int8), or exact (float32)."
     min_query_count: float = DEFAULT_MIN_QUERY_COUNT
+    "Queries that led to something less often are never shown, nor n-grams that they alone have."
     vectorizer: VectorizerConfig = VectorizerConfig()
+    "How queries become features."
     learn: LearnConfig = LearnConfig()
+    "How features become a tree of classifiers."
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""
         _one_of("titles", self.titles, ("instances", "none"))
+        _one_of("precision", self.precision, ("int8", "float32"))
         if not (self.title_weight > 0 and math.isfinite(self.title_weight)):
             raise ValueError(f"title_weight must be positive and finite; got {self.title_weight}")
         if not self.min_query_count >= 0:
             raise ValueError(f"min_query_count must be at least 0; got {self.min_query_count}")
+
+
+def read_config(stored: Mapping[str, Any]) -> TrainConfig:
+    """A configuration from plain values, as TOML and model files hold them.
+
+    Tables are called as the fields are: `[learn]`, `[vectorizer]`, `[[vectorizer.ngrams]]`.
+    """
+    values = dict(stored)
+    if "vectorizer" in values:
+        values["vectorizer"] = read_vectorizer_config(values["vectorizer"])
+    if "learn" in values:
+        values["learn"] = _make(LearnConfig, "learn", values["learn"])
+    return _make(TrainConfig, "the configuration", values)
+
+
+def read_vectorizer_config(stored: Mapping[str, Any]) -> VectorizerConfig:
+    """A vectorizer's configuration from plain values."""
+    values = dict(stored)
+    if "ngrams" in values:
+        values["ngrams"] = tuple(_make(NGrams, "ngrams", kind) for kind in values["ngrams"])
+    return _make(VectorizerConfig, "vectorizer", values)
+
+
+def _make(kind: type[Config], name: str, values: Mapping[str, Any]) -> Config:
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} must be a table of settings; got {type(values).__name__}")
+    known = [field.name for field in fields(kind)]
+    for key in values:
+        if key not in known:
+            raise ValueError(f"{name} must set one of {', '.join(known)}; got {key!r}")
+    return kind(**values)

@@ -1,8 +1,10 @@
 """Folders: how are arrays kept on disk so that they open at once and are never half-written?
 
 A folder holds `manifest.json` and one `.bin` file per array: its bytes, little-endian, in C order.
-The manifest gives the format's version, the kind of thing stored, its header, and each array's
-type, shape and SHA-256. Files are never changed once written.
+The manifest gives the format's version, the kind of thing stored, its header, each array's type,
+shape and SHA-256, and its own SHA-256. An array of a part is named after it: `tree.blocks`. Files
+are never changed once written: a reader that has mapped a file keeps what it opened, even when the
+folder is overwritten or removed.
 """
 
 from __future__ import annotations
@@ -20,25 +22,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.errors import ModelFileError
+from matchset.exchange import put_in_place
 
 VERSION = 1
 MANIFEST = "manifest.json"
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def write_folder(path: Path, kind: str, *, header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a new folder: built beside `path`, flushed, then put in place at once."""
+def write_folder(
+    path: Path, kind: str, *, header: Mapping[str, Any], arrays: Arrays, overwrite: bool = False
+) -> None:
+    """Write a folder: built beside `path`, flushed, then put in place at once.
+
+    A process killed at any moment leaves what was there before, and perhaps a folder whose name
+    starts with a dot and ends with `.tmp`. `overwrite` replaces a folder that matchset wrote.
+    """
     if path.exists():
-        raise FileExistsError(f"{path}: already exists")
+        if not overwrite:
+            raise FileExistsError(f"{path}: already exists; overwrite=True replaces it")
+        _read_manifest(path, None)  # never replace what is not ours
     path.parent.mkdir(parents=True, exist_ok=True)
     building = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
     building.mkdir()
     try:
         entries = {name: _write_array(building, name, array) for name, array in arrays.items()}
         manifest = {"matchset": VERSION, "kind": kind, "header": header, "arrays": entries}
-        _write_file(building / MANIFEST, json.dumps(manifest, indent=1).encode())
+        _write_file(building / MANIFEST, _seal(manifest))
         _flush_folder(building)
-        building.rename(path)
+        put_in_place(building, path)
         _flush_folder(path.parent)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
@@ -52,18 +63,28 @@ def open_folder(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArra
     return manifest["header"], arrays
 
 
-def verify_folder(path: Path, kind: str) -> None:
+def verify_folder(path: Path, kind: str | None = None) -> None:
     """Compare every byte with its checksum; raises ModelFileError at the first damaged file."""
     manifest = _read_manifest(path, kind)
+    unsealed = {key: value for key, value in manifest.items() if key != "sha256"}
+    if (path / MANIFEST).read_bytes() != _seal(unsealed):
+        raise ModelFileError(f"{path / MANIFEST}: damaged: its checksum differs from its contents")
     for name, entry in manifest["arrays"].items():
+        _map_array(path, name, entry)
         file = _array_file(path, name)
         with file.open("rb") as stream:
             found = hashlib.file_digest(stream, "sha256").hexdigest()
-        if found != entry["sha256"]:
+        if found != entry.get("sha256"):
             raise ModelFileError(f"{file}: damaged: its checksum differs from the manifest's")
 
 
-def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
+def _seal(manifest: Mapping[str, Any]) -> bytes:
+    """A manifest as it is written, with its own checksum at the end."""
+    digest = hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
+    return json.dumps({**manifest, "sha256": digest}, indent=1).encode()
+
+
+def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:
     file = path / MANIFEST
     try:
         manifest = json.loads(file.read_bytes())
@@ -78,7 +99,7 @@ def _read_manifest(path: Path, kind: str) -> dict[str, Any]:
             f"{file}: written by a newer matchset (format {manifest['matchset']}); "
             f"this one reads up to format {VERSION}"
         )
-    if manifest.get("kind") != kind:
+    if kind is not None and manifest.get("kind") != kind:
         raise ModelFileError(f"{file}: holds a {manifest.get('kind')!r}; expected a {kind!r}")
     if not (isinstance(manifest.get("header"), dict) and isinstance(manifest.get("arrays"), dict)):
         raise ModelFileError(f"{file}: damaged: header and arrays must be objects")
@@ -118,7 +139,7 @@ def _map_array(folder: Path, name: str, entry: Any) -> NDArray[Any]:
 
 
 def _array_file(folder: Path, name: str) -> Path:
-    if not name.replace("_", "").isalnum():
+    if not all(part.replace("_", "").isalnum() for part in name.split(".")):
         raise ModelFileError(f"{folder / MANIFEST}: damaged: {name!r} is not the name of an array")
     return folder / f"{name}.bin"
 

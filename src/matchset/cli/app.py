@@ -11,14 +11,20 @@ from cyclopts import App
 from matchset.cli.console import errors
 from matchset.cli.demo import demo
 from matchset.cli.describe import describe
+from matchset.cli.evaluate import evaluate
+from matchset.cli.explain import explain
+from matchset.cli.inspect import inspect
+from matchset.cli.match import match
+from matchset.cli.prune import prune
 from matchset.cli.simulate import simulate
+from matchset.cli.train import train
 
 app = App(
     name="matchset",
     help="Learn from your search log which products answer a query.",
     version=lambda: version("matchset"),
 )
-for command in (demo, simulate, describe):
+for command in (demo, simulate, describe, train, match, explain, evaluate, prune, inspect):
     app.command(command)
 
 

@@ -15,11 +15,11 @@ from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
-from matchset.data.positives import relevance
 from matchset.data.read import read_log
 from matchset.data.shop import describe_shop, simulate_shop
 from matchset.data.split import split_by_time
-from matchset.matchers.train import train
+from matchset.evaluate.evaluation import evaluate
+from matchset.matchers.train import TrainSummary, train
 from matchset.matchers.tree_matcher import TreeMatcher
 
 EXAMPLES = 3
@@ -43,6 +43,7 @@ def demo(*, products: int = 20_000, seed: int = 0) -> None:
     show_split(split)
     show_features(split.train)
     matcher = _train(split.train, catalog)
+    _test(matcher, split.test)
     _show_matches(matcher, split.test)
 
 
@@ -63,17 +64,21 @@ def _train(log: Log, catalog: Catalog) -> TreeMatcher:
     heading("Training")
     with training_bar() as bar:
         matcher = train(log, catalog, progress=bar)
-    output.print(str(matcher.provenance["summary"]), markup=False, highlight=False)
+    output.print(str(TrainSummary(**matcher.provenance["summary"])), markup=False, highlight=False)
     return matcher
 
 
+def _test(matcher: TreeMatcher, test: Log) -> None:
+    heading("What customers bought in the last month: how much of it is found?")
+    output.print(evaluate(matcher, test))
+
+
 def _show_matches(matcher: TreeMatcher, test: Log) -> None:
-    """Answers to queries that customers used in the last month, and were not trained on."""
-    heading("Matches for queries of the last month that were never seen in training")
-    wanted = relevance(test)
-    fresh = np.flatnonzero(~matcher.is_seen(wanted.queries))
-    longest = fresh[np.argsort(-np.diff(wanted.pairs.indptr)[fresh], kind="stable")]
-    for query in wanted.queries.take(longest[:EXAMPLES]):
+    """Answers to frequent queries of the last month that were not trained on."""
+    heading("Answers to queries that were never seen in training")
+    counts = np.where(test.shown() & ~matcher.is_seen(test.queries), test.query_counts(), 0)
+    places = np.argsort(-counts, kind="stable")[:EXAMPLES]
+    for query in test.queries.take(places[counts[places] > 0]):
         output.print(matcher.match(query, k=3))
 
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from matchset import _native
-from matchset.config import NGrams, VectorizerConfig
-from matchset.errors import ModelFileError
-from matchset.features.vocabulary import Vocabulary, kind_arrays, learn_vocabulary
-from matchset.folders import Arrays, open_folder, write_folder
+from matchset.config import VectorizerConfig
+from matchset.features.vocabulary import (
+    Vocabulary,
+    kind_arrays,
+    learn_vocabulary,
+    read_vocabulary,
+    store_vocabulary,
+)
+from matchset.folders import open_folder, write_folder
+from matchset.parts import Part, read_part
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 from matchset.threads import count_threads
@@ -135,44 +141,18 @@ class Vectorizer:
         """Number of columns that `transform` gives."""
         return self.vocabulary.n_features
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the vocabulary to a new folder."""
-        vocabulary = self.vocabulary
-        arrays: Arrays = {
-            "slots": vocabulary.slots,
-            "df": vocabulary.df,
-            "unknown_idf": vocabulary.unknown_idf,
-            "name_bytes": vocabulary.names.data,
-            "name_offsets": vocabulary.names.offsets,
-        }
-        header = {
-            "config": asdict(vocabulary.config),
-            "n_queries": vocabulary.n_queries,
-            "sizes": vocabulary.sizes,
-            "distinct": vocabulary.distinct,
-            "n_homes": vocabulary.n_homes,
-        }
-        write_folder(Path(path), KIND, header=header, arrays=arrays)
+        part = store_vocabulary(self.vocabulary)
+        write_folder(
+            Path(path), KIND, header=part.header, arrays=part.arrays, overwrite=overwrite
+        )  # fmt: skip
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Open a folder that `save` wrote: memory-mapped, in milliseconds whatever its size."""
-        header, arrays = open_folder(Path(path), KIND)
-        try:
-            vocabulary = Vocabulary(
-                config=_read_config(header["config"]),
-                n_queries=int(header["n_queries"]),
-                sizes=tuple(map(int, header["sizes"])),
-                distinct=tuple(map(int, header["distinct"])),
-                slots=arrays["slots"],
-                n_homes=int(header["n_homes"]),
-                df=arrays["df"],
-                unknown_idf=arrays["unknown_idf"],
-                names=Strings(arrays["name_bytes"], arrays["name_offsets"]),
-            )
-            return cls.of(vocabulary)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"{path}: not a saved vectorizer: {error}") from None
+        part = Part(*open_folder(Path(path), KIND))
+        return read_part(path, KIND, lambda: cls.of(read_vocabulary(part)))
 
     def __repr__(self) -> str:
         if self._vocabulary is None:
@@ -196,8 +176,3 @@ def _blank_unless(named: NDArray[np.bool_], names: Strings) -> Strings:
     lengths = np.where(named, names.lengths, 0)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     return Strings(names.data[np.repeat(named, names.lengths)], offsets)
-
-
-def _read_config(stored: dict[str, Any]) -> VectorizerConfig:
-    kinds = tuple(NGrams(**kind) for kind in stored["ngrams"])
-    return VectorizerConfig(**{**stored, "ngrams": kinds})

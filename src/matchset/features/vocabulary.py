@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.config import NGrams, VectorizerConfig
+from matchset.config import NGrams, VectorizerConfig, read_vectorizer_config
+from matchset.parts import Part, read_strings, store_strings, under
 from matchset.strings import Strings
 
 SLOTS_PER_NGRAM = 4 / 3  # room in the hash table: more is faster, less is smaller
@@ -98,3 +99,32 @@ def _weigh_unknown(vocabulary: Vocabulary, normalized: Strings, threads: int) ->
         counts = vocabulary.to_native().count_unknown(*texts, threads)
     idf = inverse_frequency(counts, len(normalized)) * (counts > 0)
     return replace(vocabulary, unknown_idf=idf.astype(np.float32))
+
+
+def store_vocabulary(vocabulary: Vocabulary) -> Part:
+    """A vocabulary as a part of a folder."""
+    header = {
+        "config": asdict(vocabulary.config),
+        "n_queries": vocabulary.n_queries,
+        "sizes": vocabulary.sizes,
+        "distinct": vocabulary.distinct,
+        "n_homes": vocabulary.n_homes,
+    }
+    arrays = {name: getattr(vocabulary, name) for name in ("slots", "df", "unknown_idf")}
+    return Part(header, arrays | under("names", store_strings(vocabulary.names)))
+
+
+def read_vocabulary(part: Part) -> Vocabulary:
+    """A vocabulary from its part; whatever does not fit is a KeyError, TypeError or ValueError."""
+    header, arrays = part.header, part.arrays
+    return Vocabulary(
+        config=read_vectorizer_config(header["config"]),
+        n_queries=int(header["n_queries"]),
+        sizes=tuple(map(int, header["sizes"])),
+        distinct=tuple(map(int, header["distinct"])),
+        slots=arrays["slots"],
+        n_homes=int(header["n_homes"]),
+        df=arrays["df"],
+        unknown_idf=arrays["unknown_idf"],
+        names=read_strings(part.within("names")),
+    )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from matchset import _native
 from matchset.config import LearnConfig
+from matchset.learn.sinks import Part, Sink
 from matchset.matrices import Csr, Floats, Offsets
 from matchset.model.layers import LayerWeights
 
@@ -18,49 +20,53 @@ log = logging.getLogger(__name__)
 # Enough instances for the threads to share evenly, few enough to report and to stop in between.
 BATCH_INSTANCES = 200_000
 
-# A part of a layer, as the kernel returns it: see _native.solve_parents.
-Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerProblem:
+    """What the children of some parents learn from."""
+
+    X: Csr  # instances x features
+    instances: Csr  # parents x instances
+    positives: Csr  # children x instances; values as summed up the tree
+    first_child: Offsets  # of each parent, and the end, (n_parents + 1,)
 
 
 def train_layer(
-    X: Csr,
-    instances: Csr,
-    positives: Csr,
-    first_child: Offsets,
-    *,
+    problem: LayerProblem,
     config: LearnConfig,
+    *,
     seed: int,
     threads: int,
+    sink: Sink,
     on_parents: Callable[[int], None],
 ) -> LayerWeights:
-    """Solve the children of every parent.
+    """Solve the children of every parent, in batches.
 
-    `instances` are parents x instances, `positives` children x instances; `on_parents` hears
-    after each batch how many parents are done.
+    After each batch its weights go to `sink`, and `on_parents` hears how many parents are done.
     """
     rule, prune = solver_rules(config, seed)
+    instances, positives = problem.instances, problem.positives
     weights = weigh_positives(positives.values, config.weights)
-    parts: list[Part] = []
     n_unfinished = 0
     for begin, end in _batches(instances, threads):
-        *part, unfinished = _native.solve_parents(
-            X.arrays,
-            X.width,
+        *part, n_given_up = _native.solve_parents(
+            problem.X.arrays,
+            problem.X.width,
             (instances.offsets, instances.columns),
             (positives.offsets, positives.columns, weights),
-            first_child,
+            problem.first_child,
             begin,
             end,
             rule,
             prune,
             threads=threads,
         )
-        parts.append(cast("Part", tuple(part)))
-        n_unfinished += unfinished
+        sink.add(cast("Part", tuple(part)))
+        n_unfinished += n_given_up
         on_parents(end)
     if n_unfinished:
         log.info("%d of %d problems used up max_passes", n_unfinished, len(positives))
-    return _assemble(parts)
+    return sink.close()
 
 
 def weigh_positives(counts: Floats, weights: str) -> Floats:
@@ -98,17 +104,3 @@ def _batches(instances: Csr, threads: int) -> Iterator[tuple[int, int]]:
         end = min(n_parents, max(end, begin + 4 * threads))
         yield begin, end
         begin = end
-
-
-def _assemble(parts: list[Part]) -> LayerWeights:
-    n_rows, features, n_entries, children, weights, bias = (
-        np.concatenate(arrays) for arrays in zip(*parts, strict=True)
-    )
-    return LayerWeights(
-        np.concatenate([[0], np.cumsum(n_rows, dtype=np.int64)]),
-        features,
-        np.concatenate([[0], np.cumsum(n_entries, dtype=np.int64)]),
-        children,
-        weights,
-        bias,
-    )

@@ -9,51 +9,62 @@ import scipy.sparse as sp
 
 from matchset.config import LearnConfig
 from matchset.matrices import Csr, from_scipy
-from matchset.model.layers import LayerWeights
+from matchset.model.layers import TreeModel
 from matchset.model.search import search_nodes
 from matchset.model.tree import LabelTree
 
 
 def raise_labels(Y: Csr, tree: LabelTree) -> list[Csr]:
-    """Y (over leaf positions) at every level: instances x nodes, values summed up the tree.
+    """Y at every level of the tree: instances x nodes, values summed up the tree.
 
-    The last item is Y itself, the one before it Y over leaf clusters, the first over the root's
-    children. Their pattern is the paper's `binarize(Y C)`; the solver makes weights of the values.
+    The last item is over leaf positions, the one before it over leaf clusters, the first over the
+    root's children. Their pattern is the paper's `binarize(Y C)`; the solver makes weights of the
+    values. Pairs of labels outside the tree are dropped.
     """
-    levels = [Y]
+    levels = [_to_positions(Y, tree)]
     for level in range(tree.depth - 1, 0, -1):
-        levels.insert(0, _merge(levels[0], tree.parents(level), int(tree.offsets[level - 1][-1])))
+        levels.insert(0, _merge(levels[0], tree.parents(level), tree.sizes[level - 1]))
     return levels
 
 
 def select_instances(
-    level: int,
     X: Csr,
+    model: TreeModel,
     *,
     positives: Sequence[Csr],
     given: Sequence[Csr] | None,
-    tree: LabelTree,
-    layers: Sequence[LayerWeights],
     config: LearnConfig,
     threads: int,
 ) -> Csr:
-    """For each parent at `level` the instances that train its children: parents x instances.
+    """For each parent of the layer after `model`'s: which instances train its children?
 
-    The positives of a parent are always among them. Teacher forcing adds nothing to them;
-    matcher-aware negatives are the instances that the layers trained so far send to the parent.
+    Parents x instances. The positives of a parent are always among them, and teacher forcing takes
+    no others; matcher-aware negatives are the instances that the layers trained so far send there.
     """
+    level = len(model.layers)
     if level == 0:
         everyone = np.arange(len(X), dtype=np.int32)
         return Csr(np.array([0, len(X)]), everyone, np.ones(len(X), dtype=np.float32), len(X))
-    schemes = set(config.negatives.split("+"))
+    schemes = config.negatives.split("+")
     chosen = positives[level - 1]
     if "given" in schemes and given is not None:
         chosen = _union(chosen, given[level - 1])
     if "man" in schemes:
         beam = config.man_beam
-        found = search_nodes(tree.offsets[:level], layers, X, k=beam, beam=beam, threads=threads)
-        chosen = _union(chosen, found)
+        chosen = _union(chosen, search_nodes(model, X, k=beam, beam=beam, threads=threads))
     return chosen.transposed()
+
+
+def _to_positions(pairs: Csr, tree: LabelTree) -> Csr:
+    """Instances x leaf positions."""
+    position = np.full(pairs.width, -1, dtype=np.int32)
+    position[tree.labels] = np.arange(len(tree.labels), dtype=np.int32)
+    columns = position[pairs.columns]
+    is_placed = columns >= 0
+    offsets = np.concatenate([[0], np.cumsum(is_placed, dtype=np.int64)])[pairs.offsets]
+    kept = Csr(offsets, columns[is_placed], pairs.values[is_placed], len(tree.labels)).to_scipy()
+    kept.sort_indices()
+    return from_scipy(kept)
 
 
 def _merge(rows: Csr, parents: np.ndarray, n_parents: int) -> Csr:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from matchset.config import LearnConfig
 from matchset.learn.embeddings import embed_labels
-from matchset.learn.layers import train_layer
+from matchset.learn.layers import LayerProblem, train_layer
 from matchset.learn.negatives import raise_labels, select_instances
+from matchset.learn.sinks import FolderSink, MemorySink
 from matchset.learn.tree import build_tree
 from matchset.matrices import Csr, Ids, from_scipy
-from matchset.model.layers import LayerWeights, TreeModel
+from matchset.model.layers import TreeModel
 from matchset.model.tree import LabelTree
 from matchset.threads import count_threads
 
@@ -40,30 +42,65 @@ class Examples:
     Y: Csr  # instances x labels: positive pairs, no stored zeros
     label_vectors: Csr | None = None  # labels x anything
     pair_weights: Csr | None = None  # instances x labels: weights of Y's pairs
-    negatives: Csr | None = (
-        None  # instances x labels: pairs that the labels' clusters also learn from
-    )
+    negatives: Csr | None = None  # instances x labels: pairs whose clusters learn from them too
 
 
 def train(
     examples: Examples,
     config: LearnConfig,
     *,
+    folder: Path | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> TreeModel:
     """Embed the labels, put them into a tree, then learn layer by layer which way to go.
 
     Labels without a positive have nothing to learn from: they are left out of the tree, cost
-    nothing and are never predicted.
+    nothing and are never predicted. Weights go to files in `folder` as soon as they are known,
+    where one is given; the model then maps them.
     """
     threads = count_threads(config.threads)
-    X, Y = examples.X, examples.Y
-    by_label = Y.transposed()
-    placed = np.flatnonzero(np.diff(by_label.offsets)).astype(np.int32)
-    log.info("%d of %d labels have positives", len(placed), Y.width)
+    tree = _plant(examples, config, threads=threads, progress=progress)
+    pairs = examples.Y if examples.pair_weights is None else examples.pair_weights
+    positives = raise_labels(pairs, tree)
+    given = None if examples.negatives is None else raise_labels(examples.negatives, tree)
 
-    vectors = None if examples.label_vectors is None else _take(examples.label_vectors, placed)
-    Z = embed_labels(X, _take(by_label, placed), given=vectors, config=config, threads=threads)
+    model = TreeModel(tree, (), examples.X.width, examples.Y.width)
+    for level in range(tree.depth):
+        instances = select_instances(
+            examples.X, model, positives=positives, given=given, config=config, threads=threads
+        )
+
+        def report(done: int, level: int = level, total: int = len(instances)) -> None:
+            progress(Progress("solve", done, total, level + 1, tree.depth))
+
+        layer = train_layer(
+            LayerProblem(examples.X, instances, positives[level].transposed(), tree.offsets[level]),
+            config,
+            seed=config.seed * 64 + level,  # a tree is never that deep
+            threads=threads,
+            sink=FolderSink(folder, level) if folder else MemorySink(),
+            on_parents=report,
+        )
+        model = replace(model, layers=(*model.layers, layer))
+    return model
+
+
+def _plant(
+    examples: Examples,
+    config: LearnConfig,
+    *,
+    threads: int,
+    progress: Callable[[Progress], None],
+) -> LabelTree:
+    """The tree over the labels that have positives."""
+    by_label = examples.Y.transposed()
+    placed = np.flatnonzero(np.diff(by_label.offsets)).astype(np.int32)
+    log.info("%d of %d labels have positives", len(placed), len(by_label))
+    vectors = examples.label_vectors
+    given = None if vectors is None else _take(vectors, placed)
+    Z = embed_labels(
+        examples.X, _take(by_label, placed), given=given, config=config, threads=threads
+    )
     progress(Progress("embed", 1, 1))
     tree = build_tree(
         Z,
@@ -73,69 +110,10 @@ def train(
         seed=config.seed,
         threads=threads,
     )
-    tree = LabelTree(placed[tree.labels], tree.offsets)
     progress(Progress("tree", 1, 1))
-
-    layers = _train_layers(examples, tree, config, threads=threads, progress=progress)
-    return TreeModel(tree, tuple(layers), X.width, Y.width)
-
-
-def _train_layers(
-    examples: Examples,
-    tree: LabelTree,
-    config: LearnConfig,
-    *,
-    threads: int,
-    progress: Callable[[Progress], None],
-) -> list[LayerWeights]:
-    pairs = examples.Y if examples.pair_weights is None else examples.pair_weights
-    positives = raise_labels(_to_positions(pairs, tree), tree)
-    given = None
-    if examples.negatives is not None:
-        given = raise_labels(_to_positions(examples.negatives, tree), tree)
-    layers: list[LayerWeights] = []
-    for level, first_child in enumerate(tree.offsets):
-        instances = select_instances(
-            level,
-            examples.X,
-            positives=positives,
-            given=given,
-            tree=tree,
-            layers=layers,
-            config=config,
-            threads=threads,
-        )
-
-        def report(done: int, level: int = level, total: int = len(instances)) -> None:
-            progress(Progress("solve", done, total, level + 1, tree.depth))
-
-        layers.append(
-            train_layer(
-                examples.X,
-                instances,
-                positives[level].transposed(),
-                first_child,
-                config=config,
-                seed=config.seed * 64 + level,
-                threads=threads,
-                on_parents=report,
-            )
-        )
-    return layers
+    return LabelTree(placed[tree.labels], tree.offsets)
 
 
 def _take(matrix: Csr, rows: Ids) -> Csr:
     """Some rows of a matrix."""
     return from_scipy(matrix.to_scipy()[rows])
-
-
-def _to_positions(pairs: Csr, tree: LabelTree) -> Csr:
-    """Instances x leaf positions; pairs of labels outside the tree are dropped."""
-    position = np.full(pairs.width, -1, dtype=np.int32)
-    position[tree.labels] = np.arange(len(tree.labels), dtype=np.int32)
-    columns = position[pairs.columns]
-    is_placed = columns >= 0
-    offsets = np.concatenate([[0], np.cumsum(is_placed, dtype=np.int64)])[pairs.offsets]
-    kept = Csr(offsets, columns[is_placed], pairs.values[is_placed], len(tree.labels)).to_scipy()
-    kept.sort_indices()
-    return from_scipy(kept)

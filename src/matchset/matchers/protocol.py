@@ -83,11 +83,16 @@ def answer(
     if isinstance(queries, str):
         found = search(Strings.of([queries]), most, chosen)
         return Match(queries, found.columns, found.values, products)
+    texts = to_texts(queries)
+    return Matches(texts, search(texts, most, chosen), products)
+
+
+def to_texts(queries: Iterable[str]) -> Strings:
+    """Queries to ask together, if they are a sequence of `str`."""
     given: object = queries
     if isinstance(given, bytes) or not isinstance(given, Iterable):
         raise TypeError(f"queries must be str or a sequence of str; got {type(given).__name__}")
-    texts = Strings.of(queries, "queries")
-    return Matches(texts, search(texts, most, chosen), products)
+    return Strings.of(queries, "queries")
 
 
 def check_k(k: SupportsIndex) -> int:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
+import platform
 import resource
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -78,13 +83,18 @@ def train(
     catalog: Catalog | TableSource | None = None,
     config: TrainConfig | None = None,
     *,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> TreeMatcher:
     """Learn from a search log which products answer a query.
 
-    `log` and `catalog` are what `read_log` and `read_catalog` give, or take. `progress` hears of
-    every step; an exception that it raises cancels the training.
+    `log` and `catalog` are what `read_log` and `read_catalog` give, or take. The model is saved to
+    the folder `out`, if one is given. `progress` hears of every step; an exception that it raises
+    cancels the training, and nothing is saved.
     """
+    if out is not None and not overwrite and Path(out).exists():
+        raise FileExistsError(f"{out}: already exists; overwrite=True replaces it")
     config = config or TrainConfig()
     watch = _Stopwatch(progress)
     events = log if isinstance(log, Log) else read_log(log)
@@ -93,19 +103,33 @@ def train(
     lessons = prepare(events, goods, config, threads=config.learn.threads)
     watch(Progress("vectorize", 1, 1))
     model = train_tree(lessons.examples, lessons.config, progress=watch)
-    packed = pack(model, threads=count_threads(config.learn.threads))
+    packed = pack(model, precision=config.precision, threads=count_threads(config.learn.threads))
     watch(Progress("pack", 1, 1))
     summary = _sum_up(lessons, model, packed.n_bytes, watch.seconds)
     logger.info("%s", summary)
-    return TreeMatcher(
+    matcher = TreeMatcher(
         vectorizer=lessons.vectorizer,
         tree=packed,
         products=lessons.products,
         config=config,
         query_hashes=np.sort(lessons.positives.queries.hashes()),
         n_queries_of=lessons.n_queries_of,
-        provenance={"trained": datetime.now(UTC).isoformat(timespec="seconds"), "summary": summary},
+        provenance=_trace(summary),
     )
+    if out is not None:
+        matcher.save(out, overwrite=overwrite)
+    return matcher
+
+
+def _trace(summary: TrainSummary) -> dict[str, Any]:
+    """When and with what a model was made."""
+    return {
+        "trained": datetime.now(UTC).isoformat(timespec="seconds"),
+        "matchset": version("matchset"),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "summary": asdict(summary),
+    }
 
 
 def _sum_up(

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.config import TrainConfig
+from matchset.config import TrainConfig, read_config
 from matchset.features.vectorizer import Vectorizer
+from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.protocol import DEFAULT_K, answer
-from matchset.matrices import Csr
+from matchset.matchers.protocol import DEFAULT_K, check_k, to_texts
+from matchset.matchers.reasons import Reasons, name_reasons
+from matchset.model.explain import explain
+from matchset.model.files import read_products, read_tree, store_products, store_tree
 from matchset.model.filters import Filter, Where, make_filter
 from matchset.model.packed import PackedTree
 from matchset.model.products import Products
+from matchset.model.prune import prune_packed
 from matchset.model.search import search_rule
+from matchset.parts import Part, open_parts, read_part, save_parts
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 from matchset.threads import count_threads
@@ -40,6 +47,9 @@ class TreeMatcher:
     query_hashes: NDArray[np.uint64]  # of the queries trained on, ascending
     n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
     provenance: Mapping[str, Any] = field(default_factory=dict)  # when, from what, how
+    _allowed: WeakKeyDictionary[Filter, _native.Allowed] = field(
+        init=False, repr=False, default_factory=WeakKeyDictionary
+    )
 
     @overload
     def match(  # type: ignore[overload-overlap]
@@ -79,15 +89,17 @@ class TreeMatcher:
         some products only (see `filter`). Products below `min_score` are left out. A query without
         a known n-gram gets no products.
         """
-
-        def search(texts: Strings, most: int, chosen: Filter | None) -> Csr:
-            rule = search_rule(most, beam, min_score=min_score)
-            allowed = None if chosen is None else self.tree.allow(chosen.allowed)
-            return self.tree.search_texts(
-                self._vocabulary, texts, rule, allowed, threads=count_threads(threads)
-            )
-
-        return answer(self.products, queries, k, where=where, search=search)
+        most = min(check_k(k), len(self.products)) or 1
+        rule = search_rule(most, beam, min_score=min_score)
+        allowed = None if where is None else self._allow(self.filter(where))
+        if isinstance(queries, str):  # the short way: a few microseconds count here
+            labels, scores = self.tree.search_text(self.vectorizer.native, queries, rule, allowed)
+            return Match(queries, labels, scores, self.products)
+        texts = to_texts(queries)
+        found = self.tree.search_texts(
+            self.vectorizer.native, texts, rule, allowed, threads=count_threads(threads)
+        )
+        return Matches(texts, found, self.products)
 
     def filter(self, what: Where) -> Filter:
         """A filter to use again and again: `match(..., where=filter)`.
@@ -96,17 +108,72 @@ class TreeMatcher:
         """
         return make_filter(self.products, what)
 
+    def explain(
+        self, query: str, product: str, *, k: int = DEFAULT_K, beam: int = DEFAULT_BEAM
+    ) -> Reasons:
+        """Why a query gets a product, or where in the tree it was lost."""
+        label = int(self.products.labels([product])[0])
+        if label < 0:
+            raise ValueError(f"product must be one of the matcher's; got {product!r}")
+        ids, weights = self.vectorizer.encode(query)
+        found = explain(self.tree, ids.astype(np.int32), weights, label, k=k, beam=beam)
+        return name_reasons(found, query, self.products, self.vectorizer, self.tree)
+
+    def prune(self, threshold: float, *, threads: int | None = None) -> TreeMatcher:
+        """A smaller matcher, without weights of at most `threshold` in magnitude."""
+        tree = prune_packed(self.tree, threshold, threads=count_threads(threads))
+        learn = replace(self.config.learn, threshold=max(threshold, self.config.learn.threshold))
+        return replace(self, tree=tree, config=replace(self.config, learn=learn))
+
     def is_seen(self, queries: Strings) -> NDArray[np.bool_]:
         """Which queries it was trained on, (n_queries,)."""
         hashes = normalize_strings(queries).hashes()
-        places = np.searchsorted(self.query_hashes, hashes)
-        found = self.query_hashes[np.minimum(places, len(self.query_hashes) - 1)]
-        return np.asarray(found == hashes)
+        return np.isin(hashes, self.query_hashes)
 
     def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
         """Which products had a positive query in training, (n_ids,)."""
         labels = self.products.ids.find(ids)
         return np.asarray((labels >= 0) & (self.n_queries_of[labels] > 0))
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the model to a folder, at once or not at all; its files never change afterwards."""
+        memory = {"query_hashes": self.query_hashes, "n_queries_of": self.n_queries_of}
+        parts = {
+            "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
+            "tree": store_tree(self.tree),
+            "products": store_products(self.products),
+            "memory": Part(arrays=memory),
+        }
+        header = {"config": asdict(self.config), "provenance": dict(self.provenance)}
+        save_parts(path, parts, header=header, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TreeMatcher:
+        """Open a saved model: memory-mapped, shared between processes, in milliseconds."""
+        header, parts = open_parts(path)
+
+        def read() -> TreeMatcher:
+            memory = parts["memory"].arrays
+            return cls(
+                vectorizer=Vectorizer.of(read_vocabulary(parts["vectorizer"])),
+                tree=read_tree(parts["tree"]),
+                products=read_products(parts["products"]),
+                config=read_config(header["config"]),
+                query_hashes=memory["query_hashes"],
+                n_queries_of=memory["n_queries_of"],
+                provenance=header["provenance"],
+            )
+
+        return read_part(path, "model", read)
+
+    def __post_init__(self) -> None:
+        n_labels, n_features = len(self.products), self.vectorizer.n_features
+        found = (self.tree.n_labels, self.tree.n_features, len(self.n_queries_of))
+        if found != (n_labels, n_features, n_labels):
+            raise ValueError(
+                f"a tree must be of {n_labels:,} products and {n_features:,} features; "
+                f"got one of {self.tree.n_labels:,} and {self.tree.n_features:,}"
+            )
 
     def __repr__(self) -> str:
         return (
@@ -114,6 +181,9 @@ class TreeMatcher:
             f"{self.vectorizer.n_features:,} features, {self.tree.n_weights:,} weights)"
         )
 
-    @property
-    def _vocabulary(self) -> _native.Vocabulary:
-        return self.vectorizer.native
+    def _allow(self, chosen: Filter) -> _native.Allowed:
+        """A filter as the tree takes it, made once for each."""
+        allowed = self._allowed.get(chosen)
+        if allowed is None:
+            allowed = self._allowed[chosen] = self.tree.allow(chosen.allowed)
+        return allowed

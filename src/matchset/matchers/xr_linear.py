@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,8 @@ from matchset.config import LearnConfig
 from matchset.learn.train import Examples, Progress, train
 from matchset.matrices import Csr, drop_zeros, to_csr
 from matchset.model.layers import TreeModel
-from matchset.model.search import search
+from matchset.model.packed import PackedTree, pack
+from matchset.model.search import search_rule
 from matchset.threads import count_threads
 
 _DEFAULT = LearnConfig()
@@ -86,13 +88,15 @@ class XRLinear:
         label_vectors: Any = None,
         pair_weights: Any = None,
         negatives: Any = None,
+        folder: Path | None = None,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> Self:
         """Learn from X (instances x features) and Y (instances x labels).
 
         Both are any SciPy sparse matrix or array; where Y is not zero, the label is right for the
         instance. `label_vectors` (labels x anything) serve `embeddings="given"`, `pair_weights` (of
-        Y's pattern) `weights="given"`, `negatives` (instances x labels) `negatives="given"`.
+        Y's pattern) `weights="given"`, `negatives` (instances x labels) `negatives="given"`. With
+        a `folder`, weights are kept in files there and mapped.
         """
         config = LearnConfig(**self.get_params())
         given = {
@@ -115,7 +119,8 @@ class XRLinear:
             ),
         )
         _check(examples)
-        self.model_ = train(examples, config, progress=progress)
+        vars(self).pop("_packed_model", None)
+        self.model_ = train(examples, config, folder=folder, progress=progress)
         self.n_features_in_ = examples.X.width
         self.n_labels_ = examples.Y.width
         return self
@@ -128,15 +133,11 @@ class XRLinear:
         A score is the product of `exp(-max(0, 1 - w.x)^3)` along the label's path. The entries of a
         row stand best first, equal scores in the order of the tree. A row of zeros has none.
         """
-        model = self._model()
-        rows = drop_zeros(to_csr(X, "X"))
-        if rows.width != model.n_features:
-            raise ValueError(f"X must have {model.n_features} features; got {rows.width}")
-        for name, value in (("k", k), ("beam", beam)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1; got {value}")
         threads = count_threads(self.threads if threads is None else threads)
-        return search(model, rows, k=k, beam=beam, threads=threads).to_scipy()
+        found = self._packed(threads).search_rows(
+            drop_zeros(to_csr(X, "X")), search_rule(k, beam), threads=threads
+        )
+        return found.to_scipy()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Parameters by name; `deep` is there for scikit-learn's sake."""
@@ -157,11 +158,20 @@ class XRLinear:
         changed = (f"{k}={v!r}" for k, v in self.get_params().items() if v != default[k])
         return f"{type(self).__name__}({', '.join(changed)})"
 
-    def _model(self) -> TreeModel:
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: parameters and what was learned; it is packed again when first used."""
+        return {name: value for name, value in vars(self).items() if name != "_packed_model"}
+
+    def _packed(self, threads: int) -> PackedTree:
+        """The model in the form that search wants, made once."""
         model: TreeModel | None = getattr(self, "model_", None)
         if model is None:
             raise ValueError("fit must be called before predict; got an estimator without model_")
-        return model
+        packed: PackedTree | None = getattr(self, "_packed_model", None)
+        if packed is None:
+            packed = pack(model, precision="float32", threads=threads)
+            self._packed_model = packed
+        return packed
 
 
 def _check(examples: Examples) -> None:

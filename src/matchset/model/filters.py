@@ -27,7 +27,7 @@ class Filterable(Protocol):
         """Columns by name."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Filter:
     """The allowed products among those of `ids`; make it once, use it for any number of queries."""
 

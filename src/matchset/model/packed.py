@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
+from matchset.config import Precision
 from matchset.matrices import Csr, Floats, Ids, Offsets
 from matchset.model.layers import LayerWeights, TreeModel
 from matchset.model.tree import LabelTree
 from matchset.strings import Strings
 
-Precision: TypeAlias = Literal["int8", "float32"]
 WEIGHT_BYTES: dict[Precision, int] = {"int8": 1, "float32": 4}
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from matchset import _native
-from matchset.matrices import Csr, Offsets
-from matchset.model.layers import LayerWeights, TreeModel
+from matchset.matrices import Csr
+from matchset.model.layers import TreeModel
 from matchset.model.packed import pack, pack_layers
 from matchset.model.tree import LabelTree
 
@@ -51,17 +50,10 @@ def search(model: TreeModel, X: Csr, *, k: int, beam: int, threads: int) -> Csr:
     return packed.search_rows(X, search_rule(k, beam), threads=threads)
 
 
-def search_nodes(
-    offsets: Sequence[Offsets],
-    layers: Sequence[LayerWeights],
-    X: Csr,
-    *,
-    k: int,
-    beam: int,
-    threads: int,
-) -> Csr:
-    """The k best nodes at the end of the given levels, which may be the top of a tree only."""
-    n_nodes = len(layers[-1].bias)
-    top = LabelTree(np.arange(n_nodes, dtype=np.int32), tuple(offsets))
-    packed = pack_layers(top, layers, X.width, n_nodes, precision="float32", threads=threads)
+def search_nodes(model: TreeModel, X: Csr, *, k: int, beam: int, threads: int) -> Csr:
+    """The k best nodes of the last layer there is; a model in training has the upper ones only."""
+    n_nodes = len(model.layers[-1].bias)
+    offsets = model.tree.offsets[: len(model.layers)]
+    top = LabelTree(np.arange(n_nodes, dtype=np.int32), offsets)
+    packed = pack_layers(top, model.layers, X.width, n_nodes, precision="float32", threads=threads)
     return packed.search_rows(X, search_rule(k, beam), threads=threads)

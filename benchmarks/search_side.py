@@ -1,0 +1,242 @@
+"""One side of the search benchmark: prepare a model or measure it, print one line of JSON.
+
+python search_side.py prepare|measure|filters matchset|pecos FOLDER SINGLES
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+BEAM, K, BATCH = 10, 100, 20_000
+CONFIG = {
+    "type": "tfidf",
+    "kwargs": {
+        "base_vect_configs": [
+            {"ngram_range": [1, 2], "analyzer": "word"},
+            {"ngram_range": [3, 3], "analyzer": "char_wb"},
+        ]
+    },
+}
+
+
+def prepare_matchset(folder: Path) -> None:
+    """Train ours with its defaults and save it in one folder, 8-bit weights."""
+    from matchset.config import LearnConfig
+    from matchset.features.vectorizer import Vectorizer
+    from matchset.features.vocabulary import store_vocabulary
+    from matchset.learn.train import Examples, train
+    from matchset.matrices import to_csr
+    from matchset.model.files import store_products, store_tree
+    from matchset.model.packed import pack
+    from matchset.model.products import Products
+    from matchset.parts import save_parts
+    from matchset.strings import Strings
+
+    texts, Y = read(folder, "train")
+    vectorizer = Vectorizer().fit(texts)
+    examples = Examples(to_csr(vectorizer.transform(texts), "X"), to_csr(Y, "Y"))
+    tree = pack(train(examples, LearnConfig()))
+    products = Products(Strings.of([f"B{i:09d}" for i in range(Y.shape[1])]))
+    parts = {
+        "vectorizer": store_vocabulary(vectorizer.vocabulary),
+        "tree": store_tree(tree),
+        "products": store_products(products),
+    }
+    save_parts(folder / "matchset", parts, header={})
+
+
+def prepare_pecos(folder: Path) -> None:
+    """Train PECOS as its documentation does, with B = 32, and compile the model."""
+    from pecos.utils.featurization.text.vectorizers import Vectorizer
+    from pecos.xmc import Indexer, LabelEmbeddingFactory
+    from pecos.xmc.xlinear.model import XLinearModel
+
+    texts, Y = read(folder, "train")
+    vectorizer = Vectorizer.train(texts, CONFIG)
+    X = vectorizer.predict(texts)
+    Z = LabelEmbeddingFactory.create(Y, X, method="pifa")
+    chain = Indexer.gen(Z, "hierarchicalkmeans", nr_splits=32)
+    model = XLinearModel.train(X, Y, C=chain, threshold=0.1)
+    place = folder / "pecos"
+    model.save(str(place / "model"))
+    XLinearModel.compile_mmap_model(str(place / "model"), str(place / "compiled"))
+    vectorizer.save(str(place / "vectorizer"))
+    weights = sum(int(layer.W.nnz) for layer in model.model.model_chain)
+    (place / "weights.json").write_text(json.dumps(weights))
+
+
+def measure_matchset(folder: Path, singles: int) -> dict[str, float]:
+    """Ours: everything through Python."""
+    from matchset.features.vectorizer import Vectorizer
+    from matchset.features.vocabulary import read_vocabulary
+    from matchset.matrices import to_csr
+    from matchset.model.files import read_products, read_tree
+    from matchset.model.search import search_rule
+    from matchset.parts import open_parts
+    from matchset.strings import Strings
+
+    started = time.perf_counter()
+    _, parts = open_parts(folder / "matchset")
+    tree, products = read_tree(parts["tree"]), read_products(parts["products"])
+    vectorizer = Vectorizer.of(read_vocabulary(parts["vectorizer"]))
+    opened = time.perf_counter() - started
+
+    texts, Y = read(folder, "test")
+    vocabulary, rule, ids = vectorizer.native, search_rule(K, BEAM), products.ids
+    X = to_csr(vectorizer.transform(texts), "X")
+    packed = Strings.of(texts)
+    batch = [texts[i % len(texts)] for i in range(BATCH)]
+    rows = to_csr(vectorizer.transform(batch), "X")
+
+    def ask(text: str) -> object:
+        labels, _ = tree.search_text(vocabulary, text, rule)
+        return ids.decode(labels)
+
+    def ask_row(i: int) -> object:
+        begin, end = X.offsets[i], X.offsets[i + 1]
+        return tree.search_row(X.columns[begin:end], X.values[begin:end], rule)
+
+    figures = time_singles("text", ask, texts, singles)
+    figures |= time_singles("row", ask_row, range(len(texts)), singles)
+    figures["batch"] = time_batch(lambda: tree.search_rows(rows, rule))
+    strings = Strings.of(batch)
+    figures["text_batch"] = time_batch(lambda: tree.search_texts(vocabulary, strings, rule))
+    found = tree.search_texts(vocabulary, packed, rule)
+    files = sum(file.stat().st_size for file in (folder / "matchset").glob("tree.*"))
+    return figures | {
+        "bytes_per_weight": files / tree.n_weights,
+        "open_ms": opened * 1e3,
+        **recall(found.offsets, found.columns, Y),
+    }
+
+
+def measure_pecos(folder: Path, singles: int) -> dict[str, float]:
+    """PECOS: predict-only, memory-mapped, one thread."""
+    from pecos.utils.featurization.text.vectorizers import Vectorizer
+    from pecos.xmc.xlinear.model import XLinearModel
+
+    place = folder / "pecos"
+    started = time.perf_counter()
+    model = XLinearModel.load(str(place / "compiled"), is_predict_only=True, lazy_load=True)
+    vectorizer = Vectorizer.load(str(place / "vectorizer"))
+    opened = time.perf_counter() - started
+    options = {"beam_size": BEAM, "only_topk": K, "threads": 1}
+
+    texts, Y = read(folder, "test")
+    names = np.array([f"B{i:09d}" for i in range(Y.shape[1])])
+    X = vectorizer.predict(texts, threads=1)
+    batch = [texts[i % len(texts)] for i in range(BATCH)]
+    rows = vectorizer.predict(batch, threads=1)
+
+    def ask(text: str) -> object:
+        found = model.predict(vectorizer.predict([text], threads=1), **options)
+        return names[found.indices]
+
+    each = [X[i] for i in range(min(singles, len(texts)))]
+    figures = time_singles("text", ask, texts, singles)
+    figures |= time_singles("row", lambda row: model.predict(row, **options), each, singles)
+    figures["batch"] = time_batch(lambda: model.predict(rows, **options))
+    figures["text_batch"] = time_batch(
+        lambda: model.predict(vectorizer.predict(batch, threads=1), **options)
+    )
+    found = model.predict(X, **options)
+    files = sum(f.stat().st_size for f in (place / "compiled").rglob("*") if f.is_file())
+    return figures | {
+        "bytes_per_weight": files / json.loads((place / "weights.json").read_text()),
+        "open_ms": opened * 1e3,
+        **recall(found.indptr, found.indices, Y),
+    }
+
+
+def measure_filters(folder: Path, singles: int) -> dict[str, float]:
+    """Ours alone: what a filter costs that admits less and less."""
+    from matchset.features.vocabulary import read_vocabulary
+    from matchset.model.files import read_tree
+    from matchset.model.search import search_rule
+    from matchset.parts import open_parts
+
+    _, parts = open_parts(folder / "matchset")
+    tree = read_tree(parts["tree"])
+    vocabulary, rule = read_vocabulary(parts["vectorizer"]).to_native(), search_rule(K, BEAM)
+    texts, _ = read(folder, "test")
+    rng = np.random.default_rng(0)
+    figures = {}
+    for share in (None, 1.0, 0.5, 0.1, 0.01, 0.001, 0.0001):
+        allowed = None if share is None else tree.allow(rng.random(tree.n_labels) < share)
+        times = time_singles(
+            "x", lambda text, a=allowed: tree.search_text(vocabulary, text, rule, a), texts, singles
+        )
+        name = "no filter" if share is None else f"{100 * share:g} % allowed"
+        figures[f"{name}, p50"] = times["x_p50"]
+    return figures
+
+
+def read(folder: Path, name: str) -> tuple[list[str], sp.csr_matrix]:
+    """Texts and their labels."""
+    return (folder / f"{name}.txt").read_text().split("\n"), sp.load_npz(folder / f"{name}.npz")
+
+
+def time_singles(
+    name: str, ask: Callable, questions: Sequence, singles: int
+) -> dict[str, float]:
+    """Median and 99th percentile, in microseconds, after a warm-up."""
+    asked = questions[:singles]
+    for question in asked[: len(asked) // 4]:
+        ask(question)
+    times = []
+    for question in asked:
+        started = time.perf_counter()
+        ask(question)
+        times.append(time.perf_counter() - started)
+    p50, p99 = np.percentile(times, [50, 99]) * 1e6
+    return {f"{name}_p50": p50, f"{name}_p99": p99}
+
+
+def time_batch(ask: Callable[[], object]) -> float:
+    """Microseconds per query of a batch, the second time."""
+    ask()
+    started = time.perf_counter()
+    ask()
+    return (time.perf_counter() - started) / BATCH * 1e6
+
+
+def recall(offsets: np.ndarray, labels: np.ndarray, Y: sp.csr_matrix) -> dict[str, float]:
+    """Mean share, in percent, of the clicked products among the first 10 and 100."""
+    row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    rank = np.arange(len(row)) - np.asarray(offsets)[row]
+    found = row.astype(np.int64) * Y.shape[1] + labels
+    wanted_row = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
+    wanted = wanted_row.astype(np.int64) * Y.shape[1] + Y.indices
+    n_wanted = np.diff(Y.indptr)
+    result = {}
+    for k in (10, 100):
+        hits = np.bincount(wanted_row, np.isin(wanted, found[rank < k]), Y.shape[0])
+        result[f"recall{k}"] = 100 * float((hits / np.maximum(1, n_wanted))[n_wanted > 0].mean())
+    return result
+
+
+def main() -> None:
+    """Do one step of one side."""
+    step, side, folder, singles = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
+    if step == "prepare":
+        {"matchset": prepare_matchset, "pecos": prepare_pecos}[side](folder)
+        print("{}")
+        return
+    if step == "filters":
+        print(json.dumps(measure_filters(folder, singles)))
+        return
+    figures = {"matchset": measure_matchset, "pecos": measure_pecos}[side](folder, singles)
+    figures["rss_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({name: float(value) for name, value in figures.items()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Inspect: what is in a model?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from matchset.cli.console import facts, heading, output
+from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.parts import verify as verify_model
+
+
+def inspect(model: Path, /, *, verify: bool = False) -> None:
+    """Say what a model holds: sizes, layers, vocabulary, products, configuration, origin.
+
+    Parameters
+    ----------
+    model
+        Folder of a trained model.
+    verify
+        Compare every byte with its checksum first.
+
+    """
+    if verify:
+        verify_model(model)
+        output.print(f"{model}: every file is as it was written", markup=False, highlight=False)
+    matcher = TreeMatcher.load(model)
+    summary = matcher.provenance.get("summary", {})
+    heading("Model")
+    on_disk = sum(file.stat().st_size for file in model.iterdir())
+    facts(
+        {
+            "trained": matcher.provenance.get("trained", "unknown"),
+            "by matchset": matcher.provenance.get("matchset", "unknown"),
+            "from": f"{summary.get('pairs', 0):,} pairs of {summary.get('queries', 0):,} queries",
+            "on disk": f"{on_disk / 1e6:.1f} MB",
+            "products": repr(matcher.products),
+            "vocabulary": repr(matcher.vectorizer),
+        }
+    )
+    heading("Tree")
+    sizes, weights = matcher.tree.sizes, summary.get("weights", [])
+    layers = {
+        f"layer {level}": f"{size:,} nodes" + (f", {n:,} weights" if n else "")
+        for level, (size, n) in enumerate(zip(sizes, weights or [0] * len(sizes), strict=False), 1)
+    }
+    n_weights = matcher.tree.n_weights
+    size = f"{matcher.tree.n_bytes / 1e6:.1f} MB, {matcher.tree.n_bytes / max(1, n_weights):.2f}"
+    facts(layers | {"weights": n_weights, "size": f"{size} bytes per weight"})
+    heading("Configuration")
+    output.print_json(json.dumps(asdict(matcher.config)))

@@ -1,0 +1,57 @@
+"""Train: from a log to a model on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from matchset.cli.columns import LogColumns
+from matchset.cli.console import output, training_bar
+from matchset.cli.settings import Settings, make_config
+from matchset.matchers.train import TrainSummary
+from matchset.matchers.train import train as train_matcher
+
+COLUMNS, SETTINGS = LogColumns(), Settings()
+
+
+def train(
+    log: list[str],
+    /,
+    *,
+    out: Annotated[Path, Parameter(alias="-o")],
+    catalog: Path | None = None,
+    config: Path | None = None,
+    overwrite: bool = False,
+    columns: LogColumns = COLUMNS,
+    settings: Annotated[Settings, Parameter(name="*", group="Settings")] = SETTINGS,  # type: ignore[valid-type]
+) -> None:
+    """Learn from a search log which products answer a query.
+
+    Parameters
+    ----------
+    log
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst.
+    out
+        Folder for the model.
+    catalog
+        The products: id, title and attributes. Titles teach too.
+    config
+        Settings in TOML, named as the flags below; those of the vectorizer stand under
+        [vectorizer], those of the solver and the tree under [learn].
+    overwrite
+        Replace a model that is there.
+    columns
+        Columns of the log.
+    settings
+        Settings, each of which beats the file's.
+
+    """
+    chosen = make_config(config, settings)
+    given: Any = None if catalog is None else str(catalog)
+    with training_bar() as bar:
+        read = columns.read(log)
+        matcher = train_matcher(read, given, chosen, out=out, overwrite=overwrite, progress=bar)
+    output.print(str(TrainSummary(**matcher.provenance["summary"])), markup=False, highlight=False)
+    output.print(f"saved to {out}", markup=False, highlight=False)

@@ -1,0 +1,46 @@
+"""Exchange: how does a new folder take the place of an old one at once?"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+AT_FDCWD = -100
+RENAME_EXCHANGE = 2
+CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)  # of a kernel or file system
+
+
+def put_in_place(building: Path, path: Path) -> None:
+    """Move `building` to `path`; a folder that is there is exchanged for it, then removed.
+
+    Where the system cannot exchange two folders (not Linux, or some network file systems), the old
+    one is moved away first: a process killed between the two moves leaves the new folder under its
+    temporary name, the old one under a name ending with `.old.tmp`, and nothing at `path`.
+    """
+    if not path.exists():
+        building.rename(path)
+    elif exchange(building, path):
+        shutil.rmtree(building)
+    else:
+        old = path.parent / f".{path.name}.{secrets.token_hex(4)}.old.tmp"
+        path.rename(old)
+        building.rename(path)
+        shutil.rmtree(old)
+
+
+def exchange(first: Path, second: Path) -> bool:
+    """Exchange two paths in one step; False where the system cannot."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    names = os.fsencode(first), os.fsencode(second)
+    if rename(AT_FDCWD, names[0], AT_FDCWD, names[1], ctypes.c_uint(RENAME_EXCHANGE)) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in CANNOT:
+        return False
+    raise OSError(code, os.strerror(code), str(second))

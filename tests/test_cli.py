@@ -1,0 +1,137 @@
+"""The command line, as a person calls it."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import matchset as ms
+from matchset.cli.settings import IN_FILES_ONLY, Settings, make_config
+
+COMMAND = Path(sys.executable).with_name("matchset")
+
+
+def run(*arguments, stdin=None, ok=True):
+    done = subprocess.run(
+        [COMMAND, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+    )
+    assert (done.returncode == 0) is ok, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout if ok else done.stderr
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shop")
+    said = run("simulate", "--products", 500, "--out", folder)
+    assert "products.parquet" in said
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(shop):
+    out = shop / "model"
+    said = run(
+        "train", shop / "log.parquet", "--catalog", shop / "products.parquet", "-o", out,
+        "--branching", 8, "--events.purchase", 1,
+    )  # fmt: skip
+    assert "weights in" in said
+    return out
+
+
+def test_a_log_is_described(shop):
+    said = run("describe", shop / "log.parquet", "--catalog", shop / "products.parquet")
+    for part in ("rows read", "impression", "ceiling of Recall@100", "char 3-grams", "Catalogue"):
+        assert part in said
+
+
+def test_other_columns_can_be_named(tmp_path):
+    file = tmp_path / "log.tsv"
+    rows = ['"red" shoe\t007\t2', "blue shoe\t7\t1", "hat\t8\t1", "cap\t9\t1", "sock\t10\t1"]
+    file.write_text("\n".join(["suche\tware\tn", *rows]) + "\n")
+    said = run("describe", file, "--query", "suche", "--product", "ware", "--count", "n")
+    assert "5 rows read, 0 dropped" in said
+
+
+def test_settings_come_from_flags_that_come_from_the_configuration(model):
+    config = ms.load(model).config
+    assert config.learn.branching == 8
+    assert config.events == {"purchase": 1.0}
+    flags = {field.name for field in fields(Settings)}
+    kinds = (ms.TrainConfig, ms.VectorizerConfig, ms.LearnConfig)
+    assert flags == {f.name for kind in kinds for f in fields(kind)} - IN_FILES_ONLY
+
+
+def test_a_flag_beats_the_file_and_the_file_beats_the_default(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text("titles = 'none'\n[learn]\nbranching = 64\nseed = 3\n")
+    config = make_config(file, Settings(branching=16))
+    assert (config.learn.branching, config.learn.seed, config.titles) == (16, 3, "none")
+    assert config.learn.max_leaf == ms.LearnConfig().max_leaf
+
+
+def test_every_setting_says_what_it_does():
+    said = run("train", "--help")
+    for setting in ("--title-weight", "--pifa-entries", "--oov-buckets"):
+        assert setting in said
+    assert "Weight of a title beside a query's." in said
+
+
+def test_queries_are_matched_in_every_form(model):
+    assert "sofa" in run("match", model, "sofa", "-k", 3)
+    said = run("match", model, "--form", "jsonl", "-k", 2, stdin="sofa\nmug\n")
+    rows = [json.loads(line) for line in said.splitlines()]
+    assert [(row["query"], row["rank"]) for row in rows] == [
+        ("sofa", 1), ("sofa", 2), ("mug", 1), ("mug", 2)
+    ]  # fmt: skip
+    lines = run("match", model, "-k", 1, "--where", "price < 30", stdin="sofa\n").splitlines()
+    assert [len(line.split("\t")) for line in lines] == [5]
+
+
+def test_a_model_is_inspected_and_verified(model):
+    said = run("inspect", model, "--verify")
+    for part in ("every file is as it was written", "bytes per weight", '"branching": 8'):
+        assert part in said
+
+
+def test_a_product_is_explained(model):
+    product = json.loads(run("match", model, "sofa", "--form", "jsonl", "-k", 1))["product_id"]
+    assert "found at rank 1" in run("explain", model, "sofa", product)
+
+
+def test_a_model_is_pruned(model, tmp_path):
+    assert "weights" in run("prune", model, "--threshold", 0.35, "-o", tmp_path / "small")
+    assert ms.load(tmp_path / "small").tree.n_weights < ms.load(model).tree.n_weights
+
+
+def test_a_model_is_evaluated(model, shop):
+    said = run("evaluate", model, shop / "log.parquet", "--sample", 100)
+    assert "Recall" in said
+    assert "cold product" in said
+
+
+def test_mistakes_are_one_sentence(model, shop, tmp_path):
+    faults = [
+        (["describe", tmp_path / "none.csv"], "none.csv"),
+        (["simulate", "--products", 5, "-o", tmp_path], "products must be at least 100; got 5"),
+        (["match", tmp_path, "sofa"], "not a matchset folder"),
+        (["match", model, "sofa", "--where", "prize < 3"], "price"),
+        (["train", shop / "log.parquet", "-o", model], "already exists"),
+        (["train", shop / "log.parquet", "-o", tmp_path / "m", "--seed", -1], "at least 0; got -1"),
+    ]  # fmt: skip
+    for arguments, part in faults:
+        assert part in run(*arguments, ok=False)
+
+
+def test_the_demo_runs():
+    said = run("demo", "--products", 500)
+    for part in ("A simulated shop of 500 products", "Training", "Recall", "never seen"):
+        assert part in said

@@ -1,0 +1,222 @@
+"""A model folder holds all its parts, is replaced at once, and names whatever is damaged."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from search_oracles import random_model, random_rows
+from test_vectorizer import SHOP, same_rows
+
+import matchset as ms
+from matchset import exchange
+from matchset.data.catalog import Column
+from matchset.errors import ModelFileError
+from matchset.features.vectorizer import Vectorizer
+from matchset.features.vocabulary import read_vocabulary, store_vocabulary
+from matchset.folders import open_folder, verify_folder, write_folder
+from matchset.model.files import read_products, read_tree, store_products, store_tree
+from matchset.model.packed import pack
+from matchset.model.products import Products
+from matchset.model.search import search_rule
+from matchset.parts import open_parts, read_part, save_parts
+from matchset.strings import Strings
+
+GOLDEN = Path(__file__).parent / "golden" / "model-1"
+
+PRODUCTS = Products(
+    Strings.of(["p1", "p2", "ü"]),
+    Strings.of(["Red shoe", "", "[/] bolt"]),
+    {
+        "brand / maker": Column("text", np.array([1, -1, 0], np.int32), Strings.of(["a", "b"])),
+        "price": Column("number", np.array([1.5, np.nan, 3])),
+        "in stock": Column("boolean", np.array([1, -1, 0], np.int8)),
+        "since": Column("date", np.array([1, 2, 3], np.int32)),
+    },
+)
+
+
+def save_model(path, seed=6, **options):
+    parts = {
+        "vectorizer": store_vocabulary(Vectorizer().fit(SHOP).vocabulary),
+        "tree": store_tree(pack(random_model(seed, splits=(3, 6)))),
+        "products": store_products(PRODUCTS),
+    }
+    save_parts(path, parts, header={"config": {"k": 1}, "seed": seed}, **options)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    save_model(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_every_part_comes_back(saved):
+    header, parts = open_parts(saved)
+    assert header == {"config": {"k": 1}, "seed": 6}
+    products = read_products(parts["products"])
+    assert products.ids == PRODUCTS.ids
+    assert products.titles == PRODUCTS.titles
+    assert list(products.attributes) == list(PRODUCTS.attributes)
+    for name, column in PRODUCTS.attributes.items():
+        found = products.attributes[name]
+        assert found.kind == column.kind
+        assert found.categories == column.categories
+        np.testing.assert_array_equal(found.values, column.values)
+    opened = Vectorizer.of(read_vocabulary(parts["vectorizer"]))
+    assert same_rows(opened.transform(SHOP), Vectorizer().fit(SHOP).transform(SHOP))
+    ms.verify(saved)
+
+
+def test_products_without_titles_come_back_without():
+    assert read_products(store_products(Products(PRODUCTS.ids))).titles is None
+
+
+def test_overwriting_must_be_asked_for_and_swaps_the_whole(saved):
+    with pytest.raises(FileExistsError, match="already exists; overwrite=True replaces it"):
+        save_model(saved, 7)
+    mapped = open_parts(saved)[1]["tree"].arrays["data"]
+    before = mapped.tobytes()
+    save_model(saved, 7, overwrite=True)
+    assert open_parts(saved)[0]["seed"] == 7
+    assert mapped.tobytes() == before  # who has it open keeps what was opened
+    assert [entry.name for entry in saved.parent.iterdir()] == ["model"]
+
+
+def test_where_folders_cannot_be_exchanged_the_old_one_is_moved_away(saved, monkeypatch):
+    monkeypatch.setattr(exchange, "exchange", lambda *_: False)
+    save_model(saved, 7, overwrite=True)
+    assert open_parts(saved)[0]["seed"] == 7
+    assert [entry.name for entry in saved.parent.iterdir()] == ["model"]
+
+
+def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "letter").write_text("dear")
+    with pytest.raises(ModelFileError, match="not a matchset folder"):
+        save_model(tmp_path / "precious", overwrite=True)
+    assert (tmp_path / "precious" / "letter").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="renameat2 is Linux's")
+def test_two_folders_are_exchanged_in_one_step(tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "is").write_text(name)
+    if not exchange.exchange(tmp_path / "a", tmp_path / "b"):
+        pytest.skip("this file system cannot exchange")
+    assert (tmp_path / "a" / "is").read_text() == "b"
+    with pytest.raises(FileNotFoundError):
+        exchange.exchange(tmp_path / "a", tmp_path / "none")
+
+
+KILLED = """
+import sys, pathlib, numpy as np
+from matchset.folders import write_folder
+path, n = pathlib.Path(sys.argv[1]), 0
+while True:
+    n += 1
+    arrays = {f"part.a{i}": np.full(200_000, n) for i in range(4)}
+    write_folder(path, "test", header={"n": n}, arrays=arrays, overwrite=True)
+    print(n, flush=True)
+"""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.003, 0.011, 0.02, 0.05])
+def test_kill_9_while_saving_leaves_a_whole_model(tmp_path, delay):
+    path = tmp_path / "model"
+    command = [sys.executable, "-c", KILLED, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()  # one is there; another is being written over it
+        time.sleep(delay)
+        os.kill(child.pid, signal.SIGKILL)
+    header, arrays = open_folder(path, "test")
+    assert all((array == header["n"]).all() for array in arrays.values())
+    verify_folder(path)
+    write_folder(path, "test", header={"n": 0}, arrays={}, overwrite=True)
+
+
+@pytest.mark.parametrize("file", ["manifest.json", "tree.data.bin", "products.ids.bytes.bin"])
+def test_verify_finds_a_flipped_bit(saved, file):
+    whole = (saved / file).read_bytes()
+    for at in range(0, len(whole), max(1, len(whole) // 50)):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1
+        (saved / file).write_bytes(damaged)
+        with pytest.raises(ModelFileError):
+            ms.verify(saved)
+    (saved / file).write_bytes(whole)
+    ms.verify(saved)
+
+
+def edit(path, change):
+    file = path / "manifest.json"
+    manifest = json.loads(file.read_text())
+    change(manifest)
+    file.write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m["header"].pop("parts"), "does not list parts"),
+        (lambda m: m["header"].update(parts=[]), "does not list parts"),
+        (lambda m: m["header"]["parts"]["tree"].pop("sizes"), "tree is damaged: no 'sizes'"),
+        (lambda m: m["header"]["parts"]["tree"].update(sizes=[1]), "tree is damaged: .* must"),
+        (lambda m: m["header"]["parts"]["tree"].update(n_features=-1), "tree is damaged"),
+        (lambda m: m["header"]["parts"]["tree"].update(precision="x"), "precision must be"),
+        (lambda m: m["arrays"]["tree.labels"].update(dtype="<f4"), "tree is damaged"),
+    ],
+)
+def test_a_damaged_tree_is_named(saved, change, message):
+    edit(saved, change)
+    with pytest.raises(ModelFileError, match=message):
+        read_part(saved, "tree", lambda: read_tree(open_parts(saved)[1]["tree"]))
+
+
+def test_damaged_products_are_named(saved):
+    def shorten(manifest):
+        manifest["header"]["parts"]["products"]["columns"][1]["kind"] = "boolean"
+
+    edit(saved, shorten)
+    with pytest.raises(ModelFileError, match="boolean attributes must be"):
+        read_part(saved, "products", lambda: read_products(open_parts(saved)[1]["products"]))
+
+
+def test_a_model_of_format_1_still_opens_and_answers_the_same():
+    """`python tests/test_model_files.py` wrote it; it never changes."""
+    ms.verify(GOLDEN)
+    header, parts = open_parts(GOLDEN)
+    tree = read_tree(parts["tree"])
+    vocabulary = read_vocabulary(parts["vectorizer"]).to_native()
+    assert list(read_products(parts["products"]).ids) == list(PRODUCTS.ids)
+    found = tree.search_rows(random_rows(1, n=5), search_rule(5, 2))
+    assert [int(label) for label in found.columns] == header["answers"]["labels"]
+    np.testing.assert_allclose(found.values, header["answers"]["scores"], rtol=1e-5)
+    assert vocabulary.vectorize("red shoe")[0].tolist() == header["answers"]["ids"]
+
+
+def write_golden():
+    vocabulary = Vectorizer().fit(SHOP).vocabulary
+    tree = pack(random_model(1, splits=(3, 6)))
+    found = tree.search_rows(random_rows(1, n=5), search_rule(5, 2))
+    answers = {
+        "labels": found.columns.tolist(),
+        "scores": found.values.tolist(),
+        "ids": vocabulary.to_native().vectorize("red shoe")[0].tolist(),
+    }
+    parts = {
+        "vectorizer": store_vocabulary(vocabulary),
+        "tree": store_tree(tree),
+        "products": store_products(PRODUCTS),
+    }
+    save_parts(GOLDEN, parts, header={"answers": answers})
+
+
+if __name__ == "__main__":
+    write_golden()

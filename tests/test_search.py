@@ -1,0 +1,133 @@
+"""Search gives what the definition gives, whatever the tree, the filter and the threads."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from search_oracles import beam_search, exhaustive, random_model, random_rows, row
+
+from matchset.model.packed import pack
+from matchset.model.search import search_rule
+
+seeds = st.integers(0, 2**32 - 1)
+shapes = st.lists(st.sampled_from([1, 2, 5, 9, 30]), min_size=1, max_size=3)
+
+
+def assert_same(found, expected, tolerance=2e-6):
+    assert list(found[0]) == list(expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=tolerance, atol=1e-30)
+
+
+def dense(X):
+    return X.to_scipy().toarray()
+
+
+@given(seeds, shapes, st.integers(1, 40), st.integers(1, 12))
+def test_float32_search_equals_the_oracle(seed, splits, k, beam):
+    model, X = random_model(seed, splits=splits), random_rows(seed, n=4)
+    packed = pack(model, precision="float32")
+    for i, x in enumerate(dense(X)):
+        found = packed.search_row(*row(X, i), search_rule(k, beam))
+        assert_same(found, beam_search(model, x, k=k, beam=beam))
+
+
+@given(seeds, shapes)
+def test_a_beam_as_wide_as_the_tree_is_exhaustive(seed, splits):
+    model, X = random_model(seed, splits=splits), random_rows(seed, n=3)
+    packed = pack(model, precision="float32")
+    for i, x in enumerate(dense(X)):
+        found = packed.search_row(*row(X, i), search_rule(10**6, 10**6))
+        assert_same(found, exhaustive(model, x, k=10**6))
+
+
+@pytest.mark.parametrize("precision", ["int8", "float32"])
+@pytest.mark.parametrize(("splits", "n_features"), [((3, 700), 30), ((2,), 3000), ((40, 90), 70)])
+def test_large_nodes_many_features_and_long_rows_are_found(splits, n_features, precision):
+    model = random_model(1, splits=splits, n_features=n_features, density=0.3)
+    X = random_rows(2, n=6, n_features=n_features, density=0.3)
+    packed = pack(model, precision=precision)
+    for i, x in enumerate(dense(X)):
+        labels, scores = packed.search_row(*row(X, i), search_rule(50, 4))
+        if precision == "float32":
+            assert_same((labels, scores), beam_search(model, x, k=50, beam=4), 1e-5)
+        else:
+            expected = beam_search(model, x, k=50, beam=4)
+            assert len(np.intersect1d(labels, expected[0])) >= 0.8 * len(expected[0])
+
+
+def test_numbers_of_features_that_need_long_keys_are_found():
+    model = random_model(3, splits=(4, 20), n_features=64)
+    wide = type(model)(model.tree, model.layers, 2**31 - 1, model.n_labels)
+    X = random_rows(4, n_features=64)
+    for precision in ("int8", "float32"):
+        narrow, packed = pack(model, precision=precision), pack(wide, precision=precision)
+        for i in range(len(X)):
+            expected = narrow.search_row(*row(X, i), search_rule(9, 3))
+            assert_same(packed.search_row(*row(X, i), search_rule(9, 3)), expected)
+
+
+@pytest.mark.parametrize("precision", ["int8", "float32"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_equals_one_by_one(precision, threads):
+    model, X = random_model(5), random_rows(5, n=500)
+    packed, rule = pack(model, precision=precision), search_rule(12, 3)
+    found = packed.search_rows(X, rule, threads=threads)
+    for i in range(len(X)):
+        labels, scores = packed.search_row(*row(X, i), rule)
+        np.testing.assert_array_equal(row(found, i)[0], labels)
+        np.testing.assert_array_equal(row(found, i)[1], scores)
+
+
+@pytest.mark.parametrize("scores", ["sigmoid", *(f"l{power}-hinge" for power in range(1, 7))])
+def test_other_scores_and_their_logarithms(scores):
+    model, X = random_model(6), random_rows(6)
+    packed = pack(model, precision="float32")
+    for i, x in enumerate(dense(X)):
+        found = packed.search_row(*row(X, i), search_rule(9, 3, scores))
+        expected = beam_search(model, x, k=9, beam=3, scores=scores)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
+        logs = packed.search_row(*row(X, i), search_rule(9, 3, f"log-{scores}"))
+        assert list(logs[0]) == list(found[0])
+        np.testing.assert_allclose(np.exp(logs[1]), found[1], rtol=1e-5)
+
+
+def test_labels_below_min_score_are_left_out():
+    packed, X = pack(random_model(7), precision="float32"), random_rows(7)
+    whole = packed.search_rows(X, search_rule(100, 5))
+    cut = packed.search_rows(X, search_rule(100, 5, min_score=0.1))
+    is_kept = whole.values >= 0.1
+    assert 0 < is_kept.sum() < len(is_kept)
+    np.testing.assert_array_equal(cut.columns, whole.columns[is_kept])
+
+
+@given(seeds, shapes, st.sampled_from([0, 0.02, 0.3, 1]))
+def test_a_filter_gives_the_best_that_it_allows(seed, splits, share):
+    model, X = random_model(seed, splits=splits), random_rows(seed, n=3)
+    is_allowed = np.random.default_rng(seed).random(model.n_labels) < share
+    packed = pack(model, precision="float32")
+    allowed = packed.allow(is_allowed)
+    n_allowed = int(is_allowed[model.tree.labels].sum())
+    assert allowed.total == n_allowed
+    for i, x in enumerate(dense(X)):
+        found = packed.search_row(*row(X, i), search_rule(10**6, 10**6), allowed)
+        assert_same(found, exhaustive(model, x, k=10**6, allowed=is_allowed))
+        narrow = packed.search_row(*row(X, i), search_rule(5, 1), allowed)
+        assert is_allowed[narrow[0]].all()
+        assert len(narrow[0]) == (min(5, n_allowed) if x.any() else 0)
+        assert_same(narrow, beam_search(model, x, k=5, beam=1, allowed=is_allowed))
+
+
+def test_what_does_not_fit_is_refused():
+    packed, X = pack(random_model(8)), random_rows(8, n_features=41)
+    with pytest.raises(ValueError, match="X must have 40 features; got 41"):
+        packed.search_rows(X, search_rule())
+    with pytest.raises(ValueError, match="ids must be below 40; got 40"):
+        packed.search_row(np.array([40], np.int32), np.ones(1, np.float32), search_rule())
+    with pytest.raises(ValueError, match="one entry per label"):
+        packed.allow(np.ones(3, bool))
+    other = pack(random_model(9)).allow(np.ones(random_model(9).n_labels, bool))
+    with pytest.raises(ValueError, match="allowed must be of this tree"):
+        packed.search_rows(random_rows(8), search_rule(), other)
+    for rule in ({"k": 0}, {"beam": 0}, {"scores": "l7-hinge"}, {"min_score": float("nan")}):
+        with pytest.raises(ValueError, match="must be"):
+            search_rule(**rule)
