@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
+from matchset.folders import Arrays
 from matchset.matrices import Csr
 from matchset.parts import Part
 from matchset.threads import count_threads
@@ -67,7 +68,7 @@ class Postings:
 def store_postings(postings: Postings) -> Part:
     """An inverted index as a part of a folder."""
     offsets, documents, weights = postings.lists.arrays
-    arrays = {"offsets": offsets, "documents": documents, "weights": weights}
+    arrays: Arrays = {"offsets": offsets, "documents": documents, "weights": weights}
     return Part({"n_documents": postings.n_documents}, arrays)
 
 
