@@ -1,8 +1,8 @@
-"""Search, side by side with PECOS 1.2.8: both trained on the same shop, one thread, beam 10, top 100.
+"""Search, side by side with PECOS 1.2.8: trained on the same shop, one thread, beam 10, top 100.
 
     python benchmarks/search.py --products 200000 --rounds 3
 
-PECOS runs as it is fastest: its own vectorizer, a compiled memory-mapped model, threads=1. Each side
+PECOS runs as it is fastest: its own vectorizer, a compiled mapped model, threads=1. Each side
 runs in its own process, in turn; the medians of the rounds are shown.
 """
 
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def write_shop(folder: Path, n_products: int) -> None:
-    """Queries and products of a simulated shop: training texts, held-out texts, who clicked what."""
+    """Queries and products of a simulated shop: texts to train and to test, who clicked what."""
     import matchset as ms
 
     shop = ms.simulate_shop(products=n_products, queries=2 * n_products)

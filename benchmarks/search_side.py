@@ -184,9 +184,7 @@ def read(folder: Path, name: str) -> tuple[list[str], sp.csr_matrix]:
     return (folder / f"{name}.txt").read_text().split("\n"), sp.load_npz(folder / f"{name}.npz")
 
 
-def time_singles(
-    name: str, ask: Callable, questions: Sequence, singles: int
-) -> dict[str, float]:
+def time_singles(name: str, ask: Callable, questions: Sequence, singles: int) -> dict[str, float]:
     """Median and 99th percentile, in microseconds, after a warm-up."""
     asked = questions[:singles]
     for question in asked[: len(asked) // 4]:

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "clones.hpp"
 #include "seeds.hpp"
 #include "threads.hpp"
 
@@ -54,7 +53,6 @@ class Renumbering {
   std::vector<std::uint32_t> place_;
 };
 
-MATCHSET_CLONES
 void score_rows(const Rows& rows, const float* centre, std::size_t begin, std::size_t end, float* scores) {
   for (std::size_t i = begin; i < end; ++i) {
     float sums[4] = {0, 0, 0, 0};  // four chains, added in one order on every machine
@@ -73,7 +71,7 @@ class TwoMeans {
  public:
   TwoMeans(const Rows& rows, std::size_t n_left, unsigned n_threads)
       : rows_(rows), n_left_(n_left), n_threads_(n_threads), centre_(rows.n_features), left_(rows.n_features),
-        right_(rows.n_features), is_right_(rows.size()), scores_(rows.size()), keys_(rows.size()) {}
+        right_(rows.n_features), is_right_(rows.size()), scores_(rows.size()) {}
 
   // Which rows go to the right, after at most `max_passes` moves of the two centres.
   std::vector<std::uint8_t> run(int max_passes, Draws draws) {
@@ -120,18 +118,18 @@ class TwoMeans {
     parallel_for(n_chunks, n_threads_, [&](std::size_t chunk) {
       score_rows(rows_, centre_.data(), chunk * kChunk, std::min(n, (chunk + 1) * kChunk), scores_.data());
     });
-    for (std::size_t i = 0; i < n; ++i) keys_[i] = {scores_[i], static_cast<std::uint32_t>(i)};
-    std::nth_element(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(n_left_), keys_.end());
-    const Key cut = keys_[n_left_];
-    return move_to_sides(cut);
+    sorted_ = scores_;
+    const auto at_cut = sorted_.begin() + static_cast<std::ptrdiff_t>(n_left_);
+    std::nth_element(sorted_.begin(), at_cut, sorted_.end());
+    const float cut = *at_cut;
+    return move_to_sides(cut, std::count(sorted_.begin(), at_cut, cut));
   }
 
-  using Key = std::pair<float, std::uint32_t>;
-
-  bool move_to_sides(const Key& cut) {
+  // Rows below the cut go left, and so do the first `n_ties` rows at it.
+  bool move_to_sides(float cut, std::ptrdiff_t n_ties) {
     bool has_changed = false;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const std::uint8_t side = Key{scores_[i], static_cast<std::uint32_t>(i)} >= cut;
+      const std::uint8_t side = scores_[i] > cut || (scores_[i] == cut && n_ties-- <= 0);
       if (side == is_right_[i]) continue;
       has_changed = true;
       is_right_[i] = side;
@@ -148,8 +146,7 @@ class TwoMeans {
   const unsigned n_threads_;
   std::vector<float> centre_, left_, right_;  // over the node's features
   std::vector<std::uint8_t> is_right_;
-  std::vector<float> scores_;
-  std::vector<Key> keys_;
+  std::vector<float> scores_, sorted_;
   bool has_sums_ = false;  // the first assignment is random: its sums are taken after it
 };
 
