@@ -161,7 +161,8 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
     line = fetch_row(
         connection,
         f"SELECT line FROM read_csv({quote_files([file.path])}, auto_detect=false, "
-        "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false) LIMIT 1",
+        "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false, "
+        "parallel=false) LIMIT 1",  # of several threads, the second could win with its first line
     )
     header = ((line and line[0]) or "").removeprefix("\ufeff")
     delimiter = "\t" if file.format == "TSV" else max(",;\t|", key=header.count)
