@@ -3,7 +3,11 @@
 import gzip
 
 import numpy as np
+import pytest
+from logs import DAY_NUMBER, rows_of, write_rows
 
+from matchset.data.catalog_reader import read_catalog
+from matchset.data.log import NO_DAY
 from matchset.data.read import read_log
 from matchset.data.tables import open_tables
 
@@ -36,3 +40,20 @@ def test_tsv_has_no_quoting(tmp_path):
     log = read_log(path)
     assert list(log.products) == ['"1']
     assert log.report.without_query == 1
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])
+def test_json_keys_that_appear_late_are_found(tmp_path, name):
+    rows = [{"query": "red", "product_id": "1"}] * 25_000
+    late = [{"query": "red", "product_id": "2", "event": "buy", "date": "2026-01-02"}]
+    log = read_log(write_rows(tmp_path / name, rows + late))
+    assert rows_of(log) == {
+        ("red", "1", "", int(NO_DAY)): 25_000,
+        ("red", "2", "buy", DAY_NUMBER): 1,
+    }
+
+
+def test_rare_json_keys_are_columns(tmp_path):
+    rows = [{"sku": str(i), "title": "hat", f"attribute {i}": "red"} for i in range(400)]
+    catalog = read_catalog(write_rows(tmp_path / "c.jsonl", rows))
+    assert len(catalog.attributes) == 400

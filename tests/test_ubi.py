@@ -94,6 +94,14 @@ def test_every_form_gives_the_same_log(tmp_path, caplog):
     assert "UBI: 5 rows read, 2 dropped" in caplog.text
 
 
+def test_fields_that_appear_late_are_found(tmp_path):
+    login = {"action_name": "login", "query_id": "1", "timestamp": "2026-01-02T12:00:00.000Z"}
+    events = write_lines(tmp_path / "events.jsonl", [login] * 25_000 + EVENTS[:3])
+    log = read_ubi(queries=pl.DataFrame(QUERIES), events=events)
+    assert rows_of(log) == EXPECTED
+    assert log.report.without_product == 25_000
+
+
 def test_only_the_actions_asked_for_are_read():
     tables = {
         "queries": pl.DataFrame(QUERIES),
