@@ -7,7 +7,7 @@ import math
 
 import pyarrow as pa
 import pytest
-from logs import DAY, DAY_NUMBER, one_value, rows_of
+from logs import DAY, DAY_NUMBER, one_value, rows_of, write_rows
 
 from matchset.data.log import NO_DAY
 from matchset.data.read import read_log
@@ -96,6 +96,23 @@ def test_a_bad_count_drops_its_row(value, caplog):
     assert len(log) == 0
     assert log.report.bad_count == 1
     assert "1 with a bad count" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.jsonl", "a.json", "a.parquet"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_bad_values_are_counted_in_every_format(tmp_path, name, strict):
+    row = {"query": "red", "product_id": "1", "count": "2", "date": "2026-01-02"}
+    wrong = ({"count": "many"}, {"count": "-1"}, {"date": "soon"}, {"date": "2026-02-30"})
+    path = write_rows(tmp_path / name, [row, *(row | change for change in wrong)])
+    if strict:
+        with pytest.raises(DataError, match=r"row 2: column 'count' must hold a finite .* 'many'"):
+            read_log(path, strict=True)
+        return
+    log = read_log(path)
+    assert (log.report.bad_count, log.report.bad_timestamp) == (2, 2)
+    assert rows_of(log) == {("red", "1", "", DAY_NUMBER): 2, ("red", "1", "", int(NO_DAY)): 4}
+    assert read_log(path, count=False).report.bad_timestamp == 2
+    assert read_log(path, timestamp=False).report.bad_count == 2
 
 
 @pytest.mark.parametrize("value", [0, 2.5, "3", True, 1e9])

@@ -57,9 +57,12 @@ def day_of(table: Table, column: str) -> str:
 
 def count_of(table: Table, column: str) -> str:
     """A count that is finite and not negative; NULL where it is not."""
-    name = f"try_cast({quote_name(column)} AS DOUBLE)"
-    _plain_type(table, column)
-    return f"if({name} >= 0 AND isfinite({name}), {name}, NULL)"
+    name, kind = quote_name(column), _plain_type(table, column)
+    # Trimmed, because DuckDB moves the cast of a bare column into its CSV reader, where one value
+    # that is not a number fails the whole file. The same holds for every other cast of texts.
+    value = f"trim({name})" if kind in ("VARCHAR", JSON_NUMBER) else name
+    number = f"try_cast({value} AS DOUBLE)"
+    return f"if({number} >= 0 AND isfinite({number}), {number}, NULL)"
 
 
 def _floor_day(microseconds: str) -> str:
