@@ -53,6 +53,8 @@ def test_timestamp_columns_of_every_unit_give_their_day_in_utc(unit, zone):
         math.inf,
         1e300,
         "99999-01-01",
+        *(202610, 2026, 46296, 46296.5, 20269999, 20260102.5, 99_999_999, 0, -1, -(10**9)),
+        *("202610", "2026", "46296", "46296.5", "20269999", "20260102.5", "99999999", "0", "-1"),
     ],
 )
 def test_a_time_that_is_not_understood_keeps_its_row_without_a_day(value, caplog):
@@ -61,6 +63,11 @@ def test_a_time_that_is_not_understood_keeps_its_row_without_a_day(value, caplog
     assert log.report.bad_timestamp == 1
     assert log.report.dropped == 0
     assert "1 kept without a day" in caplog.text
+
+
+def test_strict_names_a_number_that_is_no_time():
+    with pytest.raises(DataError, match="column 'ts' must hold a date or a time; got '202610'"):
+        one_value("ts", [202610], strict=True)
 
 
 def test_a_column_that_cannot_hold_times_is_refused():
