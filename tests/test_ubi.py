@@ -113,6 +113,34 @@ def test_only_the_actions_asked_for_are_read():
     assert len(read_ubi(**tables, actions=[])) == 0
 
 
+def test_actions_that_occur_nowhere_list_what_there_is(tmp_path, caplog):
+    tables = {"queries": pl.DataFrame(QUERIES), "events": pl.DataFrame(EVENTS)}
+    with pytest.raises(TypeError, match="actions must be a list of names; got the text 'click'"):
+        read_ubi(**tables, actions="click")
+    for events in (pl.DataFrame(EVENTS), write_lines(tmp_path / "events.jsonl", EVENTS)):
+        with pytest.raises(
+            DataError, match="got 'clik', 'buy' where they have 'click', 'login', 'purchase'"
+        ):
+            read_ubi(queries=tables["queries"], events=events, actions=["clik", "buy"])
+    read_ubi(**tables, actions=["click", "login"])  # a login occurs, though without a product
+    assert "actions must occur" not in caplog.text
+    read_ubi(**tables, actions=["click", "buy"])
+    assert "actions must occur in the events; got 'buy' where they have 'click'" in caplog.text
+
+
+def test_a_stream_that_is_read_once_may_miss_an_action():
+    events = pa.Table.from_pylist(EVENTS).to_reader()
+    log = read_ubi(queries=pl.DataFrame(QUERIES), events=events, actions=["click", "buy"])
+    assert log.events == ("click",)
+
+
+def test_of_two_texts_of_one_query_the_smallest_is_taken():
+    queries = [QUERIES[0], QUERIES[1] | {"query_id": "1"}, QUERIES[0]]
+    for order in (queries, queries[::-1]):
+        log = read_ubi(queries=pl.DataFrame(order), events=pa.Table.from_pylist(EVENTS[:1]))
+        assert list(log.spellings) == ["Red Shoes"]
+
+
 def test_strict_names_the_event():
     with pytest.raises(
         DataError, match=r"the events of the given table, row 4: column 'query' must hold a query"
