@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import tempfile
 from functools import partial
 
@@ -149,6 +150,30 @@ def test_sources_that_hold_no_log_are_named(tmp_path):
             read_log(wrong)
     with pytest.raises(TypeError, match="source must be a path or a list of paths; got int"):
         read_log([3])
+
+
+def test_links_that_lead_nowhere_are_named(tmp_path):
+    folder = tmp_path / "log"
+    folder.mkdir()
+    write_rows(folder / "a.csv")
+    (folder / "_old.csv").symlink_to("/nowhere/log.csv")
+    assert read_log(folder).report.rows == 4
+    (folder / "b.csv").symlink_to("/nowhere/log.csv")
+    for source in (folder, folder / "b.csv", str(folder / "[ab].csv"), [folder / "b.csv"]):
+        with pytest.raises(DataError, match=r"a link must lead to a file; got '.*b.csv', which l"):
+            read_log(source)
+
+
+def test_file_names_that_are_not_utf8_are_named(tmp_path):
+    folder = tmp_path / "log"
+    folder.mkdir()
+    path = folder / os.fsdecode(b"r\xffd.csv")
+    write_rows(path)
+    for source in (path, folder, str(folder / "*.csv")):
+        with pytest.raises(DataError, match=r"the name of a file must be UTF-8; got '.*r\\udcffd"):
+            read_log(source)
+    with pytest.raises(DataError, match="the name of a file must be UTF-8"):
+        read_log("\ud800.csv")
 
 
 def test_a_folder_of_mixed_formats_is_an_error(tmp_path):
