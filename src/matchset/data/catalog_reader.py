@@ -84,7 +84,9 @@ class _Part:
 
     def select(self, kinds: dict[str, ColumnKind]) -> list[str]:
         """SQL of each file: roles, attributes numbered by their place in `kinds`, and the row."""
-        fields = [f"{text_of(self.table, column)} AS {role}" for role, column in self.roles.items()]
+        texts = {role: text_of(self.table, column) for role, column in self.roles.items()}
+        texts["product"] = f"if(trim({texts['product']}) = '', NULL, {texts['product']})"
+        fields = [f"{text} AS {role}" for role, text in texts.items()]
         fields += [
             f"{_value_of(self.table, name, kind)} AS a{place}"
             for place, (name, kind) in enumerate(kinds.items())
