@@ -29,20 +29,20 @@ struct Keys<std::uint32_t> {
   static constexpr Lanes kLane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 };
 
-// Sum of the lanes, which are not negative and below 2^11 on average.
-MATCHSET_INLINE std::uint32_t sum(const Keys<std::uint16_t>::Lanes& lanes) {
+// Sums of two sets of lanes at once: `low`, below 2^16 in all, and above it `high`.
+MATCHSET_INLINE std::uint32_t sum(const Keys<std::uint16_t>::Lanes& low, const Keys<std::uint16_t>::Lanes& high) {
   using Words = std::uint32_t __attribute__((vector_size(32)));
   using Half = std::uint32_t __attribute__((vector_size(16)));
-  const auto words = reinterpret_cast<Words>(lanes);
-  const Words w = (words & 0xFFFF) + (words >> 16);
+  const auto l = reinterpret_cast<Words>(low), h = reinterpret_cast<Words>(high);
+  const Words w = (l & 0xFFFF) + (l >> 16) + (h << 16) + (h & 0xFFFF0000);
   Half s = __builtin_shufflevector(w, w, 0, 1, 2, 3) + __builtin_shufflevector(w, w, 4, 5, 6, 7);
   s += __builtin_shufflevector(s, s, 2, 3, 0, 1);
   s += __builtin_shufflevector(s, s, 1, 0, 3, 2);
   return s[0];
 }
-MATCHSET_INLINE std::uint32_t sum(const Keys<std::uint32_t>::Lanes& lanes) {
+MATCHSET_INLINE std::uint32_t sum(const Keys<std::uint32_t>::Lanes& low, const Keys<std::uint32_t>::Lanes& high) {
   std::uint32_t total = 0;
-  for (int i = 0; i < 16; ++i) total += static_cast<std::uint32_t>(lanes[i]);
+  for (int i = 0; i < 16; ++i) total += static_cast<std::uint32_t>(low[i] + (high[i] << 16));
   return total;
 }
 
@@ -79,8 +79,9 @@ MATCHSET_INLINE RowPlace find_row(const std::uint8_t* chunk, std::uint32_t tag, 
     size = code == static_cast<Lane>(kDenseCode) ? (code & 0) + static_cast<Lane>(rule.dense_bytes) : size;
     const Lanes is_row = Keys<Key>::kLane < static_cast<Lane>(n_rows - r);
     const Lanes wanted = (code & 0) + static_cast<Lane>(tag);
-    row.at += sum(size & (tags < wanted) & is_row);
-    row.code += sum((code + 1) & (tags == wanted) & is_row);
+    const std::uint32_t total = sum(size & (tags < wanted) & is_row, (code + 1) & (tags == wanted) & is_row);
+    row.at += total & 0xFFFF;  // at most 16 rows of 1,088 bytes
+    row.code += total >> 16;
     r += 16;
   } while (r < n_rows);
   return row;
@@ -99,21 +100,18 @@ template <typename Weight, typename Key>
 MATCHSET_INLINE void find_rows(const BlockView& block, const RowShape& shape, const FeatureChunks& features, FoundRows& out) {
   const KeyRule rule(shape);
   const auto tag_mask = static_cast<std::uint32_t>((std::uint64_t{1} << block.tag_bits) - 1);
-  std::size_t n[3] = {0, 0, 0};
+  FoundRow* ends[3] = {out.rows[0].data(), out.rows[1].data(), out.rows[2].data()};
   for (std::size_t f = 0; f < features.features.size(); ++f) {
+    const auto [hash, value] = features.features[f];
     const std::uint32_t chunk = features.chunks[f];
-    const RowPlace row = find_row<Key, sizeof(Weight)>(block.begin + chunk, features.features[f].hash & tag_mask, rule);
-    const std::uint32_t code = row.code - 1;  // one damaged row too many gives a code that does not exist
-    const std::uint32_t room = shape.room(code), is_sparse = room < shape.bitmap_from(), is_dense = code == kDenseCode;
-    const std::uint32_t head = is_sparse != 0 ? room : shape.bitmap_bytes();
-    const std::uint32_t size = (is_dense != 0 ? shape.n_children : room) * std::uint32_t{sizeof(Weight)} + (is_dense != 0 ? 0 : head);
+    const RowPlace row = find_row<Key, sizeof(Weight)>(block.begin + chunk, hash & tag_mask, rule);
+    // Code 0 is of no row; two damaged rows of one tag may give a code that does not exist.
+    const RowForm& form = out.forms.of[std::min<std::uint32_t>(row.code, kDenseCode + 2)];
     const std::size_t at = chunk + row.at;
-    const std::size_t form = (1 - is_dense) * (1 + is_sparse);
-    out.rows[form][n[form]] = {static_cast<std::uint32_t>(at), room, features.features[f].value};
-    n[form] += static_cast<std::size_t>(chunk != 0) & static_cast<std::size_t>(code <= kDenseCode) &
-               static_cast<std::size_t>(at + size <= block.size);
+    *ends[form.list] = {static_cast<std::uint32_t>(at), form.room, value};
+    ends[form.list] += static_cast<std::size_t>(chunk != 0) & static_cast<std::size_t>(at + form.size <= block.size);
   }
-  std::copy_n(n, 3, out.n);
+  for (std::size_t list = 0; list < 3; ++list) out.n[list] = static_cast<std::size_t>(ends[list] - out.rows[list].data());
 }
 
 template <typename Weight>
@@ -190,6 +188,7 @@ MATCHSET_INLINE void compute(const BlockView& block, const FeatureChunks& featur
   constexpr bool is_scaled = sizeof(Weight) == 1;
   const RowShape shape{block.n_children, sizeof(Weight)};
   const std::size_t rounded = (block.n_children + 15) / 16 * 16;
+  rows.forms.prepare(shape);
   if (block.key_bytes() == 2)
     find_rows<Weight, std::uint16_t>(block, shape, features, rows);
   else

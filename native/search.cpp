@@ -56,6 +56,8 @@ MATCHSET_CLONES void append_keys(const float* costs, std::uint32_t n, std::uint3
 }
 
 constexpr std::size_t kAhead = 2;
+// With a filter: up to kFew times k allowed leaves are all scored, of more at least kSpare times k.
+constexpr std::size_t kFew = 4, kSpare = 2;
 
 // One search through one tree.
 class Descent {
@@ -141,9 +143,11 @@ class Descent {
 
   void keep_allowed(std::size_t level) {
     keep_smallest(s_.keys, s_.keys.size(), s_.spare);
+    const std::size_t total = rule_.allowed->total();
+    const std::size_t wanted = total / kFew <= rule_.k ? total : kSpare * rule_.k;
     std::size_t n = 0;
     std::uint64_t below = 0;
-    while (n < s_.keys.size() && (n < rule_.beam || below < rule_.k)) below += rule_.allowed->below(level, node_of(s_.keys[n++]));
+    while (n < s_.keys.size() && (n < rule_.beam || below < wanted)) below += rule_.allowed->below(level, node_of(s_.keys[n++]));
     s_.keys.resize(n);
   }
 

@@ -73,7 +73,7 @@ struct SearchScratch {
 // without features finds nothing.
 //
 // With `allowed`, nodes without any allowed leaf take no place in the beam, and a level keeps more than
-// `beam` nodes where fewer than k allowed leaves lie below those.
+// `beam` nodes until enough allowed leaves lie below them: all of a few, else twice k.
 void search_one(const PackedView& tree, std::span<const std::uint32_t> ids, std::span<const float> values,
                 const SearchRule& rule, SearchScratch& scratch);
 

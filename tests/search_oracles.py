@@ -94,7 +94,9 @@ def beam_search(model, x, *, k, beam, scores="l3-hinge", allowed=None):
         n_kept = k if is_last else beam
         if below is not None and not is_last:
             n_before = starts(below[level][children[order]])
-            n_kept = max(beam, int(np.searchsorted(n_before, min(k, n_before[-1]))))
+            total = int(below[-1].sum())
+            wanted = total if total // 4 <= k else 2 * k
+            n_kept = max(beam, int(np.searchsorted(n_before, min(wanted, n_before[-1]))))
         nodes, found = children[order[:n_kept]], found[order[:n_kept]]
         if len(nodes) == 0:
             return nothing
