@@ -56,6 +56,7 @@ MATCHSET_CLONES void append_keys(const float* costs, std::uint32_t n, std::uint3
 }
 
 constexpr std::size_t kAhead = 2;
+constexpr std::size_t kNarrowBeam = 64;  // up to here it pays to know the worst of the beam after every block
 // With a filter: up to kFew times k allowed leaves are all scored, of more at least kSpare times k.
 constexpr std::size_t kFew = 4, kSpare = 2;
 
@@ -95,11 +96,22 @@ class Descent {
     const std::size_t n = s_.parents.size(), n_features = s_.features.size();
     s_.chunks.resize((kAhead + 1) * n_features);
     const auto chunks_of = [&](std::size_t p) { return &s_.chunks[p % (kAhead + 1) * n_features]; };
+    const bool can_stop = level + 1 < tree_.n_levels() && rule_.allowed == nullptr && rule_.beam <= kNarrowBeam;
     for (std::size_t p = 0; p < n + 2 * kAhead; ++p) {
       if (p < n) ask_buckets(p);
       if (p >= kAhead && p - kAhead < n) ask_chunks(p - kAhead, chunks_of(p - kAhead));
-      if (p >= 2 * kAhead) score(level, view(p - 2 * kAhead), s_.parents[p - 2 * kAhead].cost, chunks_of(p - 2 * kAhead));
+      if (p < 2 * kAhead) continue;
+      const std::size_t now = p - 2 * kAhead;
+      if (can_stop && is_hopeless(s_.parents[now].cost)) return;
+      score(level, view(now), s_.parents[now].cost, chunks_of(now));
+      if (can_stop) keep_smallest(s_.keys, rule_.beam, s_.spare);
     }
+  }
+
+  // Whether no child of a parent can enter a full beam. Costs only grow on the way down, and parents come
+  // cheapest first, so that those after it are hopeless, too.
+  bool is_hopeless(float parent_cost) const {
+    return s_.keys.size() >= rule_.beam && parent_cost > cost_of(s_.keys.back());
   }
 
   BlockView view(std::size_t p) const { return {tree_, s_.parents[p].block, feature_bits_}; }
@@ -176,6 +188,7 @@ Found find_all(std::size_t n, unsigned n_threads, Find&& find) {
   found.offsets.assign(n + 1, 0);
   parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
     static thread_local SearchScratch scratch;
+    parts[chunk].reserve(std::min(kChunk * 128, n * 128));
     for (std::size_t i = chunk * kChunk; i < std::min(n, (chunk + 1) * kChunk); ++i) {
       find(i, scratch);
       parts[chunk].insert(parts[chunk].end(), scratch.found.begin(), scratch.found.end());
