@@ -39,7 +39,7 @@ stub: $(VENV)/installed $(VENV)/lint ## Rewrite the type stub of the native modu
 
 # Tests of what is native. Python is not instrumented, so the run-time library comes first.
 NATIVE_TESTS = tests/test_strings.py tests/test_arrow.py tests/test_text.py tests/test_vectorizer.py \
-  tests/test_folders.py tests/test_search.py tests/test_packed.py
+  tests/test_folders.py tests/test_search.py tests/test_packed.py tests/test_postings.py
 sanitize: sanitize-address sanitize-thread ## Run the native tests under ASan and UBSan, and threads under TSan
 
 sanitize-address: build/address/installed $(VENV)/test

@@ -1,89 +1,80 @@
-"""Learning, side by side with PECOS 1.2.8: times, recall, weights and memory on the same matrices.
+"""Learning, side by side with PECOS 1.2.8, from queries to a trained model and its recall.
 
-    python benchmarks/learn.py --shop 20000                a generated problem
-    python benchmarks/learn.py --data FOLDER               X, Y, X_test and Y_test as .npz
-    python benchmarks/learn.py --real ../shared/data --data cooking
-    python benchmarks/learn.py --shop 200000 --alone --config '{"pifa_entries": null}'
+    python benchmarks/learn.py                                    # a shop of 200,000 products
+    python benchmarks/learn.py --problem shop-20000 shop-1000000 --alone   # ours, how it grows
+    python benchmarks/learn.py --problem homedepot-0 cooking --real FOLDER
 
-Each side runs in its own process, in turn; of several rounds the median is shown. Ratios are PECOS
-over ours. PECOS runs with its defaults apart from B = 32.
+Each side has its own vectorizer and its own defaults (B = 32, at most 100 products per leaf,
+threshold 0.1), and runs in a process of its own, in turn; of several rounds the median is shown.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 from environments import peer_python
+from problems import make_problem
 
 HERE = Path(__file__).parent
+STAGES = ("vectorize", "embed", "tree", "solve")
 
 
 def main() -> None:
-    """Run both sides and print one table."""
+    """Run both sides on every problem, and print a table each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shop", type=int, default=20_000, help="products of a generated shop")
-    parser.add_argument("--data", type=Path, help="folder with X, Y, X_test and Y_test as .npz")
-    parser.add_argument("--real", type=Path, help="folder in which --data names a real data set")
-    parser.add_argument("--alone", action="store_true", help="leave PECOS out")
+    parser.add_argument("--problem", nargs="+", default=["shop-200000"])
+    parser.add_argument("--real", type=Path, help="folder of the real data sets")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--config", default="{}", help="parameters of ours, as JSON")
-    arguments = parser.parse_args()
-    folder = prepare(arguments)
-    sides = {"matchset": [sys.executable, str(HERE / "learn_side.py"), "matchset"]}
-    if not arguments.alone:
-        sides["pecos"] = [str(peer_python("pecos")), str(HERE / "learn_side.py"), "pecos"]
-    runs: dict[str, list[dict]] = {side: [] for side in sides}
-    for _ in range(arguments.rounds):
-        for side, command in sides.items():
-            options = [str(folder), str(arguments.threads), arguments.config]
-            done = subprocess.run([*command, *options], check=True, stdout=subprocess.PIPE)
+    parser.add_argument("--alone", action="store_true", help="without PECOS")
+    parser.add_argument("--config", default="{}", help="settings of ours, as JSON")
+    options = parser.parse_args()
+    for name in options.problem:
+        folder = make_problem(name, real=options.real)
+        report(name, folder, run_sides(folder, options))
+
+
+def run_sides(folder: Path, options: argparse.Namespace) -> dict[str, list[dict]]:
+    """What each side measured, round by round."""
+    pythons = {"matchset": Path(sys.executable)}
+    if not options.alone:
+        pythons["pecos"] = peer_python("pecos")
+    runs: dict[str, list[dict]] = {side: [] for side in pythons}
+    for _ in range(options.rounds):
+        for side, python in pythons.items():
+            settings = [str(folder), str(options.threads), options.config]
+            command = [str(python), str(HERE / "learn_side.py"), side, *settings]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
             runs[side].append(json.loads(done.stdout.splitlines()[-1]))
-            print(json.dumps({side: runs[side][-1]}), file=sys.stderr)
-    report(runs)
+            print(side, runs[side][-1], file=sys.stderr)
+    return runs
 
 
-def prepare(arguments: argparse.Namespace) -> Path:
-    """The folder with the matrices, written first where it is not there."""
-    if arguments.data and not arguments.real:
-        return arguments.data
-    import learn_data
-
-    name = arguments.data.name if arguments.data else f"shop-{arguments.shop}"
-    folder = HERE.parent / "build" / "learn-data" / name
-    if not (folder / "Y_test.npz").exists():
-        if arguments.real:
-            problem = getattr(learn_data, name)(arguments.real)
-        else:
-            problem = learn_data.generate(arguments.shop, 2 * arguments.shop)
-        learn_data.save(problem, folder)
-    return folder
-
-
-def report(runs: dict[str, list[dict]]) -> None:
-    """One row per measure, one column per side."""
-    sides = list(runs)
-    print(
-        f"{'':24}"
-        + "".join(f"{side:>14}" for side in sides)
-        + ("         ratio" * (len(sides) > 1))
-    )
-    measures = list(runs[sides[0]][0])
-    for measure in measures:
-        values = [[run[measure] for run in runs[side]] for side in sides]
-        if isinstance(values[0][0], list):
-            print(f"{measure:24}" + "".join(f"  {value[-1]}" for value in values))
-            continue
-        medians = [statistics.median(value) for value in values]
-        line = f"{measure:24}" + "".join(f"{median:14,.4g}" for median in medians)
-        if len(medians) > 1 and medians[0]:
-            line += f"{medians[1] / medians[0]:14.2f}"
-        print(line)
+def report(name: str, folder: Path, runs: dict[str, list[dict]]) -> None:
+    """A Markdown table; the ratio is PECOS's figure to ours."""
+    facts = json.loads((folder / "ceiling.json").read_text())
+    n_queries = (folder / "train.txt").read_text().count("\n") + 1
+    print(f"\n{name}: {facts['train_pairs']:,} pairs of {n_queries:,} queries; ", end="")
+    print(f"ceiling of recall {100 * facts['ceiling']:.1f} %; trees ", end="")
+    print("; ".join(f"{side} {found[0]['sizes']}" for side, found in runs.items()) + "\n")
+    print(f"| | {' | '.join(runs)} | ratio |\n|---|" + "---|" * (len(runs) + 1))
+    table = {
+        stage: [median(run[stage] for run in found) for found in runs.values()] for stage in STAGES
+    }
+    totals = [sum(column) for column in zip(*table.values(), strict=True)]
+    for stage, values in {**table, "all": totals}.items():
+        ratio = f"{values[-1] / values[0]:.1f}x" if len(values) > 1 else ""
+        print(f"| {stage}, s | {' | '.join(f'{v:.2f}' for v in values)} | {ratio} |")
+    for key in ("recall@10", "recall@50", "recall@100", "weights", "memory"):
+        values = [median(run[key] for run in found) for found in runs.values()]
+        shown = [f"{v:,.2f}" if key.startswith("recall") else f"{v:,.0f}" for v in values]
+        against = f"{values[0] - values[-1]:+.2f}" if key.startswith("recall") else ""
+        print(f"| {key}{', MB' * (key == 'memory')} | {' | '.join(shown)} | {against} |")
 
 
 if __name__ == "__main__":

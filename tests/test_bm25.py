@@ -63,7 +63,7 @@ def test_a_saved_matcher_answers_alike(saved):
     matcher, loaded = BM25.learn(make_catalog()), BM25.load(saved)
     assert loaded.match([*QUERIES, "zebra"]) == matcher.match([*QUERIES, "zebra"])
     assert loaded.match("vase", where="price > 8") == matcher.match("vase", where="price > 8")
-    with pytest.raises(ModelFileError, match="holds a 'bm25'; expected a 'title similarity'"):
+    with pytest.raises(ModelFileError, match="holds a 'bm25' matcher; expected a 'title"):
         TitleSimilarity.load(saved)
 
 

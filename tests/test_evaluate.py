@@ -15,6 +15,7 @@ from matchset.evaluate.questions import make_questions
 from matchset.evaluate.segments import SEGMENTS, is_head
 from matchset.matchers.popularity import Popularity
 from matchset.matchers.protocol import KnowsTraining
+from matchset.matchers.train import train
 from matchset.strings import Strings
 
 ANSWERS = {"rose": [0, 1, 2, 3], "pot": [4, 0], "soil": []}
@@ -93,6 +94,16 @@ def test_what_training_had_is_told_by_train_or_else_by_the_matcher():
     nobody = evaluate(Recited.of(ANSWERS, 6), test, **options)
     assert {score.segment for score in nobody.scores} == {"all", "head query", "tail query"}
     assert np.isnan(nobody.score().ceiling)
+
+
+def test_a_trained_matcher_remembers_what_it_was_trained_on(shop):
+    whole, split = shop
+    matcher = train(split.train, catalog=whole.catalog)
+    assert isinstance(matcher, KnowsTraining)
+    alone = evaluate(matcher, split.test, ks=[10], resamples=20)
+    told = evaluate(matcher, split.test, train=split.train, ks=[10], resamples=20)
+    for segment in ("all", *SEGMENTS):
+        assert alone.score(segment=segment) == told.score(segment=segment)
 
 
 def test_the_ceiling_is_that_of_the_split(shop):

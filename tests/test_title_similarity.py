@@ -72,17 +72,17 @@ def test_a_saved_matcher_answers_alike(saved):
         matcher.save(saved)
 
 
-@pytest.mark.parametrize("fault", ["width", "missing", "title"])
+@pytest.mark.parametrize("fault", ["width", "missing", "type"])
 def test_a_damaged_folder_is_an_error_that_names_it(fault, tmp_path):
     TitleSimilarity.learn(make_catalog()).save(tmp_path / "matcher")
     file = tmp_path / "matcher" / "manifest.json"
     manifest = json.loads(file.read_text())
     if fault == "width":
-        manifest["header"]["postings"]["width"] = 3
+        manifest["header"]["parts"]["postings"]["n_documents"] = 3
     elif fault == "missing":
-        del manifest["arrays"]["postings_values"]
+        del manifest["arrays"]["postings.weights"]
     else:
-        manifest["arrays"]["products_titles_offsets"] = manifest["arrays"]["postings_offsets"]
+        manifest["arrays"]["postings.weights"]["dtype"] = "<i4"
     file.write_text(json.dumps(manifest))
     with pytest.raises(ModelFileError, match="damaged"):
         TitleSimilarity.load(tmp_path / "matcher")

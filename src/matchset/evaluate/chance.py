@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 Values: TypeAlias = NDArray[np.float64]
 
 RESAMPLES = 1_000  # of the bootstrap
-FLIPS = 5_000  # of the randomisation test
+FLIPS = 10_000  # of the randomisation test
 CONFIDENCE = 0.95
 _CELLS = 1 << 22  # of a block of resamples
 
@@ -96,8 +96,8 @@ def holm(p_values: ArrayLike) -> Values:
 def _weigh(values: Values, weights: Values) -> tuple[Values, Values]:
     """Weighted values, (n, n_weights, n_groups, n_columns), and weights, (n, ..., n_groups, 1)."""
     is_known = ~np.isnan(values[:, None, :, :1])
-    totals = is_known * weights.T[:, :, None, None]
-    return np.where(is_known, values[:, None], 0.0) * totals, totals
+    totals = is_known * np.ascontiguousarray(weights.T)[:, :, None, None]
+    return np.nan_to_num(values)[:, None] * totals, totals
 
 
 def _total(counts: Values, *each: Values) -> list[Values]:

@@ -128,9 +128,8 @@ class Evaluation(Headed, Tabular):
                 cells = [with_margin(score.value, score.low, score.high) for score in others]
                 rows.append([NAMES[metric], "", *cells])
         n_pairs = int(self.n_relevant.sum())
-        title = (
-            f"Evaluation({len(self):,} queries, {n_pairs:,} relevant products; % ±95 % / ceiling)"
-        )
+        what = "in %, with 95 % margin / ceiling"
+        title = f"Evaluation({len(self):,} queries, {n_pairs:,} relevant products; {what})"
         return Grid(title, ["", "queries", *(f"@{k}" for k in self.ks)], rows, len(rows))
 
 

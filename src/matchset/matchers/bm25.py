@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Self, overload
 
 import numpy as np
@@ -13,21 +13,13 @@ import numpy as np
 from matchset.data.catalog import Catalog
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, answer
-from matchset.matchers.stored import (
-    damaged,
-    open_matcher,
-    read_csr,
-    read_products,
-    read_strings,
-    store_csr,
-    store_products,
-    store_strings,
-    write_matcher,
-)
+from matchset.matchers.stored import load_matcher, save_matcher
 from matchset.matrices import Csr
+from matchset.model.files import read_products, store_products
 from matchset.model.filters import Filter, Where
-from matchset.model.postings import Postings
+from matchset.model.postings import Postings, read_postings, store_postings
 from matchset.model.products import Products, make_products
+from matchset.parts import Part, read_strings, store_strings
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -77,25 +69,30 @@ class BM25:
         """The allowed products with the best scores; none that has no word of the query."""
         return answer(self.products, queries, k, where=where, search=self._search)
 
-    def save(self, folder: str | Path) -> None:
-        """Write it to a new folder."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write it to a folder, at once or not at all."""
         parts = {
             "products": store_products(self.products),
-            "words": store_strings(self.words),
-            "postings": store_csr(self.postings.lists),
+            "words": Part(arrays=store_strings(self.words)),
+            "postings": store_postings(self.postings),
         }
-        write_matcher(folder, KIND, parts)
+        save_matcher(path, KIND, parts, overwrite=overwrite)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, path: str | os.PathLike[str]) -> BM25:
         """Open a folder that `save` wrote, memory-mapped."""
-        parts = open_matcher(folder, KIND)
-        try:
-            products, words = read_products(parts.get("products")), read_strings(parts.get("words"))
-            postings = Postings(read_csr(parts.get("postings")))
-            return cls(products, words, postings.require(len(words), len(products)))
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged(folder, error) from None
+
+        def read(parts: Mapping[str, Part]) -> BM25:
+            return cls(
+                read_products(parts["products"]),
+                read_strings(parts["words"].arrays),
+                read_postings(parts["postings"]),
+            )
+
+        return load_matcher(path, KIND, read)
+
+    def __post_init__(self) -> None:
+        self.postings.require(len(self.words), len(self.products))
 
     @cached_property
     def _place(self) -> dict[str, int]:

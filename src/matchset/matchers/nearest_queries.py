@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Self, overload
 
 import numpy as np
@@ -13,23 +13,16 @@ from numpy.typing import NDArray
 from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
 from matchset.features.vectorizer import Vectorizer
+from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, answer
-from matchset.matchers.stored import (
-    Part,
-    damaged,
-    open_matcher,
-    open_vectorizer,
-    read_csr,
-    read_products,
-    store_csr,
-    store_products,
-    write_matcher,
-)
+from matchset.matchers.stored import load_matcher, save_matcher
 from matchset.matrices import Csr, from_scipy
+from matchset.model.files import read_products, store_products
 from matchset.model.filters import Filter, Where
-from matchset.model.postings import Postings
+from matchset.model.postings import Postings, read_postings, store_postings
 from matchset.model.products import Products, make_products
+from matchset.parts import Part
 from matchset.strings import Strings
 
 KIND = "nearest queries"
@@ -60,6 +53,8 @@ class NearestQueries:
             raise ValueError(f"neighbors must be at least 1; got {self.neighbors}")
         if self.power < 1:
             raise ValueError(f"power must be at least 1; got {self.power}")
+        self.queries.require(self.vectorizer.n_features, len(self.answers.lists))
+        self.answers.require(self.queries.n_documents, len(self.products))
 
     @classmethod
     def learn(
@@ -98,30 +93,32 @@ class NearestQueries:
         """The allowed products that the nearest training queries led to."""
         return answer(self.products, queries, k, where=where, search=self._search)
 
-    def save(self, folder: str | Path) -> None:
-        """Write it to a new folder."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write it to a folder, at once or not at all."""
         parts = {
             "rule": Part({"neighbors": self.neighbors, "power": self.power}),
             "products": store_products(self.products),
-            "queries": store_csr(self.queries.lists),
-            "answers": store_csr(self.answers.lists),
+            "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
+            "queries": store_postings(self.queries),
+            "answers": store_postings(self.answers),
         }
-        write_matcher(folder, KIND, parts, self.vectorizer)
+        save_matcher(path, KIND, parts, overwrite=overwrite)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, path: str | os.PathLike[str]) -> NearestQueries:
         """Open a folder that `save` wrote, memory-mapped."""
-        parts = open_matcher(folder, KIND)
-        vectorizer = open_vectorizer(folder)
-        try:
-            products = read_products(parts.get("products"))
-            queries = Postings(read_csr(parts.get("queries")))
-            answers = Postings(read_csr(parts.get("answers")))
-            queries.require(vectorizer.n_features, len(answers.lists))
-            answers.require(queries.n_documents, len(products))
-            return cls(products, vectorizer, queries, answers, **parts.get("rule").header)
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged(folder, error) from None
+
+        def read(parts: Mapping[str, Part]) -> NearestQueries:
+            return cls(
+                read_products(parts["products"]),
+                Vectorizer.of(read_vocabulary(parts["vectorizer"])),
+                read_postings(parts["queries"]),
+                read_postings(parts["answers"]),
+                int(parts["rule"].header["neighbors"]),
+                int(parts["rule"].header["power"]),
+            )
+
+        return load_matcher(path, KIND, read)
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         X = from_scipy(self.vectorizer.transform(queries))
@@ -143,6 +140,5 @@ class NearestQueries:
     def _mark_answerable(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Training queries that led to an allowed product, (n_training_queries,)."""
         answers = self.answers.lists
-        has_answer = np.zeros(len(answers), dtype=np.bool_)
-        has_answer[answers.row_of_entry[allowed[answers.columns]]] = True
-        return has_answer
+        n_before = np.concatenate([[0], np.cumsum(allowed[answers.columns])])
+        return np.diff(n_before[answers.offsets]) > 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self, overload
 
 import numpy as np
@@ -13,18 +13,12 @@ from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, answer
-from matchset.matchers.stored import (
-    Part,
-    check,
-    damaged,
-    open_matcher,
-    read_products,
-    store_products,
-    write_matcher,
-)
+from matchset.matchers.stored import load_matcher, save_matcher
 from matchset.matrices import Csr, Floats, Ids
+from matchset.model.files import read_products, store_products
 from matchset.model.filters import Filter, Where, make_filter
 from matchset.model.products import Products, make_products
+from matchset.parts import Part
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -72,24 +66,30 @@ class Popularity:
         """A filter to use again, from an expression, product ids or a boolean array."""
         return make_filter(self.products, what)
 
-    def save(self, folder: str | Path) -> None:
-        """Write it to a new folder."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write it to a folder, at once or not at all."""
         ranking = Part(arrays={"labels": self.ranking, "scores": self.scores})
-        write_matcher(folder, KIND, {"products": store_products(self.products), "ranking": ranking})
+        parts = {"products": store_products(self.products), "ranking": ranking}
+        save_matcher(path, KIND, parts, overwrite=overwrite)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, path: str | os.PathLike[str]) -> Popularity:
         """Open a folder that `save` wrote, memory-mapped."""
-        parts = open_matcher(folder, KIND)
-        try:
-            products, ranking = read_products(parts.get("products")), parts.get("ranking").arrays
-            labels, scores = ranking["labels"], ranking["scores"]
-            fits = not len(labels) or 0 <= labels.min() <= labels.max() < len(products)
-            check(labels.dtype == np.int32 and bool(fits), "a ranking is of labels")
-            check(scores.dtype == np.float32 and scores.shape == labels.shape, "each has a score")
-            return cls(products, labels, scores)
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged(folder, error) from None
+
+        def read(parts: Mapping[str, Part]) -> Popularity:
+            ranking = parts["ranking"].arrays
+            return cls(read_products(parts["products"]), ranking["labels"], ranking["scores"])
+
+        return load_matcher(path, KIND, read)
+
+    def __post_init__(self) -> None:
+        labels, n = self.ranking, len(self.products)
+        if len(labels) and not 0 <= labels.min() <= labels.max() < n:
+            raise ValueError(f"labels must be below {n}; got {labels.min()} to {labels.max()}")
+        if labels.dtype != np.int32 or self.scores.dtype != np.float32:
+            raise TypeError(f"labels and scores must be int32 and float32; got {labels.dtype}")
+        if labels.shape != self.scores.shape:
+            raise ValueError(f"each label must have a score; got {self.scores.shape}")
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         places = np.arange(len(self.ranking))

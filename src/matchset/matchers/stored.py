@@ -1,144 +1,30 @@
-"""Storing: how do the parts that matchers share lie in a folder?
-
-Each part is a header of plain values and arrays; `put` and `Part` keep them apart by their names.
-"""
+"""Storing: which matcher lies in a folder?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Self
+import os
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from matchset.data.catalog import Column
 from matchset.errors import ModelFileError
-from matchset.features.vectorizer import Vectorizer
-from matchset.folders import open_folder, write_folder
-from matchset.matrices import Csr
-from matchset.model.products import Products
-from matchset.strings import Strings
+from matchset.parts import Part, open_parts, read_part, save_parts
 
-_VECTORIZER = "vectorizer"  # a folder within the folder
-_KINDS = {"text": np.int32, "number": np.float64, "boolean": np.int8, "date": np.int32}
+T = TypeVar("T")
+_MATCHER = "matcher"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """Values and arrays that are stored under a common name."""
-
-    header: dict[str, Any] = field(default_factory=dict)
-    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
-
-    def put(self, name: str, part: Part) -> Self:
-        """Take in another part under a name."""
-        self.header[name] = part.header
-        self.arrays.update({f"{name}_{key}": array for key, array in part.arrays.items()})
-        return self
-
-    def get(self, name: str) -> Part:
-        """The part that was put under a name."""
-        start = f"{name}_"
-        arrays = {
-            key.removeprefix(start): array
-            for key, array in self.arrays.items()
-            if key.startswith(start)
-        }
-        return Part(self.header[name], arrays)
-
-
-def write_matcher(
-    path: str | Path, kind: str, parts: Mapping[str, Part], vectorizer: Vectorizer | None = None
+def save_matcher(
+    path: str | os.PathLike[str], kind: str, parts: Mapping[str, Part], *, overwrite: bool = False
 ) -> None:
-    """Write a new folder with a matcher's parts and, inside it, its vectorizer's folder."""
-    whole = Part()
-    for name, part in parts.items():
-        whole.put(name, part)
-    write_folder(Path(path), kind, header=whole.header, arrays=whole.arrays)
-    if vectorizer is not None:
-        vectorizer.save(Path(path) / _VECTORIZER)
+    """Write the parts of a matcher to a folder, at once or not at all."""
+    save_parts(path, parts, header={_MATCHER: kind}, overwrite=overwrite)
 
 
-def open_matcher(path: str | Path, kind: str) -> Part:
-    """The parts of a matcher, memory-mapped."""
-    return Part(*open_folder(Path(path), kind))
-
-
-def open_vectorizer(path: str | Path) -> Vectorizer:
-    """The vectorizer of a matcher."""
-    return Vectorizer.load(Path(path) / _VECTORIZER)
-
-
-def damaged(path: str | Path, error: Exception) -> ModelFileError:
-    """What to raise where the parts of a folder do not fit."""
-    found = f"no {error}" if isinstance(error, KeyError) else str(error)
-    return ModelFileError(f"{path}: damaged: {found}")
-
-
-def store_strings(texts: Strings) -> Part:
-    """Texts as a part."""
-    return Part(arrays={"bytes": texts.used, "offsets": texts.offsets - texts.offsets[0]})
-
-
-def read_strings(part: Part) -> Strings:
-    """Texts of a part; offsets must lie within the bytes."""
-    data, offsets = part.arrays["bytes"], part.arrays["offsets"]
-    check(data.dtype == np.uint8 and offsets.dtype == np.int64, "texts are bytes with offsets")
-    check(len(offsets) > 0 and offsets[0] == 0, "offsets start with 0")
-    check(offsets[-1] == len(data) and bool(np.all(np.diff(offsets) >= 0)), "offsets ascend")
-    return Strings(data, offsets)
-
-
-def store_csr(matrix: Csr) -> Part:
-    """A sparse matrix as a part."""
-    names = ("offsets", "columns", "values")
-    return Part({"width": matrix.width}, dict(zip(names, matrix.arrays, strict=True)))
-
-
-def read_csr(part: Part) -> Csr:
-    """A sparse matrix of a part; kernels check rows when they touch them."""
-    offsets, columns, values = (part.arrays[name] for name in ("offsets", "columns", "values"))
-    check(offsets.dtype == np.int64 and columns.dtype == np.int32, "offsets and columns are ids")
-    check(values.dtype == np.float32 and len(values) == len(columns), "each column has a value")
-    check(len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(columns), "offsets fit")
-    return Csr(offsets, columns, values, int(part.header["width"]))
-
-
-def store_products(products: Products) -> Part:
-    """Product ids, titles and attributes as a part."""
-    part = Part({"has_titles": products.titles is not None, "attributes": []})
-    part.put("ids", store_strings(products.ids))
-    if products.titles is not None:
-        part.put("titles", store_strings(products.titles))
-    for place, (name, column) in enumerate(products.attributes.items()):
-        part.header["attributes"].append([name, column.kind])
-        part.put(f"attribute{place}", Part(arrays={"values": column.values}))
-        if column.categories is not None:
-            part.put(f"categories{place}", store_strings(column.categories))
-    return part
-
-
-def read_products(part: Part) -> Products:
-    """Products of a part; titles and attributes must be as many as ids."""
-    ids = read_strings(part.get("ids"))
-    titles = read_strings(part.get("titles")) if part.header["has_titles"] else None
-    check(titles is None or len(titles) == len(ids), "each product has a title")
-    attributes = {}
-    for place, (name, kind) in enumerate(part.header["attributes"]):
-        values = part.get(f"attribute{place}").arrays["values"]
-        check(values.shape == (len(ids),), f"each product has an attribute {name!r}")
-        check(values.dtype == _KINDS[kind], f"attribute {name!r} is a {kind}")
-        categories = read_strings(part.get(f"categories{place}")) if kind == "text" else None
-        if categories is not None and len(values):
-            fits = values.min() >= -1 and values.max() < len(categories)
-            check(bool(fits), f"attribute {name!r} is of its categories")
-        attributes[name] = Column(kind, values, categories)
-    return Products(ids, titles, attributes)
-
-
-def check(holds: bool, rule: str) -> None:
-    """Raise a ValueError, which loading turns into a ModelFileError, unless a rule holds."""
-    if not holds:
-        raise ValueError(f"{rule}; got something else")
+def load_matcher(
+    path: str | os.PathLike[str], kind: str, read: Callable[[Mapping[str, Part]], T]
+) -> T:
+    """Make a matcher of its memory-mapped parts; whatever does not fit is a ModelFileError."""
+    header, parts = open_parts(path)
+    if (found := header.get(_MATCHER, "tree")) != kind:
+        raise ModelFileError(f"{path}: holds a {found!r} matcher; expected a {kind!r} matcher")
+    return read_part(path, f"{kind} matcher", lambda: read(parts))

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self, overload
 
 from matchset.config import VectorizerConfig
 from matchset.data.catalog import Catalog
 from matchset.features.vectorizer import Vectorizer
+from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, answer
-from matchset.matchers.stored import (
-    damaged,
-    open_matcher,
-    open_vectorizer,
-    read_csr,
-    read_products,
-    store_csr,
-    store_products,
-    write_matcher,
-)
+from matchset.matchers.stored import load_matcher, save_matcher
 from matchset.matrices import Csr, from_scipy
+from matchset.model.files import read_products, store_products
 from matchset.model.filters import Filter, Where
-from matchset.model.postings import Postings
+from matchset.model.postings import Postings, read_postings, store_postings
 from matchset.model.products import Products, make_products
+from matchset.parts import Part
 from matchset.strings import Strings
 
 KIND = "title similarity"
@@ -70,26 +64,30 @@ class TitleSimilarity:
         """The allowed products whose titles are most similar; none that shares no n-gram."""
         return answer(self.products, queries, k, where=where, search=self._search)
 
-    def save(self, folder: str | Path) -> None:
-        """Write it to a new folder."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write it to a folder, at once or not at all."""
         parts = {
             "products": store_products(self.products),
-            "postings": store_csr(self.postings.lists),
+            "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
+            "postings": store_postings(self.postings),
         }
-        write_matcher(folder, KIND, parts, self.vectorizer)
+        save_matcher(path, KIND, parts, overwrite=overwrite)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, path: str | os.PathLike[str]) -> TitleSimilarity:
         """Open a folder that `save` wrote, memory-mapped."""
-        parts = open_matcher(folder, KIND)
-        vectorizer = open_vectorizer(folder)
-        try:
-            products = read_products(parts.get("products"))
-            postings = Postings(read_csr(parts.get("postings")))
-            postings.require(vectorizer.n_features, len(products))
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged(folder, error) from None
-        return cls(products, vectorizer, postings)
+
+        def read(parts: Mapping[str, Part]) -> TitleSimilarity:
+            return cls(
+                read_products(parts["products"]),
+                Vectorizer.of(read_vocabulary(parts["vectorizer"])),
+                read_postings(parts["postings"]),
+            )
+
+        return load_matcher(path, KIND, read)
+
+    def __post_init__(self) -> None:
+        self.postings.require(self.vectorizer.n_features, len(self.products))
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         X = from_scipy(self.vectorizer.transform(queries))

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
+from matchset.folders import Arrays
 from matchset.matrices import Csr
+from matchset.parts import Part
 from matchset.threads import count_threads
 
 _SMALL_BATCH = 32  # queries that are not worth a thread
@@ -61,3 +63,25 @@ class Postings:
             self.lists.arrays, self.n_documents, X.arrays, mask, k=k, threads=n_threads
         )
         return Csr(*found, self.n_documents)
+
+
+def store_postings(postings: Postings) -> Part:
+    """An inverted index as a part of a folder."""
+    offsets, documents, weights = postings.lists.arrays
+    arrays: Arrays = {"offsets": offsets, "documents": documents, "weights": weights}
+    return Part({"n_documents": postings.n_documents}, arrays)
+
+
+def read_postings(part: Part) -> Postings:
+    """An inverted index from its part; rows are checked when they are touched."""
+    names = {"offsets": np.int64, "documents": np.int32, "weights": np.float32}
+    offsets, documents, weights = (part.arrays[name] for name in names)
+    for name, dtype in names.items():
+        if part.arrays[name].dtype != dtype:
+            raise TypeError(f"{name} must be {dtype.__name__}; got {part.arrays[name].dtype}")
+    if len(documents) != len(weights) or not len(offsets) or offsets[-1] != len(documents):
+        raise ValueError(
+            f"offsets must end with the number of documents and weights; "
+            f"got {len(documents)} and {len(weights)}"
+        )
+    return Postings(Csr(offsets, documents, weights, int(part.header["n_documents"])))
