@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from matchset.cli.console import facts, heading, output
+from matchset.cli.console import facts, heading, output, say
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.parts import verify as verify_model
 
@@ -24,7 +24,7 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
     """
     if verify:
         verify_model(model)
-        output.print(f"{model}: every file is as it was written", markup=False, highlight=False)
+        say(f"{model}: every file is as it was written")
     matcher = TreeMatcher.load(model)
     summary = matcher.provenance.get("summary", {})
     heading("Model")
