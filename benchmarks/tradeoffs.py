@@ -34,7 +34,7 @@ def main() -> None:
     train, test = ms.split_by_time(shop.log, test_days=30)
     wanted = ms.relevance(test)
     whole = ms.train(train, shop.catalog)
-    print("| threshold | R@10/50/100 | weights | disk, MB | tree, MB | vectorize, us | search, us |")
+    print("| threshold | R@10/50/100 | weights | disk, MB | tree, MB | vector, us | search, us |")
     print("|---|---|---|---|---|---|---|")
     for threshold in THRESHOLDS:
         matcher = whole.prune(threshold)
