@@ -1,6 +1,7 @@
 """Files are read as they are written: nothing is guessed from a part of them."""
 
 import gzip
+import itertools
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,10 @@ def test_csv_details(tmp_path):
     path.write_bytes(b'\xef\xbb\xbfquery;sku\r\n#6 screw;1\r\n"a;b ""c""\r\nd";NA\r\n')
     assert set(read_log(path).spellings) == {"#6 screw", 'a;b "c"\r\nd'}
     assert set(read_log(path).products) == {"1", "NA"}
+    for ending, inner in itertools.product([b"\n", b"\r\n", b"\r"], repeat=2):
+        text = b'query,sku\n"red%sshoe",1\nblue,2\n'.replace(b"\n", ending)
+        path.write_bytes(text % inner)
+        assert list(read_log(path).queries) == ["blue", "red shoe"]
     path.write_text(",query,sku\n0,red,1")
     assert list(read_log(path).queries) == ["red"]
     path.write_text("query,sku\n")
@@ -76,6 +81,16 @@ def test_equal_names_of_columns_are_refused(tmp_path):
     nested = pa.table({"q": ["red"], "sku": ["1"], "a": [{"q": 1, "b": {"q": 2}}], "b": [[1]]})
     pq.write_table(nested, tmp_path / "nested.parquet")
     assert list(read_log(tmp_path / "nested.parquet").queries) == ["red"]
+
+
+@pytest.mark.parametrize("name", ["c.jsonl", "c.json", "c.jsonl.zst"])
+def test_json_keys_that_differ_only_in_case_are_refused(tmp_path, name):
+    row = {"sku": "1", "title": "hat", "size": "M"}
+    path = write_rows(tmp_path / name, [row | {"Size": "L"}])
+    with pytest.raises(DataError, match="columns must have distinct names; got 'size' twice in "):
+        read_catalog(path)
+    write_rows(path, [row | {"size_1": "L"}])
+    assert list(read_catalog(path).attributes) == ["size", "size_1"]
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.jsonl", "log.parquet"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ TableSource: TypeAlias = PathLike | Sequence[PathLike] | ArrowSource | Any
 
 JSON_NUMBER = "NUMBER"  # our type of a JSON column of numbers with a point, read as text
 _NESTED = ("STRUCT", "MAP", "UNION", "JSON")
+_NUMBERED = re.compile(r"_\d+$")
 # DuckDB would look at 20,480 rows and leave out keys that first appear later. Looking at all of 2
 # million rows costs 2 s, as does reading them. Rare keys must not become a MAP.
 _JSON_SNIFF = (
@@ -174,7 +176,9 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
         connection,
         f"SELECT line FROM read_csv({quote_files([file.path])}, auto_detect=false, "
         "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false, "
-        "parallel=false) LIMIT 1",  # of several threads, the second could win with its first line
+        # Of several threads, the second could win with its first line. Without quotes, line ends
+        # inside a value look like line ends of another kind, which the strict mode refuses.
+        "parallel=false, strict_mode=false) LIMIT 1",
     )
     header = ((line and line[0]) or "").removeprefix("\ufeff")
     if not header.strip():
@@ -203,6 +207,13 @@ def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
     form = ", format='newline_delimited'" if file.format == "JSON Lines" else ", format='auto'"
     sniffed = Table({}, file.format, (file.path,), "read_json", form + _JSON_SNIFF)
     types = {name: _json_type(kind) for name, kind in _describe(connection, sniffed.sql()).items()}
+    lower = {name.lower() for name in types}
+    if any(name != (plain := _NUMBERED.sub("", name)) and plain in lower for name in lower):
+        # "size" and "size_1" may be keys, or what DuckDB makes of "size" and "Size".
+        rows = f"read_json_objects({quote_files([file.path])}{form})"
+        sql = f"SELECT DISTINCT unnest(json_keys(json)) FROM {rows} ORDER BY 1"
+        keys = connection.execute(sql).fetchall()
+        _check_distinct([key for (key,) in keys], repr(str(file.path)))
     columns = ", ".join(
         f"{quote_text(name)}: '{'VARCHAR' if kind == JSON_NUMBER else kind}'"
         for name, kind in types.items()
