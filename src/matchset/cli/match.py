@@ -75,7 +75,8 @@ def show(matches: Matches, form: str) -> None:
         query = one_line(found.query)
         for rank, hit in enumerate(found, start=1):
             if form == "jsonl":
-                line = {"query": found.query, "rank": rank, "product_id": hit.id, "score": hit.score, "title": hit.title}
+                line = {"query": found.query, "rank": rank, "product_id": hit.id}
+                line |= {"score": hit.score, "title": hit.title}
                 sys.stdout.write(json.dumps(line) + "\n")
             else:
                 title = one_line(hit.title or "")
