@@ -270,4 +270,15 @@ void SharedArrowStream::open(ArrowArrayStream& out) const {
   };
 }
 
+std::vector<std::string> SharedArrowStream::column_names() const {
+  Released<ArrowSchema> schema;
+  check_call(*stream_, stream_->get_schema(stream_.get(), &schema));
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < schema.n_children; ++i) {
+    if (!schema.children || !schema.children[i]) throw std::runtime_error("the Arrow stream has a broken schema");
+    names.emplace_back(schema.children[i]->name ? schema.children[i]->name : "");
+  }
+  return names;
+}
+
 }  // namespace matchset

@@ -75,6 +75,8 @@ class SharedArrowStream {
   explicit SharedArrowStream(ArrowArrayStream& stream);
   // Fills `out` with one more reader.
   void open(ArrowArrayStream& out) const;
+  // As the schema has them: readers such as DuckDB rename those that occur twice.
+  std::vector<std::string> column_names() const;
 
  private:
   std::shared_ptr<ArrowArrayStream> stream_;

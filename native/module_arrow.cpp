@@ -158,7 +158,8 @@ void bind_arrow(nanobind::module_& m) {
           [](const SharedArrowStream& self, nb::handle /*requested_schema*/) {
             return to_capsule([&](ArrowArrayStream& out) { self.open(out); });
           },
-          "requested_schema"_a = nb::none());
+          "requested_schema"_a = nb::none())
+      .def("column_names", &SharedArrowStream::column_names, "The names of the columns, also of equal ones.");
   m.def("export_arrow_table", &export_table, "columns"_a, "n_rows"_a,
         nb::sig("def export_arrow_table(columns: list[tuple[str, str, typing.Any, typing.Any, typing.Any]], "
                 "n_rows: int) -> object"),

@@ -152,6 +152,14 @@ def test_rows_without_id_or_title_are_counted(caplog):
     assert "1 without a product id dropped" in caplog.text
 
 
+def test_an_id_of_blanks_is_none(tmp_path):
+    (tmp_path / "c.csv").write_text('sku,title\n  ,a\n 2 ,b\n"",c\n')
+    for source in (tmp_path / "c.csv", pa.table({"sku": ["  ", " 2 ", ""], "title": list("abc")})):
+        catalog = read_catalog(source)
+        assert list(catalog.ids) == [" 2 "]
+        assert catalog.report.without_product == 2
+
+
 def test_missing_columns_list_what_there_is(tmp_path):
     table = pa.table({"sku": ["1"], "label": ["a"]})
     with pytest.raises(

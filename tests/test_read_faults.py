@@ -2,7 +2,9 @@
 
 import gzip
 import io
+import os
 import tempfile
+from functools import partial
 
 import duckdb
 import polars as pl
@@ -11,7 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from logs import ROWS, one_value, write_rows
 
+from matchset.data.catalog_reader import read_catalog
 from matchset.data.engine import open_engine
+from matchset.data.faults import explain
 from matchset.data.read import read_log
 from matchset.errors import DataError
 
@@ -74,6 +78,11 @@ HALF_GZIP = gzip.compress(b"query,sku\n" + b"".join(b"red %d,1\n" % i for i in r
         broken("half.csv.gz", HALF_GZIP, "must be a readable CSV file"),
         broken("plain.csv.gz", b"query,sku\nred,1\n", "must be a readable CSV file"),
         broken("plain.csv.zst", b"query,sku\nred,1\n", "must be a readable CSV file"),
+        broken("blank.csv", b"\nquery,sku\nred,1\n", "must name the columns; got an empty line"),
+        broken("blank.tsv.gz", gzip.compress(b" \nq\tsku\n"), "must name the columns; got an"),
+        broken("nothing.csv.gz", gzip.compress(b""), "must name the columns; got an empty file"),
+        broken("ends.tsv", b"query\tsku\r\nred\t1\nblue\t2\r\n", "do not all end alike"),
+        broken("ends.csv", b"query,sku\nred,1\r\nblue,2\n", "do not all end alike"),
         broken("twice.csv", b"query,sku,Query\nred,1,2\n", "distinct names; got 'Query' twice"),
         broken("log.xlsx", b"PK", "a data file must end in one of .parquet"),
         broken("log.parquet.gz", b"PK", "a data file must end in one of .parquet"),
@@ -86,6 +95,29 @@ def test_a_broken_file_is_an_error_that_names_it(tmp_path, name, data, reason, s
     with pytest.raises(DataError, match=reason) as error:
         read_log([good, tmp_path / name], strict=strict)
     assert name in str(error.value)
+
+
+def test_messages_are_of_bearable_length(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("query,sku\nred,1\n" + "x" * 10_000 + "\n")
+    with pytest.raises(
+        DataError, match=r"Line: 3 .*x \.\.\. x.*Expected Number of Columns: 2 F"
+    ) as error:
+        read_log(path)
+    assert len(str(error.value)) < 400 + len(str(path))
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl.gz", "log.parquet"])
+def test_too_small_a_memory_limit_is_not_blamed_on_the_file(tmp_path, name):
+    path = write_rows(tmp_path / name, ROWS * 1000)
+    for read in (read_log, partial(read_catalog, title="query", duplicates="first")):
+        with pytest.raises(MemoryError, match="memory_limit must be larger; got: Out of Memory"):
+            read(path, memory_limit="10KB")
+
+
+def test_messages_show_no_sql():
+    error = duckdb.Error("Binder Error: no such column! \n\nLINE 1: SELECT a FROM b\n   ^")
+    assert explain(error) == "Binder Error: no such column!"
 
 
 def test_damage_inside_a_parquet_file_is_an_error_that_names_it(tmp_path):
@@ -118,6 +150,30 @@ def test_sources_that_hold_no_log_are_named(tmp_path):
             read_log(wrong)
     with pytest.raises(TypeError, match="source must be a path or a list of paths; got int"):
         read_log([3])
+
+
+def test_links_that_lead_nowhere_are_named(tmp_path):
+    folder = tmp_path / "log"
+    folder.mkdir()
+    write_rows(folder / "a.csv")
+    (folder / "_old.csv").symlink_to("/nowhere/log.csv")
+    assert read_log(folder).report.rows == 4
+    (folder / "b.csv").symlink_to("/nowhere/log.csv")
+    for source in (folder, folder / "b.csv", str(folder / "[ab].csv"), [folder / "b.csv"]):
+        with pytest.raises(DataError, match=r"a link must lead to a file; got '.*b.csv', which l"):
+            read_log(source)
+
+
+def test_file_names_that_are_not_utf8_are_named(tmp_path):
+    folder = tmp_path / "log"
+    folder.mkdir()
+    path = folder / os.fsdecode(b"r\xffd.csv")
+    write_rows(path)
+    for source in (path, folder, str(folder / "*.csv")):
+        with pytest.raises(DataError, match=r"the name of a file must be UTF-8; got '.*r\\udcffd"):
+            read_log(source)
+    with pytest.raises(DataError, match="the name of a file must be UTF-8"):
+        read_log("\ud800.csv")
 
 
 def test_a_folder_of_mixed_formats_is_an_error(tmp_path):

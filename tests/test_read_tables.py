@@ -3,6 +3,8 @@
 import gzip
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from logs import DAY_NUMBER, rows_of, write_rows
 
@@ -10,6 +12,7 @@ from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import NO_DAY
 from matchset.data.read import read_log
 from matchset.data.tables import open_tables
+from matchset.errors import DataError
 
 
 def test_csv_details(tmp_path):
@@ -57,3 +60,30 @@ def test_rare_json_keys_are_columns(tmp_path):
     rows = [{"sku": str(i), "title": "hat", f"attribute {i}": "red"} for i in range(400)]
     catalog = read_catalog(write_rows(tmp_path / "c.jsonl", rows))
     assert len(catalog.attributes) == 400
+
+
+TWICE = pa.table([["red"], ["1"], ["blue"]], names=["query", "sku", "Query"])
+
+
+def test_equal_names_of_columns_are_refused(tmp_path):
+    pq.write_table(TWICE, tmp_path / "log.parquet")
+    where = "the given table"
+    for source in (TWICE, TWICE.to_reader(), TWICE.to_pandas(), tmp_path / "log.parquet"):
+        for read in (read_log, read_catalog):
+            with pytest.raises(DataError, match="distinct names; got 'Query' twice in ") as error:
+                read(source)
+            assert str(error.value).endswith((where, "log.parquet'"))
+    nested = pa.table({"q": ["red"], "sku": ["1"], "a": [{"q": 1, "b": {"q": 2}}], "b": [[1]]})
+    pq.write_table(nested, tmp_path / "nested.parquet")
+    assert list(read_log(tmp_path / "nested.parquet").queries) == ["red"]
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl", "log.parquet"])
+def test_a_folder_that_is_named_like_a_column_is_refused(tmp_path, name):
+    folder = tmp_path / "log" / "Query=zzz"
+    folder.mkdir(parents=True)
+    path = write_rows(folder / name, [{"query": "red", "sku": "1"}])
+    for source in (tmp_path / "log", str(tmp_path / "log" / "*" / name)):
+        with pytest.raises(DataError, match=r"got 'Query' twice in '.*' and the names of its fold"):
+            read_log(source)
+    assert list(read_log(path).queries) == ["red"]  # the file alone has no folders

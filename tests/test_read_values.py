@@ -127,6 +127,17 @@ def test_counts_may_be_fractions_or_texts(value):
     assert one_value("count", [value]).count.tolist() == [float(value)]
 
 
+@pytest.mark.parametrize("products", [["x", "x"], ["x", "y"]])
+def test_counts_beyond_all_measure_are_refused(products, tmp_path):
+    rows = [{"query": "a", "product_id": product, "count": "1e308"} for product in products]
+    path = write_rows(tmp_path / "log.csv", rows)
+    for source, name in ((path, r".*log.csv"), (pa.Table.from_pylist(rows), "a Table")):
+        with pytest.raises(
+            DataError, match=f"the counts of {name} must add up to at most 3.4e[+]38; got inf"
+        ):
+            read_log(source)
+
+
 def test_each_faulty_row_is_counted_once(caplog):
     table = pa.table(
         {

@@ -97,6 +97,8 @@ class SharedArrowStream:
 
     def __init__(self, capsule: object) -> None: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def column_names(self) -> list[str]:
+        """The names of the columns, also of equal ones."""
 
 def export_arrow_table(columns: list[tuple[str, str, Any, Any, Any]], n_rows: int) -> object:
     """

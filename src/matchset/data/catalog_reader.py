@@ -16,14 +16,13 @@ from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
 from matchset.data.columns import CATALOG_NAMES, ColumnChoice, choose_column, describe_columns
 from matchset.data.engine import DEFAULT_MEMORY_LIMIT, fetch_row, quote_name
 from matchset.data.expressions import day_of, is_number, text_of
+from matchset.data.faults import explain, naming_errors, refuse_small_memory
 from matchset.data.grouping import renumber
 from matchset.data.log import NO_DAY
 from matchset.data.tables import (
     Table,
     TableSource,
-    first_lines,
     is_nested,
-    naming_errors,
     open_tables,
 )
 from matchset.errors import DataError
@@ -85,7 +84,9 @@ class _Part:
 
     def select(self, kinds: dict[str, ColumnKind]) -> list[str]:
         """SQL of each file: roles, attributes numbered by their place in `kinds`, and the row."""
-        fields = [f"{text_of(self.table, column)} AS {role}" for role, column in self.roles.items()]
+        texts = {role: text_of(self.table, column) for role, column in self.roles.items()}
+        texts["product"] = f"if(trim({texts['product']}) = '', NULL, {texts['product']})"
+        fields = [f"{text} AS {role}" for role, text in texts.items()]
         fields += [
             f"{_value_of(self.table, name, kind)} AS a{place}"
             for place, (name, kind) in enumerate(kinds.items())
@@ -185,11 +186,12 @@ def _read_parts(
     try:
         return read_columns(connection.sql(union), coded=coded)
     except (duckdb.Error, RuntimeError) as error:
+        refuse_small_memory(error)
         for part in parts:
             for path, sql in zip(part.table.files, part.select(kinds), strict=False):
                 with naming_errors(repr(str(path)), part.table.format):
                     connection.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {sql}")
-        raise DataError(f"a catalogue must be readable; got: {first_lines(error)}") from error
+        raise DataError(f"a catalogue must be readable; got: {explain(error)}") from error
 
 
 def _to_catalog(

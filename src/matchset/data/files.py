@@ -55,9 +55,10 @@ def _expand(entry: PathLike) -> list[DataFile]:
     if not isinstance(entry, str | os.PathLike):
         raise TypeError(f"source must be a path or a list of paths; got {type(entry).__name__}")
     path = Path(entry)
+    _check_name(path)
     if path.is_dir():
         return _expand_folder(path)
-    if path.exists():
+    if path.exists() or path.is_symlink():
         return [_check_file(path)]
     matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 (absolute patterns)
     if not matches:
@@ -76,7 +77,8 @@ def _expand_folder(folder: Path) -> list[DataFile]:
     files = []
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder).parts
-        if path.is_file() and not any(part.startswith((".", "_")) for part in inner):
+        is_data = path.is_file() or _is_broken_link(path)
+        if is_data and not any(part.startswith((".", "_")) for part in inner):
             files.append(_check_file(path, is_partitioned=_has_keys(inner)))
     if not files:
         raise DataError(f"a folder must hold at least one data file; got {str(folder)!r}")
@@ -87,8 +89,22 @@ def _has_keys(parts: tuple[str, ...]) -> bool:
     return any("=" in part for part in parts[:-1])
 
 
+def _is_broken_link(path: Path) -> bool:
+    return path.is_symlink() and not path.exists()
+
+
+def _check_name(path: Path) -> None:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"the name of a file must be UTF-8; got {str(path)!r}") from error
+
+
 def _check_file(path: PathLike, *, is_partitioned: bool = False) -> DataFile:
     path = Path(path).absolute()
+    _check_name(path)
+    if _is_broken_link(path):
+        raise DataError(f"a link must lead to a file; got {str(path)!r}, which leads to none")
     name = path.name.lower()
     for ending in _COMPRESSIONS:
         name = name.removesuffix(ending)

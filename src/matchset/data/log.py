@@ -174,16 +174,23 @@ def make_log(
         _to_integers("day", day, np.int32),
         np.asarray(count, dtype=np.float64),
     )
+    return _group_raw(rows, queries, products, Strings.of(events), source_rows)
+
+
+def _group_raw(
+    rows: Rows,
+    queries: Strings,
+    products: Strings,
+    events: Strings,
+    source_rows: NDArray[np.floating] | None,
+) -> Log:
     normal = normalize_strings(queries)
     is_used = mark_used(rows.query, len(queries)) & (normal.lengths > 0)
     distinct, query_code = renumber(normal, is_used)
     del normal
     is_kept = is_used[rows.query] if not is_used.all() else None
-    kept_products = rows.product if is_kept is None else rows.product[is_kept]
-    kept_events = rows.event if is_kept is None else rows.event[is_kept]
-    is_sold = mark_used(kept_products, len(products))
-    distinct_products, product_code = renumber(products, is_sold)
-    names, event_code = renumber(Strings.of(events), mark_used(kept_events, len(events)))
+    distinct_products, product_code = _renumber_kept(products, rows.product, is_kept)
+    names, event_code = _renumber_kept(events, rows.event, is_kept)
     totals = sum_by(rows.query, len(queries), rows.count)
     spellings = _choose_spellings(queries, query_code, np.where(is_used, totals, -1.0))
     grouped = group_coded(
@@ -201,6 +208,13 @@ def make_log(
         count=grouped.count,
         report=_count_dropped(len(rows.query), is_kept, source_rows),
     )
+
+
+def _renumber_kept(
+    texts: Strings, codes: NDArray[Any], is_kept: NDArray[np.bool_] | None
+) -> tuple[Strings, NDArray[np.int32]]:
+    """Sort the distinct texts that the kept rows have; with the new place of each text."""
+    return renumber(texts, mark_used(codes if is_kept is None else codes[is_kept], len(texts)))
 
 
 def _to_integers(

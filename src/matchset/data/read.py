@@ -94,6 +94,7 @@ def to_log(grouped: dict[str, ArrowColumn], *, name: str) -> Log:
     kept = grouped["query"].values >= 0
     columns = {key: _select(column.values, kept) for key, column in grouped.items()}
     grouped.clear()  # at 50 million rows, a second copy of a column is 200 to 400 MB
+    _check_sum(columns["count"], name)
     rows = columns.pop("rows", columns["count"])
     columns["event"] = columns["event"].astype(np.uint8)
     log = make_log(queries=queries, products=products, events=events, source_rows=rows, **columns)
@@ -123,6 +124,15 @@ def _count_faults(grouped: dict[str, ArrowColumn]) -> ReadReport:
         bad_count=int(dropped_rows.sum(where=fault == 3)),
         bad_timestamp=bad_timestamp,
     )
+
+
+def _check_sum(counts: NDArray[np.float64], name: str) -> None:
+    """Counts are added up in many ways later, and pairs hold the sums as float32."""
+    limit = float(np.finfo(np.float32).max)
+    with np.errstate(over="ignore"):
+        total = float(counts.sum())
+    if not total <= limit:
+        raise DataError(f"the counts of {name} must add up to at most {limit:.1e}; got {total}")
 
 
 def _select(values: NDArray[Any], kept: NDArray[np.bool_]) -> NDArray[Any]:

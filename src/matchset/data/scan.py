@@ -12,8 +12,9 @@ from matchset.data.arrow import ArrowColumn, read_columns
 from matchset.data.columns import LOG_NAMES, ColumnChoice, choose_column
 from matchset.data.engine import fetch_row, quote_name
 from matchset.data.expressions import count_of, day_of, text_of
+from matchset.data.faults import explain, naming_errors, refuse_small_memory
 from matchset.data.log import NO_DAY
-from matchset.data.tables import Table, first_lines, naming_errors
+from matchset.data.tables import Table
 from matchset.errors import DataError
 from matchset.strings import Strings
 
@@ -93,10 +94,9 @@ def group_tables(
     try:
         return read_columns(connection.sql(sql), coded=("query", "product", "event"))
     except (duckdb.Error, RuntimeError) as error:
-        if "Out of Memory" in str(error):  # an Arrow stream passes on the message, not the type
-            raise MemoryError(f"memory_limit must be larger; got: {first_lines(error)}") from error
+        refuse_small_memory(error)
         _blame_file(connection, tables)
-        raise DataError(f"a log must be readable; got: {first_lines(error)}") from error
+        raise DataError(f"a log must be readable; got: {explain(error)}") from error
 
 
 def refuse_first_fault(

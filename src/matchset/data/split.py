@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 
 import numpy as np
 
+from matchset.data.events import EventRule
 from matchset.data.log import NO_DAY, Log
 from matchset.data.positives import Positives, positives, relevance
 from matchset.errors import DataError
@@ -28,18 +29,28 @@ class SplitReport:
     test_pairs: int
     test_queries: int
     test_products: int
+    # Without a test pair, the next three are not a number; the report as text says why.
     unseen_products: float  # share of the test products that no training pair has
     unseen_queries: float  # share of the test queries that no training pair has
     ceiling: float  # the best mean recall at k of a matcher that knows only training products
     k: int
+    test_rule: EventRule  # that decided which test pairs are relevant
 
     def __str__(self) -> str:
-        return (
+        sides = (
             f"train: {self.train_pairs:,} pairs of {self.train_queries:,} queries and "
             f"{self.train_products:,} products\n"
             f"test:  {self.test_pairs:,} pairs of {self.test_queries:,} queries and "
             f"{self.test_products:,} products\n"
-            f"never seen in training: {self.unseen_products:.1%} of the test products, "
+        )
+        if self.test_pairs == 0:
+            events = " or ".join(map(repr, filter(None, self.test_rule.weights))) or "rows"
+            return (
+                f"{sides}nothing to test: no pair of the test side reaches a count of "
+                f"{self.test_rule.min_count:g} by {events}"
+            )
+        return (
+            f"{sides}never seen in training: {self.unseen_products:.1%} of the test products, "
             f"{self.unseen_queries:.1%} of the test queries\n"
             f"ceiling of Recall@{self.k}: {self.ceiling:.1%}"
         )
@@ -140,6 +151,7 @@ def compare(train: Positives, test: Positives, *, k: int = 100) -> SplitReport:
         unseen_queries=_share(~is_known),
         ceiling=_share(best),
         k=k,
+        test_rule=test.rule,
     )
 
 

@@ -14,6 +14,7 @@ import duckdb
 from matchset import _native
 from matchset.data.arrow import ArrowSource
 from matchset.data.engine import fetch_row, open_engine, quote_files, quote_text
+from matchset.data.faults import FRAME, naming_errors
 from matchset.data.files import DataFile, PathLike, find_files
 from matchset.errors import DataError
 
@@ -28,7 +29,6 @@ _JSON_SNIFF = (
     ", sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0, "
     "hive_partitioning=false"
 )
-_FRAME = "frame"  # the format of a table in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ def open_tables(
         tables = []
         for place, (source, files) in enumerate(zip(sources, found, strict=True)):
             if files is None:
-                name = f"{_FRAME}{place}"
-                with naming_errors("the given table", _FRAME):
+                name = f"{FRAME}{place}"
+                with naming_errors("the given table", FRAME):
                     table = register_frame(connection, source, name=name, is_ordered=is_ordered)
                 tables.append([table])
             else:
@@ -93,14 +93,18 @@ def register_frame(
     connection: duckdb.DuckDBPyConnection, frame: Any, *, name: str, is_ordered: bool
 ) -> Table:
     """Let DuckDB see a frame: pandas by itself (without pyarrow), others by their Arrow stream."""
-    if not _is_pandas(frame):
+    if _is_pandas(frame):
+        names = list(map(str, frame.columns))
+    else:
         # Streams such as a RecordBatchReader open once; DuckDB opens several times and reads once.
         frame = _native.SharedArrowStream(frame.__arrow_c_stream__())
+        names = frame.column_names()
+    _check_distinct(names, "the given table")
     connection.register(name, frame)
     if is_ordered:
         connection.execute(f"CREATE TABLE {name}_copy AS SELECT * FROM {name}")
         name += "_copy"
-    return Table(_describe(connection, name), _FRAME, (), name)
+    return Table(_describe(connection, name), FRAME, (), name)
 
 
 def describe_files(connection: duckdb.DuckDBPyConnection, files: Sequence[DataFile]) -> list[Table]:
@@ -123,22 +127,6 @@ def describe_files(connection: duckdb.DuckDBPyConnection, files: Sequence[DataFi
     ]
 
 
-@contextmanager
-def naming_errors(name: str, form: str) -> Iterator[None]:
-    """Turn DuckDB's errors into a DataError that names the file."""
-    try:
-        yield
-    except (duckdb.Error, RuntimeError) as error:
-        what = "table" if form == _FRAME else f"{form} file"
-        raise DataError(f"{name} must be a readable {what}; got: {first_lines(error)}") from error
-
-
-def first_lines(error: Exception) -> str:
-    """The part of DuckDB's message that tells what is wrong, without its advice on options."""
-    text = str(error).split("Possible ")[0].split("Try setting")[0]
-    return " ".join(text.split()).removeprefix("Invalid Input Error: ")
-
-
 def _describe(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, str]:
     rows = connection.execute(f"DESCRIBE SELECT * FROM {sql}").fetchall()
     return {row[0]: row[1] for row in rows}
@@ -152,10 +140,28 @@ def _describe_file(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
         table = _describe_csv(connection, file)
     else:
         table = _describe_json(connection, file)
+    names = _parquet_names(connection, file) if file.format == "Parquet" else list(table.columns)
+    # DuckDB renames a column that is there twice, and lets a folder's name win.
+    folders = [part.partition("=")[0] for part in file.path.parts[:-1] if "=" in part]
+    if file.is_partitioned:
+        _check_distinct(names + folders, f"{str(file.path)!r} and the names of its folders")
+    else:
+        _check_distinct(names, repr(str(file.path)))
     options = table.options + partitions
     described = Table({}, file.format, table.files, table.reader, options)
     columns = _describe(connection, described.sql()) | table.columns
     return Table(columns, file.format, table.files, table.reader, options)
+
+
+def _parquet_names(connection: duckdb.DuckDBPyConnection, file: DataFile) -> list[str]:
+    """The columns as the file names them."""
+    sql = f"SELECT name, num_children FROM parquet_schema({quote_files([file.path])})"
+    names, n_inner = [], 0  # the schema lists the inside of each nested column after it
+    for name, n_children in connection.execute(sql).fetchall()[1:]:
+        if n_inner == 0:
+            names.append(name)
+        n_inner = max(n_inner - 1, 0) + (n_children or 0)
+    return names
 
 
 def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
@@ -171,13 +177,18 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
         "parallel=false) LIMIT 1",  # of several threads, the second could win with its first line
     )
     header = ((line and line[0]) or "").removeprefix("\ufeff")
+    if not header.strip():
+        raise DataError(
+            f"the first line of {str(file.path)!r} must name the columns; "
+            f"got {'an empty line' if line else 'an empty file'}"
+        )
     delimiter = "\t" if file.format == "TSV" else max(",;\t|", key=header.count)
     if file.format == "TSV":
         names = header.split("\t")
     else:
         names = next(csv.reader([header], delimiter=delimiter), [])
     names = [name.strip() or f"column{place}" for place, name in enumerate(names)]
-    _check_distinct(names, file.path)
+    _check_distinct(names, repr(str(file.path)))
     columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
     quote = "" if file.format == "TSV" else '"'
     options = (
@@ -205,13 +216,11 @@ def _json_type(kind: str) -> str:
     return JSON_NUMBER if kind in ("DOUBLE", "FLOAT") else "VARCHAR"
 
 
-def _check_distinct(names: list[str], path: Path) -> None:
+def _check_distinct(names: list[str], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
-            raise DataError(
-                f"columns must have distinct names; got {name!r} twice in {str(path)!r}"
-            )
+            raise DataError(f"columns must have distinct names; got {name!r} twice in {where}")
         seen.add(name.lower())
 
 
