@@ -9,11 +9,11 @@ CXX ?= g++
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-# What the installed package is made of: a change here, and nowhere else, rebuilds it.
-SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find native src -type f -not -name '*.pyc')
+# What the installed package is made of, folders too: a change here, and nowhere else, rebuilds it.
+SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find native src -not -name '*.pyc' -not -name __pycache__)
 INSTALL := install --no-build-isolation --no-deps --config-settings=build-dir=build/
 
-.PHONY: help demo test lint format stub sanitize sanitize-address sanitize-thread bench clean
+.PHONY: help demo test test-all lint format stub sanitize sanitize-address sanitize-thread bench clean
 
 help: ## Say what each command does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -23,6 +23,8 @@ demo: $(VENV)/installed ## Run the main job on a simulated shop
 
 test: $(VENV)/installed $(VENV)/test ## Test the installed package
 	$(BIN)/python -m pytest
+
+test-all: test ## Test everything, also what needs more than a laptop has (nothing yet)
 
 lint: $(VENV)/installed $(VENV)/lint ## Check style, formatting, types and the native stub
 	$(BIN)/ruff check .
@@ -38,8 +40,8 @@ stub: $(VENV)/installed $(VENV)/lint ## Rewrite the type stub of the native modu
 	$(BIN)/python tools/make_stub.py
 
 # Tests of what is native. Python is not instrumented, so the run-time library comes first.
-NATIVE_TESTS = tests/test_strings.py tests/test_arrow.py tests/test_text.py tests/test_vectorizer.py \
-  tests/test_folders.py tests/test_search.py tests/test_packed.py tests/test_postings.py
+NATIVE_TESTS = $(addprefix tests/test_,$(addsuffix .py,strings arrow text vectorizer folders embeddings tree solver \
+  negatives xr_linear packed search explain postings match popularity title_similarity nearest_queries))
 sanitize: sanitize-address sanitize-thread ## Run the native tests under ASan and UBSan, and threads under TSan
 
 sanitize-address: build/address/installed $(VENV)/test
@@ -52,8 +54,12 @@ sanitize-thread: build/thread/installed $(VENV)/test
 	TSAN_OPTIONS=halt_on_error=1 HYPOTHESIS_PROFILE=few \
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_concurrency.py
 
-bench: $(VENV)/installed ## Run the benchmarks that need no more than minutes
+bench: $(VENV)/installed ## Run the benchmarks beside the peers, on a simulated shop of 200,000 products
 	$(BIN)/python benchmarks/vectorize.py
+	$(BIN)/python benchmarks/learn.py
+	$(BIN)/python benchmarks/search.py --products 200000
+	$(BIN)/python benchmarks/titles.py
+	$(BIN)/python benchmarks/read_log.py
 
 clean: ## Remove every environment and build product
 	rm -rf .venv build dist

@@ -4,7 +4,7 @@
 
 Leaf clusters hold 100 products and 800 features: 200 that every query may have, 200 rarer ones,
 and 400 shared with neighbouring clusters, a few weights each, as in trained models. A query has 30
-features of one cluster. 10^7 products need about 8 GB of memory while they are built.
+features of one cluster. 10^7 products need about 12 GB of memory while they are built.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """One side of the learning benchmark: vectorize, train, answer the test, print one line of JSON.
 
+The models stay in the problem's folder, as `matchset` and `pecos`: search.py measures them.
+
 python learn_side.py matchset|pecos FOLDER THREADS CONFIG
 """
 
@@ -39,9 +41,15 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
     """Ours, with its defaults but for `options`."""
     from matchset.config import LearnConfig
     from matchset.features.vectorizer import Vectorizer
+    from matchset.features.vocabulary import store_vocabulary
     from matchset.learn.train import Examples, train
     from matchset.matrices import to_csr
+    from matchset.model.files import store_products, store_tree
+    from matchset.model.packed import pack
+    from matchset.model.products import Products
     from matchset.model.search import search
+    from matchset.parts import save_parts
+    from matchset.strings import Strings
 
     texts, Y = read(folder, "train")
     watch = Stopwatch()
@@ -55,6 +63,13 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
     asked, _ = read(folder, "test")
     rows = to_csr(vectorizer.transform(asked), "X")
     found = search(model, rows, k=K, beam=BEAM, threads=threads)
+    products = Products(Strings.of([f"B{i:09d}" for i in range(Y.shape[1])]))
+    parts = {
+        "vectorizer": store_vocabulary(vectorizer.vocabulary),
+        "tree": store_tree(pack(model)),
+        "products": store_products(products),
+    }
+    save_parts(folder / "matchset", parts, header={}, overwrite=True)
     return {
         **watch.seconds,
         "memory": memory,
@@ -90,6 +105,11 @@ def run_pecos(folder: Path, threads: int, options: dict) -> dict:
     rows = vectorizer.predict(asked, threads=threads)
     found = model.predict(rows, beam_size=BEAM, only_topk=K, threads=threads)
     layers = model.model.model_chain
+    place = folder / "pecos"
+    model.save(str(place / "model"))
+    XLinearModel.compile_mmap_model(str(place / "model"), str(place / "compiled"))
+    vectorizer.save(str(place / "vectorizer"))
+    (place / "weights.json").write_text(json.dumps(sum(int(layer.W.nnz) for layer in layers)))
     return {
         **watch.seconds,
         "memory": memory,

@@ -15,9 +15,8 @@ import sys
 from pathlib import Path
 from statistics import median
 
-import numpy as np
-import scipy.sparse as sp
 from environments import peer_python
+from problems import make_problem
 
 HERE = Path(__file__).parent
 ROWS = {
@@ -30,8 +29,8 @@ ROWS = {
     "bytes_per_weight": ("bytes per weight on disk", None),
     "open_ms": ("open model and vectorizer, ms", None),
     "rss_mb": ("memory of the process, MB", None),
-    "recall10": ("recall at 10, %", None),
-    "recall100": ("recall at 100, %", None),
+    "recall@10": ("recall at 10, %", None),
+    "recall@100": ("recall at 100, %", None),
 }
 
 
@@ -43,13 +42,12 @@ def main() -> None:
     parser.add_argument("--singles", type=int, default=3000, help="queries asked one by one")
     parser.add_argument("--filters", action="store_true", help="also time filters, ours alone")
     options = parser.parse_args()
-    folder = HERE.parent / "build" / "search-data" / f"shop-{options.products}"
+    folder = make_problem(f"shop-{options.products}")
     pythons = {"matchset": Path(sys.executable), "pecos": peer_python("pecos")}
-    if not (folder / "test.npz").exists():
-        write_shop(folder, options.products)
     for side, python in pythons.items():
         if not (folder / side).exists():
-            run(python, "prepare", side, folder, options.singles)
+            train = [python, HERE / "learn_side.py", side, folder, "2", "{}"]
+            subprocess.run(list(map(str, train)), check=True, stdout=subprocess.DEVNULL)
     runs: dict[str, list[dict]] = {side: [] for side in pythons}
     for _ in range(options.rounds):
         for side, python in pythons.items():
@@ -62,32 +60,6 @@ def main() -> None:
         ]
         for name in found[0]:
             print(f"| {name} | {median(f[name] for f in found):.1f} us |")
-
-
-def write_shop(folder: Path, n_products: int) -> None:
-    """Queries and products of a simulated shop: texts to train and to test, who clicked what."""
-    import matchset as ms
-
-    shop = ms.simulate_shop(products=n_products, queries=2 * n_products)
-    split = ms.split_by_query(shop.log, folds=20)
-    train, test = ms.positives(split.train), ms.positives(split.test)
-    label = train.products.find(test.products)
-    Y_test = sp.csr_array(test.pairs).tocoo()
-    is_known = label[Y_test.col] >= 0
-    shape = (len(test.queries), len(train.products))
-    entries = Y_test.data[is_known], (Y_test.row[is_known], label[Y_test.col[is_known]])
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "train.txt").write_text("\n".join(train.queries))
-    (folder / "test.txt").write_text("\n".join(test.queries))
-    sp.save_npz(folder / "train.npz", binary(train.pairs))
-    sp.save_npz(folder / "test.npz", binary(sp.csr_matrix(entries, shape=shape)))
-
-
-def binary(pairs: sp.csr_array) -> sp.csr_matrix:
-    """Ones where there is a pair."""
-    matrix = sp.csr_matrix(pairs, dtype=np.float32)
-    matrix.data[:] = 1
-    return matrix
 
 
 def run(python: Path, step: str, side: str, folder: Path, singles: int) -> dict:

@@ -1,7 +1,7 @@
 """Are the answers those of PECOS? A model that PECOS trained, converted and searched by both.
 
 python benchmarks/search.py --products 20000      # trains it
-python benchmarks/search_parity.py build/search-data/shop-20000
+python benchmarks/search_parity.py build/problems/shop-20000
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One side of the search benchmark: prepare a model or measure it, print one line of JSON.
+"""One side of the search benchmark: measure what learn_side.py trained, print one line of JSON.
 
-python search_side.py prepare|measure|filters matchset|pecos FOLDER SINGLES
+python search_side.py measure|filters matchset|pecos FOLDER SINGLES
 """
 
 from __future__ import annotations
@@ -13,64 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+from problems import read, recall
 
 BEAM, K, BATCH = 10, 100, 20_000
-CONFIG = {
-    "type": "tfidf",
-    "kwargs": {
-        "base_vect_configs": [
-            {"ngram_range": [1, 2], "analyzer": "word"},
-            {"ngram_range": [3, 3], "analyzer": "char_wb"},
-        ]
-    },
-}
-
-
-def prepare_matchset(folder: Path) -> None:
-    """Train ours with its defaults and save it in one folder, 8-bit weights."""
-    from matchset.config import LearnConfig
-    from matchset.features.vectorizer import Vectorizer
-    from matchset.features.vocabulary import store_vocabulary
-    from matchset.learn.train import Examples, train
-    from matchset.matrices import to_csr
-    from matchset.model.files import store_products, store_tree
-    from matchset.model.packed import pack
-    from matchset.model.products import Products
-    from matchset.parts import save_parts
-    from matchset.strings import Strings
-
-    texts, Y = read(folder, "train")
-    vectorizer = Vectorizer().fit(texts)
-    examples = Examples(to_csr(vectorizer.transform(texts), "X"), to_csr(Y, "Y"))
-    tree = pack(train(examples, LearnConfig()))
-    products = Products(Strings.of([f"B{i:09d}" for i in range(Y.shape[1])]))
-    parts = {
-        "vectorizer": store_vocabulary(vectorizer.vocabulary),
-        "tree": store_tree(tree),
-        "products": store_products(products),
-    }
-    save_parts(folder / "matchset", parts, header={})
-
-
-def prepare_pecos(folder: Path) -> None:
-    """Train PECOS as its documentation does, with B = 32, and compile the model."""
-    from pecos.utils.featurization.text.vectorizers import Vectorizer
-    from pecos.xmc import Indexer, LabelEmbeddingFactory
-    from pecos.xmc.xlinear.model import XLinearModel
-
-    texts, Y = read(folder, "train")
-    vectorizer = Vectorizer.train(texts, CONFIG)
-    X = vectorizer.predict(texts)
-    Z = LabelEmbeddingFactory.create(Y, X, method="pifa")
-    chain = Indexer.gen(Z, "hierarchicalkmeans", nr_splits=32)
-    model = XLinearModel.train(X, Y, C=chain, threshold=0.1)
-    place = folder / "pecos"
-    model.save(str(place / "model"))
-    XLinearModel.compile_mmap_model(str(place / "model"), str(place / "compiled"))
-    vectorizer.save(str(place / "vectorizer"))
-    weights = sum(int(layer.W.nnz) for layer in model.model.model_chain)
-    (place / "weights.json").write_text(json.dumps(weights))
 
 
 def measure_matchset(folder: Path, singles: int) -> dict[str, float]:
@@ -89,7 +34,7 @@ def measure_matchset(folder: Path, singles: int) -> dict[str, float]:
     vectorizer = Vectorizer.of(read_vocabulary(parts["vectorizer"]))
     opened = time.perf_counter() - started
 
-    texts, Y = read(folder, "test")
+    texts, _ = read(folder, "test")
     vocabulary, rule, ids = vectorizer.native, search_rule(K, BEAM), products.ids
     X = to_csr(vectorizer.transform(texts), "X")
     packed = Strings.of(texts)
@@ -114,7 +59,7 @@ def measure_matchset(folder: Path, singles: int) -> dict[str, float]:
     return figures | {
         "bytes_per_weight": files / tree.n_weights,
         "open_ms": opened * 1e3,
-        **recall(found.offsets, found.columns, Y),
+        **recall(folder, found.offsets, found.columns),
     }
 
 
@@ -152,7 +97,7 @@ def measure_pecos(folder: Path, singles: int) -> dict[str, float]:
     return figures | {
         "bytes_per_weight": files / json.loads((place / "weights.json").read_text()),
         "open_ms": opened * 1e3,
-        **recall(found.indptr, found.indices, Y),
+        **recall(folder, found.indptr, found.indices),
     }
 
 
@@ -177,11 +122,6 @@ def measure_filters(folder: Path, singles: int) -> dict[str, float]:
         name = "no filter" if share is None else f"{100 * share:g} % allowed"
         figures[f"{name}, p50"] = times["x_p50"]
     return figures
-
-
-def read(folder: Path, name: str) -> tuple[list[str], sp.csr_matrix]:
-    """Texts and their labels."""
-    return (folder / f"{name}.txt").read_text().split("\n"), sp.load_npz(folder / f"{name}.npz")
 
 
 def time_singles(name: str, ask: Callable, questions: Sequence, singles: int) -> dict[str, float]:
@@ -209,28 +149,9 @@ def time_batch(ask: Callable[[], object]) -> float:
     return (time.process_time() - started) / BATCH * 1e6
 
 
-def recall(offsets: np.ndarray, labels: np.ndarray, Y: sp.csr_matrix) -> dict[str, float]:
-    """Mean share, in percent, of the clicked products among the first 10 and 100."""
-    row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    rank = np.arange(len(row)) - np.asarray(offsets)[row]
-    found = row.astype(np.int64) * Y.shape[1] + labels
-    wanted_row = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
-    wanted = wanted_row.astype(np.int64) * Y.shape[1] + Y.indices
-    n_wanted = np.diff(Y.indptr)
-    result = {}
-    for k in (10, 100):
-        hits = np.bincount(wanted_row, np.isin(wanted, found[rank < k]), Y.shape[0])
-        result[f"recall{k}"] = 100 * float((hits / np.maximum(1, n_wanted))[n_wanted > 0].mean())
-    return result
-
-
 def main() -> None:
     """Do one step of one side."""
     step, side, folder, singles = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
-    if step == "prepare":
-        {"matchset": prepare_matchset, "pecos": prepare_pecos}[side](folder)
-        print("{}")
-        return
     if step == "filters":
         print(json.dumps(measure_filters(folder, singles)))
         return

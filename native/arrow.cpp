@@ -57,11 +57,18 @@ struct Batch {
   }
 };
 
+// Arrow does not tell how long the bytes of texts are, so all offsets are checked before any text is read: only the
+// last of ascending offsets can be wrong then, and that one its producer vouches for.
+template <typename Offset>
+void check_offsets(const Batch& batch, const std::string& name) {
+  const auto* offsets = batch.values<Offset>() + batch.begin;
+  if (offsets[0] < 0 || !std::is_sorted(offsets, offsets + batch.n + 1)) fail(name, "has descending Arrow offsets");
+}
+
 template <typename Offset>
 std::string_view text_at(const Batch& batch, std::size_t i, const std::string& name) {
   const auto* offsets = batch.values<Offset>();
   const Offset from = offsets[batch.begin + i], to = offsets[batch.begin + i + 1];
-  if (from < 0 || to < from) fail(name, "has descending Arrow offsets");
   if (from == to) return {};
   const char* bytes = batch.values<char>(2);
   if (!bytes) fail(name, "has a missing Arrow buffer");
@@ -141,6 +148,8 @@ class Reader {
 
   void append_texts(const Batch& batch) {
     const bool is_view = format_ == "vu", is_large = format_ == "U";
+    if (batch.n > 0 && !is_view)
+      is_large ? check_offsets<std::int64_t>(batch, column.name) : check_offsets<std::int32_t>(batch, column.name);
     for (std::size_t i = 0; i < batch.n; ++i) {
       const bool is_null = batch.is_null(i);
       const std::string_view text = is_null    ? std::string_view()

@@ -121,6 +121,8 @@ void bind_features(nanobind::module_& m) {
       "list_ngrams",
       [](nb::handle text, const In<std::uint8_t>& units, const In<std::uint8_t>& lengths) {
         const auto kinds = to_kinds(units, lengths);
+        if (!PyUnicode_Check(text.ptr()))
+          throw nb::type_error((std::string("query must be str; got ") + Py_TYPE(text.ptr())->tp_name).c_str());
         nb::object keep;
         TextScratch scratch;
         PaddedText padded;
@@ -136,7 +138,7 @@ void bind_features(nanobind::module_& m) {
           });
         return std::pair(from_strings(std::move(shown)), to_numpy<std::uint64_t>(std::move(keys)));
       },
-      "text"_a, "units"_a.noconvert(), "lengths"_a.noconvert(),
+      "text"_a.none(), "units"_a.noconvert(), "lengths"_a.noconvert(),
       nb::sig("def list_ngrams(text: str, units: NDArray[numpy.uint8], lengths: NDArray[numpy.uint8]) -> "
               "tuple[tuple[NDArray[numpy.uint8], NDArray[numpy.int64]], NDArray[numpy.uint64]]"),
       "The n-grams of a text as people read them, kind by kind, and their keys.");

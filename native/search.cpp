@@ -56,6 +56,7 @@ MATCHSET_CLONES void append_keys(const float* costs, std::uint32_t n, std::uint3
 }
 
 constexpr std::size_t kAhead = 2;
+constexpr std::size_t kNarrowBeam = 64, kFewKeys = 384;  // up to here it pays to know the worst after every block
 // With a filter: up to kFew times k allowed leaves are all scored, of more at least kSpare times k.
 constexpr std::size_t kFew = 4, kSpare = 2;
 
@@ -95,10 +96,16 @@ class Descent {
     const std::size_t n = s_.parents.size(), n_features = s_.features.size();
     s_.chunks.resize((kAhead + 1) * n_features);
     const auto chunks_of = [&](std::size_t p) { return &s_.chunks[p % (kAhead + 1) * n_features]; };
+    const bool can_stop = level + 1 < tree_.n_levels() && rule_.beam <= kNarrowBeam;
+    float worst = std::numeric_limits<float>::infinity();  // cost in a full beam: costs only grow on the way down
     for (std::size_t p = 0; p < n + 2 * kAhead; ++p) {
       if (p < n) ask_buckets(p);
       if (p >= kAhead && p - kAhead < n) ask_chunks(p - kAhead, chunks_of(p - kAhead));
-      if (p >= 2 * kAhead) score(level, view(p - 2 * kAhead), s_.parents[p - 2 * kAhead].cost, chunks_of(p - 2 * kAhead));
+      if (p < 2 * kAhead) continue;
+      const std::size_t now = p - 2 * kAhead;
+      if (s_.parents[now].cost > worst) return;  // parents come cheapest first
+      score(level, view(now), s_.parents[now].cost, chunks_of(now));
+      if (can_stop && s_.keys.size() <= kFewKeys && keep(level)) worst = cost_of(s_.keys.back());
     }
   }
 
@@ -134,21 +141,25 @@ class Descent {
     s_.keys.resize(kept);
   }
 
-  // Leaves the best of the level in s_.keys, best first.
-  void keep(std::size_t level) {
+  // Leaves the best of the level in s_.keys, best first; whether they are as many as wanted.
+  bool keep(std::size_t level) {
     const bool is_last = level + 1 == tree_.n_levels();
     if (!is_last && rule_.allowed != nullptr) return keep_allowed(level);
-    keep_smallest(s_.keys, is_last ? rule_.k : rule_.beam, s_.spare);
+    const std::size_t wanted = is_last ? rule_.k : rule_.beam;
+    keep_smallest(s_.keys, wanted, s_.spare);
+    return s_.keys.size() >= wanted;
   }
 
-  void keep_allowed(std::size_t level) {
+  bool keep_allowed(std::size_t level) {
     keep_smallest(s_.keys, s_.keys.size(), s_.spare);
     const std::size_t total = rule_.allowed->total();
     const std::size_t wanted = total / kFew <= rule_.k ? total : kSpare * rule_.k;
     std::size_t n = 0;
     std::uint64_t below = 0;
-    while (n < s_.keys.size() && (n < rule_.beam || below < wanted)) below += rule_.allowed->below(level, node_of(s_.keys[n++]));
+    const auto is_full = [&] { return n >= rule_.beam && below >= wanted; };
+    while (n < s_.keys.size() && !is_full()) below += rule_.allowed->below(level, node_of(s_.keys[n++]));
     s_.keys.resize(n);
+    return is_full();
   }
 
   void report() {
@@ -176,6 +187,7 @@ Found find_all(std::size_t n, unsigned n_threads, Find&& find) {
   found.offsets.assign(n + 1, 0);
   parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
     static thread_local SearchScratch scratch;
+    parts[chunk].reserve(std::min(kChunk * 128, n * 128));
     for (std::size_t i = chunk * kChunk; i < std::min(n, (chunk + 1) * kChunk); ++i) {
       find(i, scratch);
       parts[chunk].insert(parts[chunk].end(), scratch.found.begin(), scratch.found.end());

@@ -11,7 +11,7 @@ namespace matchset {
 namespace {
 
 // What a character is to the rules below.
-enum Kind : unsigned char { split, word, digit, symbol, drop, quote, point, comma, slash, hash, plus, percent };
+enum Kind : unsigned char { split, word, digit, symbol, drop, apostrophe, quote, point, comma, slash, hash, plus, percent };
 
 constexpr char32_t kFractionSlash = 0x2044;
 
@@ -19,7 +19,7 @@ constexpr auto kAscii = [] {
   std::array<Kind, 128> kinds{};  // split
   for (char c = '0'; c <= '9'; ++c) kinds[static_cast<std::size_t>(c)] = digit;
   for (char c = 'a'; c <= 'z'; ++c) kinds[static_cast<std::size_t>(c)] = kinds[static_cast<std::size_t>(c - 32)] = word;
-  kinds['\''] = kinds['`'] = drop;
+  kinds['\''] = kinds['`'] = apostrophe;
   kinds['"'] = quote;
   kinds['.'] = point;
   kinds[','] = comma;
@@ -32,6 +32,10 @@ constexpr auto kAscii = [] {
 
 Kind kind_of(char32_t code) {
   if (code < 128) return kAscii[code];
+  switch (code) {
+    case 0x02BC: case 0x2018: case 0x2019: case 0x201B: case 0x2032: case 0x2035: return apostrophe;
+    default: break;
+  }
   switch (code_kind(code)) {
     case CodeKind::word: return word;
     case CodeKind::symbol: return symbol;
@@ -59,13 +63,18 @@ void detach_signs(std::vector<char32_t>& codes, std::vector<char32_t>& scratch) 
 
 // Removes what is never seen: apostrophes, invisible characters, the inch mark after a digit. This comes before
 // composition and before the rules below, so that what they see side by side is side by side in the result.
+// A foot or inch mark between two digits separates them: 5'10" is not 510.
 void drop_unseen(std::vector<char32_t>& codes) {
   std::size_t kept = 0;
-  for (const char32_t code : codes) {
-    const Kind kind = kind_of(code);
-    const bool is_inch_mark = kind == quote && kept > 0 && kind_of(codes[kept - 1]) == digit;
-    if (kind == drop || is_inch_mark) continue;
-    codes[kept++] = code == kFractionSlash ? U'/' : code;
+  for (std::size_t at = 0; at < codes.size(); ++at) {
+    const Kind kind = kind_of(codes[at]);
+    const bool follows_digit = kept > 0 && kind_of(codes[kept - 1]) == digit;
+    if (kind == apostrophe || (kind == quote && follows_digit)) {
+      const bool is_between = follows_digit && at + 1 < codes.size() && kind_of(codes[at + 1]) == digit;
+      if (is_between) codes[kept++] = ' ';
+    } else if (kind != drop) {
+      codes[kept++] = codes[at] == kFractionSlash ? U'/' : codes[at];
+    }
   }
   codes.resize(kept);
 }
@@ -99,9 +108,19 @@ Fate fate_of(const std::vector<unsigned char>& kinds, std::size_t at) {
   }
 }
 
+// Removes what a cut left hanging: a mark that was kept for the digit after it.
+void trim_cut(std::size_t begin, std::vector<char>& out) {
+  const auto hangs = [&] {
+    const char last = out.back();
+    return last == ' ' || last == '.' || last == '/' || (last == '#' && (out.size() - begin == 1 || out[out.size() - 2] == ' '));
+  };
+  while (out.size() > begin && hangs()) out.pop_back();
+}
+
 // Writes the words, one space between them, and a space between a symbol (emoji) and its neighbours.
 void write_words(const TextScratch& scratch, std::vector<char>& out) {
   const std::size_t begin = out.size();
+  std::size_t n_chars = 0;
   bool wants_space = false;
   unsigned char last = split;
   for (std::size_t at = 0; at < scratch.codes.size(); ++at) {
@@ -110,17 +129,14 @@ void write_words(const TextScratch& scratch, std::vector<char>& out) {
     if (fate == Fate::join) continue;
     if (fate == Fate::separate || (kind == symbol) != (last == symbol)) wants_space = true;
     if (fate == Fate::separate) continue;
-    if (wants_space && out.size() > begin) out.push_back(' ');
+    wants_space = wants_space && out.size() > begin;
+    n_chars += wants_space ? 2 : 1;
+    if (n_chars > kMaxChars) return trim_cut(begin, out);
+    if (wants_space) out.push_back(' ');
     wants_space = false;
     last = kind;
-    const std::size_t end = out.size();
     append_utf8(scratch.codes[at], out);
-    if (out.size() - begin > kMaxBytes) {
-      out.resize(end);
-      break;
-    }
   }
-  while (out.size() > begin && out.back() == ' ') out.pop_back();
 }
 
 // Letters, digits and blanks only: nearly every query. False where the general rules are needed.

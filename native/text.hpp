@@ -9,9 +9,9 @@
 
 namespace matchset {
 
-// Longer texts are cut: the first kMaxChars characters count, and kMaxBytes bytes of what they become.
+// Longer texts are cut: the first kMaxChars characters count, and as many of what they become.
 inline constexpr std::size_t kMaxChars = 4096;
-inline constexpr std::size_t kMaxBytes = 16384;
+inline constexpr std::size_t kMaxBytes = 4 * kMaxChars;
 
 // Reused between texts, so that normalising allocates nothing after the first few.
 struct TextScratch {

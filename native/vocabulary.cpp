@@ -13,8 +13,10 @@ namespace matchset {
 namespace {
 
 constexpr std::size_t kParts = 64;        // ranges of hashes that are counted apart
-constexpr std::size_t kChunk = 4096;      // texts that a thread takes at a time
+constexpr std::size_t kChunk = 4096;      // texts that a thread takes at a time, at most
 constexpr std::size_t kBlock = 16;        // chunks that are taken apart before their n-grams are counted
+// Bytes of a chunk: its n-grams take some thirty times as much until they are counted, and belong to the budget.
+std::size_t chunk_bytes(std::size_t budget) { return std::clamp<std::size_t>(budget / 4096, 1 << 14, 1 << 18); }
 static_assert(kMaxBytes + 2 <= std::numeric_limits<std::uint16_t>::max());
 
 std::size_t part_of(std::uint64_t key) { return key >> 58; }
@@ -81,7 +83,14 @@ struct Candidate {
 class NGramCounter {
  public:
   NGramCounter(const StringsView& texts, std::span<const VocabularyRule> rules, std::size_t budget, unsigned n_threads)
-      : texts_(texts), rules_(rules), budget_(budget), n_threads_(n_threads), candidates_(rules.size()), n_distinct_(rules.size()) {}
+      : texts_(texts), rules_(rules), budget_(budget), n_threads_(n_threads), candidates_(rules.size()), n_distinct_(rules.size()) {
+    for (std::size_t text = 0; text < texts.size(); ++text) {
+      const std::size_t begin = chunks_.back();
+      const auto n_bytes = static_cast<std::size_t>(texts.offsets[text] - texts.offsets[begin]);
+      if (text - begin == kChunk || n_bytes > chunk_bytes(budget)) chunks_.push_back(text);
+    }
+    if (texts.size() > 0) chunks_.push_back(texts.size());
+  }
 
   std::vector<CountedNGrams> run() {
     for (std::size_t first = 0; first < kParts;) first = count_parts(first);
@@ -98,9 +107,8 @@ class NGramCounter {
     std::size_t end = kParts;
     std::vector<Table> tables(rules_.size(), Table(kParts));
     std::vector<Buffers> block(kBlock, Buffers(rules_.size() * kParts));
-    const std::size_t n_chunks = (texts_.size() + kChunk - 1) / kChunk;
-    for (std::size_t chunk = 0; chunk < n_chunks; chunk += kBlock) {
-      const std::size_t n = std::min(kBlock, n_chunks - chunk);
+    for (std::size_t chunk = 0; chunk + 1 < chunks_.size(); chunk += kBlock) {
+      const std::size_t n = std::min(kBlock, chunks_.size() - 1 - chunk);
       parallel_for(n, n_threads_, [&](std::size_t i) { take_apart(chunk + i, first, end, block[i]); });
       parallel_for(rules_.size() * kParts, n_threads_, [&](std::size_t item) {
         for (std::size_t i = 0; i < n; ++i)
@@ -121,7 +129,7 @@ class NGramCounter {
   void take_apart(std::size_t chunk, std::size_t first, std::size_t end, Buffers& buffers) const {
     for (auto& buffer : buffers) buffer.clear();
     PaddedText padded;
-    for (std::size_t text = chunk * kChunk; text < std::min(texts_.size(), (chunk + 1) * kChunk); ++text) {
+    for (std::size_t text = chunks_[chunk]; text < chunks_[chunk + 1]; ++text) {
       padded.assign(texts_[text]);
       for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
         padded.for_each(rules_[rule].kind, [&](std::size_t begin, std::size_t length) {
@@ -190,6 +198,7 @@ class NGramCounter {
   }
 
   const StringsView& texts_;
+  std::vector<std::size_t> chunks_{0};  // where each chunk of texts starts, and the end
   std::span<const VocabularyRule> rules_;
   std::size_t budget_;
   unsigned n_threads_;

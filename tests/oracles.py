@@ -1,12 +1,13 @@
 """Plain Python twins of the native kernels: slow, short, and right by reading."""
 
+import re
 import unicodedata
 from collections import Counter
 
 import numpy as np
 
-MAX_CHARS, MAX_BYTES = 4096, 16384
-DROPPED = {"'", "`", *"\u2018\u2019\u201b\u02bc\u2032\u2035"}
+MAX_CHARS = 4096
+APOSTROPHES = {"'", "`", *"\u2018\u2019\u201b\u02bc\u2032\u2035"}
 QUOTES = {'"', *"\u201c\u201d\u201e\u201f"}
 LEGAL_MARKS = {*"\u00a9\u00ae\u00b0\u2117\ufffd"}
 VULGAR_FRACTIONS = {*"\u00bc\u00bd\u00be\u2189", *map(chr, range(0x2150, 0x215F))}
@@ -15,8 +16,7 @@ VULGAR_FRACTIONS = {*"\u00bc\u00bd\u00be\u2189", *map(chr, range(0x2150, 0x215F)
 def is_dropped(char):
     code = ord(char)
     return (
-        char in DROPPED
-        or 0xFE00 <= code <= 0xFE0F
+        0xFE00 <= code <= 0xFE0F
         or 0xE0100 <= code <= 0xE01EF
         or 0x1F3FB <= code <= 0x1F3FF
         or unicodedata.category(char) in ("Cf", "Me")
@@ -47,9 +47,11 @@ def detach_signs(text):
 
 def drop_unseen(text):
     out = ""
-    for char in text:
-        is_inch_mark = char in QUOTES and is_digit(out[-1:] or " ")
-        if not (is_inch_mark or is_dropped(char)):
+    for at, char in enumerate(text):
+        follows_digit = is_digit(out[-1:] or " ")
+        if char in APOSTROPHES or (char in QUOTES and follows_digit):
+            out += " " if follows_digit and is_digit(text[at + 1 : at + 2] or " ") else ""
+        elif not is_dropped(char):
             out += "/" if char == "\u2044" else char
     return out
 
@@ -91,7 +93,7 @@ def normalize(text):
             kept = char if is_word(char) else fate(text, at)
             out += f" {kept}" if kept and out and is_symbol(out[-1]) else kept
     out = " ".join(out.split())
-    return out.encode()[:MAX_BYTES].decode("utf-8", "ignore").strip()
+    return out if len(out) <= MAX_CHARS else re.sub(r"((^| )#|[ ./])+$", "", out[:MAX_CHARS])
 
 
 def ngrams(text, unit, n):

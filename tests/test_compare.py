@@ -5,7 +5,7 @@ import pytest
 from rankings import Recited, make_positives, random_test
 
 from matchset.evaluate.adds import what_it_adds
-from matchset.evaluate.compare import compare_matchers
+from matchset.evaluate.compare import compare_matchers, find_differences
 from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.latency import measure_latency
 from matchset.model.products import Products
@@ -83,6 +83,15 @@ def test_one_matcher_alone_can_be_compared_and_none_cannot():
     assert "best" in repr(alone)
     with pytest.raises(ValueError, match="matchers must hold at least one; got none"):
         compare_matchers({}, test)
+
+
+def test_only_evaluations_of_the_same_queries_are_compared():
+    matcher, test = Recited.of(FIRST, 10), make_positives(RELEVANT, 10)
+    whole = evaluate(matcher, test, resamples=5)
+    for other in ({"sample": 2}, {"ks": (3, 10, 50)}):
+        found = {"a": whole, "b": evaluate(matcher, test, resamples=5, **other)}
+        with pytest.raises(ValueError, match="must be of the same queries and ks; got a, b"):
+            find_differences(found)
 
 
 def test_what_each_finds_alone_is_as_by_hand():

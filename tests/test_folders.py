@@ -85,6 +85,16 @@ def test_damage_is_named(saved, damage, message):
         Vectorizer.load(saved)
 
 
+@pytest.mark.parametrize("change", [{"sizes": [9, 9, 9]}, {"sizes": [1]}, {"distinct": []}])
+def test_a_header_that_does_not_fit_its_arrays_is_refused(saved, change):
+    header = json.loads((saved / "manifest.json").read_text())["header"]
+    edit_manifest(saved, header={**header, **change})
+    with pytest.raises(ModelFileError, match="damaged"):
+        Vectorizer.load(saved)
+    with pytest.raises(ModelFileError, match="damaged"):
+        verify_folder(saved, KIND)
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_flipped_byte_is_found_and_never_crashes(saved, data):

@@ -59,3 +59,4 @@ def test_an_old_compiler_is_named(tmp_path):
 
 def test_a_fit_machine_passes():
     assert check() == (0, "")
+    assert check(cxx="env true") == (0, "")

@@ -57,11 +57,17 @@ def test_default_weights_are_relative_to_the_strongest_event():
 def test_a_test_pair_was_bought_or_what_comes_closest():
     assert relevance_rule(("click", "purchase", "order")).weights == {"purchase": 1.0, "order": 1.0}
     assert relevance_rule(("impression", "click", "cart")).weights == {"click": 1.0, "cart": 1.0}
-    assert relevance_rule(("impression",)).weights == {"impression": 1.0}
     assert relevance_rule(("",)).weights == {"": 1.0}
     assert relevance_rule(("click", "buy"), weights=["click"], min_count=2) == EventRule(
         {"click": 1.0}, 2
     )
+
+
+@pytest.mark.parametrize("rule", [training_rule, relevance_rule])
+@pytest.mark.parametrize("events", [("impression",), ("impression", "refund"), ("", "impression")])
+def test_what_customers_only_saw_or_gave_back_is_no_answer(rule, events):
+    with pytest.raises(DataError, match="events= must say which events make a pair positive; got"):
+        rule(events)
 
 
 def test_unknown_events_must_be_weighed_by_the_user():
@@ -84,10 +90,18 @@ def test_unknown_events_must_be_weighed_by_the_user():
         training_rule(("click",), weights="click")
 
 
-def test_events_that_count_nothing_are_said(caplog):
-    log = log_of([(0, 0, 0, 1, 1.0), (0, 1, 1, 1, 1.0)], ["click", "login"])
-    assert pairs_of(positives(log)) == {("q0", "p0"): 1.0}
-    assert "events that count nothing unless events= names them: login" in caplog.text
+@pytest.mark.parametrize("choose", [positives, relevance])
+@pytest.mark.parametrize(
+    ("event", "shown"), [("login", "login"), ("", "'' (rows without an event)")]
+)
+def test_events_that_count_nothing_are_said(choose, event, shown, caplog):
+    log = log_of([(0, 0, 0, 1, 1.0), (0, 1, 1, 1, 1.0)], ["click", event])
+    assert pairs_of(choose(log)) == {("q0", "p0"): 1.0}
+    assert f"events that count nothing unless events= names them: {shown}" in caplog.text
+    caplog.clear()
+    choose(log, events=["click"])
+    choose(log_of([(0, 0, 0, 1, 1.0)], [""]))
+    assert caplog.text == ""
 
 
 def test_five_clicks_of_a_fifth_are_one_purchase_over_any_days():

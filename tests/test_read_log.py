@@ -156,25 +156,6 @@ def test_false_leaves_a_column_out():
     assert rows_of(log) == {("a", "x", "", int(NO_DAY)): 2}
 
 
-def test_csv_details(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_bytes(b'\xef\xbb\xbfquery;sku\r\n#6 screw;1\r\n"a;b ""c""\r\nd";NA\r\n')
-    assert set(read_log(path).spellings) == {"#6 screw", 'a;b "c"\r\nd'}
-    assert set(read_log(path).products) == {"1", "NA"}
-    path.write_text(",query,sku\n0,red,1")
-    assert list(read_log(path).queries) == ["red"]
-    path.write_text("query,sku\n")
-    assert len(read_log(path)) == 0
-
-
-def test_tsv_has_no_quoting(tmp_path):
-    path = tmp_path / "log.tsv"
-    path.write_text('query\tsku\n"open 5" pipe\t"1\n""\t2"\n')
-    log = read_log(path)
-    assert list(log.products) == ['"1']
-    assert log.report.without_query == 1
-
-
 def test_a_small_memory_limit_spills_or_says_so(tmp_path):
     n = 300_000
     table = pa.table(

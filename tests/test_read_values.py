@@ -7,7 +7,7 @@ import math
 
 import pyarrow as pa
 import pytest
-from logs import DAY, DAY_NUMBER, one_value, rows_of
+from logs import DAY, DAY_NUMBER, one_value, rows_of, write_rows
 
 from matchset.data.log import NO_DAY
 from matchset.data.read import read_log
@@ -53,6 +53,8 @@ def test_timestamp_columns_of_every_unit_give_their_day_in_utc(unit, zone):
         math.inf,
         1e300,
         "99999-01-01",
+        *(202610, 2026, 46296, 46296.5, 20269999, 20260102.5, 99_999_999, 0, -1, -(10**9)),
+        *("202610", "2026", "46296", "46296.5", "20269999", "20260102.5", "99999999", "0", "-1"),
     ],
 )
 def test_a_time_that_is_not_understood_keeps_its_row_without_a_day(value, caplog):
@@ -61,6 +63,11 @@ def test_a_time_that_is_not_understood_keeps_its_row_without_a_day(value, caplog
     assert log.report.bad_timestamp == 1
     assert log.report.dropped == 0
     assert "1 kept without a day" in caplog.text
+
+
+def test_strict_names_a_number_that_is_no_time():
+    with pytest.raises(DataError, match="column 'ts' must hold a date or a time; got '202610'"):
+        one_value("ts", [202610], strict=True)
 
 
 def test_a_column_that_cannot_hold_times_is_refused():
@@ -96,6 +103,23 @@ def test_a_bad_count_drops_its_row(value, caplog):
     assert len(log) == 0
     assert log.report.bad_count == 1
     assert "1 with a bad count" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.jsonl", "a.json", "a.parquet"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_bad_values_are_counted_in_every_format(tmp_path, name, strict):
+    row = {"query": "red", "product_id": "1", "count": "2", "date": "2026-01-02"}
+    wrong = ({"count": "many"}, {"count": "-1"}, {"date": "soon"}, {"date": "2026-02-30"})
+    path = write_rows(tmp_path / name, [row, *(row | change for change in wrong)])
+    if strict:
+        with pytest.raises(DataError, match=r"row 2: column 'count' must hold a finite .* 'many'"):
+            read_log(path, strict=True)
+        return
+    log = read_log(path)
+    assert (log.report.bad_count, log.report.bad_timestamp) == (2, 2)
+    assert rows_of(log) == {("red", "1", "", DAY_NUMBER): 2, ("red", "1", "", int(NO_DAY)): 4}
+    assert read_log(path, count=False).report.bad_timestamp == 2
+    assert read_log(path, timestamp=False).report.bad_count == 2
 
 
 @pytest.mark.parametrize("value", [0, 2.5, "3", True, 1e9])

@@ -94,6 +94,14 @@ def test_every_form_gives_the_same_log(tmp_path, caplog):
     assert "UBI: 5 rows read, 2 dropped" in caplog.text
 
 
+def test_fields_that_appear_late_are_found(tmp_path):
+    login = {"action_name": "login", "query_id": "1", "timestamp": "2026-01-02T12:00:00.000Z"}
+    events = write_lines(tmp_path / "events.jsonl", [login] * 25_000 + EVENTS[:3])
+    log = read_ubi(queries=pl.DataFrame(QUERIES), events=events)
+    assert rows_of(log) == EXPECTED
+    assert log.report.without_product == 25_000
+
+
 def test_only_the_actions_asked_for_are_read():
     tables = {
         "queries": pl.DataFrame(QUERIES),
@@ -103,6 +111,34 @@ def test_only_the_actions_asked_for_are_read():
     assert rows_of(log) == EXPECTED
     assert log.report.is_clean
     assert len(read_ubi(**tables, actions=[])) == 0
+
+
+def test_actions_that_occur_nowhere_list_what_there_is(tmp_path, caplog):
+    tables = {"queries": pl.DataFrame(QUERIES), "events": pl.DataFrame(EVENTS)}
+    with pytest.raises(TypeError, match="actions must be a list of names; got the text 'click'"):
+        read_ubi(**tables, actions="click")
+    for events in (pl.DataFrame(EVENTS), write_lines(tmp_path / "events.jsonl", EVENTS)):
+        with pytest.raises(
+            DataError, match="got 'clik', 'buy' where they have 'click', 'login', 'purchase'"
+        ):
+            read_ubi(queries=tables["queries"], events=events, actions=["clik", "buy"])
+    read_ubi(**tables, actions=["click", "login"])  # a login occurs, though without a product
+    assert "actions must occur" not in caplog.text
+    read_ubi(**tables, actions=["click", "buy"])
+    assert "actions must occur in the events; got 'buy' where they have 'click'" in caplog.text
+
+
+def test_a_stream_that_is_read_once_may_miss_an_action():
+    events = pa.Table.from_pylist(EVENTS).to_reader()
+    log = read_ubi(queries=pl.DataFrame(QUERIES), events=events, actions=["click", "buy"])
+    assert log.events == ("click",)
+
+
+def test_of_two_texts_of_one_query_the_smallest_is_taken():
+    queries = [QUERIES[0], QUERIES[1] | {"query_id": "1"}, QUERIES[0]]
+    for order in (queries, queries[::-1]):
+        log = read_ubi(queries=pl.DataFrame(order), events=pa.Table.from_pylist(EVENTS[:1]))
+        assert list(log.spellings) == ["Red Shoes"]
 
 
 def test_strict_names_the_event():

@@ -197,8 +197,9 @@ def test_what_is_not_str_is_a_type_error_that_names_the_row(bad):
     for call in (vectorizer.transform, Vectorizer().fit):
         with pytest.raises(TypeError, match=r"queries\[2\] must be str; got"):
             call(["red", "shoe", bad])
-    with pytest.raises(TypeError, match="query must be str; got"):
-        vectorizer.encode(bad)
+    for call in (vectorizer.encode, vectorizer.ngrams):
+        with pytest.raises(TypeError, match="query must be str; got"):
+            call(bad)
 
 
 def test_one_str_where_many_are_expected_is_a_type_error():
@@ -280,3 +281,19 @@ def test_bad_kinds_are_refused():
         NGrams("word", 0, 10)
     with pytest.raises(TypeError, match="limit must be an int; got float"):
         NGrams("word", 1, 1e6)
+
+
+def test_long_texts_are_counted_within_the_budget():
+    texts = [f"{i:05d}" + chr(97 + i % 26) * 3000 for i in range(60)]
+    tight = configured([("char", 3, 10**6, 1)], memory_budget=1)
+    roomy = configured([("char", 3, 10**6, 1)])
+    one, other = (Vectorizer(config).fit(texts).vocabulary for config in (tight, roomy))
+    assert np.array_equal(one.slots, other.slots)
+
+
+@pytest.mark.parametrize(
+    ("threads", "error"), [("2", TypeError), (1.5, TypeError), (2**40, ValueError)]
+)
+def test_threads_that_make_no_sense_are_refused(threads, error):
+    with pytest.raises(error, match="threads must be"):
+        Vectorizer().fit(SHOP, threads=threads)

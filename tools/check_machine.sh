@@ -1,5 +1,6 @@
 #!/bin/sh
 # Says in one sentence what to install where something is missing: check_machine.sh PYTHON CXX
+# CXX may be several words ("ccache g++"), so it stands without quotes where it is called.
 python=$1
 cxx=$2
 
@@ -16,8 +17,8 @@ command -v "$python" >/dev/null 2>&1 ||
   stop "Python's venv module is missing; install it (Debian: apt install python3-venv)."
 "$python" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))' ||
   stop "Python's C headers are missing; install them (Debian: apt install python3-dev)."
-command -v "$cxx" >/dev/null 2>&1 ||
+command -v "${cxx%% *}" >/dev/null 2>&1 ||
   stop "a C++20 compiler is needed; install one (Debian: apt install g++), or name yours: make CXX=clang++."
 echo 'int main() { return [](auto x) requires true { return x; }(0); }' |
-  "$cxx" -std=c++20 -x c++ -fsyntax-only - 2>/dev/null ||
-  stop "a C++20 compiler is needed and $cxx is not one ($("$cxx" --version | head -n 1)); install g++ 11 or later, or name yours: make CXX=g++-12."
+  $cxx -std=c++20 -x c++ -fsyntax-only - 2>/dev/null ||
+  stop "a C++20 compiler is needed and $cxx is not one ($($cxx --version | head -n 1)); install g++ 11 or later, or name yours: make CXX=g++-12."

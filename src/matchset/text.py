@@ -4,7 +4,8 @@ Every query, and every title where titles are used as text, is normalised like t
 
 1. NFKC and case folding: "ＩＰｈｏｎｅ" is "iphone", "ﬁlter" is "filter", "m²" is "m2".
 2. Apostrophes, invisible characters, variation selectors and skin tones vanish: "men's" is "mens".
-   So does an inch mark after a digit: '24"x36"' is "24x36".
+   So does an inch mark after a digit: '24"x36"' is "24x36"; but between two digits a foot or inch
+   mark separates: "5'10" is "5 10".
 3. Punctuation separates words ("t-shirt" is "t shirt", "black/white" is "black white"), except
    where it carries meaning:
    - "." and "/" between digits, and "." before a digit that starts a word: "3.5mm", "1/2", ".5";
@@ -14,7 +15,7 @@ Every query, and every title where titles are used as text, is normalised like t
 4. Emoji and other pictures are words of their own; (R), (C), TM and degree signs are not kept.
 5. White space and control characters of any kind separate words; one space remains between two.
 
-Only the first 4,096 characters of a text count (and 16 KiB of what they become). Normalising twice
+Only the first 4,096 characters of a text count, and as many of its normal form. Normalising twice
 changes nothing. The Unicode version is pinned, whatever Python runs it.
 """
 

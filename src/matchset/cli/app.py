@@ -33,8 +33,8 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     try:
         app()
-    except (ValueError, TypeError, OSError) as error:
-        errors.print(f"matchset: {error}", markup=False, highlight=False)
+    except (ValueError, TypeError, OSError, MemoryError) as error:
+        errors.print(f"matchset: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         errors.print("matchset: stopped")

@@ -25,6 +25,11 @@ STAGES = {
 }
 
 
+def say(text: object) -> None:
+    """Plain text, never markup, and whole lines: they may be piped into another program."""
+    output.print(str(text), markup=False, highlight=False, soft_wrap=True)
+
+
 def heading(text: str) -> None:
     """A line that starts a part."""
     output.print()
@@ -36,6 +41,7 @@ def facts(values: Mapping[str, object]) -> None:
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for name, value in values.items():
         shown = f"{value:,}" if isinstance(value, int) else str(value)
+        shown = f"{value:.3g}" if isinstance(value, float) else shown
         table.add_row(Text(name, style="dim"), Text(shown))
     output.print(table)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from matchset.cli.console import facts, heading, output, training_bar
+from matchset.cli.console import facts, heading, output, say, training_bar
 from matchset.cli.describe import show_features, show_log, show_split
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.catalog import Catalog
@@ -40,6 +40,7 @@ def demo(*, products: int = 20_000, seed: int = 0) -> None:
         log, catalog = _open_shop(products, seed, Path(folder))
     show_log(log, min_query_count=DEFAULT_MIN_QUERY_COUNT)
     split = split_by_time(log, test_days=30)
+    heading("Split: what trains, what tests")
     show_split(split)
     show_features(split.train)
     matcher = _train(split.train, catalog)
@@ -55,7 +56,7 @@ def _open_shop(products: int, seed: int, folder: Path) -> tuple[Log, Catalog]:
     goods_file, log_file = shop.save(folder)
     spent = time.perf_counter() - start
     about = asdict(describe_shop(shop))
-    facts({name.replace("_", " "): _round(value) for name, value in about.items()})
+    facts({name.replace("_", " "): value for name, value in about.items()})
     facts({"simulated in": f"{spent:.1f} s"})
     return read_log(str(log_file)), read_catalog(str(goods_file))
 
@@ -64,7 +65,7 @@ def _train(log: Log, catalog: Catalog) -> TreeMatcher:
     heading("Training")
     with training_bar() as bar:
         matcher = train(log, catalog, progress=bar)
-    output.print(str(TrainSummary(**matcher.provenance["summary"])), markup=False, highlight=False)
+    say(str(TrainSummary(**matcher.provenance["summary"])))
     return matcher
 
 
@@ -80,7 +81,3 @@ def _show_matches(matcher: TreeMatcher, test: Log) -> None:
     places = np.argsort(-counts, kind="stable")[:EXAMPLES]
     for query in test.queries.take(places[counts[places] > 0]):
         output.print(matcher.match(query, k=3))
-
-
-def _round(value: object) -> object:
-    return f"{value:.3g}" if isinstance(value, float) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +10,13 @@ import numpy as np
 from cyclopts import Parameter
 
 from matchset.cli.columns import LogColumns
-from matchset.cli.console import facts, heading, output
+from matchset.cli.console import facts, heading, say
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
-from matchset.data.positives import positives
+from matchset.data.positives import positives, relevance
 from matchset.data.split import Split, split_by_query, split_by_time
+from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
 
 COLUMNS = LogColumns()
@@ -27,6 +29,7 @@ def describe(
     *,
     catalog: Path | None = None,
     columns: LogColumns = COLUMNS,
+    events: dict[str, float] | None = None,
     test_days: int = 30,
     min_query_count: Annotated[float, Parameter(show_default=True)] = DEFAULT_MIN_QUERY_COUNT,
 ) -> None:
@@ -40,6 +43,9 @@ def describe(
         The products: id, title and attributes.
     columns
         Columns of the log.
+    events
+        Weight of each event that makes a pair positive, such as --events.purchase 1; by default by
+        their usual names.
     test_days
         Days at the end that a test would take; a log without times is split by query.
     min_query_count
@@ -48,9 +54,13 @@ def describe(
     """
     read = columns.read(log)
     show_log(read, min_query_count=min_query_count)
-    split = split_by_time(read, test_days=test_days) if read.days else split_by_query(read)
-    show_split(split)
-    show_features(split.train)
+    heading("Split: what trains, what tests")
+    try:
+        split = split_by_time(read, test_days=test_days) if read.days else split_by_query(read)
+        show_split(split, events=events)
+        show_features(split.train, events=events)
+    except DataError as error:
+        say(f"not possible: {error} (see --test-days and --events)")
     if catalog is not None:
         goods = read_catalog(str(catalog))
         heading("Catalogue")
@@ -69,23 +79,25 @@ def show_log(log: Log, *, min_query_count: float) -> None:
         rows["days"] = f"{log.days[0]} to {log.days[1]}"
     for place, name in enumerate(log.events):
         total = log.count[log.event == place].sum()
-        rows[f"{name or 'events'}"] = f"{total:,.0f}"
-    rows[f"seen {min_query_count:g} times or more"] = f"{shown.mean():.1%} of the queries"
+        rows[name or "total count"] = f"{total:,.0f}"
+    share = np.count_nonzero(shown) / max(1, len(shown))
+    rows[f"seen {min_query_count:g} times or more"] = f"{share:.1%} of the queries"
     top = np.argsort(-np.where(shown, counts, -1), kind="stable")[: min(EXAMPLES, shown.sum())]
     rows["most frequent"] = "; ".join(log.spellings.take(top))
     facts(rows)
 
 
-def show_split(split: Split) -> None:
+def show_split(split: Split, *, events: Mapping[str, float] | None = None) -> None:
     """What the paper reports of its data."""
-    heading("Split: what trains, what tests")
-    output.print(str(split.report()), markup=False, highlight=False)
+    train = positives(split.train, events=events)
+    test = relevance(split.test) if events is None else positives(split.test, events=events)
+    say(split.report(train=train, test=test))
 
 
-def show_features(train: Log) -> Vectorizer:
+def show_features(train: Log, *, events: Mapping[str, float] | None = None) -> None:
     """What the queries that train say."""
     heading("Features of the training queries")
-    pairs = positives(train)
+    pairs = positives(train, events=events)
     vectorizer = Vectorizer()
     rows = vectorizer.fit_transform(pairs.queries)
     sizes = zip(vectorizer.config.ngrams, vectorizer.vocabulary.sizes, strict=True)
@@ -96,4 +108,3 @@ def show_features(train: Log) -> Vectorizer:
             "positive products per query": f"{len(pairs) / max(1, len(pairs.queries)):.1f}",
         }
     )
-    return vectorizer

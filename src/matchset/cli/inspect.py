@@ -6,9 +6,19 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from matchset.cli.console import facts, heading, output
+from matchset.cli.console import facts, heading, output, say
 from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.model.explain import strongest
 from matchset.parts import verify as verify_model
+
+NODES = 12  # of the first level that are shown
+NAMED_BY = 6  # n-grams
+
+
+def name_node(matcher: TreeMatcher, node: int) -> str:
+    """A node of the first level by its strongest n-grams."""
+    features = strongest(matcher.tree, 0, node, NAMED_BY)
+    return ", ".join(matcher.vectorizer.name(int(feature)) for feature in features)
 
 
 def inspect(model: Path, /, *, verify: bool = False) -> None:
@@ -24,7 +34,7 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
     """
     if verify:
         verify_model(model)
-        output.print(f"{model}: every file is as it was written", markup=False, highlight=False)
+        say(f"{model}: every file is as it was written")
     matcher = TreeMatcher.load(model)
     summary = matcher.provenance.get("summary", {})
     heading("Model")
@@ -48,5 +58,7 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
     n_weights = matcher.tree.n_weights
     size = f"{matcher.tree.n_bytes / 1e6:.1f} MB, {matcher.tree.n_bytes / max(1, n_weights):.2f}"
     facts(layers | {"weights": n_weights, "size": f"{size} bytes per weight"})
+    heading("Top of the tree: the strongest n-grams of its first nodes")
+    facts({f"node {node + 1}": name_node(matcher, node) for node in range(min(NODES, sizes[0]))})
     heading("Configuration")
     output.print_json(json.dumps(asdict(matcher.config)))

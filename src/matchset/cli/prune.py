@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from matchset.cli.console import output
+from matchset.cli.console import say
 from matchset.matchers.tree_matcher import TreeMatcher
 
 
@@ -36,9 +36,7 @@ def prune(
     whole = TreeMatcher.load(model)
     pruned = whole.prune(threshold)
     pruned.save(out, overwrite=overwrite)
-    output.print(
+    say(
         f"{whole.tree.n_weights:,} weights, {whole.tree.n_bytes / 1e6:.1f} MB -> "
         f"{pruned.tree.n_weights:,} weights, {pruned.tree.n_bytes / 1e6:.1f} MB; saved to {out}",
-        markup=False,
-        highlight=False,
     )

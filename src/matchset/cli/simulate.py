@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from matchset.cli.console import facts, output
+from matchset.cli.console import facts, say
 from matchset.data.shop import describe_shop, simulate_shop
 
 
@@ -36,7 +36,8 @@ def simulate(
         The same seed gives the same shop.
 
     """
+    out.mkdir(parents=True, exist_ok=True)  # before the work, lest it be in vain
     shop = simulate_shop(products=products, queries=queries, days=days, seed=seed)
     facts(asdict(describe_shop(shop)))
     for path in shop.save(out):
-        output.print(str(path), markup=False, highlight=False)
+        say(path)

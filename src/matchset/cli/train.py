@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from matchset.cli.columns import LogColumns
-from matchset.cli.console import output, training_bar
+from matchset.cli.console import say, training_bar
 from matchset.cli.settings import Settings, make_config
 from matchset.matchers.train import TrainSummary
 from matchset.matchers.train import train as train_matcher
@@ -53,5 +53,5 @@ def train(
     with training_bar() as bar:
         read = columns.read(log)
         matcher = train_matcher(read, given, chosen, out=out, overwrite=overwrite, progress=bar)
-    output.print(str(TrainSummary(**matcher.provenance["summary"])), markup=False, highlight=False)
-    output.print(f"saved to {out}", markup=False, highlight=False)
+    say(str(TrainSummary(**matcher.provenance["summary"])))
+    say(f"saved to {out}")

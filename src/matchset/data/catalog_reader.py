@@ -36,7 +36,7 @@ _PATTERNS: dict[ColumnKind, str] = {
     "boolean": r"(?i)true|false",
     "date": r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?",
 }
-_IS_TIME = "({0} IS NULL OR try_cast({0} AS TIMESTAMPTZ) IS NOT NULL)"
+_IS_TIME = "({0} IS NULL OR try_cast(trim({0}) AS TIMESTAMPTZ) IS NOT NULL)"
 
 
 def read_catalog(

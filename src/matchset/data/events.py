@@ -72,9 +72,7 @@ def training_rule(
         name: _TRAINING_WEIGHTS[kind] for name, kind in kinds.items() if kind in _TRAINING_WEIGHTS
     }
     if not found:
-        raise DataError(
-            f"events= must say which events make a pair positive; got a log with {_list(names)}"
-        )
+        raise _no_rule(names)
     strongest = max(found.values())
     return EventRule({name: weight / strongest for name, weight in found.items()}, min_count)
 
@@ -84,7 +82,7 @@ def relevance_rule(
 ) -> EventRule:
     """The rule for test pairs: bought at least once, as in the paper.
 
-    Without purchases: clicked or put into the cart; without those: whatever the log has.
+    Without purchases: clicked or put into the cart. Without events, every row counts.
     """
     names = tuple(events)
     if weights is not None:
@@ -94,7 +92,28 @@ def relevance_rule(
         found = [name for name in names if kinds[name] in wanted]
         if found:
             return EventRule(dict.fromkeys(found, 1.0), min_count)
+    if not set(kinds.values()) <= {"none"}:
+        raise _no_rule(names)
     return EventRule(dict.fromkeys(names, 1.0), min_count)
+
+
+def find_uncounted(events: Iterable[str]) -> list[str]:
+    """The events that no default rule knows, which a user should hear of, for a message.
+
+    An event without a name is one of them where others have names.
+    """
+    names = tuple(events)
+    has_names = any(kind_of(name) != "none" for name in names)
+    unknown = [name for name in names if kind_of(name) == "unknown"]
+    if has_names:
+        unknown += ["'' (rows without an event)" for name in names if kind_of(name) == "none"][:1]
+    return unknown
+
+
+def _no_rule(names: Sequence[str]) -> DataError:
+    return DataError(
+        f"events= must say which events make a pair positive; got a log with {_list(names)}"
+    )
 
 
 def _check_weights(names: Sequence[str], weights: EventWeights) -> dict[str, float]:

@@ -34,7 +34,8 @@ def day_of(table: Table, column: str) -> str:
 
     Dates and timestamps (without a zone: taken as UTC), ISO texts, and numbers, also as text: eight
     digits that are a date (20261231) or else a time since 1970 in seconds, milliseconds,
-    microseconds or nanoseconds, told apart by size (1e11, 1e14 and 1e17 divide them).
+    microseconds or nanoseconds, told apart by size (1e11, 1e14 and 1e17 divide them). A number
+    below 1e8 that is no such date is not understood: a year, a month (202612), a day of Excel's.
     """
     name, kind = quote_name(column), _plain_type(table, column)
     if kind == "DATE":
@@ -57,9 +58,12 @@ def day_of(table: Table, column: str) -> str:
 
 def count_of(table: Table, column: str) -> str:
     """A count that is finite and not negative; NULL where it is not."""
-    name = f"try_cast({quote_name(column)} AS DOUBLE)"
-    _plain_type(table, column)
-    return f"if({name} >= 0 AND isfinite({name}), {name}, NULL)"
+    name, kind = quote_name(column), _plain_type(table, column)
+    # Trimmed, because DuckDB moves the cast of a bare column into its CSV reader, where one value
+    # that is not a number fails the whole file. The same holds for every other cast of texts.
+    value = f"trim({name})" if kind in ("VARCHAR", JSON_NUMBER) else name
+    number = f"try_cast({value} AS DOUBLE)"
+    return f"if({number} >= 0 AND isfinite({number}), {number}, NULL)"
 
 
 def _floor_day(microseconds: str) -> str:
@@ -73,8 +77,10 @@ def _day_of_number(number: str) -> str:
         for limit, divisor in (("1e11", "86400"), ("1e14", "86400e3"), ("1e17", "86400e6"))
     )
     since = f"try_cast(floor({number} / CASE {scale} ELSE 86400e9 END) AS BIGINT)"
-    is_date = f"{number} BETWEEN 19000101 AND 21001231 AND {date} IS NOT NULL"
-    return f"CASE WHEN {is_date} THEN {_floor_day(f'epoch_us({date})')} ELSE {since} END"
+    is_small = f"{number} < 1e8"  # as seconds: before March 1973
+    is_date = f"{number} BETWEEN 19000101 AND 21001231 AND {number} = trunc({number})"
+    day = _floor_day(f"epoch_us(if({is_date}, {date}, NULL))")
+    return f"CASE WHEN {is_small} THEN {day} ELSE {since} END"
 
 
 def _plain_type(table: Table, column: str) -> str:

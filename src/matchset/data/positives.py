@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from matchset.data.events import (
     EventRule,
     EventWeights,
-    kind_of,
+    find_uncounted,
     relevance_rule,
     training_rule,
 )
@@ -51,17 +51,17 @@ def positives(log: Log, *, events: EventWeights | None = None, min_count: float 
     names events that weigh 1. By default: see `training_rule`.
     """
     rule = training_rule(log.events, weights=events, min_count=min_count)
-    unknown = [name for name in log.events if kind_of(name) == "unknown"]
-    if events is None and unknown:
-        logger.warning(
-            "events that count nothing unless events= names them: %s", ", ".join(unknown)
-        )
+    if events is None:
+        _warn_of_uncounted(log)
     return apply_rule(log, rule)
 
 
 def relevance(log: Log, *, events: EventWeights | None = None, min_count: float = 1.0) -> Positives:
     """The pairs to test on: bought at least once, or what comes closest (see `relevance_rule`)."""
-    return apply_rule(log, relevance_rule(log.events, weights=events, min_count=min_count))
+    rule = relevance_rule(log.events, weights=events, min_count=min_count)
+    if events is None:
+        _warn_of_uncounted(log)
+    return apply_rule(log, rule)
 
 
 def apply_rule(log: Log, rule: EventRule) -> Positives:
@@ -81,3 +81,11 @@ def apply_rule(log: Log, rule: EventRule) -> Positives:
     shape = (len(queries), len(products))
     pairs = csr_array((values, (query, product)), shape=shape)
     return Positives(log.queries.take(queries), log.products.take(products), pairs, rule)
+
+
+def _warn_of_uncounted(log: Log) -> None:
+    uncounted = find_uncounted(log.events)
+    if uncounted:
+        logger.warning(
+            "events that count nothing unless events= names them: %s", ", ".join(uncounted)
+        )

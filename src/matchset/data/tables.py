@@ -22,6 +22,12 @@ TableSource: TypeAlias = PathLike | Sequence[PathLike] | ArrowSource | Any
 
 JSON_NUMBER = "NUMBER"  # our type of a JSON column of numbers with a point, read as text
 _NESTED = ("STRUCT", "MAP", "UNION", "JSON")
+# DuckDB would look at 20,480 rows and leave out keys that first appear later. Looking at all of 2
+# million rows costs 2 s, as does reading them. Rare keys must not become a MAP.
+_JSON_SNIFF = (
+    ", sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0, "
+    "hive_partitioning=false"
+)
 _FRAME = "frame"  # the format of a table in memory
 
 
@@ -161,7 +167,8 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
     line = fetch_row(
         connection,
         f"SELECT line FROM read_csv({quote_files([file.path])}, auto_detect=false, "
-        "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false) LIMIT 1",
+        "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false, "
+        "parallel=false) LIMIT 1",  # of several threads, the second could win with its first line
     )
     header = ((line and line[0]) or "").removeprefix("\ufeff")
     delimiter = "\t" if file.format == "TSV" else max(",;\t|", key=header.count)
@@ -181,9 +188,9 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
 
 
 def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
-    """Find the keys in a sample; read plain values as text and nested ones as JSON."""
+    """Find the keys of all rows; read plain values as text and nested ones as JSON."""
     form = ", format='newline_delimited'" if file.format == "JSON Lines" else ", format='auto'"
-    sniffed = Table({}, file.format, (file.path,), "read_json", form + ", hive_partitioning=false")
+    sniffed = Table({}, file.format, (file.path,), "read_json", form + _JSON_SNIFF)
     types = {name: _json_type(kind) for name, kind in _describe(connection, sniffed.sql()).items()}
     columns = ", ".join(
         f"{quote_text(name)}: '{'VARCHAR' if kind == JSON_NUMBER else kind}'"

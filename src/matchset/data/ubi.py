@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from matchset.data.columns import describe_columns
@@ -11,6 +12,8 @@ from matchset.data.read import read_groups, to_log
 from matchset.data.scan import find_roles
 from matchset.data.tables import Table, TableSource, is_nested, open_tables
 from matchset.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 # Field names of the UBI specification 1.3 (the indexes ubi_queries and ubi_events).
 _QUERY_ID = "query_id"
@@ -36,8 +39,12 @@ def read_ubi(
     `event_attributes.object.object_id`, the event `action_name`.
 
     `actions` names the actions to read; others, such as "login", have no product and would be
-    counted as rows without one. An event whose query is not in `queries` is a row without a query.
+    counted as rows without one. Names that occur nowhere are warned of, and if that is all of them
+    a DataError. An event whose query is not in `queries` is a row without a query. A query id has
+    one text by the specification; where it has several, the smallest is taken, whatever the order.
     """
+    if isinstance(actions, str):
+        raise TypeError(f"actions must be a list of names; got the text {actions!r}")
     both = open_tables(queries, events, memory_limit=memory_limit, is_ordered=strict)
     with both as (connection, (query_tables, event_tables)):
         texts = " UNION ALL ".join(
@@ -45,13 +52,40 @@ def read_ubi(
             f"FROM {table.sql()}"
             for table in query_tables
         )
-        # A query id occurs once by the specification; if not, the choice must not depend on order.
         distinct = f"SELECT query_id, min(text) AS text FROM ({texts}) GROUP BY query_id"
         joined = [_join(table, distinct, actions) for table in event_tables]
         grouped = read_groups(
             connection, [find_roles(table, {}) for table in joined], strict=strict
         )
+    if actions:
+        missing = [name for name in actions if name not in set(grouped["event"].texts)]
+        _check_actions(missing, events, n_actions=len(actions), memory_limit=memory_limit)
     return to_log(grouped, name="UBI")
+
+
+def _check_actions(
+    missing: Sequence[str], events: TableSource, *, n_actions: int, memory_limit: str
+) -> None:
+    """Tell of actions that occur nowhere; `missing` may still occur in rows without a product."""
+    if not missing:
+        return
+    # Only now, and from the start: a stream can be read only once (then nothing is found here).
+    with open_tables(events, memory_limit=memory_limit) as (connection, (tables,)):
+        union = " UNION ".join(
+            f"SELECT DISTINCT {_field(table, _ACTION)} AS action FROM {table.sql()}"
+            for table in tables
+        )
+        rows = connection.execute(f"FROM ({union}) WHERE action IS NOT NULL ORDER BY 1").fetchall()
+    found = [str(action) for (action,) in rows]
+    unknown = [name for name in missing if name not in found]
+    message = (
+        f"actions must occur in the events; got {', '.join(map(repr, unknown))} "
+        f"where they have {', '.join(map(repr, found))}"
+    )
+    if found and len(unknown) == n_actions:
+        raise DataError(message)
+    if unknown:
+        logger.warning("%s", message)
 
 
 def _join(events: Table, queries: str, actions: Sequence[str] | None) -> Table:

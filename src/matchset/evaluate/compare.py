@@ -151,8 +151,11 @@ def find_differences(
     """Test the differences in recall of every two evaluations, at every k, corrected together."""
     pairs = list(combinations(evaluations, 2))
     for first, second in pairs:
-        if evaluations[first].queries != evaluations[second].queries:
-            raise ValueError(f"evaluations must be of the same queries; got {first}, {second}")
+        one, other = evaluations[first], evaluations[second]
+        if one.ks != other.ks or one.queries != other.queries:
+            raise ValueError(
+                f"evaluations must be of the same queries and ks; got {first}, {second}"
+            )
     if not pairs:
         return ()
     ks = next(iter(evaluations.values())).ks

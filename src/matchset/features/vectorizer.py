@@ -37,9 +37,9 @@ class Vectorizer:
 
     A row holds tf * idf per known n-gram, tf being how often the query has it and idf being
     ln((1 + N) / (1 + df)) + 1 over the N queries of `fit`, and is scaled to unit length. An id for
-    unknown n-grams counts once (tf = 1); its df is the number of queries of `fit` with an n-gram
-    that was cut, and it is silent where none had one. A query without any known n-gram is unknown:
-    its row is empty, whatever its unknown n-grams are.
+    unknown n-grams counts once (tf = 1); its df is the number of queries of `fit` that had it
+    beside a known n-gram, and it is silent where none had. A query without any known n-gram is
+    unknown: its row is empty, whatever its unknown n-grams are.
 
     Any `str` is a query; matchset.text tells how it is normalised, and where a long one is cut.
     """
@@ -74,6 +74,7 @@ class Vectorizer:
         fitted = self.of(learn_vocabulary(texts, self.config, n_threads))
         vocabulary = fitted.vocabulary
         if shown is not None:
+            shown = np.asarray(shown, dtype=np.bool_)
             if shown.shape != (len(texts),):
                 raise ValueError(
                     f"shown must have one entry per query, ({len(texts)},); got {shown.shape}"

@@ -34,6 +34,14 @@ class Vocabulary:
     unknown_idf: NDArray[np.float32]  # (kinds x oov_buckets,)
     names: Strings  # each known n-gram as people read it, "" where it may not be shown, (n_known,)
 
+    def __post_init__(self) -> None:
+        kinds, n_known = len(self.config.ngrams), sum(self.sizes)
+        if (len(self.sizes), len(self.distinct)) != (kinds, kinds):
+            raise ValueError(f"sizes and distinct must be of {kinds} kinds; got {self.sizes}")
+        if (len(self.df), len(self.names)) != (n_known, n_known):
+            found = f"{len(self.df)} and {len(self.names)}"
+            raise ValueError(f"df and names must be of {n_known} n-grams; got {found}")
+
     @property
     def n_known(self) -> int:
         """Number of known n-grams."""

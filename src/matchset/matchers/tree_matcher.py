@@ -18,6 +18,7 @@ from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, check_k, to_texts
 from matchset.matchers.reasons import Reasons, name_reasons
+from matchset.matrices import Csr, Ids
 from matchset.model.explain import explain
 from matchset.model.files import read_products, read_tree, store_products, store_tree
 from matchset.model.filters import Filter, Where, make_filter
@@ -60,6 +61,7 @@ class TreeMatcher:
         beam: int = ...,
         where: Where | None = ...,
         min_score: float | None = ...,
+        or_popular: bool = ...,
         threads: int | None = ...,
     ) -> Match: ...
     @overload
@@ -71,6 +73,7 @@ class TreeMatcher:
         beam: int = ...,
         where: Where | None = ...,
         min_score: float | None = ...,
+        or_popular: bool = ...,
         threads: int | None = ...,
     ) -> Matches: ...
     def match(
@@ -81,24 +84,31 @@ class TreeMatcher:
         beam: int = DEFAULT_BEAM,
         where: Where | None = None,
         min_score: float | None = None,
+        or_popular: bool = False,
         threads: int | None = None,
     ) -> Match | Matches:
         """The k best products of one query, or of each of many.
 
         A wider `beam` looks at more of the tree: slower, and better up to a point. `where` allows
         some products only (see `filter`). Products below `min_score` are left out. A query without
-        a known n-gram gets no products.
+        a known n-gram gets no products, or with `or_popular` those with the most training queries,
+        with a score of 0.
         """
         most = min(check_k(k), len(self.products)) or 1
         rule = search_rule(most, beam, min_score=min_score)
         allowed = None if where is None else self._allow(self.filter(where))
         if isinstance(queries, str):  # the short way: a few microseconds count here
             labels, scores = self.tree.search_text(self.vectorizer.native, queries, rule, allowed)
+            if len(labels) == 0 and or_popular and len(self.vectorizer.encode(queries)[0]) == 0:
+                labels = self._popular(most, where)
+                scores = np.zeros(len(labels), dtype=np.float32)
             return Match(queries, labels, scores, self.products)
         texts = to_texts(queries)
         found = self.tree.search_texts(
             self.vectorizer.native, texts, rule, allowed, threads=count_threads(threads)
         )
+        if or_popular:
+            found = self._or_popular(texts, found, most, where)
         return Matches(texts, found, self.products)
 
     def filter(self, what: Where) -> Filter:
@@ -180,6 +190,26 @@ class TreeMatcher:
             f"TreeMatcher({len(self.products):,} products, "
             f"{self.vectorizer.n_features:,} features, {self.tree.n_weights:,} weights)"
         )
+
+    def _popular(self, k: int, where: Where | None) -> Ids:
+        """The allowed products with the most training queries, ties by label."""
+        counts = self.n_queries_of
+        if where is not None:
+            counts = counts * self.filter(where).allowed
+        best = np.argsort(-counts, kind="stable")[:k]
+        return best[counts[best] > 0].astype(np.int32)
+
+    def _or_popular(self, texts: Strings, found: Csr, k: int, where: Where | None) -> Csr:
+        """Give the popular products to texts without a known n-gram."""
+        is_unknown = np.diff(self.vectorizer.transform(texts).indptr) == 0
+        popular = self._popular(k, where)
+        sizes = np.where(is_unknown, len(popular), np.diff(found.offsets))
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        columns, values = np.empty(offsets[-1], np.int32), np.zeros(offsets[-1], np.float32)
+        is_popular = np.repeat(is_unknown, sizes)
+        columns[is_popular] = np.tile(popular, np.count_nonzero(is_unknown))
+        columns[~is_popular], values[~is_popular] = found.columns, found.values
+        return Csr(offsets, columns, values, found.width)
 
     def _allow(self, chosen: Filter) -> _native.Allowed:
         """A filter as the tree takes it, made once for each."""
