@@ -136,6 +136,13 @@ def test_a_shared_stream_opens_often_and_gives_every_batch_once():
     del shared, unused
 
 
+def test_the_names_of_a_shared_stream_are_those_of_its_schema():
+    table = pa.table([[1], [2], [3]], names=["x", "x", ""])
+    shared = _native.SharedArrowStream(table.to_reader().__arrow_c_stream__())
+    assert shared.column_names() == shared.column_names() == ["x", "x", ""]
+    assert len(read_columns(shared)["x"].values) == 1  # naming reads no rows
+
+
 def exported(**columns):
     class Table:
         def __arrow_c_stream__(self, requested_schema=None):

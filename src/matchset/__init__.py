@@ -1,5 +1,7 @@
 """matchset: learn from a search log which products answer a query."""
 
+from importlib.metadata import version
+
 from matchset.config import LearnConfig, NGrams, TrainConfig, VectorizerConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
@@ -28,6 +30,7 @@ from matchset.model.filters import Filter
 from matchset.parts import verify
 
 load = TreeMatcher.load
+__version__ = version("matchset")
 
 __all__ = [
     "BM25",

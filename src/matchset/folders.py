@@ -37,11 +37,7 @@ def write_folder(
     A process killed at any moment leaves what was there before, and perhaps a folder whose name
     starts with a dot and ends with `.tmp`. `overwrite` replaces a folder that matchset wrote.
     """
-    if path.exists():
-        if not overwrite:
-            raise FileExistsError(f"{path}: already exists; overwrite=True replaces it")
-        _read_manifest(path, None)  # never replace what is not ours
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_target(path, overwrite=overwrite)
     building = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
     building.mkdir()
     try:
@@ -54,6 +50,21 @@ def write_folder(
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
+
+
+def check_target(path: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that cannot be written; who works long for it asks before."""
+    if path.exists():
+        if not overwrite:
+            raise FileExistsError(f"{path}: already exists; overwrite=True replaces it")
+        _read_manifest(path, None)  # never replace what is not ours
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"{error.strerror}; choose another folder"
+        raise OSError(f"{path}: cannot be written: {reason}") from None
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"{path}: cannot be written: no right to; choose another folder")
 
 
 def open_folder(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -33,9 +33,13 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     try:
         app()
+        sys.stdout.flush()
+    except BrokenPipeError:  # `matchset match ... | head`: nobody reads on
+        sys.stdout = None  # nor should Python try at exit
+        sys.exit(0)
     except (ValueError, TypeError, OSError, MemoryError) as error:
         errors.print(f"matchset: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
-        errors.print("matchset: stopped")
+        errors.print("matchset: stopped; nothing was saved")
         sys.exit(130)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from matchset.cli.columns import LogColumns
-from matchset.cli.console import output
+from matchset.cli.console import errors, output, say
 from matchset.evaluate.evaluation import evaluate as evaluate_matcher
 from matchset.matchers.tree_matcher import TreeMatcher
 
 COLUMNS = LogColumns()
+LEGEND = (
+    "Recall: share of a query's relevant products among the first k, with its 95 % interval. "
+    "Ceiling: the best of a matcher that knows only products seen in training; titles go beyond."
+)
 
 
 def evaluate(
@@ -17,6 +21,7 @@ def evaluate(
     log: list[str],
     /,
     *,
+    events: dict[str, float] | None = None,
     min_count: float = 1.0,
     sample: int = 100_000,
     seed: int = 0,
@@ -30,6 +35,9 @@ def evaluate(
         Folder of a trained model.
     log
         A log that the model was not trained on.
+    events
+        Weight of each event that makes a product relevant, such as --events.purchase 1; by default
+        what was bought, or else clicked.
     min_count
         Purchases (or what the log has) that make a product relevant for a query.
     sample
@@ -42,4 +50,10 @@ def evaluate(
     """
     matcher = TreeMatcher.load(model)
     test = columns.read(log)
-    output.print(evaluate_matcher(matcher, test, min_count=min_count, sample=sample, seed=seed))
+    result = evaluate_matcher(
+        matcher, test, events=events, min_count=min_count, sample=sample, seed=seed
+    )
+    output.print(result)
+    say(LEGEND)
+    if len(test.queries) and matcher.is_seen(test.queries).all():
+        errors.print("every query of this log was trained on: was the model trained on this log?")

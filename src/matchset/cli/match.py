@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -25,6 +25,7 @@ def match(
     k: Annotated[int, Parameter(alias="-k")] = 10,
     beam: int = DEFAULT_BEAM,
     where: str | None = None,
+    min_score: float | None = None,
     file: Path | None = None,
     form: Literal["table", "tsv", "jsonl"] | None = None,
 ) -> None:
@@ -44,6 +45,8 @@ def match(
         Nodes kept per level of the tree: wider is slower and finds more, up to a point.
     where
         Filter, such as "price < 20 and locale = 'us'".
+    min_score
+        Leave out products that score less.
     file
         File of queries, one a line; - is standard input.
     form
@@ -53,13 +56,14 @@ def match(
     """
     opened = TreeMatcher.load(model)
     allowed = None if where is None else opened.filter(where)
+    options: dict[str, Any] = {"k": k, "beam": beam, "where": allowed, "min_score": min_score}
     if queries:
-        show(opened.match(list(queries), k, beam=beam, where=allowed), form or "table")
+        show(opened.match(list(queries), **options), form or "table")
     elif file is None and sys.stdin.isatty():
-        converse(lambda query: opened.match(query, k, beam=beam, where=allowed))
+        converse(lambda query: opened.match(query, **options))
     else:
         for batch in read_lines(file):
-            show(opened.match(batch, k, beam=beam, where=allowed), form or "tsv")
+            show(opened.match(batch, **options), form or "tsv")
 
 
 def show(matches: Matches, form: str) -> None:
@@ -68,15 +72,20 @@ def show(matches: Matches, form: str) -> None:
         if form == "table":
             output.print(found)
             continue
-        for rank, row in enumerate(found.to_dicts(), start=1):
-            line = {"query": found.query, "rank": rank, **row}
-            sys.stdout.write((json.dumps(line) if form == "jsonl" else to_tsv(line)) + "\n")
+        query = one_line(found.query)
+        for rank, hit in enumerate(found, start=1):
+            if form == "jsonl":
+                line = {"query": found.query, "rank": rank, "product_id": hit.id}
+                line |= {"score": hit.score, "title": hit.title}
+                sys.stdout.write(json.dumps(line) + "\n")
+            else:
+                title = one_line(hit.title or "")
+                sys.stdout.write(f"{query}\t{rank}\t{hit.id}\t{hit.score:.6g}\t{title}\n")
 
 
-def to_tsv(row: dict[str, object]) -> str:
-    """Values between tabs; a tab or a line break inside one becomes a space."""
-    values = (str(value).translate({9: " ", 10: " ", 13: " "}) for value in row.values())
-    return "\t".join(values)
+def one_line(text: str) -> str:
+    """A value between tabs: a tab or a line break inside becomes a space."""
+    return text if text.isprintable() else text.translate({9: " ", 10: " ", 13: " "})
 
 
 def converse(ask: Callable[[str], Match]) -> None:

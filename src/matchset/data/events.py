@@ -45,6 +45,11 @@ class EventRule:
     weights: Mapping[str, float]  # of each event that counts
     min_count: float = 1.0
 
+    def __str__(self) -> str:
+        named = {name: weight for name, weight in self.weights.items() if name}
+        weights = " + ".join(f"{weight:g} x {name}" for name, weight in named.items())
+        return f"{weights or 'count'} of at least {self.min_count:g}"
+
     def __post_init__(self) -> None:
         for event, weight in self.weights.items():
             if not 0 <= weight < float("inf"):

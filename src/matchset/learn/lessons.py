@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matchset.config import LearnConfig, TrainConfig
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
-from matchset.data.positives import Positives, positives
+from matchset.data.positives import Positives, apply_rule, positives
 from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
 from matchset.learn.layers import weigh_positives
@@ -35,6 +35,7 @@ class Lessons:
     positives: Positives
     n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
     n_missing: int  # products of the positive pairs that the catalogue does not have
+    n_left_out: int  # pairs with an event that counts, but too few of them
 
 
 def prepare(
@@ -60,7 +61,10 @@ def prepare(
     # Titles have a weight of their own, so with them every pair's weight is given.
     learn = config.learn if weights is None else replace(config.learn, weights="given")
     examples = Examples(X, Y, pair_weights=weights)
-    return Lessons(products, vectorizer, examples, learn, pairs, n_queries_of, n_missing)
+    n_left_out = len(apply_rule(log, replace(pairs.rule, min_count=1e-9))) - len(pairs)
+    return Lessons(
+        products, vectorizer, examples, learn, pairs, n_queries_of, n_missing, n_left_out
+    )
 
 
 def _count_missing(known: Strings, catalog: Catalog) -> int:

@@ -23,6 +23,7 @@ from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
 from matchset.data.read import read_log
 from matchset.data.tables import TableSource
+from matchset.folders import check_target
 from matchset.learn.lessons import Lessons, prepare
 from matchset.learn.train import Progress
 from matchset.learn.train import train as train_tree
@@ -42,6 +43,8 @@ class TrainSummary:
     queries: int
     products: int
     missing_products: int  # with positive queries, but not in the catalogue
+    rule: str  # what made a pair positive
+    left_out: int  # pairs with some event, but too few of those that count
     features: int
     tree: tuple[int, ...]  # nodes per level; the last are the products
     weights: tuple[int, ...]  # kept per layer
@@ -55,6 +58,7 @@ class TrainSummary:
         return (
             f"{self.pairs:,} pairs of {self.queries:,} queries; "
             f"{self.products:,} products{missing}\n"
+            f"positive: {self.rule}; {self.left_out:,} other pairs had too few such events\n"
             f"{self.features:,} features; tree {' x '.join(f'{n:,}' for n in self.tree)}; "
             f"{sum(self.weights):,} weights in {self.n_bytes / 1e6:.1f} MB "
             f"({self.n_bytes / max(1, sum(self.weights)):.2f} bytes each)\n"
@@ -93,8 +97,8 @@ def train(
     the folder `out`, if one is given. `progress` hears of every step; an exception that it raises
     cancels the training, and nothing is saved.
     """
-    if out is not None and not overwrite and Path(out).exists():
-        raise FileExistsError(f"{out}: already exists; overwrite=True replaces it")
+    if out is not None:
+        check_target(Path(out), overwrite=overwrite)
     config = config or TrainConfig()
     watch = _Stopwatch(progress)
     events = log if isinstance(log, Log) else read_log(log)
@@ -141,6 +145,8 @@ def _sum_up(
         queries=len(lessons.positives.queries),
         products=len(lessons.products),
         missing_products=lessons.n_missing,
+        rule=str(lessons.positives.rule),
+        left_out=lessons.n_left_out,
         features=lessons.vectorizer.n_features,
         tree=model.tree.sizes,
         weights=tuple(len(layer.weights) for layer in model.layers),

@@ -27,10 +27,10 @@ from matchset.strings import Strings
 # How a want is said: by a name of the thing, by what it is needed for, as a present for someone,
 # as something of a department, or by its model number.
 NAMED, NEEDED, GIVEN, BROAD, MODEL = range(5)
-_SHARES = (0.75, 0.07, 0.02, 0.01, 0.15)  # where the category has words for it; else NAMED
+_SHARES = (0.64, 0.07, 0.02, 0.01, 0.26)  # where the category has words for it; else NAMED
 EXACT = np.int32(1 << len(SLOTS))  # asks for the very product
 
-_MISSPELT = 0.12  # shares of what is typed
+_MISSPELT = 0.18  # shares of what is typed
 _PLURAL = 0.22
 _FILLED = 0.025
 _IN_ANY_ORDER = 0.12

@@ -25,7 +25,9 @@ from matchset.data.shop.vocabulary import (
 from matchset.data.shop.wording import compact, join_words
 from matchset.strings import Strings
 
-MEAN_AGE = 270  # days since a product was launched; the share of new ones follows from it
+MEAN_AGE = 195  # days since a product was launched; the share of new ones follows from it
+_SOLD_OUT = 0.07  # share of the products
+_MEAN_SOLD_OUT = 60  # days for which they have been; before, they were bought like any other
 _LOCALES = ("en-AU", "en-CA", "en-GB", "en-US")
 _LOCALE_SHARES = (0.08, 0.12, 0.2, 0.6)
 # Where each piece of a title stands, by the house style of the brand. NAME and the pieces after
@@ -59,6 +61,8 @@ class Products:
     popularity: NDArray[np.float64]  # how much it is bought when it fits, (n,)
     by_popularity: NDArray[np.int64]  # products, the most popular first, (n,)
     launched: NDArray[np.int32]  # days since 1970-01-01, (n,)
+    stock: NDArray[np.int32]  # on the last day, (n,)
+    sold_out: NDArray[np.int32]  # the first day on which it cannot be bought, (n,)
 
     def __len__(self) -> int:
         return len(self.category)
@@ -82,14 +86,20 @@ def make_products(lexicon: Lexicon, n: int, *, last_day: int, seed: int) -> Prod
     dearness = 0.5 * quality + 0.5 * rng.random(n)
     values[:, PRICE] = np.select([dearness < 1 / 3, dearness < 2 / 3], [CHEAP, MIDDLE], FINE)
     popularity = np.minimum((1.0 - rng.random(n)) ** (-1 / 1.4), 3000.0)  # a long tail
+    model = _make_models(lexicon, category, values[:, BRAND], rng)
+    launched = (last_day - rng.exponential(MEAN_AGE, n)).astype(np.int32)
+    stock = (rng.lognormal(3.0, 1.2, n) * (rng.random(n) >= _SOLD_OUT)).astype(np.int32)
+    sold_out = np.maximum(launched + 1, last_day - rng.exponential(_MEAN_SOLD_OUT, n).astype(int))
     return Products(
         category=category,
         values=values,
-        model=_make_models(lexicon, category, values[:, BRAND], rng),
+        model=model,
         price=_make_prices(lexicon, category, dearness),
         popularity=popularity,
         by_popularity=np.argsort(-popularity, kind="stable"),
-        launched=(last_day - rng.exponential(MEAN_AGE, n)).astype(np.int32),
+        launched=launched,
+        stock=stock,
+        sold_out=np.where(stock > 0, last_day + 1, sold_out).astype(np.int32),
     )
 
 
@@ -198,7 +208,6 @@ def _make_attributes(
     locale = np.searchsorted(np.cumsum(_LOCALE_SHARES[:-1]), rng.random(len(lexicon.brands)))
     rating = np.clip(rng.normal(4.1, 0.45, n) + 0.1 * np.log10(products.popularity), 1.0, 5.0)
     is_unrated = (last_day - products.launched < 14) | (rng.random(n) < 0.05)
-    stock = np.floor(rng.lognormal(3.0, 1.2, n)) * (rng.random(n) >= 0.07)
     colours = lexicon.titles.words[lexicon.first_value[COLOUR] : lexicon.first_value[COLOUR + 1]]
     departments = lexicon.department[products.category]
     return {
@@ -208,7 +217,7 @@ def _make_attributes(
         "colour": _text(list(colours), products.values[:, COLOUR]),
         "locale": _text(list(_LOCALES), locale[brand]),
         "price": Column("number", products.price),
-        "stock": Column("number", stock),
+        "stock": Column("number", products.stock.astype(np.float64)),
         "rating": Column("number", np.where(is_unrated, np.nan, np.round(rating, 1))),
         "fast_delivery": Column("boolean", (rng.random(n) < 0.6).astype(np.int8)),
         "launched": Column("date", products.launched),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log, make_log
-from matchset.data.shop.customers import Wants, say, want
+from matchset.data.shop.customers import EXACT, Wants, say, want
 from matchset.data.shop.lexicon import Lexicon, make_lexicon
 from matchset.data.shop.products import Products, make_catalog, make_products
 from matchset.data.shop.seasons import LAST_DAY
@@ -23,7 +23,7 @@ _MAX_PRODUCTS = 100_000_000  # ids have eight digits
 _PRODUCTS_PER_BRAND = 20
 _MAX_BRANDS = 9_600
 _MAX_ROUNDS = 8
-_SAID = 1.13  # texts said per query of the log: some lead to nothing, some normalise to the same
+_SAID = 1.03  # texts said per query of the log: some lead to nothing, some normalise to the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,13 @@ def simulate_shop(
     """Simulate a shop with so many products and the search log of its last `days` days.
 
     `queries` is the number of distinct queries to aim at, twice the products if not given; the log
-    has within a few percent of it. Its rows follow, 15 to 30 per query. A small shop runs out of
+    has within a few percent of it. Its rows follow, 20 to 50 per query. A small shop runs out of
     things to say: then there are fewer. The log ends on 2026-10-31; 395 days are 13 months. The
-    shop grows: it launches products all the time, and takes none out.
+    shop grows: it launches products all the time, and takes none out. Stock is that of the last
+    day: what is sold out by then was bought before.
 
     The same arguments give the same shop, everywhere. A million products and two million queries
-    (61 million rows) take two minutes and 5 GB of memory; both grow with products and queries.
+    (96 million rows) take three minutes and 7 GB of memory; both grow with products and queries.
     """
     queries = 2 * products if queries is None else queries
     _check("products", products, 100, _MAX_PRODUCTS)
@@ -115,11 +116,12 @@ def ask_around(
 
 
 def _count_visits(wants: Wants, *, seed: int) -> NDArray[np.int64]:
-    """How many visits each want leads to: most a few, some hundreds, more if it asks for less."""
+    """How many visits each want leads to: mostly tens, some hundreds, more if it asks for less."""
     rng = np.random.default_rng([seed, 5])
-    frequency = np.minimum(rng.pareto(1.3, len(wants)), 100.0) * 6.0 / (1 + wants.n_asked)
+    frequency = 22.0 * np.minimum(rng.pareto(1.6, len(wants)), 12.0) / np.sqrt(1 + wants.n_asked)
+    frequency[wants.asked == EXACT] *= 0.5
     frequency[wants.is_slip] *= 0.4
-    return 2 + frequency.astype(np.int64)
+    return 8 + frequency.astype(np.int64)
 
 
 def _check(name: str, value: int, least: int, most: int) -> None:

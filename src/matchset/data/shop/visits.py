@@ -2,7 +2,8 @@
 
 The shop's present search is mediocre: it shows popular products of which some are what the
 customer wants, and it does worse when the words are not its own. Clicks depend on what is wanted,
-on popularity, on the position, and on chance; a purchase needs a product that the customer wants.
+on popularity, on the position, and on chance. Few clicks end in a purchase: that needs a product
+that the customer wants, and one that is in stock.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from matchset.data.shop.vocabulary import SLOTS
 
 EVENTS = ("impression", "click", "purchase")
 IMPRESSION, CLICK, PURCHASE = range(3)
-KEPT_IMPRESSIONS = 8  # the log keeps one unclicked impression in so many, counted so often
+KEPT_IMPRESSIONS = 64  # the log keeps one unclicked impression in so many, counted so often
 
 _BATCH = 1 << 18  # visits at a time, so that memory does not grow with the log
-_MAX_LOOKS = 12
-_MEAN_LOOKS = 3.5  # products that a customer looks at after the first
+_SHOWN = 0.6  # power of the popularity: search shows popular products more, but not only them
+_MAX_LOOKS = 24
+_MEAN_LOOKS = 12.0  # products that a customer looks at after the first
 _SHARE_FOUND = (NAMED, 0.65), (NEEDED, 0.45), (GIVEN, 0.45), (BROAD, 0.5), (MODEL, 0.7)
 _SHARE_FOUND_MISSPELT = 0.45
-_CLICKS_UNWANTED, _CLICKS_WANTED = 0.10, 0.55  # of looks at the top position
-_BUYS = 0.65  # of clicks on a wanted product
+_CLICKS_UNWANTED, _CLICKS_WANTED = 0.08, 0.33  # of looks at the top position
+_BUYS = 0.19  # of clicks on a wanted product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +39,7 @@ class Shelf:
     """Products of equal key side by side, so that one can be drawn by popularity."""
 
     order: NDArray[np.int64]  # products sorted by key, equal ones by popularity, (n_products,)
-    weights: NDArray[np.float64]  # popularity summed in that order, from 0, (n_products + 1,)
+    weights: NDArray[np.float64]  # how much is shown, summed in that order, (n_products + 1,)
     begin: NDArray[np.int64]  # where the products of each product's key begin, (n_products,)
     end: NDArray[np.int64]  # and end, (n_products,)
 
@@ -46,7 +48,7 @@ class Shelf:
         """Sort products by key, equal ones by popularity."""
         order = products.by_popularity[np.argsort(key[products.by_popularity], kind="stable")]
         weights = np.zeros(len(key) + 1)
-        np.cumsum(products.popularity[order], out=weights[1:])
+        np.cumsum(products.popularity[order] ** _SHOWN, out=weights[1:])
         bounds = np.flatnonzero(np.diff(key[order])) + 1
         bounds = np.concatenate([[0], bounds, [len(key)]])
         begin, end = np.empty_like(order), np.empty_like(order)
@@ -112,12 +114,17 @@ def visit_shop(
             rng = np.random.default_rng([seed, 4, asked, number])
             target = wants.target[want]
             day = _choose_days(calendar, season[products.category[target]], rng)
-            visit, position = _look(len(want), rng)
-            product = _show(wants, want[visit], position, (wanted, category, department), rng)
+            looks = _look(len(want), rng)
+            visit = looks.visit
+            shelves = wanted, category, department
+            product = _show(wants, want[visit], looks.position, shelves, rng)
             is_wanted = wanted.is_alike(product, target[visit])
-            event = _react(is_wanted, appeal[product], position, rng)
+            event = _react(looks, is_wanted, appeal[product])
             kept = (event >= 0) & (products.launched[product] <= day[visit])
             visit, product, event = _once(visit[kept], product[kept], event[kept])
+            can_buy = (event == CLICK) & (day[visit] < products.sold_out[product])
+            can_buy &= wanted.is_alike(product, target[visit])
+            event[can_buy & (rng.random(len(event)) < _BUYS)] = PURCHASE
             parts.append(_to_events(want[visit], product, event, day[visit]))
     return Events(
         want=np.concatenate([part.want for part in parts]),
@@ -149,12 +156,26 @@ def _choose_days(
     return day
 
 
-def _look(n_visits: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every look at a product: its visit, and its position in the results, from 1."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Looks:
+    """Looks at the results of a search, only those that the log may keep."""
+
+    visit: NDArray[np.int64]  # (n_looks,)
+    position: NDArray[np.int64]  # in the results, from 1, (n_looks,)
+    reluctance: NDArray[np.float64]  # a product that appeals more than this is clicked, (n_looks,)
+    is_kept: NDArray[np.bool_]  # whether the log keeps it without a click, (n_looks,)
+
+
+def _look(n_visits: int, rng: np.random.Generator) -> _Looks:
+    """Every look at a product; what the log cannot keep whatever is shown is left out at once."""
     looks = np.minimum(1 + rng.poisson(_MEAN_LOOKS, n_visits), _MAX_LOOKS)
     visit = np.repeat(np.arange(n_visits), looks)
-    first = np.cumsum(looks) - looks
-    return visit, np.arange(len(visit)) - first[visit] + 1
+    position = np.arange(1, len(visit) + 1) - (np.cumsum(looks) - looks)[visit]
+    # Fewer clicks further down.
+    reluctance = rng.random(len(visit)) * (np.arange(_MAX_LOOKS + 1) ** 0.3)[position]
+    is_kept = rng.random(len(visit)) < 1 / KEPT_IMPRESSIONS
+    may = np.flatnonzero(is_kept | (reluctance < _CLICKS_WANTED))
+    return _Looks(visit[may], position[may], reluctance[may], is_kept[may])
 
 
 def _show(
@@ -182,21 +203,13 @@ def _show(
 
 
 def _react(
-    is_wanted: NDArray[np.bool_],
-    appeal: NDArray[np.float64],
-    position: NDArray[np.int64],
-    rng: np.random.Generator,
+    looks: _Looks, is_wanted: NDArray[np.bool_], appeal: NDArray[np.float64]
 ) -> NDArray[np.int8]:
-    """What each look leads to: an event, or -1 where the log does not keep it."""
-    clicks = np.where(is_wanted, _CLICKS_WANTED, _CLICKS_UNWANTED)
-    clicks *= (0.5 + 0.5 * appeal) * position**-0.3
-    is_click = rng.random(len(clicks)) < clicks
-    is_purchase = is_click & is_wanted & (rng.random(len(clicks)) < _BUYS)
-    is_kept = rng.random(len(clicks)) < 1 / KEPT_IMPRESSIONS
-    event = np.where(is_kept, IMPRESSION, -1)
-    event[is_click] = CLICK
-    event[is_purchase] = PURCHASE
-    return event.astype(np.int8)
+    """What each look leads to: an impression, a click, or -1 where the log does not keep it."""
+    clicks = np.where(is_wanted, _CLICKS_WANTED, _CLICKS_UNWANTED) * (0.5 + 0.5 * appeal)
+    event = np.where(looks.is_kept, IMPRESSION, -1).astype(np.int8)
+    event[looks.reluctance < clicks] = CLICK
+    return event
 
 
 def _once(

@@ -17,6 +17,10 @@ _NEIGHBOUR = np.arange(256, dtype=np.uint8)
 for _row in ("qwertyuiop", "asdfghjkl", "zxcvbnm"):
     for _letter, _next in zip(_row, _row[1:] + _row[-2], strict=True):
         _NEIGHBOUR[ord(_letter)] = ord(_next)
+# Another letter of similar sound.
+_SOUNDS_LIKE = np.arange(256, dtype=np.uint8)
+for _letter, _next in zip("aeiouyckszgjfvmntdbpw", "eaeauiskzsjgvfnmdtpbv", strict=True):
+    _SOUNDS_LIKE[ord(_letter)] = ord(_next)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,10 @@ def _join(spaced: Strings, codes: NDArray[np.integer], n_words: int) -> Strings:
 
 
 def misspell(texts: Strings, rng: np.random.Generator) -> Strings:
-    """Make one slip in each text: a letter lost, doubled, swapped or missed, or two words joined.
+    """Make one slip in each text.
+
+    A letter is lost, doubled, swapped, missed or heard as another, or two words are joined, or one
+    is split.
 
     A slip that does not fit its place (no letter, no space there) leaves the text as it was.
     """
@@ -84,7 +91,7 @@ def misspell(texts: Strings, rng: np.random.Generator) -> Strings:
         return texts
     data = texts.data.copy()
     copies = np.ones(len(data), dtype=np.int64)
-    kind = rng.integers(0, 5, n)
+    kind = rng.integers(0, 7, n)
     # Customers see the beginning of a word, so the first letter of the text stays.
     place = texts.offsets[:-1] + 1 + (rng.random(n) * np.maximum(texts.lengths - 2, 0)).astype(int)
     place = np.minimum(place, len(data) - 2)
@@ -95,11 +102,17 @@ def misspell(texts: Strings, rng: np.random.Generator) -> Strings:
     data[swapped], data[swapped + 1] = data[swapped + 1], data[swapped]
     missed = place[is_letter & (kind == 3)]
     data[missed] = _NEIGHBOUR[data[missed]]
-    copies[_next_space(texts, place)[kind == 4]] = 0
+    heard = place[is_letter & (kind == 4)]
+    data[heard] = _SOUNDS_LIKE[data[heard]]
+    split = place[is_letter & (kind == 5)]
+    copies[split] = 2  # the second becomes a space
+    copies[_next_space(texts, place)[kind == 6]] = 0
     copies[-1] = 1  # where there is no next space
     ends = np.zeros(len(data) + 1, dtype=np.int64)
     np.cumsum(copies, out=ends[1:])
-    return Strings(np.repeat(data, copies), ends[texts.offsets])
+    data = np.repeat(data, copies)
+    data[ends[split] + 1] = _SPACE
+    return Strings(data, ends[texts.offsets])
 
 
 def _next_space(texts: Strings, place: NDArray[np.int64]) -> NDArray[np.int64]:
