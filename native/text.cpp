@@ -111,8 +111,10 @@ Fate fate_of(const std::vector<unsigned char>& kinds, std::size_t at) {
 // Removes what a cut left hanging: a mark that was kept for the digit after it.
 void trim_cut(std::size_t begin, std::vector<char>& out) {
   const auto hangs = [&] {
-    const char last = out.back();
-    return last == ' ' || last == '.' || last == '/' || (last == '#' && (out.size() - begin == 1 || out[out.size() - 2] == ' '));
+    if (out.back() != '#') return out.back() == ' ' || out.back() == '.' || out.back() == '/';
+    if (out.size() - begin == 1) return true;
+    const auto before = static_cast<unsigned char>(out[out.size() - 2]);
+    return before < 128 && !is_word(kAscii[before]);
   };
   while (out.size() > begin && hangs()) out.pop_back();
 }

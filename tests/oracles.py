@@ -93,7 +93,7 @@ def normalize(text):
             kept = char if is_word(char) else fate(text, at)
             out += f" {kept}" if kept and out and is_symbol(out[-1]) else kept
     out = " ".join(out.split())
-    return out if len(out) <= MAX_CHARS else re.sub(r"((^| )#|[ ./])+$", "", out[:MAX_CHARS])
+    return out if len(out) <= MAX_CHARS else re.sub(r"((?<!\w)#|[ ./])+$", "", out[:MAX_CHARS])
 
 
 def ngrams(text, unit, n):
