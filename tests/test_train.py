@@ -81,7 +81,7 @@ def test_files_train_like_values(tmp_path, shop, matcher):
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_threads_do_not_change_a_byte(shop, split, matcher, threads):
-    config = ms.TrainConfig(learn=ms.LearnConfig(threads=threads))
+    config = ms.TrainConfig(learn=replace(ms.TrainConfig().learn, threads=threads))
     other = ms.train(split.train, shop.catalog, config)
     for name in ("labels", "first_block", "blocks", "data"):
         assert np.array_equal(getattr(other.tree, name), getattr(matcher.tree, name))
@@ -186,11 +186,13 @@ def test_parts_that_do_not_belong_together_are_refused(tmp_path, split, matcher)
 def test_a_configuration_reads_back_from_plain_values():
     config = ms.TrainConfig(
         events={"purchase": 1.0},
-        learn=ms.LearnConfig(branching=16),
+        learn=ms.LearnConfig(branching=16),  # not the defaults of TrainConfig: all is stored
         vectorizer=ms.VectorizerConfig(ngrams=(ms.NGrams("word", 1, 10),)),
     )
     assert read_config(asdict(config)) == config
     assert read_config({}) == ms.TrainConfig()
+    changed = read_config({"learn": {"branching": 16}}).learn
+    assert changed == replace(ms.TrainConfig().learn, branching=16)
     with pytest.raises(ValueError, match=r"learn must set one of branching, .*; got 'branchin'"):
         read_config({"learn": {"branchin": 3}})
     with pytest.raises(TypeError, match="learn must be a table of settings; got int"):

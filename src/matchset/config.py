@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
 Config = TypeVar("Config", "NGrams", "VectorizerConfig", "LearnConfig", "TrainConfig")
@@ -94,7 +94,7 @@ class LearnConfig:
     "Passes of 2-means per cut at most."
     embeddings: str = "pifa"
     "Label vectors: pifa (sums of positive instances), given, or pifa+given (both joined)."
-    pifa_entries: int | None = 128
+    pifa_entries: int | None = 32
     "Largest entries kept of each label vector; none: all."
     pifa_rows: str = "sum"
     "Each instance adds its row (sum), or divides it among its labels first (normalized)."
@@ -173,7 +173,9 @@ class TrainConfig:
     "Queries that led to something less often are never shown, nor n-grams that they alone have."
     vectorizer: VectorizerConfig = VectorizerConfig()
     "How queries become features."
-    learn: LearnConfig = LearnConfig()
+    # Titles are longer than queries, so with them product vectors keep more entries: on Home Depot
+    # 128 instead of 32 raised Recall@100 from 38 to 44 %. Without titles 32 is as good, and faster.
+    learn: LearnConfig = LearnConfig(pifa_entries=128)
     "How features become a tree of classifiers."
 
     def __post_init__(self) -> None:
@@ -195,7 +197,7 @@ def read_config(stored: Mapping[str, Any]) -> TrainConfig:
     if "vectorizer" in values:
         values["vectorizer"] = read_vectorizer_config(values["vectorizer"])
     if "learn" in values:
-        values["learn"] = _make(LearnConfig, "learn", values["learn"])
+        values["learn"] = _make(LearnConfig, "learn", values["learn"], base=TrainConfig().learn)
     return _make(TrainConfig, "the configuration", values)
 
 
@@ -207,11 +209,13 @@ def read_vectorizer_config(stored: Mapping[str, Any]) -> VectorizerConfig:
     return _make(VectorizerConfig, "vectorizer", values)
 
 
-def _make(kind: type[Config], name: str, values: Mapping[str, Any]) -> Config:
+def _make(
+    kind: type[Config], name: str, values: Mapping[str, Any], *, base: Config | None = None
+) -> Config:
     if not isinstance(values, Mapping):
         raise TypeError(f"{name} must be a table of settings; got {type(values).__name__}")
     known = [field.name for field in fields(kind)]
     for key in values:
         if key not in known:
             raise ValueError(f"{name} must set one of {', '.join(known)}; got {key!r}")
-    return kind(**values)
+    return kind(**values) if base is None else replace(base, **values)

@@ -28,8 +28,10 @@ WITHIN: dict[str, type[VectorizerConfig | LearnConfig]] = {
 
 def _flags() -> list[tuple[str, Any, Any]]:
     flags: list[tuple[str, Any, Any]] = []
-    for kind in (TrainConfig, VectorizerConfig, LearnConfig):
-        types, default, told = get_type_hints(kind), kind(), _read_docs(kind)
+    train = TrainConfig()
+    for default in (train, train.vectorizer, train.learn):
+        kind = type(default)
+        types, told = get_type_hints(kind), _read_docs(kind)
         for name in (field.name for field in fields(kind) if field.name not in IN_FILES_ONLY):
             says = f"{told[name]} [default: {getattr(default, name)}]"
             of = dict[str, float] if name == "events" else types[name]
