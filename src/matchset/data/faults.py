@@ -12,10 +12,7 @@ from matchset.errors import DataError
 
 FRAME = "frame"  # the format of a table in memory
 
-_SHOWN_BEFORE, _SHOWN_AFTER = (
-    200,
-    95,
-)  # characters of a long message; what is wrong stands at its end
+_SHOWN_BEFORE, _SHOWN_AFTER = 200, 95  # of a long message; what is wrong stands at its end
 _ADVICE = re.compile(r"Possible |Try setting|LINE \d+:")  # on DuckDB's options, on our SQL
 _BROKEN_LINES = "The CSV Parser state machine reached an invalid state"
 
@@ -44,7 +41,12 @@ def explain(error: Exception) -> str:
         return (
             "lines that do not all end alike (in \\n or in \\r\\n), or a quote that is not closed"
         )
-    text = " ".join(_ADVICE.split(text)[0].split()).removeprefix("Invalid Input Error: ")
+    text = _ADVICE.split(text)[0].strip()
+    # The line itself stays out: it, or all that follows an open quote, may be what nobody should see.
+    place, shows_line, rest = text.partition("Original Line:")
+    if shows_line:
+        text = f"{place} {rest.strip().splitlines()[-1]}"
+    text = " ".join(text.split()).removeprefix("Invalid Input Error: ")
     if len(text) <= _SHOWN_BEFORE + _SHOWN_AFTER:
         return text
     return f"{text[:_SHOWN_BEFORE]} ... {text[-_SHOWN_AFTER:]}"
