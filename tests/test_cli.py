@@ -61,6 +61,18 @@ def test_other_columns_can_be_named(tmp_path):
     assert "5 rows read, 0 dropped" in said
 
 
+def test_columns_of_the_catalogue_can_be_named_too(tmp_path, shop):
+    goods = ms.read_catalog(str(shop / "products.parquet"))
+    file = tmp_path / "artikel.csv"
+    rows = [f'{product},"{title}"' for product, title in zip(goods.ids, goods.titles, strict=True)]
+    file.write_text("\n".join(["artikelnummer,bezeichnung", *rows]) + "\n")
+    run(
+        "train", shop / "log.parquet", "-o", tmp_path / "model", "--catalog", file,
+        "--catalog-product", "artikelnummer", "--catalog-title", "bezeichnung",
+    )  # fmt: skip
+    assert ms.load(tmp_path / "model").products.titles is not None
+
+
 def test_settings_come_from_flags_that_come_from_the_configuration(model):
     config = ms.load(model).config
     assert config.learn.branching == 8

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from pathlib import Path
 
 from cyclopts import Parameter
 
+from matchset.data.catalog import Catalog
+from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
 from matchset.data.read import read_log
 
@@ -13,7 +16,7 @@ from matchset.data.read import read_log
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogColumns:
-    """Columns of the log; one that is not named is found by its usual names."""
+    """Columns of log and catalogue; one that is not named is found by its usual names."""
 
     query: str | None = None
     "Column of the query."
@@ -28,6 +31,25 @@ class LogColumns:
     strict: bool = False
     "Stop at the first row that cannot be used, and name it."
 
+    catalog_product: str | None = None
+    "Column of the product id in the catalogue."
+    catalog_title: str | None = None
+    "Column of the title in the catalogue."
+
+    def read_catalog(self, file: Path | None) -> Catalog | None:
+        """Read the catalogue, if there is one."""
+        if file is None:
+            return None
+        return read_catalog(str(file), product=self.catalog_product, title=self.catalog_title)
+
     def read(self, sources: list[str]) -> Log:
         """Read the log."""
-        return read_log(sources[0] if len(sources) == 1 else sources, **asdict(self))
+        return read_log(
+            sources[0] if len(sources) == 1 else sources,
+            query=self.query,
+            product=self.product,
+            event=self.event,
+            timestamp=self.timestamp,
+            count=self.count,
+            strict=self.strict,
+        )

@@ -12,7 +12,6 @@ from cyclopts import Parameter
 from matchset.cli.columns import LogColumns
 from matchset.cli.console import facts, heading, say
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
-from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
 from matchset.data.positives import positives, relevance
 from matchset.data.split import Split, split_by_query, split_by_time
@@ -42,7 +41,7 @@ def describe(
     catalog
         The products: id, title and attributes.
     columns
-        Columns of the log.
+        Columns of log and catalogue.
     events
         Weight of each event that makes a pair positive, such as --events.purchase 1; by default by
         their usual names.
@@ -61,8 +60,8 @@ def describe(
         show_features(split.train, events=events)
     except DataError as error:
         say(f"not possible: {error} (see --test-days and --events)")
-    if catalog is not None:
-        goods = read_catalog(str(catalog))
+    goods = columns.read_catalog(catalog)
+    if goods is not None:
         heading("Catalogue")
         known = float((goods.ids.find(read.products) >= 0).mean())
         facts({"catalogue": goods, "products of the log in it": f"{known:.1%}"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -43,15 +43,14 @@ def train(
     overwrite
         Replace a model that is there.
     columns
-        Columns of the log.
+        Columns of log and catalogue.
     settings
         Settings, each of which beats the file's.
 
     """
     chosen = make_config(config, settings)
-    given: Any = None if catalog is None else str(catalog)
     with training_bar() as bar:
-        read = columns.read(log)
-        matcher = train_matcher(read, given, chosen, out=out, overwrite=overwrite, progress=bar)
+        read, goods = columns.read(log), columns.read_catalog(catalog)
+        matcher = train_matcher(read, goods, chosen, out=out, overwrite=overwrite, progress=bar)
     say(str(TrainSummary(**matcher.provenance["summary"])))
     say(f"saved to {out}")

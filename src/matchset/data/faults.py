@@ -42,7 +42,7 @@ def explain(error: Exception) -> str:
             "lines that do not all end alike (in \\n or in \\r\\n), or a quote that is not closed"
         )
     text = _ADVICE.split(text)[0].strip()
-    # The line itself stays out: it, or all that follows an open quote, may be what nobody should see.
+    # The line stays out: it, or all that follows an open quote, may be what nobody should see.
     place, shows_line, rest = text.partition("Original Line:")
     if shows_line:
         text = f"{place} {rest.strip().splitlines()[-1]}"
