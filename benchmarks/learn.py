@@ -73,7 +73,8 @@ def report(name: str, folder: Path, runs: dict[str, list[dict]]) -> None:
     for key in ("recall@10", "recall@50", "recall@100", "weights", "memory"):
         values = [median(run[key] for run in found) for found in runs.values()]
         shown = [f"{v:,.2f}" if key.startswith("recall") else f"{v:,.0f}" for v in values]
-        against = f"{values[0] - values[-1]:+.2f}" if key.startswith("recall") else ""
+        is_compared = key.startswith("recall") and len(values) > 1
+        against = f"{values[0] - values[-1]:+.2f}" if is_compared else ""
         print(f"| {key}{', MB' * (key == 'memory')} | {' | '.join(shown)} | {against} |")
 
 
