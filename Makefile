@@ -24,7 +24,8 @@ demo: $(VENV)/installed ## Run the main job on a simulated shop
 test: $(VENV)/installed $(VENV)/test ## Test the installed package
 	$(BIN)/python -m pytest
 
-test-all: test ## Test everything, also what needs more than a laptop has (nothing yet)
+test-all: test $(VENV)/dssm $(VENV)/browser ## Test everything: also what needs PyTorch or a browser
+	$(BIN)/python -m pytest -m "torch or browser"
 
 lint: $(VENV)/installed $(VENV)/lint ## Check style, formatting, types and the native stub
 	$(BIN)/ruff check .
@@ -82,7 +83,17 @@ $(VENV)/test $(VENV)/lint: $(VENV)/%: pyproject.toml | $(VENV)/created
 	@touch $@
 
 $(VENV)/dependencies: pyproject.toml | $(VENV)/build
-	$(PIP) install $$($(BIN)/python tools/print_dependencies.py)
+	$(PIP) install $$($(BIN)/python tools/print_dependencies.py serve report)
+	@touch $@
+
+# PyTorch is large: only what needs it installs it.
+$(VENV)/dssm: pyproject.toml | $(VENV)/dependencies
+	$(PIP) install $$($(BIN)/python tools/print_dependencies.py dssm)
+	@touch $@
+
+$(VENV)/browser: pyproject.toml | $(VENV)/created
+	@tools/install_browser.sh
+	$(PIP) install --group browser
 	@touch $@
 
 # The package once more, its native module built with a sanitizer.

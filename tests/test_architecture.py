@@ -20,6 +20,7 @@ ROOMS = [
     ["learn"],
     ["matchers"],
     ["evaluate"],
+    ["serve"],
     ["cli"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}

@@ -1,7 +1,11 @@
-"""Print what the package needs at run time, one requirement per line, from pyproject.toml."""
+"""Print what the package needs at run time, one requirement per line: print_dependencies.py [EXTRA ...]."""
 
+import sys
 import tomllib
 from pathlib import Path
 
 project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-print("\n".join(requirement.replace(" ", "") for requirement in project["dependencies"]))
+wanted = [*project["dependencies"]]
+for extra in sys.argv[1:]:
+    wanted += project["optional-dependencies"][extra]
+print("\n".join(requirement.replace(" ", "") for requirement in wanted))
