@@ -86,9 +86,10 @@ $(VENV)/dependencies: pyproject.toml | $(VENV)/build
 	$(PIP) install $$($(BIN)/python tools/print_dependencies.py serve report)
 	@touch $@
 
-# PyTorch is large: only what needs it installs it.
+# PyTorch is large: only what needs it installs it, in the last version known to have a build without CUDA.
+TORCH ?= torch==2.13.0
 $(VENV)/dssm: pyproject.toml | $(VENV)/dependencies
-	$(PIP) install $$($(BIN)/python tools/print_dependencies.py dssm)
+	$(PIP) install $(TORCH) $$($(BIN)/python tools/print_dependencies.py dssm)
 	@touch $@
 
 $(VENV)/browser: pyproject.toml | $(VENV)/created
