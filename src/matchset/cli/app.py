@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from cyclopts import App
 
+from matchset.cli.compare import compare
 from matchset.cli.console import errors
 from matchset.cli.demo import demo
 from matchset.cli.describe import describe
@@ -17,6 +18,7 @@ from matchset.cli.inspect import inspect
 from matchset.cli.match import match
 from matchset.cli.prune import prune
 from matchset.cli.simulate import simulate
+from matchset.cli.sweep import sweep
 from matchset.cli.train import train
 
 app = App(
@@ -24,7 +26,20 @@ app = App(
     help="Learn from your search log which products answer a query.",
     version=lambda: version("matchset"),
 )
-for command in (demo, simulate, describe, train, match, explain, evaluate, prune, inspect):
+COMMANDS = (
+    demo,
+    simulate,
+    describe,
+    train,
+    match,
+    explain,
+    evaluate,
+    compare,
+    sweep,
+    prune,
+    inspect,
+)
+for command in COMMANDS:
     app.command(command)
 
 
@@ -37,7 +52,7 @@ def main() -> None:
     except BrokenPipeError:  # `matchset match ... | head`: nobody reads on
         sys.stdout = None  # nor should Python try at exit
         sys.exit(0)
-    except (ValueError, TypeError, OSError, MemoryError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         errors.print(f"matchset: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
