@@ -63,8 +63,8 @@ def compare(
     """
     require_plots()
     chosen = make_config(config, settings)
-    hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
-    hidden |= {f"LOG{number}" if number else "LOG": path for number, path in enumerate(log or [])}
+    hidden: dict[str, object] = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
+    hidden |= {f"LOG{number or ''}": path for number, path in enumerate(log or [])}
     problem = read_problem(log or [], catalog, chosen, test, columns, quick=quick)
     with hearing("comparing") as hear:
         run_comparison(

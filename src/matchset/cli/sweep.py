@@ -34,7 +34,7 @@ def sweep(
 ) -> None:
     """Prune a model, widen its beam, and add both to the report: recall, size, speed.
 
-    Without a model the simulated shop of `matchset compare` is used, and its model where it is kept.
+    Without a model: the simulated shop of `matchset compare`, and its model where it is kept.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def sweep(
     if model is not None and not log:
         raise ValueError(f"a model must come with a log to test it on; got {model} alone")
     effort = replace(QUICK if quick else Effort(), seed=seed)
-    command = tell_command({"OUT": out, "MODEL": model, "LOG": (log or [None])[0]})
+    command = tell_command({"OUT": out, "MODEL": model, "LOG": log[0] if log else None})
     with hearing("sweeping") as hear:
         if model is None or not log:
             config = TrainConfig()

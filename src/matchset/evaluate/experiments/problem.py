@@ -90,7 +90,7 @@ def make_problem(
 
 
 def take_test(log: Log, config: TrainConfig, plan: Plan) -> Questions:
-    """The questions of a log whose other side some model was trained on; of all of it for "none"."""
+    """The questions of the side that a model was not trained on; of all of a log for "none"."""
     test = log if plan.split == "none" else plan.divide(log).test
     return ask(test, config.events if plan.relevant is None else plan.relevant, config, plan)
 

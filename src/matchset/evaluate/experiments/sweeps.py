@@ -122,9 +122,7 @@ def run_sweep(
 
 def take_ours(problem: Problem, out: Path, effort: Effort, *, hear: Hear) -> TreeMatcher:
     """Our recipe's model as a comparison of the same data kept it, or else trained and kept."""
-    rows = list_rows(
-        problem, choose_vocabularies(problem.pairs.queries, problem.config.vectorizer)
-    )
+    rows = list_rows(problem, choose_vocabularies(problem.pairs.queries, problem.config.vectorizer))
     store = Store(out).prepare()
     run_rows(choose_rows(rows, [OURS]), problem, store, effort, hear=hear)
     return TreeMatcher.load(store.model(OURS))
