@@ -73,9 +73,9 @@ def _paper_rows(problem: Problem, vocabularies: Vocabularies) -> list[Row]:
     """XR-Linear as the paper has it: queries alone teach, with fewer n-grams than there are."""
     titles = {
         "unigrams": "XR-Linear, unigrams (V)",
-        "bigrams": "XR-Linear, + bigrams (V)",
-        "more-bigrams": "XR-Linear, + bigrams (1.9 V)",
-        "trigrams": "XR-Linear, + bigrams, trigrams (1.4 V)",
+        "bigrams": "XR-Linear, bigrams (V)",
+        "more-bigrams": "XR-Linear, bigrams (1.9 V)",
+        "trigrams": "XR-Linear, trigrams (1.4 V)",
     }
     learn = replace(problem.config.learn, pifa_entries=LearnConfig().pifa_entries)
     rows = []

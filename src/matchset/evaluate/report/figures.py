@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from matchset.evaluate.report.html import Html
-from matchset.evaluate.report.numbers import milliseconds, percent, three_digits
+from matchset.evaluate.report.numbers import milliseconds, percent
 from matchset.evaluate.report.plots import COLORS, INK, MARKERS, MUTED, drawing, embed
 
 # Rows that are drawn, each in its own colour wherever it occurs.
 DRAWN = ("matchset", "bm25", "trigrams", "dssm-hnsw", "title-similarity", "nearest-queries")
 COLOR = dict(zip(DRAWN, COLORS, strict=True))
 MARKER = dict(zip(DRAWN, MARKERS, strict=True))
-NEVER_BELOW = 0.75  # recall axes start at zero unless all of it lies above
+LEAST_POINTS = 10.0  # that an axis of recall spans
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -80,13 +80,15 @@ def draw_latencies(rows: Rows) -> Html:
             axes.stairs(place + heights, edges, baseline=place, color=color, linewidth=1.2)
             p50 = 1e3 * row["latency"]["total_p50"]
             axes.plot([p50, p50], [place, place + 0.9], color=INK, linewidth=1)
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: three_digits(value).rstrip("0").rstrip("."))
-        axes.set_yticks(range(len(drawn)), [row["title"] for row in reversed(drawn)])
-        axes.set_xlabel("milliseconds per query, one thread (logarithmic); bar: median")
-        axes.grid(visible=False, axis="y")
+            axes.annotate(row["title"], (0.01, place + 0.55), xycoords=("axes fraction", "data"))
+        _count_on(axes.xaxis, axes.set_xscale)
+        left, right = axes.get_xlim()
+        axes.set_xlim(left / (right / left) ** 0.45, right)  # room for the names
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel("milliseconds per query, one thread; bar: median")
     told = "; ".join(f"{row['title']} {milliseconds(row['latency']['total_p50'])}" for row in drawn)
-    caption = "Latency of single queries through Python: how many took how long."
+    caption = "Latency of single queries: how many took how long, but for the slowest 1 %."
     return embed(figure, "plot-latency", says=f"Median latency: {told}.", caption=caption)
 
 
@@ -102,7 +104,7 @@ def draw_beams(rows: Rows, ks: Sequence[int]) -> Html:
             )
         axes.set_xlabel(f"beam (threshold {rows[0]['threshold']:g})")
         axes.set_ylabel("recall, %")
-        _start_low(axes, rows, ks)
+        _leave_room(axes)
         figure.legend(loc="outside lower center", ncols=len(ks))
     ends = [f"{row['beam']}: {percent(row['recall'][str(max(ks))]['value'])}" for row in rows]
     says = f"Recall@{max(ks)} by beam. {'; '.join(ends)}."
@@ -120,7 +122,7 @@ def draw_thresholds(rows: Rows, ks: Sequence[int]) -> Html:
                 thresholds, values[:, 1], values[:, 2], color=color, alpha=0.18, linewidth=0
             )
         upper.set_ylabel("recall, %")
-        _start_low(upper, rows, ks)
+        _leave_room(upper)
         for name, color, marker in (("disk_bytes", INK, "o"), ("memory_bytes", MUTED, "s")):
             label = "whole model on disk" if name == "disk_bytes" else "tree in memory"
             sizes = [row[name] / 1e6 for row in rows]
@@ -153,7 +155,7 @@ def draw_throughput(beams: Rows, graphs: Rows, k: int) -> Html:
                 told = f"{rows[place][setting]}"
                 at = (recalls[place], speeds[place])
                 axes.annotate(told, at, (4, 5), textcoords="offset points", fontsize=8)
-        axes.set_yscale("log")
+        _count_on(axes.yaxis, axes.set_yscale)
         axes.set_xlabel(f"Recall@{k}, %")
         axes.set_ylabel("queries per second, one thread")
         axes.margins(x=0.08, y=0.12)
@@ -167,6 +169,16 @@ def draw_throughput(beams: Rows, graphs: Rows, k: int) -> Html:
     return embed(figure, "plot-throughput", says=says, caption=caption)
 
 
+def _count_on(axis: Any, set_scale: Callable[[str], None]) -> None:
+    """A logarithmic axis with plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    set_scale("log")
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(lambda value, _: f"{value:,.12g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
 def _tell_speed(row: Mapping[str, Any], k: int) -> str:
     recall = percent(row["recall"][str(k)]["value"])
     return f"{row['queries_per_second']:,.0f} per second at {recall}"
@@ -177,7 +189,8 @@ def _recall(row: Mapping[str, Any], k: int) -> tuple[float, float, float]:
     return share["value"], share["low"], share["high"]
 
 
-def _start_low(axes: Any, rows: Rows, ks: Sequence[int]) -> None:
-    """Show the whole of recall, unless all of it is high."""
-    if min(_recall(row, k)[0] for row in rows for k in ks) < NEVER_BELOW:
-        axes.set_ylim(0, 100)
+def _leave_room(axes: Any) -> None:
+    """Show no less than a few points, lest chance look like a cliff."""
+    low, high = axes.get_ylim()
+    missing = max(0.0, LEAST_POINTS - (high - low)) / 2
+    axes.set_ylim(max(0.0, low - missing), min(100.0, high + missing))

@@ -14,7 +14,7 @@ NOTHING = "–"
 
 def percent(share: float | None) -> str:
     """A share in percent, with one decimal."""
-    return NOTHING if share is None or math.isnan(share) else f"{100 * share:.1f} %"
+    return NOTHING if share is None or math.isnan(share) else f"{100 * share:.1f}\u00a0%"
 
 
 def points(difference: float) -> str:
@@ -24,19 +24,23 @@ def points(difference: float) -> str:
 
 def milliseconds(seconds: float) -> str:
     """A time in milliseconds, with three digits that count."""
-    return NOTHING if math.isnan(seconds) else f"{three_digits(1e3 * seconds)} ms"
+    return NOTHING if math.isnan(seconds) else f"{three_digits(1e3 * seconds)}\u00a0ms"
 
 
 def seconds(value: float) -> str:
     """A time that one waits for."""
     if value < 120:
-        return f"{three_digits(value)} s"
-    return f"{value / 60:.1f} min"
+        return f"{three_digits(value)}\u00a0s"
+    return f"{value / 60:.1f}\u00a0min"
 
 
 def megabytes(n_bytes: float) -> str:
     """A size."""
-    return f"{three_digits(n_bytes / 1e6)} MB" if n_bytes < 1e9 else f"{n_bytes / 1e9:.2f} GB"
+    return (
+        f"{three_digits(n_bytes / 1e6)}\u00a0MB"
+        if n_bytes < 1e9
+        else f"{n_bytes / 1e9:.2f}\u00a0GB"
+    )
 
 
 def three_digits(value: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from matchset.evaluate.report import paper
-from matchset.evaluate.report.html import Html, join, tag
+from matchset.evaluate.report.html import Html, tag
 from matchset.evaluate.report.numbers import (
     NOTHING,
     cell,
@@ -20,7 +20,11 @@ from matchset.evaluate.report.numbers import (
 
 OURS, FLOOR = "matchset", "popularity"
 ALPHA = 0.05
+LATENCIES = tuple(
+    f"{part}_p{percent}" for part in ("total", "vectorizing", "search") for percent in (50, 99)
+)
 Row = Mapping[str, Any]
+Findings = Mapping[str, Any]
 
 
 def wide(*children: Html, label: str) -> Html:
@@ -28,11 +32,14 @@ def wide(*children: Html, label: str) -> Html:
     return tag("div", *children, class_="wide", tabindex="0", role="region", aria_label=label)
 
 
-def make_table(label: str, headers: Iterable[str], rows: Iterable[Html]) -> Html:
-    """A table; the first column names its rows."""
-    first, *others = headers
-    head = [tag("th", first, scope="col")]
-    head += [tag("th", header, scope="col", class_="n") for header in others]
+def make_table(
+    label: str, headers: Iterable[str], rows: Iterable[Html], *, n_texts: int = 1
+) -> Html:
+    """A table; the first column names its rows, and so many columns are text."""
+    head = [
+        tag("th", header, scope="col", class_="n" if place >= n_texts else None)
+        for place, header in enumerate(headers)
+    ]
     table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows))
     return wide(table, label=label)
 
@@ -45,75 +52,88 @@ def recall_of(row: Row, k: int, segment: str = "all") -> Row:
     return {"value": None, "low": None, "high": None, "ceiling": None}
 
 
-def main_table(findings: Mapping[str, Any]) -> Html:
-    """The paper's main table, on this data."""
+def recall_table(findings: Findings) -> Html:
+    """What each matcher finds; the paper's main table, on this data."""
     rows, ks = findings["rows"], findings["ks"]
-    has_cost = any(row.get("cost") is not None for row in rows)
+    deepest = max(ks)
     headers = [
         "",
         *(f"Recall@{k}, %" for k in ks),
-        f"against matchset, @{max(ks)}",
-        f"the paper, @{max(ks)}",
+        f"against matchset, @{deepest}",
+        f"the paper, @{deepest}",
         "n-grams",
+    ]
+    best = _find_best(rows, ks)
+
+    def cells(row: Row) -> list[Html]:
+        shares = ((k, recall_of(row, k)) for k in ks)
+        return [
+            *(share_cell(s, is_best=s["value"] == best[f"recall{k}"]) for k, s in shares),
+            _against(row, deepest),
+            _paper_cell(row["name"]),
+            cell(NOTHING if row["features"] is None else f"{row['features']:,}", row["features"]),
+        ]
+
+    body = [_make_row(row, cells, n_columns=len(headers)) for row in rows]
+    body.append(_ceiling_row(rows, ks, n_columns=len(headers)))
+    return make_table("What each matcher finds", headers, body)
+
+
+def cost_table(findings: Findings) -> Html:
+    """What each matcher costs: training, disk, time of a query."""
+    rows = findings["rows"]
+    has_cost = any(row.get("cost") is not None for row in rows)
+    headers = [
+        "",
         "training",
         *(["cost"] if has_cost else []),
         "on disk",
-        "p50",
+        "query, p50",
         "p99",
         "vectorizing, p50",
+        "p99",
         "search, p50",
+        "p99",
     ]
-    best = _find_best(rows, ks)
-    body = [_main_row(row, ks, best, n_columns=len(headers), has_cost=has_cost) for row in rows]
-    body.append(_ceiling_row(rows, ks, n_columns=len(headers)))
-    return make_table("Comparison of all matchers", headers, body)
+    best = _find_best(rows, findings["ks"])
+
+    def cells(row: Row) -> list[Html | None]:
+        def told(column: str, value: float, show: Callable[[float], str]) -> Html:
+            is_best = value == best.get(column) and row["name"] != FLOOR
+            return cell(show(value), value, is_best=is_best)
+
+        return [
+            told("train_seconds", row["train_seconds"], seconds),
+            cell(f"{row['cost']:.4f}", row["cost"]) if has_cost else None,
+            told("disk_bytes", row["disk_bytes"], megabytes),
+            *(told(name, row["latency"][name], milliseconds) for name in LATENCIES),
+        ]
+
+    present = [row for row in rows if row["absent"] is None]
+    body = [_make_row(row, cells, n_columns=len(headers)) for row in present]
+    return make_table("What each matcher costs", headers, body)
 
 
 def _find_best(rows: Sequence[Row], ks: Sequence[int]) -> dict[str, float]:
-    """The best value of each column; the floor competes for nothing."""
+    """The best value of each column; the floor competes for nothing, nor does a time of zero."""
     present = [row for row in rows if row["absent"] is None and row["name"] != FLOOR]
     if not present:
         return {}
     best = {f"recall{k}": max(recall_of(row, k)["value"] for row in present) for k in ks}
     for name in ("train_seconds", "disk_bytes"):
         best[name] = min(row[name] for row in present)
-    for name in ("total_p50", "total_p99", "search_p50"):
-        best[name] = min(row["latency"][name] for row in present)
-    vectorizing = [row["latency"]["vectorizing_p50"] for row in present]
-    best["vectorizing_p50"] = min(filter(None, vectorizing), default=0.0)
+    for name in LATENCIES:
+        best[name] = min(filter(None, (row["latency"][name] for row in present)), default=0.0)
     return best
 
 
-def _main_row(
-    row: Row, ks: Sequence[int], best: Mapping[str, float], *, n_columns: int, has_cost: bool
-) -> Html:
+def _make_row(row: Row, cells: Callable[[Row], Sequence[Html | None]], *, n_columns: int) -> Html:
     name = tag("th", row["title"], scope="row")
     if row["absent"] is not None:
         told = tag("td", row["absent"], class_="absent", colspan=str(n_columns - 1))
         return tag("tr", name, told, class_="quiet", data_row=row["name"])
-
-    def timed(column: str, value: float, show: Callable[[float], str]) -> Html:
-        is_best = value == best.get(column) and row["name"] != FLOOR
-        return cell(show(value), value, is_best=is_best)
-
-    recalls = [recall_of(row, k) for k in ks]
-    shares = zip(ks, recalls, strict=True)
-    latency = row["latency"]
-    cells = [
-        *(share_cell(s, is_best=s["value"] == best.get(f"recall{k}")) for k, s in shares),
-        _against(row, max(ks)),
-        _paper_cell(row["name"]),
-        cell(NOTHING if row["features"] is None else f"{row['features']:,}", row["features"]),
-        timed("train_seconds", row["train_seconds"], seconds),
-        cell(f"{row['cost']:.4f}", row["cost"]) if has_cost else None,
-        timed("disk_bytes", row["disk_bytes"], megabytes),
-        timed("total_p50", latency["total_p50"], milliseconds),
-        timed("total_p99", latency["total_p99"], milliseconds),
-        timed("vectorizing_p50", latency["vectorizing_p50"], milliseconds),
-        timed("search_p50", latency["search_p50"], milliseconds),
-    ]
     kind = "ours" if row["name"] == OURS else "quiet" if row["name"] == FLOOR else None
-    return tag("tr", name, *cells, class_=kind, data_row=row["name"])
+    return tag("tr", name, *cells(row), class_=kind, data_row=row["name"])
 
 
 def _against(row: Row, k: int) -> Html:
@@ -139,13 +159,13 @@ def _paper_cell(name: str) -> Html:
 def _ceiling_row(rows: Sequence[Row], ks: Sequence[int], *, n_columns: int) -> Html:
     present = [row for row in rows if row["absent"] is None]
     ceilings = [recall_of(present[0], k)["ceiling"] for k in ks] if present else []
-    cells = [cell(percent(value).removesuffix(" %"), value) for value in ceilings]
+    cells = [cell(percent(value).removesuffix("\u00a0%"), value) for value in ceilings]
     name = tag("th", "Ceiling without titles", scope="row")
     rest = tag("td", colspan=str(n_columns - 1 - len(cells)))
     return tag("tr", name, *cells, rest, class_="quiet")
 
 
-def segment_table(findings: Mapping[str, Any]) -> Html:
+def segment_table(findings: Findings) -> Html:
     """Recall of each row over each segment."""
     rows = [row for row in findings["rows"] if row["absent"] is None]
     k = max(findings["ks"])
@@ -159,7 +179,7 @@ def segment_table(findings: Mapping[str, Any]) -> Html:
     return make_table(f"Recall@{k} by segment", headers, body)
 
 
-def threshold_table(sweep: Mapping[str, Any]) -> Html:
+def threshold_table(sweep: Findings) -> Html:
     """What pruning costs and gains."""
     headers = [
         "threshold",
@@ -179,7 +199,7 @@ def threshold_table(sweep: Mapping[str, Any]) -> Html:
     return make_table("Pruning", headers, body)
 
 
-def beam_table(sweep: Mapping[str, Any], rows: Sequence[Row], setting: str, label: str) -> Html:
+def beam_table(sweep: Findings, rows: Sequence[Row], setting: str, label: str) -> Html:
     """What a wider beam, or a longer search of a graph, costs and gains."""
     headers = [
         label,
@@ -201,9 +221,9 @@ def beam_table(sweep: Mapping[str, Any], rows: Sequence[Row], setting: str, labe
     return make_table(label, headers, body)
 
 
-def _latency_cells(latency: Mapping[str, float]) -> Html:
+def _latency_cells(latency: Mapping[str, float]) -> list[Html]:
     names = ("total_p50", "total_p99", "vectorizing_p50", "search_p50")
-    return join(cell(milliseconds(latency[name]), latency[name]) for name in names)
+    return [cell(milliseconds(latency[name]), latency[name]) for name in names]
 
 
 def _paper_beam(beam: int) -> Html:
