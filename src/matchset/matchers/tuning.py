@@ -20,7 +20,7 @@ from matchset.matrices import Csr
 
 logger = logging.getLogger(__name__)
 
-CONSTANTS = (10.0, 30.0, 60.0)
+CONSTANTS = (2.0, 10.0, 30.0, 60.0)  # the smaller, the more the first places count
 _STEPS = (0.0, 0.25, 0.5, 0.75, 1.5, 2.0, 4.0)  # times the weight
 _FROM_NOTHING = (0.05, 0.2, 0.5, 1.0)  # times the largest weight
 _MOST_PASSES = 5
