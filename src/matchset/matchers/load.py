@@ -17,7 +17,8 @@ _WHO = {
     "nearest queries": "matchset.matchers.nearest_queries:NearestQueries",
     "popularity": "matchset.matchers.popularity:Popularity",
     "fusion": "matchset.matchers.fusion:Fusion",
-    "dssm": "matchset.matchers.dssm:DSSM",
+    "dssm": "matchset.matchers.dssm.matcher:DSSM",
+    "dssm+hnsw": "matchset.matchers.dssm.hnsw:DSSMWithHNSW",
 }
 
 
