@@ -17,6 +17,7 @@ from matchset.cli.explain import explain
 from matchset.cli.inspect import inspect
 from matchset.cli.match import match
 from matchset.cli.prune import prune
+from matchset.cli.serve import serve
 from matchset.cli.simulate import simulate
 from matchset.cli.sweep import sweep
 from matchset.cli.train import train
@@ -38,6 +39,7 @@ COMMANDS = (
     sweep,
     prune,
     inspect,
+    serve,
 )
 for command in COMMANDS:
     app.command(command)
