@@ -14,7 +14,7 @@ from matchset.cli.experiment import Test, hearing, read_problem, tell_command
 from matchset.config import TrainConfig
 from matchset.evaluate.experiments.problem import take_test
 from matchset.evaluate.experiments.run import QUICK, Effort
-from matchset.evaluate.experiments.sweeps import run_sweep, take_ours
+from matchset.evaluate.experiments.sweeps import find_graph, run_sweep, take_models
 from matchset.evaluate.report.write import require_plots, write_report
 from matchset.matchers.tree_matcher import TreeMatcher
 
@@ -66,10 +66,21 @@ def sweep(
             config = replace(config, learn=replace(config.learn, seed=seed))
             shop = replace(test, split="auto")
             problem = read_problem([], None, config, shop, columns, quick=quick)
-            matcher, questions = take_ours(problem, out, effort, hear=hear), problem.questions
+            questions = problem.questions
+            matcher, graph, reason = take_models(problem, out, effort, hear=hear)
         else:
             matcher = TreeMatcher.load(model)
             plan = test.plan(matcher.config, quick=quick)
             questions = take_test(columns.read(log), matcher.config, plan)
-        run_sweep(matcher, questions, out, effort, command=command, hear=hear)
+            graph, reason = find_graph(questions, out)
+        run_sweep(
+            matcher,
+            questions,
+            out,
+            effort,
+            command=command,
+            graph=graph,
+            no_graph=reason,
+            hear=hear,
+        )
     say(f"report: {write_report(out)}")

@@ -14,11 +14,10 @@ from matchset.model.filters import Where
 
 @dataclass(frozen=True, slots=True)
 class Beamed:
-    """A tree matcher that is always asked with one beam, on so many threads."""
+    """A tree matcher that is always asked with one beam."""
 
     matcher: TreeMatcher
     beam: int = DEFAULT_BEAM
-    threads: int | None = None
 
     @overload
     def match(  # type: ignore[overload-overlap]
@@ -32,4 +31,4 @@ class Beamed:
         self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
     ) -> Match | Matches:
         """Ask."""
-        return self.matcher.match(queries, k, beam=self.beam, where=where, threads=self.threads)
+        return self.matcher.match(queries, k, beam=self.beam, where=where)

@@ -17,7 +17,8 @@ from matchset.evaluate.experiments.keep import Measured, Store
 from matchset.evaluate.experiments.machine import describe_machine, list_versions
 from matchset.evaluate.experiments.ordering import check_claims, compare_rows
 from matchset.evaluate.experiments.problem import Problem, digest_questions
-from matchset.evaluate.experiments.rows import LEXICAL, OURS, Row, choose_rows, list_rows
+from matchset.evaluate.experiments.row import Row
+from matchset.evaluate.experiments.rows import LEXICAL, OURS, choose_rows, list_rows
 from matchset.evaluate.experiments.run import Effort, Hear, run_rows
 from matchset.evaluate.experiments.vocabularies import choose_vocabularies
 
@@ -43,7 +44,7 @@ def run_comparison(
     if price_per_hour is not None and not 0 <= price_per_hour < float("inf"):
         raise ValueError(f"price_per_hour must be at least 0, and finite; got {price_per_hour}")
     vocabularies = choose_vocabularies(problem.pairs.queries, problem.config.vectorizer)
-    rows = list_rows(problem, vocabularies)
+    rows = list_rows(problem, vocabularies, is_quick=effort.is_quick)
     chosen = choose_rows(rows, names)
     store = Store(out).prepare()
     run_rows(chosen, problem, store, effort, hear=hear)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from matchset.config import LearnConfig, TrainConfig
 from matchset.data.catalog import Catalog
-from matchset.evaluate.experiments.digest import make_digest
+from matchset.evaluate.experiments.neural import list_dssm_rows
 from matchset.evaluate.experiments.problem import Problem
+from matchset.evaluate.experiments.row import NO_CATALOG, Row, give_up
 from matchset.evaluate.experiments.vocabularies import Vocabularies
 from matchset.matchers.bm25 import BM25, K1, B
 from matchset.matchers.nearest_queries import NEIGHBORS, POWER, NearestQueries
@@ -20,31 +21,14 @@ from matchset.matchers.train import train
 from matchset.matchers.tree_matcher import TreeMatcher
 
 OURS, LEXICAL = "matchset", "bm25"
-NO_CATALOG = "needs titles: give --catalog"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of the table."""
-
-    name: str  # for --rows, and of what is kept
-    title: str  # for people
-    config: Mapping[str, Any]  # what makes it what it is; a change makes it another row
-    learn: Callable[[Path], Any] = field(compare=False)  # given the folder of kept models
-    load: Callable[[Path], Any] | None = field(default=None, compare=False)  # if it is kept
-    needs: tuple[str, ...] = ()  # rows whose models it is made of
-    absent: str = ""  # why it cannot be made, and how it could
-
-    def digest(self, problem: Problem, *measured: Any) -> str:
-        """Of data, configuration and how it is measured."""
-        return make_digest(problem.digest, self.name, dict(self.config), *measured)
-
-
-def list_rows(problem: Problem, vocabularies: Vocabularies) -> list[Row]:
-    """All rows, in the order of the table."""
+def list_rows(problem: Problem, vocabularies: Vocabularies, *, is_quick: bool = False) -> list[Row]:
+    """All rows, in the order of the table; one comes after those that it is made of."""
     return [
         _ours(problem),
         *_paper_rows(problem, vocabularies),
+        *list_dssm_rows(problem, is_quick=is_quick),
         *_lexical_rows(problem.catalog),
         *_other_rows(problem),
     ]
@@ -96,17 +80,13 @@ def _tree_row(name: str, title: str, config: TrainConfig, problem: Problem, **op
 
 def _lexical_rows(catalog: Catalog | None) -> list[Row]:
     rows = [
-        Row(LEXICAL, "BM25", {"k1": K1, "b": B}, _give_up, BM25.load, absent=NO_CATALOG),
-        Row("title-similarity", "Title similarity", {}, _give_up, absent=NO_CATALOG),
+        Row(LEXICAL, "BM25", {"k1": K1, "b": B}, give_up, BM25.load, absent=NO_CATALOG),
+        Row("title-similarity", "Title similarity", {}, give_up, absent=NO_CATALOG),
     ]
     if catalog is None:
         return rows
     makers = (lambda _: BM25.learn(catalog), lambda _: TitleSimilarity.learn(catalog))
     return [replace(row, learn=learn, absent="") for row, learn in zip(rows, makers, strict=True)]
-
-
-def _give_up(_: Path) -> Any:
-    raise ValueError("a row that is absent cannot be made")
 
 
 def _other_rows(problem: Problem) -> list[Row]:

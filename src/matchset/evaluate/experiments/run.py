@@ -13,8 +13,9 @@ from matchset.evaluate.chance import FLIPS, RESAMPLES
 from matchset.evaluate.evaluation import KS, evaluate_questions
 from matchset.evaluate.experiments.keep import Measured, Store, measure_disk
 from matchset.evaluate.experiments.problem import Problem
-from matchset.evaluate.experiments.rows import Row
+from matchset.evaluate.experiments.row import Row
 from matchset.evaluate.experiments.timing import time_queries
+from matchset.matchers.dssm.space import SpaceMatcher
 from matchset.matchers.protocol import Matcher
 
 SHOWN = 10  # products of each matcher that are shown side by side
@@ -29,17 +30,18 @@ class Effort:
     resamples: int = RESAMPLES
     flips: int = FLIPS
     singles: int = 1_000  # queries whose latency is taken
+    is_quick: bool = False
     seed: int = 0
 
 
-QUICK = Effort(resamples=200, flips=2_000, singles=300)
+QUICK = Effort(resamples=200, flips=2_000, singles=300, is_quick=True)
 
 
 def run_rows(
     rows: Sequence[Row], problem: Problem, store: Store, effort: Effort, *, hear: Hear
 ) -> dict[str, Measured]:
     """Every row that can be made, by name; those that are kept already are not made again."""
-    done = {}
+    done: dict[str, Measured] = {}
     for row in rows:
         if row.absent:
             hear(f"{row.title}: absent; {row.absent}")
@@ -47,7 +49,8 @@ def run_rows(
         digest = row.digest(problem, effort)
         found = store.find_row(row.name, digest)
         if found is None or (row.load and not store.model(row.name).exists()):
-            found = run_row(row, problem, store, effort, digest=digest)
+            before = sum(done[name].train_seconds for name in row.needs)
+            found = run_row(row, problem, store, effort, digest=digest, before=before)
             store.keep_row(row.name, found)
             hear(f"{row.title}: {_sum_up(found, effort)}")
         else:
@@ -56,8 +59,10 @@ def run_rows(
     return done
 
 
-def run_row(row: Row, problem: Problem, store: Store, effort: Effort, *, digest: str) -> Measured:
-    """Make one matcher and measure it."""
+def run_row(
+    row: Row, problem: Problem, store: Store, effort: Effort, *, digest: str, before: float = 0.0
+) -> Measured:
+    """Make one matcher and measure it; `before` is the time that what it is made of took."""
     started = time.perf_counter()
     matcher = row.learn(store.path / "models")
     spent = time.perf_counter() - started
@@ -74,7 +79,7 @@ def run_row(row: Row, problem: Problem, store: Store, effort: Effort, *, digest:
     return Measured(
         digest=digest,
         features=_count_features(matcher),
-        train_seconds=spent + float(getattr(matcher, "learned_in", 0.0)),
+        train_seconds=before + spent,
         disk_bytes=size,
         scores=evaluation.to_dicts(),
         answers=_show(matcher, problem),
@@ -93,7 +98,8 @@ def _show(matcher: Matcher, problem: Problem) -> list[list[str]]:
 
 
 def _count_features(matcher: Any) -> int | None:
-    vectorizer = getattr(matcher, "vectorizer", None)
+    owner = matcher.space.tower if isinstance(matcher, SpaceMatcher) else matcher
+    vectorizer = getattr(owner, "vectorizer", None)
     return None if vectorizer is None else int(vectorizer.vocabulary.n_known)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from matchset.evaluate.report.html import Html
-from matchset.evaluate.report.numbers import milliseconds, percent
+from matchset.evaluate.report.numbers import moment, percent
 from matchset.evaluate.report.plots import COLORS, INK, MARKERS, MUTED, drawing, embed
 
 # Rows that are drawn, each in its own colour wherever it occurs.
@@ -81,14 +81,14 @@ def draw_latencies(rows: Rows) -> Html:
             p50 = 1e3 * row["latency"]["total_p50"]
             axes.plot([p50, p50], [place, place + 0.9], color=INK, linewidth=1)
             axes.annotate(row["title"], (0.01, place + 0.55), xycoords=("axes fraction", "data"))
-        _count_on(axes.xaxis, axes.set_xscale)
+        _count_on(axes.xaxis, axes.set_xscale, (1.0,))
         left, right = axes.get_xlim()
         axes.set_xlim(left / (right / left) ** 0.45, right)  # room for the names
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel("milliseconds per query, one thread; bar: median")
-    told = "; ".join(f"{row['title']} {milliseconds(row['latency']['total_p50'])}" for row in drawn)
-    caption = "Latency of single queries: how many took how long, but for the slowest 1 %."
+    told = "; ".join(f"{row['title']} {moment(row['latency']['total_p50'])}" for row in drawn)
+    caption = "Latency of single queries: how many took how long, but for the slowest 1\u00a0%."
     return embed(figure, "plot-latency", says=f"Median latency: {told}.", caption=caption)
 
 
@@ -155,7 +155,7 @@ def draw_throughput(beams: Rows, graphs: Rows, k: int) -> Html:
                 told = f"{rows[place][setting]}"
                 at = (recalls[place], speeds[place])
                 axes.annotate(told, at, (4, 5), textcoords="offset points", fontsize=8)
-        _count_on(axes.yaxis, axes.set_yscale)
+        _count_on(axes.yaxis, axes.set_yscale, (1.0, 2.0, 5.0))
         axes.set_xlabel(f"Recall@{k}, %")
         axes.set_ylabel("queries per second, one thread")
         axes.margins(x=0.08, y=0.12)
@@ -169,12 +169,12 @@ def draw_throughput(beams: Rows, graphs: Rows, k: int) -> Html:
     return embed(figure, "plot-throughput", says=says, caption=caption)
 
 
-def _count_on(axis: Any, set_scale: Callable[[str], None]) -> None:
+def _count_on(axis: Any, set_scale: Callable[[str], None], steps: Sequence[float]) -> None:
     """A logarithmic axis with plain numbers."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     set_scale("log")
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_locator(LogLocator(subs=steps))
     axis.set_major_formatter(lambda value, _: f"{value:,.12g}")
     axis.set_minor_formatter(NullFormatter())
 

@@ -22,15 +22,18 @@ def points(difference: float) -> str:
     return f"{100 * difference:+.1f}".replace("-", "−")
 
 
-def milliseconds(seconds: float) -> str:
-    """A time in milliseconds, with three digits that count."""
-    return NOTHING if math.isnan(seconds) else f"{three_digits(1e3 * seconds)}\u00a0ms"
+def moment(seconds: float) -> str:
+    """A time that nobody waits for, with three digits that count."""
+    if seconds == 0:
+        return NOTHING
+    is_short = seconds < 1e-3
+    return f"{three_digits((1e6 if is_short else 1e3) * seconds)}\u00a0{'µs' if is_short else 'ms'}"
 
 
 def seconds(value: float) -> str:
     """A time that one waits for."""
     if value < 120:
-        return f"{three_digits(value)}\u00a0s"
+        return f"{value:.2f}\u00a0s" if value < 10 else f"{value:.1f}\u00a0s"
     return f"{value / 60:.1f}\u00a0min"
 
 

@@ -25,7 +25,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "matchset",
-    "font.size": 9.0,
+    "font.size": 10.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": LINE,
@@ -40,7 +40,7 @@ SETTINGS: dict[Any, Any] = {
     "lines.linewidth": 1.8,
     "lines.markersize": 5.0,
     "legend.frameon": False,
-    "legend.fontsize": 8.5,
+    "legend.fontsize": 9.0,
     "figure.constrained_layout.use": True,
 }
 

@@ -132,8 +132,8 @@ def the_table(findings: Findings) -> Html:
     how_to_read = (
         "Recall@k: share of a query's relevant products among the first k, as a mean over queries, "
         "with its 95 % interval (bootstrap over queries). Best in bold. Against matchset: the "
-        "difference in points, 'may be luck' where a paired randomisation test, corrected by Holm's "
-        "method, gives p of 0.05 or more."
+        "difference in points, 'may be luck' where a paired randomisation test, corrected by "
+        "Holm's method, gives p of 0.05 or more."
     )
     times = (
         "Training takes all cores, queries are asked one by one through Python on one thread. "
@@ -144,8 +144,9 @@ def the_table(findings: Findings) -> Html:
         f"{sizes['distinct_words']:,} distinct words of the training queries, so that every limit "
         f"binds; there are {sizes['distinct_bigrams']:,} bigrams and "
         f"{sizes['distinct_trigrams']:,} character trigrams. Words and bigrams compete by how many "
-        "queries have them; each row has the shorter kinds too. These four rows learn from queries alone, as in the paper; matchset's "
-        "own recipe learns from titles too, and has no limit that binds."
+        "queries have them; each row has the shorter kinds too. These four rows learn from queries "
+        "alone, as in the paper; matchset's own recipe learns from titles "
+        "too, and has no limit that binds."
     )
     source = f"{paper.SOURCE} * with bigrams, of either size."
     parts = [tag("p", note, class_="note") for note in (how_to_read, limits, source)]
@@ -195,7 +196,6 @@ def where_it_loses(findings: Findings) -> Html:
 def the_ordering(findings: Findings) -> Html:
     """Whether the paper's order is the order here."""
     titles = {row["name"]: row["title"] for row in findings["rows"]}
-    titles |= {"dssm-hnsw": titles.get("dssm-hnsw", "DSSM + HNSW")}
     kinds = {SHOWN: "shown", REVERSED: "reversed", UNCLEAR: "unclear"}
     body = []
     for claim in findings["ordering"]:

@@ -11,11 +11,12 @@ from matchset.evaluate.report.numbers import (
     NOTHING,
     cell,
     megabytes,
-    milliseconds,
+    moment,
     percent,
     points,
     seconds,
     share_cell,
+    three_digits,
 )
 
 OURS, FLOOR = "matchset", "popularity"
@@ -104,9 +105,9 @@ def cost_table(findings: Findings) -> Html:
 
         return [
             told("train_seconds", row["train_seconds"], seconds),
-            cell(f"{row['cost']:.4f}", row["cost"]) if has_cost else None,
+            cell(three_digits(row["cost"]), row["cost"]) if has_cost else None,
             told("disk_bytes", row["disk_bytes"], megabytes),
-            *(told(name, row["latency"][name], milliseconds) for name in LATENCIES),
+            *(told(name, row["latency"][name], moment) for name in LATENCIES),
         ]
 
     present = [row for row in rows if row["absent"] is None]
@@ -223,7 +224,7 @@ def beam_table(sweep: Findings, rows: Sequence[Row], setting: str, label: str) -
 
 def _latency_cells(latency: Mapping[str, float]) -> list[Html]:
     names = ("total_p50", "total_p99", "vectorizing_p50", "search_p50")
-    return [cell(milliseconds(latency[name]), latency[name]) for name in names]
+    return [cell(moment(latency[name]), latency[name]) for name in names]
 
 
 def _paper_beam(beam: int) -> Html:
