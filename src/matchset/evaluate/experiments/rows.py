@@ -21,6 +21,18 @@ from matchset.matchers.train import train
 from matchset.matchers.tree_matcher import TreeMatcher
 
 OURS, LEXICAL = "matchset", "bm25"
+# All but those of a neural network, which take minutes.
+FAST = (
+    OURS,
+    "unigrams",
+    "bigrams",
+    "more-bigrams",
+    "trigrams",
+    LEXICAL,
+    "title-similarity",
+    "nearest-queries",
+    "popularity",
+)
 
 
 def list_rows(problem: Problem, vocabularies: Vocabularies, *, is_quick: bool = False) -> list[Row]:
