@@ -20,14 +20,15 @@ LEAST_POINTS = 10.0  # that an axis of recall spans
 Rows = Sequence[Mapping[str, Any]]
 
 
-def _present(rows: Rows) -> list[Mapping[str, Any]]:
+def find_drawn(rows: Rows) -> list[Mapping[str, Any]]:
+    """The rows that plots show, of those that there are."""
     known = {row["name"]: row for row in rows if row["absent"] is None}
     return [known[name] for name in DRAWN if name in known]
 
 
 def draw_segments(rows: Rows, k: int) -> Html:
     """Recall by segment, one line per segment and one mark per matcher."""
-    drawn = _present(rows)
+    drawn = find_drawn(rows)
     scores = {
         (row["name"], score["segment"]): score
         for row in drawn
@@ -69,7 +70,7 @@ def draw_segments(rows: Rows, k: int) -> Html:
 
 def draw_latencies(rows: Rows) -> Html:
     """How long single queries took, one curve per matcher, one below the other."""
-    drawn = _present(rows)
+    drawn = find_drawn(rows)
     with drawing(height=0.9 + 0.45 * len(drawn)) as (figure, (axes,)):
         for place, row in enumerate(reversed(drawn)):
             edges = 1e3 * np.array(row["histogram"]["edges"])

@@ -14,6 +14,7 @@ from matchset.evaluate.report.figures import (
     draw_segments,
     draw_thresholds,
     draw_throughput,
+    find_drawn,
 )
 from matchset.evaluate.report.grids import show_examples
 from matchset.evaluate.report.html import Html, join, tag
@@ -227,7 +228,7 @@ def the_ordering(findings: Findings) -> Html:
 def the_plots(findings: Findings | None, sweep: Findings | None) -> Html:
     """All plots there is data for."""
     plots = []
-    if findings is not None and any(row["absent"] is None for row in findings["rows"]):
+    if findings is not None and find_drawn(findings["rows"]):
         plots += [draw_segments(findings["rows"], max(findings["ks"]))]
         plots += [draw_latencies(findings["rows"])]
     if sweep is not None:
@@ -241,6 +242,8 @@ def the_plots(findings: Findings | None, sweep: Findings | None) -> Html:
     if findings is not None and plots:
         summary = tag("summary", "Recall by segment, in numbers (queries in parentheses)")
         segments = tag("details", summary, segment_table(findings))
+    if not plots:
+        return section("Plots", tag("p", "Nothing to draw.", class_="note"), name="plots")
     return section("Plots", tag("div", *plots, class_="plots"), segments, name="plots")
 
 

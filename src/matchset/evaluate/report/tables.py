@@ -69,7 +69,7 @@ def recall_table(findings: Findings) -> Html:
     def cells(row: Row) -> list[Html]:
         shares = ((k, recall_of(row, k)) for k in ks)
         return [
-            *(share_cell(s, is_best=s["value"] == best[f"recall{k}"]) for k, s in shares),
+            *(share_cell(s, is_best=s["value"] == best.get(f"recall{k}")) for k, s in shares),
             _against(row, deepest),
             _paper_cell(row["name"]),
             cell(NOTHING if row["features"] is None else f"{row['features']:,}", row["features"]),
