@@ -3,7 +3,7 @@
     python benchmarks/fusion.py --products 20000
     python benchmarks/fusion.py --real FOLDER --folds 5    # Home Depot, by query
 
-Parts learn from the training side alone, weights are tuned on the validation side, and everything is
+Parts learn from the training side alone, weights are tuned on the validation side, and all is
 measured on the test side.
 """
 

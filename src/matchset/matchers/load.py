@@ -38,4 +38,4 @@ def name_kind(matcher: Matcher) -> str:
     cls = type(matcher)
     place = f"{cls.__module__}:{cls.__qualname__}"
     kind = next((kind for kind, who in _WHO.items() if who == place), cls.__name__)
-    return kind.replace(" ", "_")
+    return kind.replace(" ", "_").replace("+", "_")
