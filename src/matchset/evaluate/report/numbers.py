@@ -46,6 +46,11 @@ def megabytes(n_bytes: float) -> str:
     )
 
 
+def price(value: float) -> str:
+    """What something costs, in whatever it was told in."""
+    return three_digits(value) if value == 0 or value >= 1e-6 else "< 0.000001"
+
+
 def three_digits(value: float) -> str:
     """With three digits that count, without an exponent."""
     if value == 0:

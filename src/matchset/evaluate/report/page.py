@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from matchset.evaluate.report.html import Html, join, tag
+from matchset.evaluate.report.losses import where_it_loses
 from matchset.evaluate.report.sections import (
     how_to_repeat,
     side_by_side,
@@ -16,7 +17,6 @@ from matchset.evaluate.report.sections import (
     the_sweeps,
     the_table,
     what_it_adds,
-    where_it_loses,
 )
 
 # Nothing but what the page itself brings may be loaded or run.

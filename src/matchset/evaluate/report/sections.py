@@ -20,12 +20,9 @@ from matchset.evaluate.report.grids import show_examples
 from matchset.evaluate.report.html import Html, join, tag
 from matchset.evaluate.report.numbers import cell, percent, points
 from matchset.evaluate.report.tables import (
-    ALPHA,
-    OURS,
     beam_table,
     cost_table,
     make_table,
-    recall_of,
     recall_table,
     segment_table,
     threshold_table,
@@ -160,37 +157,6 @@ def the_table(findings: Findings) -> Html:
         cost_table(findings),
         tag("p", times, class_="note"),
         name="table",
-    )
-
-
-def where_it_loses(findings: Findings) -> Html:
-    """Plainly: who finds more, and for whom."""
-    rows = [row for row in findings["rows"] if row["absent"] is None]
-    ours = next((row for row in rows if row["name"] == OURS), None)
-    if ours is None:
-        return Html("")
-    lost = []
-    for row in rows:
-        for k, found in row["against_ours"].items():
-            if found["value"] > 0 and found["p_holm"] < ALPHA:
-                lost.append(f"Recall@{k}: {row['title']} is ahead by {points(found['value'])}.")
-    deepest = max(findings["ks"])
-    for segment in dict.fromkeys(score["segment"] for score in ours["scores"]):
-        best = max(rows, key=lambda row: recall_of(row, deepest, segment)["value"] or 0.0)
-        mine, theirs = (recall_of(row, deepest, segment) for row in (ours, best))
-        if segment != "all" and best is not ours and (theirs["low"] or 0) > (mine["high"] or 1):
-            lost.append(
-                f"{segment}: {best['title']} finds {percent(theirs['value'])}, matchset "
-                f"{percent(mine['value'])} (Recall@{deepest}, intervals apart)."
-            )
-    unseen = percent(findings["data"]["unseen_products"])
-    why = (
-        f"{unseen} of the test products were never an answer in training. What was not seen can be "
-        "found by its title alone, and there a matcher that compares titles has the advantage."
-    )
-    told = [tag("li", line) for line in lost] or [tag("li", "Nowhere in this table.")]
-    return section(
-        "Where matchset loses", tag("ul", *told), tag("p", why, class_="note"), name="loses"
     )
 
 

@@ -14,9 +14,9 @@ from matchset.evaluate.report.numbers import (
     moment,
     percent,
     points,
+    price,
     seconds,
     share_cell,
-    three_digits,
 )
 
 OURS, FLOOR = "matchset", "popularity"
@@ -59,7 +59,7 @@ def recall_table(findings: Findings) -> Html:
     deepest = max(ks)
     headers = [
         "",
-        *(f"Recall@{k}, %" for k in ks),
+        *(f"Recall@{k},\u00a0%" for k in ks),
         f"against matchset, @{deepest}",
         f"the paper, @{deepest}",
         "n-grams",
@@ -105,7 +105,7 @@ def cost_table(findings: Findings) -> Html:
 
         return [
             told("train_seconds", row["train_seconds"], seconds),
-            cell(three_digits(row["cost"]), row["cost"]) if has_cost else None,
+            cell(price(row["cost"]), row["cost"]) if has_cost else None,
             told("disk_bytes", row["disk_bytes"], megabytes),
             *(told(name, row["latency"][name], moment) for name in LATENCIES),
         ]
@@ -184,7 +184,7 @@ def threshold_table(sweep: Findings) -> Html:
     """What pruning costs and gains."""
     headers = [
         "threshold",
-        *(f"Recall@{k}, %" for k in sweep["ks"]),
+        *(f"Recall@{k},\u00a0%" for k in sweep["ks"]),
         *("weights", "on disk", "tree in memory", "p50", "p99", "vectorizing, p50", "search, p50"),
     ]
     body = []
@@ -204,7 +204,7 @@ def beam_table(sweep: Findings, rows: Sequence[Row], setting: str, label: str) -
     """What a wider beam, or a longer search of a graph, costs and gains."""
     headers = [
         label,
-        *(f"Recall@{k}, %" for k in sweep["ks"]),
+        *(f"Recall@{k},\u00a0%" for k in sweep["ks"]),
         *("p50", "p99", "vectorizing, p50", "search, p50", "queries per second"),
     ]
     is_beam = setting == "beam"
