@@ -25,8 +25,15 @@ from matchset.evaluate.experiments.ordering import (
 )
 from matchset.evaluate.experiments.problem import Plan, make_problem, take_test
 from matchset.evaluate.experiments.rows import FAST, OURS, choose_rows, list_rows
-from matchset.evaluate.experiments.run import run_rows
-from matchset.evaluate.experiments.sweeps import run_sweep, sweep_beams, sweep_thresholds
+from matchset.evaluate.experiments.run import Following, run_rows
+from matchset.evaluate.experiments.sweeps import (
+    find_graph,
+    run_sweep,
+    sweep_beams,
+    sweep_graph,
+    sweep_thresholds,
+    take_models,
+)
 from matchset.evaluate.experiments.timing import on_one_core, time_queries
 from matchset.evaluate.experiments.vocabularies import choose_vocabularies
 from matchset.matchers.train import train
@@ -65,13 +72,19 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(problem, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=stop_after_two)
+        run_rows(
+            chosen_rows(problem, made), problem, store, EFFORT, follow=Following(stop_after_two)
+        )
     assert made == ["matchset", "unigrams"]
-    done = run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=heard.append)
+    done = run_rows(
+        chosen_rows(problem, made), problem, store, EFFORT, follow=Following(heard.append)
+    )
     assert made == list(NAMES)
     assert list(done) == list(NAMES)
     assert "(kept)" in heard[2]
-    again = run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=heard.append)
+    again = run_rows(
+        chosen_rows(problem, made), problem, store, EFFORT, follow=Following(heard.append)
+    )
     assert made == list(NAMES)
     for name, row in done.items():
         assert np.array_equal(again[name].recalls, row.recalls)
@@ -81,22 +94,22 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(problem, tmp_path):
 
 def test_a_changed_configuration_is_not_mixed_in(problem, tmp_path):
     store, made = Store(tmp_path).prepare(), []
-    run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=lambda _: None)
+    run_rows(chosen_rows(problem, made), problem, store, EFFORT)
     other = replace(CONFIG, title_weight=2.0)
     changed = make_small(config=other)
     assert changed.digest != problem.digest
-    run_rows(chosen_rows(changed, made), changed, store, EFFORT, hear=lambda _: None)
+    run_rows(chosen_rows(changed, made), changed, store, EFFORT)
     assert made == [*NAMES, *NAMES]
     # Another effort is another measurement.
     more = replace(EFFORT, singles=21)
-    run_rows(chosen_rows(changed, made), changed, store, more, hear=lambda _: None)
+    run_rows(chosen_rows(changed, made), changed, store, more)
     assert made == [*NAMES, *NAMES, *NAMES]
 
 
 @pytest.mark.parametrize("damage", ["manifest", "array", "model"])
 def test_what_is_damaged_or_gone_is_made_again(problem, tmp_path, damage):
     store, made = Store(tmp_path).prepare(), []
-    run_rows(chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT, hear=lambda _: None)
+    run_rows(chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT)
     row = tmp_path / "rows" / "bm25"
     if damage == "manifest":
         (row / "manifest.json").write_text("{")
@@ -104,9 +117,7 @@ def test_what_is_damaged_or_gone_is_made_again(problem, tmp_path, damage):
         (row / "recalls.bin").write_bytes(b"x")
     else:
         (tmp_path / "models" / "bm25").rename(tmp_path / "elsewhere")
-    done = run_rows(
-        chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT, hear=lambda _: None
-    )
+    done = run_rows(chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT)
     assert made == ["bm25", "bm25"]
     assert store.find_row("bm25", done["bm25"].digest) is not None
 
@@ -235,7 +246,12 @@ def test_pruning_and_the_beam_are_swept(problem, compared, tmp_path):
     matcher = TreeMatcher.load(out / "models" / OURS)
     heard = []
     found = run_sweep(
-        matcher, problem.questions, tmp_path, EFFORT, no_graph="none here", hear=heard.append
+        matcher,
+        problem.questions,
+        tmp_path,
+        EFFORT,
+        no_graph="none here",
+        follow=Following(heard.append),
     )
     weights = [row["weights"] for row in found["thresholds"]]
     assert weights == sorted(weights, reverse=True)
@@ -298,3 +314,23 @@ def test_training_sees_the_training_side_alone(problem):
     matcher = train(problem.train, problem.catalog, problem.config)
     is_seen = matcher.is_seen(problem.questions.queries)
     assert 0 < np.count_nonzero(is_seen) < len(is_seen)
+
+
+@pytest.mark.torch
+def test_a_dssm_is_trained_once_for_both_of_its_rows(problem, tmp_path):
+    begun = []
+    quick = replace(EFFORT, is_quick=True)
+    follow = Following(begun=begun.append)
+    found = run_comparison(problem, tmp_path, quick, names=["dssm-hnsw"], follow=follow)
+    assert begun == ["DSSM + exact kNN", "DSSM + HNSW"]
+    rows = {row["name"]: row for row in found["rows"]}
+    assert rows["dssm-hnsw"]["train_seconds"] > rows["dssm"]["train_seconds"]
+    assert rows["dssm"]["latency"]["vectorizing_p50"] > 0
+    graph, reason = find_graph(problem.questions, tmp_path)
+    assert reason == ""
+    swept = sweep_graph(graph, problem.questions, quick, expansions=[10, 50])
+    assert [row["expansion_search"] for row in swept] == [10, 50]
+    ours, again, reason = take_models(problem, tmp_path, quick, follow=follow)
+    assert (len(begun), reason) == (3, "")
+    assert again is not None
+    assert len(ours.products) == len(problem.catalog)

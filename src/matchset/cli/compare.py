@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from matchset.cli.columns import LogColumns
 from matchset.cli.console import say
-from matchset.cli.experiment import Test, hearing, read_problem, tell_command
+from matchset.cli.experiment import Test, following, read_problem, tell_command
 from matchset.cli.settings import Settings, make_config
 from matchset.evaluate.experiments.comparison import run_comparison
 from matchset.evaluate.experiments.run import QUICK, Effort
@@ -66,7 +66,7 @@ def compare(
     hidden: dict[str, object] = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
     hidden |= {f"LOG{number or ''}": path for number, path in enumerate(log or [])}
     problem = read_problem(log or [], catalog, chosen, test, columns, quick=quick)
-    with hearing("comparing") as hear:
+    with following() as follow:
         run_comparison(
             problem,
             out,
@@ -74,6 +74,6 @@ def compare(
             names=rows,
             price_per_hour=price_per_hour,
             command=tell_command(hidden),
-            hear=hear,
+            follow=follow,
         )
     say(f"report: {write_report(out)}")

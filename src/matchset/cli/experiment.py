@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cyclopts import Parameter
+from rich.status import Status
 
 from matchset.cli.columns import LogColumns
 from matchset.cli.console import errors, say
@@ -17,7 +18,7 @@ from matchset.config import TrainConfig
 from matchset.data.shop import simulate_shop
 from matchset.evaluate.evaluation import SAMPLE
 from matchset.evaluate.experiments.problem import Plan, Problem, SplitBy, make_problem
-from matchset.evaluate.experiments.run import Hear
+from matchset.evaluate.experiments.run import Following
 
 SHOP = {"products": 50_000, "queries": 200_000}
 QUICK_SHOP = {"products": 5_000, "queries": 20_000}
@@ -91,12 +92,11 @@ def tell_command(hidden: Mapping[str, object]) -> str:
 
 
 @contextmanager
-def hearing(what: str) -> Iterator[Hear]:
-    """Say each result as it comes; in a terminal also that the work goes on."""
-    with errors.status(what) if errors.is_terminal else _nothing():
-        yield say
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
+def following() -> Iterator[Following]:
+    """Say each result as it comes, and in a terminal what is being done; who stops loses little."""
+    with Status("", console=errors) as status:
+        try:
+            yield Following(say, status.update if errors.is_terminal else lambda _: None)
+        except KeyboardInterrupt:
+            errors.print("matchset: stopped; what is finished is kept, the same command goes on")
+            sys.exit(130)

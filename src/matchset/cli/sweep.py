@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from matchset.cli.columns import LogColumns
 from matchset.cli.console import say
-from matchset.cli.experiment import Test, hearing, read_problem, tell_command
+from matchset.cli.experiment import Test, following, read_problem, tell_command
 from matchset.config import TrainConfig
 from matchset.evaluate.experiments.problem import take_test
 from matchset.evaluate.experiments.run import QUICK, Effort
@@ -60,14 +60,14 @@ def sweep(
         raise ValueError(f"a model must come with a log to test it on; got {model} alone")
     effort = replace(QUICK if quick else Effort(), seed=seed)
     command = tell_command({"OUT": out, "MODEL": model, "LOG": log[0] if log else None})
-    with hearing("sweeping") as hear:
+    with following() as follow:
         if model is None or not log:
             config = TrainConfig()
             config = replace(config, learn=replace(config.learn, seed=seed))
             shop = replace(test, split="auto")
             problem = read_problem([], None, config, shop, columns, quick=quick)
             questions = problem.questions
-            matcher, graph, reason = take_models(problem, out, effort, hear=hear)
+            matcher, graph, reason = take_models(problem, out, effort, follow=follow)
         else:
             matcher = TreeMatcher.load(model)
             plan = test.plan(matcher.config, quick=quick)
@@ -81,6 +81,6 @@ def sweep(
             command=command,
             graph=graph,
             no_graph=reason,
-            hear=hear,
+            follow=follow,
         )
     say(f"report: {write_report(out)}")
