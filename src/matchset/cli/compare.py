@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -70,7 +71,7 @@ def compare(
         run_comparison(
             problem,
             out,
-            QUICK if quick else Effort(),
+            replace(QUICK if quick else Effort(), seed=chosen.learn.seed),
             names=rows,
             price_per_hour=price_per_hour,
             command=tell_command(hidden),

@@ -39,7 +39,7 @@ class Test:
     fold: int = 0
     "Which part."
     relevant: dict[str, float] | None = None
-    "Weight of each event that makes a test product relevant, such as --relevant.purchase 1; by default as --events, or else what was bought, or else clicked."  # noqa: E501
+    "Weight of each event that makes a test product relevant; by default as --events or purchases."
     sample: int = SAMPLE
     "Test queries to ask at most."
 

@@ -9,12 +9,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from matchset.cli.columns import LogColumns
-from matchset.cli.console import say
+from matchset.cli.console import errors, say
 from matchset.cli.experiment import Test, following, read_problem, tell_command
-from matchset.config import TrainConfig
+from matchset.config import read_config
 from matchset.evaluate.experiments.problem import take_test
 from matchset.evaluate.experiments.run import QUICK, Effort
 from matchset.evaluate.experiments.sweeps import find_graph, run_sweep, take_models
+from matchset.evaluate.questions import Questions
 from matchset.evaluate.report.write import require_plots, write_report
 from matchset.matchers.tree_matcher import TreeMatcher
 
@@ -62,8 +63,7 @@ def sweep(
     command = tell_command({"OUT": out, "MODEL": model, "LOG": log[0] if log else None})
     with following() as follow:
         if model is None or not log:
-            config = TrainConfig()
-            config = replace(config, learn=replace(config.learn, seed=seed))
+            config = read_config({"learn": {"seed": seed}})
             shop = replace(test, split="auto")
             problem = read_problem([], None, config, shop, columns, quick=quick)
             questions = problem.questions
@@ -72,6 +72,7 @@ def sweep(
             matcher = TreeMatcher.load(model)
             plan = test.plan(matcher.config, quick=quick)
             questions = take_test(columns.read(log), matcher.config, plan)
+            _warn_if_seen(matcher, questions)
             graph, reason = find_graph(questions, out)
         run_sweep(
             matcher,
@@ -84,3 +85,8 @@ def sweep(
             follow=follow,
         )
     say(f"report: {write_report(out)}")
+
+
+def _warn_if_seen(matcher: TreeMatcher, questions: Questions) -> None:
+    if matcher.is_seen(questions.queries).all():
+        errors.print("every query of this log was trained on: was the model trained on this log?")

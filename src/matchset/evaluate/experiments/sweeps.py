@@ -47,9 +47,8 @@ def sweep_thresholds(
     A model that was trained with a larger threshold has no smaller weights: those are left out.
     """
     rows = []
-    for threshold in thresholds:
-        if threshold < matcher.config.learn.threshold:
-            continue
+    own = matcher.config.learn.threshold
+    for threshold in [value for value in thresholds if value >= own] or [own]:
         pruned = matcher.prune(threshold)
         row = {
             "threshold": threshold,
