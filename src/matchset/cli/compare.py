@@ -25,7 +25,7 @@ def compare(
     *,
     out: Annotated[Path, Parameter(alias="-o")],
     catalog: Path | None = None,
-    rows: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    rows: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     quick: bool = False,
     price_per_hour: float | None = None,
     config: Path | None = None,
@@ -47,7 +47,9 @@ def compare(
     catalog
         The products: id, title and attributes.
     rows
-        Rows to run, by name; all by default. Those that are kept already are told too.
+        Rows to run: matchset, unigrams, bigrams, more-bigrams, trigrams, dssm, dssm-hnsw, bm25,
+        title-similarity, nearest-queries, popularity. All by default; those that are kept already
+        are told too.
     quick
         A small shop, fewer test queries, a shorter training of DSSM.
     price_per_hour
@@ -55,7 +57,7 @@ def compare(
     config
         Settings of our own recipe in TOML, as of `matchset train`.
     test
-        How the log is split.
+        How the log is split; by default auto.
     columns
         Columns of log and catalogue.
     settings

@@ -30,8 +30,8 @@ QUICK_SAMPLE = 5_000
 class Test:
     """How a log is split, and what of its test side is asked."""
 
-    split: SplitBy = "auto"
-    "By time or by query; auto: by time where the log has times; none: all of it tests (sweep)."
+    split: SplitBy | None = None
+    "By time or by query; auto: by time where the log has times; none: all of it tests."
     test_days: int = 30
     "Days at the end that test, of a split by time."
     folds: int = 5
@@ -43,10 +43,10 @@ class Test:
     sample: int = SAMPLE
     "Test queries to ask at most."
 
-    def plan(self, config: TrainConfig, *, quick: bool) -> Plan:
-        """As the experiments take it."""
+    def plan(self, config: TrainConfig, usual: SplitBy, *, quick: bool) -> Plan:
+        """As the experiments take it; `usual` is the split where none is named."""
         return Plan(
-            split=self.split,
+            split=self.split or usual,
             test_days=self.test_days,
             folds=self.folds,
             fold=self.fold,
@@ -66,7 +66,7 @@ def read_problem(
     quick: bool,
 ) -> Problem:
     """Read a log and its catalogue, or simulate a shop where there is no log."""
-    plan = test.plan(config, quick=quick)
+    plan = test.plan(config, "auto", quick=quick)
     if sources:
         log, goods = columns.read(sources), columns.read_catalog(catalog)
         return make_problem(log, goods, config, plan, origin="a search log")

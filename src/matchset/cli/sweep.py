@@ -19,7 +19,7 @@ from matchset.evaluate.questions import Questions
 from matchset.evaluate.report.write import require_plots, write_report
 from matchset.matchers.tree_matcher import TreeMatcher
 
-COLUMNS, TEST = LogColumns(), Test(split="none")
+COLUMNS, TEST = LogColumns(), Test()
 
 
 def sweep(
@@ -51,7 +51,7 @@ def sweep(
     seed
         Of the simulated shop and of every random choice.
     test
-        How the log is split; by default all of it tests.
+        How the log is split; by default all of a log tests.
     columns
         Columns of the log.
 
@@ -64,13 +64,12 @@ def sweep(
     with following() as follow:
         if model is None or not log:
             config = read_config({"learn": {"seed": seed}})
-            shop = replace(test, split="auto")
-            problem = read_problem([], None, config, shop, columns, quick=quick)
+            problem = read_problem([], None, config, test, columns, quick=quick)
             questions = problem.questions
             matcher, graph, reason = take_models(problem, out, effort, follow=follow)
         else:
             matcher = TreeMatcher.load(model)
-            plan = test.plan(matcher.config, quick=quick)
+            plan = test.plan(matcher.config, "none", quick=quick)
             questions = take_test(columns.read(log), matcher.config, plan)
             _warn_if_seen(matcher, questions)
             graph, reason = find_graph(questions, out)
