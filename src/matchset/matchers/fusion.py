@@ -116,7 +116,7 @@ class Fusion:
 
     def filter(self, what: Where) -> Filter:
         """A filter to use again, from an expression, product ids or a boolean array."""
-        return make_filter(self.products, what)
+        return self.products.filter(what)
 
     def tune(
         self,
