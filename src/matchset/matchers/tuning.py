@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from matchset.matchers.fuse import Candidates, FusionRule, fuse, gather
 from matchset.matrices import Csr
+from matchset.strings import Strings
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ _MOST_PASSES = 5
 class Lessons:
     """Rankings of the validation queries, and what is relevant to them."""
 
+    queries: Strings  # (n_queries,)
     rankings: Sequence[Csr]  # labels in common, at most `depth` per query
     depth: int
     row: NDArray[np.int64]  # query of each relevant pair whose product has a label, (n_pairs,)
@@ -44,8 +46,8 @@ class Lessons:
 
     def measure(self, rule: FusionRule) -> float:
         """Mean recall at `ks` of the fusion by a rule."""
-        none = np.zeros(len(self.n_relevant), dtype=np.uint64)
-        fused = fuse(self.rankings, max(self.ks), rule, depth=self.depth, hashes=none).found
+        k, queries = max(self.ks), self.queries
+        fused = fuse(self.rankings, k, rule, depth=self.depth, queries=queries).found
         width = np.int64(fused.width)
         given = fused.row_of_entry * width + fused.columns
         place = np.arange(len(given)) - np.repeat(fused.offsets[:-1], np.diff(fused.offsets))
