@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from matchset.text import normalize_strings
 
 Method: TypeAlias = Literal["rrf", "weighted", "interleave", "append"]
 Normalization: TypeAlias = Literal["minmax", "best"]
+Key = TypeVar("Key", np.int32, np.int64)
 DEFAULT_CONSTANT = 60.0  # of the paper on reciprocal rank fusion (SIGIR 2009)
 SCORED = ("rrf", "weighted")  # methods that add up what each matcher says of a product
 # Of a normalised score this much goes by rank: what ties in one ranking keeps its order, and the
@@ -122,12 +123,12 @@ def fuse(
     if rule.method in SCORED:
         scores = found.add_up(weights)
         kept = np.flatnonzero(scores > 0)  # not what a weight of 0 alone has brought
-        order = kept[np.lexsort((-scores[kept], found.row[kept]))]
+        order = kept[_sort(-scores[kept], found.row[kept], found.n_queries)]
         best, _, offsets = _cut(order, found, k)
         values = scores[best]
     else:
         draft = _append(found, rule) if rule.method == "append" else _draft(found, rule, queries)
-        best, place, offsets = _cut(np.lexsort((draft, found.row)), found, k)
+        best, place, offsets = _cut(_sort(draft, found.row, found.n_queries), found, k)
         values = (1.0 / (1.0 + place)).astype(np.float32)
     fused = Csr(offsets, found.label[best], values, rankings[0].width)
     return Fused(fused, found.ranks[best])
@@ -135,10 +136,8 @@ def fuse(
 
 def gather(rankings: Sequence[Csr], rule: FusionRule, *, depth: int) -> Candidates:
     """Bring together what the rankings say of each product."""
-    width = np.int64(max(1, rankings[0].width))
-    keys = np.concatenate([each.row_of_entry * width + each.columns for each in rankings])
-    distinct, place = _number(keys)
-    ranks = np.zeros((len(distinct), len(rankings)), dtype=np.int32)
+    row, label, place = _number(rankings)
+    ranks = np.zeros((len(label), len(rankings)), dtype=np.int32)
     strength = np.zeros(ranks.shape)
     begin = 0
     for column, each in enumerate(rankings):
@@ -153,11 +152,22 @@ def gather(rankings: Sequence[Csr], rule: FusionRule, *, depth: int) -> Candidat
         elif rule.method == "weighted":
             by_rank = 1.0 - (rank - 1) / depth
             strength[at, column] = (1 - _BY_RANK) * _normalize(each, rule) + _BY_RANK * by_rank
+    return Candidates(row, label, ranks, strength, len(rankings[0]))
+
+
+def _number(rankings: Sequence[Csr]) -> tuple[NDArray[np.int64], Ids, NDArray[np.int64]]:
+    """Query and label of each distinct product, ascending, and the place there of each entry."""
+    if len(rankings[0]) == 1:  # the short way: a few microseconds count here
+        label, place = _distinct(np.concatenate([each.columns for each in rankings]))
+        return np.zeros(len(label), dtype=np.int64), label, place
+    width = np.int64(max(1, rankings[0].width))
+    keys = np.concatenate([each.row_of_entry * width + each.columns for each in rankings])
+    distinct, place = _distinct(keys)
     row, label = np.divmod(distinct, width)
-    return Candidates(row, label.astype(np.int32), ranks, strength, len(rankings[0]))
+    return row, label.astype(np.int32), place
 
 
-def _number(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _distinct(keys: NDArray[Key]) -> tuple[NDArray[Key], NDArray[np.int64]]:
     """Distinct keys, ascending, and the place among them of each: `np.unique` with less ado."""
     order = keys.argsort(kind="stable")
     ascending = keys[order]
@@ -166,6 +176,11 @@ def _number(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
     place = np.empty(len(keys), dtype=np.int64)
     place[order] = is_new.cumsum() - 1
     return ascending[is_new], place
+
+
+def _sort(values: NDArray[np.generic], row: NDArray[np.int64], n_queries: int) -> NDArray[np.int64]:
+    """Places in ascending order of values within each query; equal ones stay as they are."""
+    return values.argsort(kind="stable") if n_queries == 1 else np.lexsort((values, row))
 
 
 def _cut(
