@@ -18,6 +18,10 @@ from matchset.evaluate.evaluation import Evaluation, evaluate
 from matchset.evaluate.latency import Latency, measure_latency
 from matchset.features.vectorizer import Vectorizer
 from matchset.matchers.bm25 import BM25
+from matchset.matchers.dssm.config import DssmConfig
+from matchset.matchers.dssm.hnsw import DSSMWithHNSW
+from matchset.matchers.dssm.matcher import DSSM
+from matchset.matchers.dssm.train import train_dssm
 from matchset.matchers.fuse import FusionRule
 from matchset.matchers.fused import FusedMatch, FusedMatches, fuse_matches
 from matchset.matchers.fusion import Fusion
@@ -37,10 +41,13 @@ __version__ = version("matchset")
 
 __all__ = [
     "BM25",
+    "DSSM",
     "Addition",
     "Catalog",
     "Comparison",
+    "DSSMWithHNSW",
     "DataError",
+    "DssmConfig",
     "Evaluation",
     "Filter",
     "FilterError",
@@ -82,6 +89,7 @@ __all__ = [
     "split_by_query",
     "split_by_time",
     "train",
+    "train_dssm",
     "verify",
     "what_it_adds",
 ]

@@ -17,7 +17,8 @@ _WHO = {
     "nearest queries": "matchset.matchers.nearest_queries:NearestQueries",
     "popularity": "matchset.matchers.popularity:Popularity",
     "fusion": "matchset.matchers.fusion:Fusion",
-    "dssm": "matchset.matchers.dssm:DSSM",
+    "dssm": "matchset.matchers.dssm.matcher:DSSM",
+    "dssm+hnsw": "matchset.matchers.dssm.hnsw:DSSMWithHNSW",
 }
 
 
@@ -37,4 +38,4 @@ def name_kind(matcher: Matcher) -> str:
     cls = type(matcher)
     place = f"{cls.__module__}:{cls.__qualname__}"
     kind = next((kind for kind, who in _WHO.items() if who == place), cls.__name__)
-    return kind.replace(" ", "_")
+    return kind.replace(" ", "_").replace("+", "_")
