@@ -156,6 +156,9 @@ def test_a_filter_survives_pickling():
 def test_a_text_that_no_product_has_gives_a_hint(expression, hints, caplog):
     made = make_filter(make_shelf(), expression)
     assert list(made.hints) == hints
+    assert caplog.messages == []  # a server's callers shall not fill its log
+    shelf = make_shelf()
+    assert shelf.filter(expression) is shelf.filter(expression)
     assert caplog.messages == hints
     assert all(hint in repr(made) for hint in hints)
     joined = make_filter(make_shelf(), "in_stock") & made

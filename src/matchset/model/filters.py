@@ -125,7 +125,7 @@ class FilterCache:
         return FilterCache, ()
 
     def make(self, products: Filterable, what: Where) -> Filter:
-        """`make_filter`, or what it made of the same text before."""
+        """`make_filter`, or what it made of the same text before; hints are logged once."""
         if not isinstance(what, str):
             return make_filter(products, what)
         with self._lock:
@@ -133,6 +133,8 @@ class FilterCache:
                 self._kept.move_to_end(what)
                 return kept
         made = make_filter(products, what)
+        for hint in made.hints:
+            logger.warning("%s", hint)
         n_kept = max(1, min(_MOST_KEPT, _MOST_BYTES // max(1, len(products.ids))))
         with self._lock:
             self._kept[what] = made
@@ -145,8 +147,6 @@ def _from_expression(products: Filterable, text: str, limits: Limits) -> Filter:
     expression = parse(text, limits)
     allowed = evaluate(expression, products.attributes, len(products.ids))
     hints = find_hints(expression.condition, products.attributes)
-    for hint in hints:
-        logger.warning("%s", hint)
     return replace(_freeze(allowed, products.ids, text), hints=hints)
 
 
