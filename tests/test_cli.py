@@ -130,12 +130,20 @@ def test_a_model_is_evaluated(model, shop):
     assert "cold product" in said
 
 
+def test_a_filter_by_a_value_that_no_product_has_gives_a_hint(model):
+    arguments = [COMMAND, "match", model, "sofa", "--where", "locale = 'xx'"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert "no product has locale = 'xx'" in done.stderr
+
+
 def test_mistakes_are_one_sentence(model, shop, tmp_path):
     faults = [
         (["describe", tmp_path / "none.csv"], "none.csv"),
         (["simulate", "--products", 5, "-o", tmp_path], "products must be at least 100; got 5"),
         (["match", tmp_path, "sofa"], "not a matchset folder"),
         (["match", model, "sofa", "--where", "prize < 3"], "price"),
+        (["prune", model, "--threshold", 99, "-o", tmp_path / "s"], "none is left; got 99.0"),
+        (["prune", model, "--threshold", -1, "-o", tmp_path / "s"], "zero or positive, and finite"),
         (["train", shop / "log.parquet", "-o", model], "already exists"),
         (["train", shop / "log.parquet", "-o", tmp_path / "m", "--seed", -1], "at least 0; got -1"),
     ]  # fmt: skip

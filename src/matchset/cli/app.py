@@ -18,6 +18,7 @@ from matchset.cli.match import match
 from matchset.cli.prune import prune
 from matchset.cli.serve import serve
 from matchset.cli.simulate import simulate
+from matchset.cli.split import split
 from matchset.cli.train import train
 
 app = App(
@@ -25,7 +26,10 @@ app = App(
     help="Learn from your search log which products answer a query.",
     version=lambda: version("matchset"),
 )
-for command in (demo, simulate, describe, train, match, explain, evaluate, prune, inspect, serve):
+COMMANDS = (
+    demo, simulate, describe, split, train, match, explain, evaluate, prune, inspect, serve
+)  # fmt: skip
+for command in COMMANDS:
     app.command(command)
 
 
