@@ -52,7 +52,8 @@ MATCHSET_CLONES void append_keys(const float* costs, std::uint32_t n, std::uint3
 }
 
 constexpr std::size_t kAhead = 2;
-constexpr std::size_t kNarrowBeam = 64, kFewKeys = 384;  // up to here it pays to know the worst after every block
+// Up to here it pays to know the worst of the beam after every block, and from here on that of the leaves.
+constexpr std::size_t kNarrowBeam = 64, kFewKeys = 384, kManyTimes = 5;
 
 }  // namespace
 
@@ -84,21 +85,27 @@ void Descent::expand(std::size_t level) {
     for (std::uint32_t b = tree_.first_block[parent]; b < tree_.first_block[parent + 1]; ++b)
       s_.parents.push_back({b, cost_of(key)});
   }
-  const std::size_t n = s_.parents.size(), n_features = s_.features.size();
+  std::size_t n = s_.parents.size();
+  const std::size_t n_features = s_.features.size();
   s_.chunks.resize((kAhead + 1) * n_features);
   const auto chunks_of = [&](std::size_t p) { return &s_.chunks[p % (kAhead + 1) * n_features]; };
-  const bool can_stop = level + 1 < tree_.n_levels() && rule_.beam <= kNarrowBeam;
-  float worst = std::numeric_limits<float>::infinity();  // cost in a full beam: costs only grow on the way down
   for (std::size_t p = 0; p < n + 2 * kAhead + 1; ++p) {
     if (p < n) ask_buckets(p);
     if (p >= kAhead && p - kAhead < n) ask_chunks(p - kAhead, chunks_of(p - kAhead));
     if (p >= 2 * kAhead && p - 2 * kAhead < n) find_rows(p - 2 * kAhead, chunks_of(p - 2 * kAhead));
     if (p < 2 * kAhead + 1) continue;
-    const std::size_t now = p - 2 * kAhead - 1;
-    if (s_.parents[now].cost > worst) return;  // parents come cheapest first
-    score(level, now);
-    if (can_stop && s_.keys.size() <= kFewKeys && keep(level)) worst = cost_of(s_.keys.back());
+    score(level, p - 2 * kAhead - 1);
+    const float worst = worst_kept(level);
+    while (n > 0 && s_.parents[n - 1].cost > worst) --n;  // parents come cheapest first
   }
+}
+
+// The cost that no child may exceed to be kept, as far as it is known: costs only grow on the way down.
+float Descent::worst_kept(std::size_t level) {
+  const bool is_last = level + 1 == tree_.n_levels();
+  if (is_last && s_.keys.size() >= kManyTimes * rule_.k) return cost_of(cut_smallest(s_.keys, rule_.k, s_.spare));
+  if (!is_last && rule_.beam <= kNarrowBeam && s_.keys.size() <= kFewKeys && keep(level)) return cost_of(s_.keys.back());
+  return std::numeric_limits<float>::infinity();
 }
 
 void Descent::ask_buckets(std::size_t p) const {

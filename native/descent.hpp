@@ -25,6 +25,7 @@ class Descent {
 
  private:
   void expand(std::size_t level);
+  float worst_kept(std::size_t level);
   BlockView view(std::size_t p) const { return {tree_, s_.parents[p].block, feature_bits_}; }
   void ask_buckets(std::size_t p) const;
   void ask_chunks(std::size_t p, std::uint32_t* chunks) const;
