@@ -138,7 +138,7 @@ def read_space(parts: Mapping[str, Part]) -> Space:
     return Space(
         products=read_products(parts["products"]),
         tower=read_tower(parts["tower"]),
-        vectors=parts["space"].arrays["vectors"],
+        vectors=np.asarray(parts["space"].arrays["vectors"]),
         query_hashes=memory["query_hashes"],
         n_queries_of=memory["n_queries_of"],
         config=read_dssm_config(about["config"]),
