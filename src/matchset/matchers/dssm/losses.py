@@ -21,7 +21,7 @@ def _measure_softmax(cosines: Tensor, batch: Batch, config: DssmConfig) -> Tenso
     """Cross-entropy of each pair's product against the columns that are not positive."""
     target = torch.from_numpy(batch.target).to(cosines.device)
     is_other = _mark(cosines, batch.positives)
-    is_other[torch.arange(len(target)), target] = False
+    is_other[torch.arange(len(target), device=target.device), target] = False
     logits = (cosines / config.temperature).masked_fill(is_other, -torch.inf)
     return functional.cross_entropy(logits, target)
 
