@@ -22,6 +22,10 @@ from matchset.matchers.dssm.config import DssmConfig
 from matchset.matchers.dssm.hnsw import DSSMWithHNSW
 from matchset.matchers.dssm.matcher import DSSM
 from matchset.matchers.dssm.train import train_dssm
+from matchset.matchers.fuse import FusionRule
+from matchset.matchers.fused import FusedMatch, FusedMatches, fuse_matches
+from matchset.matchers.fusion import Fusion
+from matchset.matchers.load import load
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.nearest_queries import NearestQueries
 from matchset.matchers.popularity import Popularity
@@ -33,7 +37,6 @@ from matchset.matchers.xr_linear import XRLinear
 from matchset.model.filters import Filter
 from matchset.parts import verify
 
-load = TreeMatcher.load
 __version__ = version("matchset")
 
 __all__ = [
@@ -48,6 +51,10 @@ __all__ = [
     "Evaluation",
     "Filter",
     "FilterError",
+    "FusedMatch",
+    "FusedMatches",
+    "Fusion",
+    "FusionRule",
     "Latency",
     "LearnConfig",
     "Log",
@@ -70,6 +77,7 @@ __all__ = [
     "compare_matchers",
     "describe_shop",
     "evaluate",
+    "fuse_matches",
     "load",
     "measure_latency",
     "positives",

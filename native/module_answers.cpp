@@ -1,0 +1,45 @@
+// Bindings of answers.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "answers.hpp"
+#include "arrays.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace matchset {
+namespace {
+
+using Texts = std::pair<In<std::uint8_t>, In<std::int64_t>>;
+
+// Unchecked as a whole: only what is asked for is looked at, and checked then.
+StringsView to_view(const Texts& texts) {
+  return {{reinterpret_cast<const char*>(texts.first.data()), texts.first.size()}, to_span(texts.second)};
+}
+
+nb::bytes to_json(const Texts& ids, const std::optional<Texts>& titles, const In<std::int32_t>& labels,
+                  const In<float>& scores) {
+  static thread_local AnswerScratch scratch;
+  const StringsView id_view = to_view(ids);
+  const StringsView title_view = titles ? to_view(*titles) : StringsView{};
+  const std::string_view json =
+      write_products(id_view, titles ? &title_view : nullptr, to_span(labels), to_span(scores), scratch);
+  return nb::bytes(json.data(), json.size());
+}
+
+}  // namespace
+}  // namespace matchset
+
+void bind_answers(nb::module_& m) {
+  m.def("write_products", &matchset::to_json, "ids"_a.noconvert(), "titles"_a.noconvert().none(),
+        "labels"_a.noconvert(), "scores"_a.noconvert(),
+        "Products as a JSON array of objects with id, score and, where titles are given, title; ids and titles are "
+        "buffers with offsets.");
+}
