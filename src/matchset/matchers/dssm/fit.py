@@ -52,12 +52,12 @@ def fit(
     device = _choose_device(config)
     pairs, held_back = hold_back(examples, config)
     network = Network(examples.titles.width, config.dimensions, seed=config.seed, device=device)
-    course = _Course(examples, pairs, config, progress)
+    course = _Course(network, examples, pairs, config=config, progress=progress)
     recalls: list[float] = []
     weights, kept = network.fold(), 0
     with _use_threads(threads):
         for epoch in range(config.epochs):
-            course.run(network, epoch)
+            course.run(epoch)
             latest = network.fold()
             if len(held_back):
                 recalls.append(_measure_recall(*latest, examples, held_back))
@@ -72,26 +72,26 @@ def fit(
 
 
 class _Course:
-    """The steps of a training: which pairs, how fast."""
+    """The steps of one training, and what the optimizer remembers between them."""
 
     def __init__(
         self,
+        network: Network,
         examples: Examples,
         pairs: tuple[Places, Places],
+        *,
         config: DssmConfig,
         progress: Callable[[Progress], None],
     ) -> None:
-        self._examples, self._pairs, self._config = examples, pairs, config
-        self._progress = progress
+        self._network, self._examples, self._pairs = network, examples, pairs
+        self._config, self._progress = config, progress
+        self._optimizer = torch.optim.Adam(network.norm.parameters(), lr=_NORM_RATE)
         self._n_batches = count_batches(pairs, config)
-        self._optimizer: torch.optim.Adam | None = None
         self.n_steps = config.epochs * self._n_batches
 
-    def run(self, network: Network, epoch: int) -> None:
+    def run(self, epoch: int) -> None:
         """One pass over all pairs."""
-        config = self._config
-        if self._optimizer is None:
-            self._optimizer = torch.optim.Adam(network.norm.parameters(), lr=_NORM_RATE)
+        network, config = self._network, self._config
         rng = np.random.default_rng([config.seed, epoch])
         network.norm.train()
         for place, batch in enumerate(draw_batches(self._examples, self._pairs, rng, config)):
