@@ -40,7 +40,7 @@ def run_side(python: Path, script: str, *arguments: object) -> dict[str, Any]:
 
 def run(command: list[object]) -> str:
     """The output of a command; a SideError if it fails."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    done = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True)
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise SideError(said[-1] if said else f"exit code {done.returncode}, without a word")
