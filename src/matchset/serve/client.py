@@ -15,6 +15,7 @@ from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, check_k, to_texts
 from matchset.matchers.reasons import Reasons, ReasonStep
 from matchset.matrices import Csr
+from matchset.model.expressions.parser import parse
 from matchset.model.filters import Filter, Where
 from matchset.model.products import Products
 from matchset.serve.transport import Transport, encode
@@ -184,6 +185,8 @@ def _reading(url: str) -> Iterator[None]:
 def _to_json(where: Where) -> str | list[str]:
     """What can be sent of a filter: its text, or the ids that it allows."""
     if isinstance(where, str):
+        if not where:  # which a server takes for no filter
+            parse(where)
         return where
     if isinstance(where, Filter):
         return list(where.ids.take(np.flatnonzero(where.allowed)))

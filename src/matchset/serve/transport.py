@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,9 @@ _LONGEST_WAIT = 10.0  # seconds, whatever a server asks for
 # Refusals of what the caller asked for; an unknown product is one too, where a wrong path is not.
 _CALLERS_FAULT = range(400, 500)
 _NOT_CALLERS = ("unauthorized", "reload_forbidden", "not_found", "bad_host", "method_not_allowed")
+
+# How the server says what is wrong with a filter; another wording is a plain ValueError.
+_BAD_FILTER = re.compile(r"where: (.*) \(at character (\d+)\)", re.DOTALL)
 
 
 class PatientRetry(Retry):
@@ -114,8 +118,8 @@ def _refusal(
         what = "matchset serve must answer there with JSON"
         return ServerError(f"{url}: {what}; got status {status} without it", status=status)
     code, message = str(said["code"]), str(said["message"])
-    if code == "bad_filter" and isinstance(where := body.get("where"), str) and "place" in said:
-        return FilterError(message, where, int(said["place"]))
+    if code == "bad_filter" and (found := _BAD_FILTER.fullmatch(message)):
+        return FilterError(found[1], str(body.get("where", "")), int(found[2]) - 1)
     if status in _CALLERS_FAULT and status != 429 and code not in _NOT_CALLERS:
         return ValueError(message)
     return ServerError(f"{url}: {message}", status=status, code=code)
