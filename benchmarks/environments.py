@@ -12,6 +12,7 @@ PEERS = {
     "pecos": (["--no-deps", "libpecos==1.2.8"], ["numpy<2", "scipy<1.14", "scikit-learn"]),
     "sklearn": (["scikit-learn>=1.5"],),
     "napkinxc": (["napkinxc==0.7.2"],),
+    "schemathesis": (["schemathesis>=4"],),
     "omikuji": (["omikuji==0.5.2"], ["numpy", "scipy"]),  # it takes lists; the benchmark arrays
 }
 

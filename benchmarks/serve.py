@@ -3,9 +3,9 @@
     python benchmarks/serve.py                    # 200,000 products, three rounds of 10 s
     python benchmarks/serve.py --soak 600         # and ten minutes at half of what saturates it
 
-Two workers of `matchset serve`, loaded by wrk from a process of its own over loopback: GET /v1/match
-at k = 100 with 10,000 different queries, and /healthz, which does nothing, in turn. First as fast as
-it goes; then at half of the rate that match reached, for both. For the steady rate each connection
+Two workers of `matchset serve`, loaded by wrk from a process of its own over loopback: GET
+/v1/match at k = 100 with 10,000 different queries, and /healthz, which does nothing, in turn. First
+as fast as it goes; then at half of the rate that match reached, for both. For the steady rate each connection
 waits by chance between requests (autocannon sends each second's requests at once, which measures
 saturation at any rate). Load generator and server share the machine.
 """
@@ -72,7 +72,8 @@ def report(full: dict[str, list[Load]], steady: dict[str, list[Load]], half: flo
         for name in ("p50", "p99"):
             ours, empty = (median(getattr(one, name) for one in seen[kind]) for kind in KINDS)
             wanted = " (wanted: at most 2 ms)" if seen is steady and name == "p99" else ""
-            print(f"| {name}, {when}, ms | {ours:.2f} | {empty:.2f} | {ours - empty:+.2f} ms{wanted} |")
+            more = f"{ours - empty:+.2f} ms{wanted}"
+            print(f"| {name}, {when}, ms | {ours:.2f} | {empty:.2f} | {more} |")
     held = [median(one.rate for one in steady[kind]) for kind in KINDS]
     print(f"| rate that was held | {held[0]:,.0f} | {held[1]:,.0f} | |")
     errors = [sum(one.errors for one in full[kind] + steady[kind]) for kind in KINDS]
@@ -83,9 +84,7 @@ def soak(folder: Path, server: Server, seconds: int, rate: float) -> None:
     """Hold a rate for long, and see what memory and errors do."""
     before = server.memory()
     connections = connections_for(rate)
-    seen = load(
-        folder, server.url, "paths", seconds=seconds, connections=connections, rate=rate
-    )
+    seen = load(folder, server.url, "paths", seconds=seconds, connections=connections, rate=rate)
     after = server.memory()
     print(f"\n{seconds} s at {seen.rate:,.0f} per second: {seen.requests:,} requests, ", end="")
     print(f"{seen.errors} errors, p50 {seen.p50:.2f} ms, p99 {seen.p99:.2f} ms\n")

@@ -121,9 +121,12 @@ def serve(model: Path, *options: object) -> Iterator[Server]:
     command = [Path(sys.executable).with_name("matchset"), "serve", model, "--port", 0]
     command += ["--workers", 2, "--no-access-log", *options]
     log = (model.parent / "server.log").open("w")
-    with log, subprocess.Popen(
-        list(map(str, command)), stdout=subprocess.PIPE, stderr=log, text=True
-    ) as process:
+    with (
+        log,
+        subprocess.Popen(
+            list(map(str, command)), stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
         try:
             url = process.stdout.readline().strip() if process.stdout else ""
             if not url.startswith("http://127.0.0.1:"):
