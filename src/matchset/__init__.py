@@ -18,6 +18,14 @@ from matchset.evaluate.evaluation import Evaluation, evaluate
 from matchset.evaluate.latency import Latency, measure_latency
 from matchset.features.vectorizer import Vectorizer
 from matchset.matchers.bm25 import BM25
+from matchset.matchers.dssm.config import DssmConfig
+from matchset.matchers.dssm.hnsw import DSSMWithHNSW
+from matchset.matchers.dssm.matcher import DSSM
+from matchset.matchers.dssm.train import train_dssm
+from matchset.matchers.fuse import FusionRule
+from matchset.matchers.fused import FusedMatch, FusedMatches, fuse_matches
+from matchset.matchers.fusion import Fusion
+from matchset.matchers.load import load
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.nearest_queries import NearestQueries
 from matchset.matchers.popularity import Popularity
@@ -30,19 +38,25 @@ from matchset.model.filters import Filter
 from matchset.parts import verify
 from matchset.serve.client import Client
 
-load = TreeMatcher.load
 __version__ = version("matchset")
 
 __all__ = [
     "BM25",
+    "DSSM",
     "Addition",
     "Catalog",
     "Client",
     "Comparison",
+    "DSSMWithHNSW",
     "DataError",
+    "DssmConfig",
     "Evaluation",
     "Filter",
     "FilterError",
+    "FusedMatch",
+    "FusedMatches",
+    "Fusion",
+    "FusionRule",
     "Latency",
     "LearnConfig",
     "Log",
@@ -66,6 +80,7 @@ __all__ = [
     "compare_matchers",
     "describe_shop",
     "evaluate",
+    "fuse_matches",
     "load",
     "measure_latency",
     "positives",
@@ -77,6 +92,7 @@ __all__ = [
     "split_by_query",
     "split_by_time",
     "train",
+    "train_dssm",
     "verify",
     "what_it_adds",
 ]

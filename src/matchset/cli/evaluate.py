@@ -7,7 +7,9 @@ from pathlib import Path
 from matchset.cli.columns import LogColumns
 from matchset.cli.console import errors, output, say
 from matchset.evaluate.evaluation import evaluate as evaluate_matcher
-from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.evaluate.segments import who_knows_training
+from matchset.matchers.load import load
+from matchset.matchers.protocol import Matcher
 from matchset.serve.client import Client
 
 COLUMNS = LogColumns()
@@ -39,7 +41,8 @@ def evaluate(
     Parameters
     ----------
     model
-        Folder of a trained model, or address of a running server, such as http://127.0.0.1:8080.
+        Folder of a trained model, or of any other matcher that was saved; or the address of a
+        running server, such as http://127.0.0.1:8080.
     log
         A log that the model was not trained on.
     train
@@ -73,19 +76,19 @@ def evaluate(
     )
     output.print(result)
     say(LEGEND)
-    if isinstance(matcher, Client):
-        if train is None:
-            errors.print(WITHOUT_TRAINING)
-    elif len(test.queries) and matcher.is_seen(test.queries).all():
+    if isinstance(matcher, Client) and train is None:
+        errors.print(WITHOUT_TRAINING)
+    learned = who_knows_training(matcher)
+    if learned is not None and len(test.queries) and learned.is_seen(test.queries).all():
         errors.print("every query of this log was trained on: was the model trained on this log?")
 
 
-def open_matcher(model: str, api_key_file: Path | None) -> TreeMatcher | Client:
-    """The model of a folder, or one behind an address."""
+def open_matcher(model: str, api_key_file: Path | None) -> Matcher:
+    """The matcher of a folder, or one behind an address."""
     if not model.startswith(("http://", "https://")):
         if api_key_file is not None:
             raise ValueError(f"--api-key-file must come with a server's address; got {model}")
-        return TreeMatcher.load(model)
+        return load(model)
     key = None if api_key_file is None else read_key(api_key_file)
     return Client(model, api_key=key, titles=False)
 

