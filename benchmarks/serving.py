@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+import urllib3
 from problems import ROOT
 
 QUERIES = 10_000
@@ -131,10 +132,17 @@ def serve(model: Path, *options: object) -> Iterator[Server]:
             url = process.stdout.readline().strip() if process.stdout else ""
             if not url.startswith("http://127.0.0.1:"):
                 raise SystemExit(f"the server did not start; {log.name} says why")
+            wait_for(url)
             yield Server(url, process.pid)
         finally:
             process.terminate()
             process.wait(60)
+
+
+def wait_for(url: str) -> None:
+    """Return when somebody listens."""
+    again = urllib3.Retry(connect=100, backoff_factor=0.01, backoff_max=0.1)
+    urllib3.request("GET", f"{url}/readyz", retries=again, timeout=10)
 
 
 @contextmanager
