@@ -18,7 +18,7 @@ from matchset.serve.bodies import read_body
 from matchset.serve.gate import Gate
 from matchset.serve.metrics import CONTENT_TYPE
 from matchset.serve.pages import PageFile, read_page
-from matchset.serve.questions import read_batch, read_bought, read_doubt, read_match
+from matchset.serve.questions import MatchReader, read_batch, read_bought, read_doubt
 from matchset.serve.refusals import RequestError
 from matchset.serve.worker import Worker
 
@@ -57,6 +57,7 @@ class Routes:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self._reader = MatchReader(worker.limits)
 
     async def health(self, _: Request) -> Response:
         """The process answers."""
@@ -65,7 +66,7 @@ class Routes:
     async def match(self, request: Request) -> Response:
         """The best products for one query."""
         worker, served = self._worker, self._worker.served
-        query, question = read_match(request.scope["query_string"], worker.limits)
+        query, question = self._reader.read(request.scope["query_string"])
         if worker.config.log_queries:
             request.scope["queries"] = [query]
         if is_quick(served, question):
