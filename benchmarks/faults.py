@@ -114,6 +114,8 @@ def try_schema(target: Target) -> Outcome:
         return Outcome(f"left out: {error}", is_right=True)
     command = [python.with_name("schemathesis"), "run", url, "--exclude-path", "/v1/reload"]
     command += ["--header", f"Authorization: Bearer {KEY}", "--max-examples", "50", "--seed", "0"]
+    # No schema tells which texts are filters, or which names are matchers.
+    command += ["--exclude-checks", "positive_data_acceptance"]
     done = subprocess.run(
         list(map(str, command)), check=False, capture_output=True, text=True, timeout=600
     )

@@ -95,6 +95,18 @@ def options(limits: Limits) -> dict[str, Json]:
     }
 
 
+def _wanted(limits: Limits) -> Json:
+    """A filter in a body, which has room for product ids."""
+    product = {**TEXT, "maxLength": limits.id_characters}
+    text = {**TEXT, "maxLength": limits.filter_characters}
+    filters = options(limits)["where"]
+    return {
+        "anyOf": [text, array(product), {"type": "null"}],
+        "description": f"{filters['description']} Or the ids of the products that may be given.",
+        "examples": [*filters["examples"], ["B00000001", "B00000002"]],
+    }
+
+
 def query(limits: Limits) -> Json:
     """What a customer typed."""
     return {**TEXT, "maxLength": limits.query_characters, "description": "What a customer typed."}
@@ -129,12 +141,13 @@ def _result() -> dict[str, Json]:
 
 def _questions(limits: Limits) -> Json:
     asked = {"queries": array(query(limits), maxItems=limits.queries)}
-    chosen = options(limits)
+    chosen = {**options(limits), "where": _wanted(limits)}
     return obj({**asked, **chosen}, optional=tuple(chosen))
 
 
 def _doubt(limits: Limits) -> Json:
-    chosen = {name: options(limits)[name] for name in ("k", "beam", "where")}
+    chosen = {name: options(limits)[name] for name in ("k", "beam")}
+    chosen["where"] = _wanted(limits)
     product = {**TEXT, "maxLength": limits.id_characters, "description": "Product id."}
     return obj({"query": query(limits), "product": product, **chosen}, optional=tuple(chosen))
 
