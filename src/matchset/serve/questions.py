@@ -201,6 +201,8 @@ def _make_question(given: Mapping[str, Any], limits: Limits) -> Question:
 
 
 def _within(name: str, value: object, most: int) -> int:
+    if isinstance(value, float) and value.is_integer():  # 10.0 is an integer of JSON
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise _bad(f"{name} must be an integer", value)
     if not 1 <= value <= most:
