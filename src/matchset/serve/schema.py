@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matchset.matchers.protocol import DEFAULT_K
-from matchset.matchers.tree_matcher import DEFAULT_BEAM
+from matchset.serve.questions import default_beam, default_k
 from matchset.serve.refusals import CODES
 from matchset.serve.settings import Limits
 
@@ -71,14 +70,14 @@ def options(limits: Limits, matchers: Sequence[str]) -> dict[str, Json]:
             **INTEGER,
             "minimum": 1,
             "maximum": limits.k,
-            "default": DEFAULT_K,
+            "default": default_k(limits),
             "description": "Products per query.",
         },
         "beam": {
             **INTEGER,
             "minimum": 1,
             "maximum": limits.beam,
-            "default": DEFAULT_BEAM,
+            "default": default_beam(limits),
             "description": "Nodes kept per level of the tree; other matchers have no beam.",
         },
         "where": {
