@@ -112,12 +112,23 @@ def try_schema(target: Target) -> Outcome:
         python = peer_python("schemathesis")
     except SideError as error:
         return Outcome(f"left out: {error}", is_right=True)
-    command = [python.with_name("schemathesis"), "run", url, "--exclude-path", "/v1/reload"]
+    command = [
+        python.absolute().with_name("schemathesis"),
+        "run",
+        url,
+        "--exclude-path",
+        "/v1/reload",
+    ]
     command += ["--header", f"Authorization: Bearer {KEY}", "--max-examples", "50", "--seed", "0"]
     # No schema tells which texts are filters, or which names are matchers.
     command += ["--exclude-checks", "positive_data_acceptance"]
     done = subprocess.run(
-        list(map(str, command)), check=False, capture_output=True, text=True, timeout=600
+        list(map(str, command)),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=target.folder,  # where it may leave what it found
     )
     (target.folder / "schemathesis.log").write_text(done.stdout + done.stderr)
     found = re.findall(r"=+ (.*) =+", done.stdout)
