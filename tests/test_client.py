@@ -1,6 +1,8 @@
 """A client does what its server says, asks again when that may help, and never says the key."""
 
 import json
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -8,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scripted import LIMITS, Script, refusal
 from urllib3 import HTTPResponse
 
 import matchset as ms
@@ -18,85 +21,12 @@ from matchset.serve.transport import PatientRetry
 from matchset.strings import Strings
 
 KEY = "a-key-of-the-shop"
-LIMITS = {"k": 1000, "queries": 3, "body_bytes": 4000}
-
-
-class Script:
-    """A server that gives prepared answers first, then plain ones, and remembers the requests."""
-
-    def __init__(self, *prepared, limits=LIMITS, products=5):
-        self.prepared = list(prepared)
-        self.model = {"model_version": "1", "products": products, "limits": limits}
-        self.requests = []
-        self.connections = 0
-        self.lock = threading.Lock()
-
-    def answer(self, path, headers, body):
-        with self.lock:
-            self.requests.append((path, headers, body))
-            if self.prepared:
-                return self.prepared.pop(0)
-        if path == "/v1/model":
-            return 200, {}, self.model
-        results = [
-            {"query": query, "products": [{"id": query, "score": 0.5, "title": query.upper()}]}
-            for query in body["queries"]
-        ]
-        return 200, {}, {"model_version": "1", "matcher": "tree", "results": results}
-
-    @property
-    def bodies(self):
-        return [body for path, _, body in self.requests if path == "/v1/match"]
-
-    @contextmanager
-    def run(self):
-        script = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def setup(self):
-                super().setup()
-                script.connections += 1
-
-            def do_GET(self):
-                sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                body = json.loads(sent) if sent else None
-                status, headers, content = script.answer(self.path, self.headers, body)
-                data = content if isinstance(content, bytes) else json.dumps(content).encode()
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_POST = do_GET  # noqa: N815
-
-            def log_message(self, *_):
-                pass
-
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, *_):
-                pass  # a client that did not wait
-
-        with Server(("127.0.0.1", 0), Handler) as server:
-            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-            thread.start()
-            yield f"http://127.0.0.1:{server.server_port}"
-            server.shutdown()
-            thread.join()
 
 
 @contextmanager
 def ask(script, **options):
     with script.run() as url, ms.Client(url, **options) as client:
         yield client
-
-
-def refusal(status, code, message, headers=None):
-    error = {"code": code, "message": message}
-    return status, headers or {}, {"error": error, "request_id": "7"}
 
 
 OVERLOADED = refusal(503, "overloaded", "at most 4 requests at once; try again", {"Retry-After": 0})
@@ -296,14 +226,20 @@ def test_a_key_is_never_shown():
         assert repr(client) == "Client('http://shop/search')"
 
 
-def test_waits_between_attempts_grow_and_vary():
-    waits = []
-    for _ in range(20):
-        retry = PatientRetry(total=5, backoff_factor=0.1, backoff_jitter=0.1)
-        row = []
-        for _ in range(4):
-            retry = retry.increment("GET", "/", error=ConnectionError())
-            row.append(retry.get_backoff_time())
-        assert all(later >= earlier for earlier, later in pairwise(row[1:]))
-        waits.append(row[-1])
-    assert len(set(waits)) > 1
+def test_waits_between_attempts_grow_and_vary(monkeypatch):
+    last = []
+    for _ in range(5):
+        waits = []
+        monkeypatch.setattr("urllib3.util.retry.time.sleep", waits.append)
+        with ask(Script(*[refusal(503, "overloaded", "later")] * 4)) as client:
+            assert client.match("rose").ids == ("rose",)
+        assert len(waits) == 4
+        assert all(later > earlier for earlier, later in pairwise(waits))
+        last.append(waits[-1])
+    assert len(set(last)) > 1
+
+
+def test_a_client_needs_nothing_of_a_server():
+    loaded = "import sys, matchset; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
+    assert not {"fastapi", "granian", "orjson", "prometheus_client"} & set(modules.stdout.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,8 +18,8 @@ from matchset.errors import FilterError, ServerError
 # Overloaded, restarting, or behind a proxy that could not reach it. Every call may be asked again:
 # none changes anything.
 _AGAIN = (429, 502, 503, 504)
-_BACKOFF = 0.1  # seconds before the second attempt, doubled before each later one
-_JITTER = 0.1  # seconds at most that are added by chance, so that clients do not come back at once
+_FIRST_WAIT = 0.1  # seconds before the second attempt, doubled before each later one
+_SPREAD = (0.75, 1.25)  # share of a wait, by chance, so that clients do not come back together
 _LONGEST_WAIT = 10.0  # seconds, whatever a server asks for
 # Refusals of what the caller asked for; an unknown product is one too, where a wrong path is not.
 _CALLERS_FAULT = range(400, 500)
@@ -29,7 +30,12 @@ _BAD_FILTER = re.compile(r"where: (.*) \(at character (\d+)\)", re.DOTALL)
 
 
 class PatientRetry(Retry):
-    """Retries that heed a server's Retry-After, up to a bound."""
+    """Retries after waits that grow and vary, or as long as the server asks, up to a bound."""
+
+    def get_backoff_time(self) -> float:
+        """Seconds before the next attempt; before the second too, which urllib3 makes at once."""
+        doubled: float = _FIRST_WAIT * 2 ** (len(self.history) - 1)
+        return min(doubled, _LONGEST_WAIT) * random.uniform(*_SPREAD)  # noqa: S311
 
     def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
         """Seconds that the server asks to wait."""
@@ -61,9 +67,6 @@ class Transport:
                 redirect=0,  # the key is for this server alone
                 status_forcelist=_AGAIN,
                 allowed_methods=None,
-                backoff_factor=_BACKOFF,
-                backoff_jitter=_JITTER,
-                backoff_max=_LONGEST_WAIT,
                 raise_on_status=False,
                 raise_on_redirect=False,
             ),
