@@ -19,7 +19,6 @@ from statistics import median
 from serving import Load, Server, load, make_model, serve
 
 KINDS = {"match": "paths", "empty": "empty"}
-CONNECTIONS = 16  # when saturating
 MEAN_WAIT = 0.016  # seconds that a connection waits when the rate is held
 
 
@@ -49,17 +48,27 @@ def run_rounds(
 ) -> dict[str, list[Load]]:
     """Both kinds of request in turn."""
     seen: dict[str, list[Load]] = {kind: [] for kind in KINDS}
-    connections = CONNECTIONS if rate is None else connections_for(rate)
     for _ in range(options.rounds):
         for kind, what in KINDS.items():
-            settings = {"seconds": options.seconds, "connections": connections, "rate": rate}
-            seen[kind].append(load(folder, server.url, what, **settings))
+            if rate is None:
+                done = load(folder, server.url, what, seconds=options.seconds)
+            else:
+                done = hold(folder, server, what, rate, options.seconds)
+            seen[kind].append(done)
     return seen
 
 
+def hold(folder: Path, server: Server, what: str, rate: float, seconds: int) -> Load:
+    """Load at a rate; a short try tells how much the answers themselves slow a connection down."""
+    settings = {"connections": connections_for(rate)}
+    tried = load(folder, server.url, what, seconds=2, rate=rate, **settings)
+    asked = rate * min(2, rate / tried.rate)
+    return load(folder, server.url, what, seconds=seconds, rate=asked, **settings)
+
+
 def connections_for(rate: float) -> int:
-    """So many that each waits long enough to hold the rate with whole milliseconds."""
-    return max(CONNECTIONS, round(rate * MEAN_WAIT))
+    """So many that each waits far longer than for its answer."""
+    return max(1, round(rate * MEAN_WAIT))
 
 
 def report(full: dict[str, list[Load]], steady: dict[str, list[Load]], half: float) -> None:
@@ -83,8 +92,7 @@ def report(full: dict[str, list[Load]], steady: dict[str, list[Load]], half: flo
 def soak(folder: Path, server: Server, seconds: int, rate: float) -> None:
     """Hold a rate for long, and see what memory and errors do."""
     before = server.memory()
-    connections = connections_for(rate)
-    seen = load(folder, server.url, "paths", seconds=seconds, connections=connections, rate=rate)
+    seen = hold(folder, server, "paths", rate, seconds)
     after = server.memory()
     print(f"\n{seconds} s at {seen.rate:,.0f} per second: {seen.requests:,} requests, ", end="")
     print(f"{seen.errors} errors, p50 {seen.p50:.2f} ms, p99 {seen.p99:.2f} ms\n")

@@ -24,7 +24,7 @@ SCRIPT = """
 local requests, place = {}, 0
 local mean = tonumber(os.getenv("DELAY"))
 if mean then
-  function delay() return math.random(0, 2 * mean) end
+  function delay() return 2 * mean * math.random() + 0.5 end  -- wrk drops the fraction
 end
 function init(arguments)
   for path in io.lines(arguments[1]) do requests[#requests + 1] = wrk.format("GET", path) end
@@ -164,7 +164,7 @@ def start_load(
     command = ["wrk", *options, url, "--", folder / f"{what}.txt"]
     environment = dict(os.environ)
     if rate is not None:
-        environment["DELAY"] = str(max(1, round(1000 * connections / rate)))
+        environment["DELAY"] = str(1000 * connections / rate)
     with subprocess.Popen(
         list(map(str, command)),
         stdout=subprocess.PIPE,
