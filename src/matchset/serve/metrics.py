@@ -52,15 +52,15 @@ class Metrics:
         self._reloads = prometheus.Counter(
             "matchset_reloads", "Reloads, by what became of them.", ["outcome"], registry=registry
         )
-        in_flight = prometheus.Gauge(
+        self.in_flight = prometheus.Gauge(
             "matchset_requests_in_flight",
             "Requests that are being answered.",
             multiprocess_mode="livesum",
             registry=registry,
         )
-        self.in_flight = in_flight
         # Looking children up by their labels takes as long as counting.
         self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._asked: dict[str, Counter] = {}
         self._by_route: dict[tuple[str, int], tuple[object, object]] = {}
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
@@ -74,7 +74,10 @@ class Metrics:
 
     def count_queries(self, matcher: str, n_queries: int, n_empty: int) -> None:
         """Note queries."""
-        self._queries.labels(matcher).inc(n_queries)
+        asked = self._asked.get(matcher)
+        if asked is None:
+            asked = self._asked[matcher] = self._queries.labels(matcher)
+        asked.inc(n_queries)
         if n_empty:
             self._empty.labels(matcher).inc(n_empty)
 
