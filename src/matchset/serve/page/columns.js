@@ -111,18 +111,18 @@ function drawColumn(column, at, columns, ranks, bought) {
 }
 
 function drawHead({ matcher, answer, roundTrip }, bought) {
-  const head = make("header", { className: "column-head" });
-  head.append(make("h2", { id: `head-${matcher.name}` }, matcher.label));
+  const name = make("div", {}, make("h2", { id: `head-${matcher.name}` }, matcher.label));
+  const head = make("header", { className: "column-head" }, name);
   if (!answer) return head;
   const { products, microseconds } = answer;
-  const time = make("span", { className: "time", title: "In the server; there and back" });
-  time.append(spoken("In the server "), showTime(microseconds), spoken(", there and back "));
-  time.append(drawn("sep", " · "), showTime(roundTrip * 1000));
-  head.append(time, make("span", { className: "size" }, count(products.length, "product")));
   if (bought?.size) {
     const found = products.filter((product) => bought.has(product.id)).length;
-    head.append(make("span", { className: "found" }, `${found} of ${bought.size} bought`));
+    const text = `${found} of ${bought.size} bought`;
+    name.append(make("span", { className: "found" }, drawn("", "✓ "), text));
   }
+  const times = `${showTime(microseconds)} server, ${showTime(roundTrip * 1000)} round trip`;
+  const size = make("span", {}, count(products.length, "product"));
+  head.append(make("div", {}, size, make("span", { className: "time" }, times)));
   return head;
 }
 
@@ -135,15 +135,15 @@ function drawProduct(product, rank, others, bought) {
     make("span", { className: "rank" }, String(rank), spoken(".")),
     make("span", { className: "title", dir: "auto" }, title),
     make("span", { className: "score" }, spoken(", score "), showScore(product.score)),
-    drawFacts(product, others, isBought),
+    isBought ? make("span", { className: "bought" }, drawn("", "✓"), spoken(", bought")) : null,
+    drawFacts(product, others),
   );
   button.classList.toggle("is-bought", isBought);
   return make("li", {}, button);
 }
 
-function drawFacts(product, others, isBought) {
+function drawFacts(product, others) {
   const facts = make("span", { className: "facts" });
-  if (isBought) facts.append(spoken(", "), make("span", { className: "bought" }, drawn("", "✓ "), "bought"));
   facts.append(spoken(", id "), make("bdi", { className: "id" }, product.id));
   for (const { matcher, ranks } of others) {
     if (!ranks.size) continue;

@@ -71,6 +71,13 @@ function drawAttributes(attributes) {
   const names = attributes.map(({ name, type }) => `${name} (${type})`).join(", ");
   byId("where-hint").textContent = names || "The catalogue has no attributes to filter by.";
   byId("where").disabled = !attributes.length;
+  byId("where").placeholder = exampleFilter(attributes);
+}
+
+function exampleFilter(attributes) {
+  const number = attributes.find(({ type }) => type === "number");
+  if (number) return `${number.name} < 100`;
+  return attributes.length ? `${attributes[0].name} is not null` : "";
 }
 
 function areNumbersRight() {

@@ -7,7 +7,7 @@ import { fillControls, drawModel, readControls, watchControls } from "./controls
 import { byId, count, make, setFieldError } from "./dom.js";
 import { drawFailure, drawReasons, drawWaiting } from "./reasons.js";
 import { search, stopSearch } from "./search.js";
-import { drawTabs, watchTabs } from "./tabs.js";
+import { drawTabs, isNarrow, watchTabs } from "./tabs.js";
 import { readView, writeView } from "./view.js";
 
 const MISSING = 40; // products bought but not found that are listed
@@ -231,4 +231,5 @@ byId("reasons").addEventListener("close", closed);
 addEventListener("popstate", comeBack);
 document.addEventListener("keydown", onKey);
 fillControls(view);
+if (!view.q && !isNarrow()) byId("q").focus(); // a phone would put up its keyboard
 start();

@@ -57,8 +57,7 @@ function explainLoss(reasons, asked) {
   const isLast = lost.level + 1 === steps.length;
   const kept = isLast ? asked.k : asked.beam;
   if (lost.rank <= kept) return `${level}, where the filter leaves it out`;
-  const rule = isLast ? `k keeps ${kept}` : `a beam of ${asked.beam} keeps ${kept}`;
-  return `${level}, where it was number ${lost.rank} and ${rule}`;
+  return `${level}, where its rank was ${lost.rank} and ${isLast ? "k" : "the beam"} keeps ${kept}`;
 }
 
 function drawRanks(ranks) {
@@ -96,7 +95,7 @@ function drawStep(step, steps, largest, asked) {
 
 function showRank(step, isLast, asked) {
   if (step.rank === null) return "not reached";
-  return `number ${step.rank}, ${isLast ? `k ${asked.k}` : `beam ${asked.beam}`}`;
+  return `rank ${step.rank}; ${isLast ? `k keeps ${asked.k}` : `the beam keeps ${asked.beam}`}`;
 }
 
 function drawWeights(step, largest) {
