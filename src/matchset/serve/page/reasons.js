@@ -51,13 +51,11 @@ function drawVerdict(reasons, asked) {
 function explainLoss(reasons, asked) {
   const steps = reasons.steps ?? [];
   const lost = steps.find((step) => !step.in_beam);
-  if (!lost) return "the filter leaves it out";
-  const level = `lost at step ${lost.level + 1} of ${steps.length}`;
-  if (lost.rank === null) return level;
-  const isLast = lost.level + 1 === steps.length;
+  const isLast = lost === steps.at(-1);
   const kept = isLast ? asked.k : asked.beam;
-  if (lost.rank <= kept) return `${level}, where the filter leaves it out`;
-  return `${level}, where its rank was ${lost.rank} and ${isLast ? "k" : "the beam"} keeps ${kept}`;
+  if (!lost || lost.rank <= kept) return "the filter leaves it out";
+  const place = `lost at step ${steps.indexOf(lost) + 1} of ${steps.length}`;
+  return `${place}, where its rank was ${lost.rank} and ${isLast ? "k" : "the beam"} keeps ${kept}`;
 }
 
 function drawRanks(ranks) {
@@ -77,7 +75,7 @@ function drawStep(step, steps, largest, asked) {
   const kind = isLast ? "Product" : `Step ${step.level + 1}`;
   const state = step.in_beam ? "kept" : "lost";
   const head = make(
-    "header",
+    "div",
     { className: "step-head" },
     make("span", { className: "step-kind" }, kind),
     make("span", { className: `state state-${state}` }, drawn("", step.in_beam ? "✓ " : "✕ "), state),
