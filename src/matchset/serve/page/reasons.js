@@ -3,6 +3,10 @@
 import { byId, drawn, make, showScore, spoken } from "./dom.js";
 
 const SHOWN = 8; // n-grams for, and as many against
+const HINT =
+  "A bar is what one n-gram of the query adds; # in it is a space. A product's score is the " +
+  "product of the scores on its way.";
+const FILTER_HINT = "Ranks on the way are those without the filter.";
 
 /** Head the panel with the product, and say that the rest is on its way. */
 export function drawWaiting(id, title) {
@@ -21,7 +25,7 @@ export function drawFailure(sentence, ranks) {
 export function drawReasons(reasons, ranks, asked) {
   byId("reasons-title").textContent = reasons.product.title || reasons.product.id;
   byId("reasons-id").textContent = reasons.product.id;
-  const steps = reasons.steps ?? [];
+  const { steps } = reasons;
   const weights = steps.flatMap((step) => [...step.for, ...step.against]);
   const largest = Math.max(1e-9, ...weights.map(({ weight }) => Math.abs(weight)));
   byId("reasons-body").replaceChildren(
@@ -29,12 +33,7 @@ export function drawReasons(reasons, ranks, asked) {
     drawRanks(ranks),
     make("h3", {}, "Way through the tree"),
     make("ol", { className: "steps" }, ...steps.map((step) => drawStep(step, steps, largest, asked))),
-    make(
-      "p",
-      { className: "hint" },
-      "A bar is what one n-gram of the query adds; # in it is a space. A product's score is the " +
-        "product of the scores on its way.",
-    ),
+    make("p", { className: "hint" }, asked.where ? `${HINT} ${FILTER_HINT}` : HINT),
   );
 }
 
@@ -49,13 +48,13 @@ function drawVerdict(reasons, asked) {
 }
 
 function explainLoss(reasons, asked) {
-  const steps = reasons.steps ?? [];
-  const lost = steps.find((step) => !step.in_beam);
-  const isLast = lost === steps.at(-1);
-  const kept = isLast ? asked.k : asked.beam;
-  if (!lost || lost.rank <= kept) return "the filter leaves it out";
-  const place = `lost at step ${steps.indexOf(lost) + 1} of ${steps.length}`;
-  return `${place}, where its rank was ${lost.rank} and ${isLast ? "k" : "the beam"} keeps ${kept}`;
+  const { steps } = reasons;
+  if (!reasons.is_allowed) return "the filter leaves it out";
+  const lost = steps.findIndex((step) => !step.in_beam);
+  if (lost < 0) return "others came before it";
+  const isLast = lost + 1 === steps.length;
+  const rule = isLast ? `k keeps ${asked.k}` : `the beam keeps ${asked.beam}`;
+  return `lost at step ${lost + 1} of ${steps.length}, where its rank was ${steps[lost].rank} and ${rule}`;
 }
 
 function drawRanks(ranks) {
