@@ -14,6 +14,7 @@
 #include "text.hpp"
 #include "unicode.hpp"
 
+void bind_answers(nanobind::module_& m);   // module_answers.cpp
 void bind_arrow(nanobind::module_& m);     // module_arrow.cpp
 void bind_features(nanobind::module_& m);  // module_features.cpp
 void bind_learn(nanobind::module_& m);     // module_learn.cpp
@@ -159,6 +160,7 @@ NB_MODULE(_native, m) {
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(), "threads"_a, "Normalised form of each text.");
 
+  bind_answers(m);
   bind_arrow(m);
   bind_features(m);
   bind_learn(m);

@@ -84,6 +84,23 @@ def normalize(
 ]:
     """Normalised form of each text."""
 
+def write_products(
+    ids: tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    titles: tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ]
+    | None,
+    labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+) -> bytes:
+    """
+    Products as a JSON array of objects with id, score and, where titles are given, title; ids and titles are buffers with offsets.
+    """
+
 def read_arrow_stream(
     capsule: object, coded: list[str]
 ) -> list[tuple[str, Any, numpy.typing.NDArray[numpy.uint8]]]:

@@ -16,6 +16,7 @@ from matchset.cli.explain import explain
 from matchset.cli.inspect import inspect
 from matchset.cli.match import match
 from matchset.cli.prune import prune
+from matchset.cli.serve import serve
 from matchset.cli.simulate import simulate
 from matchset.cli.train import train
 
@@ -24,7 +25,7 @@ app = App(
     help="Learn from your search log which products answer a query.",
     version=lambda: version("matchset"),
 )
-for command in (demo, simulate, describe, train, match, explain, evaluate, prune, inspect):
+for command in (demo, simulate, describe, train, match, explain, evaluate, prune, inspect, serve):
     app.command(command)
 
 

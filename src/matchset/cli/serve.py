@@ -1,0 +1,59 @@
+"""Serve: how is a model put behind a search box?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from matchset.cli.columns import LogColumns
+from matchset.serve.settings import Limits, ServeConfig
+from matchset.serve.snapshots import Sources
+
+COLUMNS, CONFIG, LIMITS = LogColumns(), ServeConfig(), Limits()
+
+
+def serve(
+    model: Path,
+    /,
+    *,
+    beside: tuple[Path, ...] = (),
+    log: tuple[str, ...] = (),
+    config: Annotated[ServeConfig, Parameter(name="*", group="Server")] = CONFIG,
+    limits: Annotated[Limits, Parameter(name="limits", group="Limits")] = LIMITS,
+    columns: Annotated[LogColumns, Parameter(group="Columns of the log")] = COLUMNS,
+) -> None:
+    """Answer over HTTP; prints the address when every worker is ready.
+
+    SIGHUP or SIGUSR1 reloads the model, SIGTERM stops after the requests in flight.
+
+    Parameters
+    ----------
+    model
+        Folder of a trained model.
+    beside
+        Folders of other saved matchers, to compare with.
+    log
+        A log whose purchases the page marks; its frequent queries are examples.
+    config
+        How the server runs.
+    limits
+        How much a caller may ask for.
+    columns
+        Columns of the log.
+
+    """
+    try:
+        from matchset.serve.run import serve as run
+    except ImportError as error:
+        needs = "the server needs more packages: pip install 'matchset[serve]'"
+        raise ValueError(f"{needs} ({error.name} is missing)") from None
+    read = columns.read(list(log)) if log else None
+    run(Sources(model, beside), config, limits, log=read, on_ready=_say)
+
+
+def _say(address: str) -> None:
+    sys.stdout.write(f"{address}\n")
+    sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Serving: how does a shop call it?"""

@@ -1,0 +1,70 @@
+"""Answers: how do products leave the server, fast?
+
+Bodies are bytes from the start: product objects are written natively from the mapped model, the
+little around them is joined here. Nothing is validated on the way out; the tests do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from matchset import _native
+from matchset.matchers.match import Match
+from matchset.serve.refusals import RequestError
+
+_JSON = (b"content-type", b"application/json")
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class Answer(Response):
+    """A body of bytes that is ready to send, with few headers."""
+
+    def __init__(self, body: bytes, status: int = 200, headers: Headers = (_JSON,)) -> None:
+        self.status_code = status
+        self.body = body
+        self.background = None
+        self.raw_headers = [*headers, (b"content-length", b"%d" % len(body))]
+
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+        """Send it."""
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def json_answer(content: Any, status: int = 200, headers: Headers = ()) -> Answer:
+    """Plain values as JSON."""
+    return Answer(orjson.dumps(content), status, (_JSON, *headers))
+
+
+def model_headers(version: str) -> Headers:
+    """Headers of what a model answered."""
+    return (_JSON, (b"x-model-version", version.encode()))
+
+
+def error_answer(error: RequestError, request_id: str) -> Answer:
+    """What a refused caller gets."""
+    content = {
+        "error": {"code": error.code, "message": error.message},
+        "request_id": request_id,
+    }
+    return json_answer(content, error.status, error.headers)
+
+
+def write_result(match: Match, microseconds: int, *, has_titles: bool) -> bytes:
+    """`"query":...,"microseconds":...,"products":[...]`, to go into an object."""
+    products = match.products
+    titles = products.titles if has_titles else None
+    written = _native.write_products(
+        (products.ids.data, products.ids.offsets),
+        None if titles is None else (titles.data, titles.offsets),
+        match.labels,
+        match.scores,
+    )
+    query = orjson.dumps(match.query)
+    return b'"query":%b,"microseconds":%d,"products":%b' % (query, microseconds, written)

@@ -1,0 +1,169 @@
+"""App: which paths are there, and who answers them?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from matchset.serve.answers import Answer, error_answer, json_answer, model_headers
+from matchset.serve.asking import answer_batch, answer_one, explain, is_quick
+from matchset.serve.bodies import read_body
+from matchset.serve.gate import Gate
+from matchset.serve.metrics import CONTENT_TYPE
+from matchset.serve.pages import PageFile, read_page
+from matchset.serve.questions import read_batch, read_bought, read_doubt, read_match
+from matchset.serve.refusals import RequestError
+from matchset.serve.worker import Worker
+
+_OK = b'{"status":"ok"}'
+
+
+def make_app(worker: Worker) -> ASGIApp:
+    """The application of one worker."""
+    app = FastAPI(title="matchset", docs_url=None, redoc_url=None, openapi_url=None)
+    _add_routes(app, Routes(worker))
+    page = read_page()
+    for path, file in page.items():
+        app.add_api_route(path, _send(file), include_in_schema=False)
+    app.add_exception_handler(RequestError, _refuse)
+    app.add_exception_handler(HTTPException, _refuse_path)
+    app.add_exception_handler(Exception, _fail)
+    open_routes = frozenset(page) | ({"/metrics"} if worker.config.open_metrics else set())
+    routes = frozenset(str(getattr(route, "path", "")) for route in app.routes)
+    return Gate(app, worker, routes=routes, open_routes=open_routes)
+
+
+class Routes:
+    """What each path does."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    async def health(self) -> Response:
+        """The process answers."""
+        return Answer(_OK)
+
+    async def match(self, request: Request) -> Response:
+        """The best products for one query."""
+        worker, served = self._worker, self._worker.served
+        query, question = read_match(request.scope["query_string"], worker.limits)
+        if worker.config.log_queries:
+            request.scope["queries"] = [query]
+        if is_quick(served, question):
+            body, n_products = answer_one(served, query, question)
+        else:
+            body, n_products = await worker.in_thread(lambda: answer_one(served, query, question))
+        worker.metrics.count_queries(question.matcher, 1, int(not n_products))
+        return Answer(body, headers=model_headers(served.version))
+
+    async def match_many(self, request: Request) -> Response:
+        """The best products for each of many queries."""
+        worker, served = self._worker, self._worker.served
+        batch = read_batch(await read_body(request, worker.limits), worker.limits)
+        if worker.config.log_queries:
+            request.scope["queries"] = batch.queries
+        seconds = worker.limits.seconds
+        body, n_empty = await worker.in_thread(lambda: answer_batch(served, batch, seconds))
+        worker.metrics.count_queries(batch.question.matcher, len(batch.queries), n_empty)
+        return Answer(body, headers=model_headers(served.version))
+
+    async def explain(self, request: Request) -> Response:
+        """Why a query gets a product, or where in the tree it was lost."""
+        worker, served = self._worker, self._worker.served
+        doubt = read_doubt(await read_body(request, worker.limits), worker.limits)
+        content = await worker.in_thread(lambda: explain(served, doubt))
+        return json_answer(content, headers=model_headers(served.version)[1:])
+
+    async def model(self) -> Response:
+        """What is served, and how much may be asked for."""
+        served, bought = self._worker.served, self._worker.bought
+        content: dict[str, Any] = {
+            "model_version": served.version,
+            **served.describe(),
+            "limits": asdict(self._worker.limits),
+            "provenance": served.provenance(),
+            "examples": [] if bought is None else list(bought.examples),
+            "has_bought": bought is not None,
+        }
+        return json_answer(content, headers=model_headers(served.version)[1:])
+
+    async def bought(self, request: Request) -> Response:
+        """What customers bought for a query, in the log that the server was started with."""
+        served, bought = self._worker.served, self._worker.bought
+        query = read_bought(request.scope["query_string"], self._worker.limits)
+        if bought is None:
+            raise RequestError("no_log", "a server must be started with --log; got none")
+        content = {
+            "model_version": served.version,
+            "query": query,
+            "products": list(bought.find(query)),
+        }
+        return json_answer(content, headers=model_headers(served.version)[1:])
+
+    async def reload(self) -> Response:
+        """Serve what lies in the model's folder now; answers when every worker does."""
+        worker = self._worker
+        if worker.served.keys is None:
+            raise RequestError("reload_forbidden", "a server must have --api-key-file; got none")
+        done = await worker.reload_in_thread()
+        content = {
+            "model_version": done.version,
+            "previous": done.previous,
+            "workers": done.workers,
+        }
+        return json_answer(content, headers=model_headers(done.version)[1:])
+
+    async def metrics(self) -> Response:
+        """Numbers over all workers, for Prometheus."""
+        body = await self._worker.in_thread(self._worker.metrics.write)
+        return Answer(body, headers=((b"content-type", CONTENT_TYPE),))
+
+
+def _add_routes(app: FastAPI, routes: Routes) -> None:
+    app.add_api_route("/healthz", routes.health)
+    app.add_api_route("/readyz", routes.health)
+    app.add_api_route("/v1/match", routes.match)
+    app.add_api_route("/v1/match", routes.match_many, methods=["POST"])
+    app.add_api_route("/v1/explain", routes.explain, methods=["POST"])
+    app.add_api_route("/v1/model", routes.model)
+    app.add_api_route("/v1/bought", routes.bought)
+    app.add_api_route("/v1/reload", routes.reload, methods=["POST"])
+    app.add_api_route("/metrics", routes.metrics)
+
+
+def _send(file: PageFile) -> Any:
+    async def send(request: Request) -> Response:
+        known = request.headers.get("if-none-match")
+        return file.answer(None if known is None else known.encode("latin-1"))
+
+    return send
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestError):
+        raise error
+    return error_answer(error, request.scope["request_id"])
+
+
+async def _refuse_path(request: Request, error: Exception) -> Response:
+    """What FastAPI itself refuses: paths and methods."""
+    if not isinstance(error, HTTPException):
+        raise error
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        rule = f"the method must be one of {allowed}; got {request.method}"
+        refused = RequestError("method_not_allowed", rule, ((b"allow", allowed.encode()),))
+    else:
+        refused = RequestError("not_found", "there is nothing at this path")
+    return error_answer(refused, request.scope["request_id"])
+
+
+async def _fail(request: Request, _: Exception) -> Response:
+    """The gate hears of the exception too, and logs it."""
+    fault = RequestError("internal", "the server failed; its log says why")
+    return error_answer(fault, request.scope["request_id"])

@@ -1,0 +1,203 @@
+"""Questions: what does a caller ask for, and may they?
+
+Everything is checked here, before any work is done for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+
+from matchset.matchers.protocol import DEFAULT_K
+from matchset.matchers.tree_matcher import DEFAULT_BEAM
+from matchset.serve.matchers import TREE
+from matchset.serve.refusals import RequestError
+from matchset.serve.settings import Limits
+
+_MATCH_FIELDS = frozenset({"q", "k", "beam", "where", "matcher", "titles"})
+_BATCH_FIELDS = frozenset({"queries", "k", "beam", "where", "matcher", "titles"})
+_EXPLAIN_FIELDS = frozenset({"query", "product", "k", "beam", "where"})
+_MOST_DIGITS = 9
+_SHOWN = 40  # characters of a value that a message repeats
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a match should be like, whatever the query."""
+
+    k: int = DEFAULT_K
+    beam: int = DEFAULT_BEAM
+    where: str | None = None
+    matcher: str = TREE
+    has_titles: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Queries that are asked together."""
+
+    queries: list[str]
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A query and a product, to be explained."""
+
+    query: str
+    product: str
+    question: Question
+
+
+def read_match(query_string: bytes, limits: Limits) -> tuple[str, Question]:
+    """The query and the question of `GET /v1/match`."""
+    given = read_fields(query_string, _MATCH_FIELDS, limits)
+    query = _require(given, "q")
+    check_query("q", query, limits)
+    if len(given) == 1:
+        return query, _PLAIN
+    values: dict[str, Any] = dict(given)
+    for name in ("k", "beam"):
+        if name in values:
+            values[name] = _read_integer(name, given[name])
+    if "titles" in values:
+        if given["titles"] not in ("true", "false"):
+            raise _bad("titles must be true or false", given["titles"])
+        values["titles"] = given["titles"] == "true"
+    return query, _make_question(values, limits)
+
+
+def read_bought(query_string: bytes, limits: Limits) -> str:
+    """The query of `GET /v1/bought`."""
+    query = _require(read_fields(query_string, frozenset({"q"}), limits), "q")
+    check_query("q", query, limits)
+    return query
+
+
+def read_batch(body: bytes, limits: Limits) -> Batch:
+    """What `POST /v1/match` asks."""
+    given = read_object(body, _BATCH_FIELDS)
+    queries = given.get("queries")
+    if not isinstance(queries, list):
+        raise _bad("queries must be an array of strings", queries)
+    if len(queries) > limits.queries:
+        rule = f"queries must be at most {limits.queries}; got {len(queries)}"
+        raise RequestError("too_many_queries", rule)
+    for place, query in enumerate(queries):
+        check_query(f"queries[{place}]", query, limits)
+    return Batch(queries, _make_question(given, limits))
+
+
+def read_doubt(body: bytes, limits: Limits) -> Doubt:
+    """What `POST /v1/explain` asks."""
+    given = read_object(body, _EXPLAIN_FIELDS)
+    query, product = given.get("query"), given.get("product")
+    check_query("query", query, limits)
+    if not isinstance(product, str) or len(product) > limits.id_characters:
+        rule = f"product must be a string of at most {limits.id_characters} characters"
+        raise _bad(rule, product)
+    return Doubt(str(query), product, _make_question(given, limits))
+
+
+def read_fields(query_string: bytes, known: frozenset[str], limits: Limits) -> dict[str, str]:
+    """The parameters of a query string, each at most once."""
+    if len(query_string) > limits.url_bytes:
+        rule = f"a query string must have at most {limits.url_bytes} bytes"
+        raise RequestError("url_too_long", f"{rule}; got {len(query_string)}")
+    try:
+        text = query_string.decode("utf-8")
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=32)
+    except ValueError as error:
+        raise _bad("a query string must be UTF-8, at most 32 parameters", str(error)) from None
+    given = dict(pairs)
+    if not known >= given.keys():
+        unknown = next(name for name in given if name not in known)
+        raise _bad(f"a parameter must be one of {', '.join(sorted(known))}", unknown)
+    if len(given) < len(pairs):
+        raise RequestError("bad_parameter", "a parameter must be given once; got one twice")
+    return given
+
+
+def read_object(body: bytes, known: frozenset[str]) -> dict[str, Any]:
+    """The fields of a JSON object."""
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RequestError("bad_json", f"the body must be JSON; {error}") from None
+    if not isinstance(given, dict):
+        got = type(given).__name__
+        raise RequestError("bad_json", f"the body must be a JSON object; got a {got}")
+    for name in given:
+        if name not in known:
+            raise _bad(f"a field must be one of {', '.join(sorted(known))}", name)
+    return given
+
+
+def check_query(name: str, query: object, limits: Limits) -> None:
+    """Refuse what is no query, or too long a one."""
+    if not isinstance(query, str):
+        raise _bad(f"{name} must be a string", query)
+    if len(query) > limits.query_characters:
+        rule = f"{name} must have at most {limits.query_characters} characters"
+        raise RequestError("query_too_long", f"{rule}; got {len(query)}")
+
+
+_PLAIN = Question()
+
+
+def _make_question(given: Mapping[str, Any], limits: Limits) -> Question:
+    matcher = given.get("matcher", TREE)
+    if not isinstance(matcher, str):
+        raise _bad("matcher must be a string", matcher)
+    has_titles = given.get("titles", True)
+    if not isinstance(has_titles, bool):
+        raise _bad("titles must be true or false", has_titles)
+    return Question(
+        k=_within("k", given.get("k", DEFAULT_K), limits.k),
+        beam=_within("beam", given.get("beam", DEFAULT_BEAM), limits.beam),
+        where=_check_filter(given.get("where"), limits),
+        matcher=matcher,
+        has_titles=has_titles,
+    )
+
+
+def _within(name: str, value: object, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _bad(f"{name} must be an integer", value)
+    if not 1 <= value <= most:
+        raise RequestError(f"{name}_out_of_range", f"{name} must be from 1 to {most}; got {value}")
+    return value
+
+
+def _check_filter(where: object, limits: Limits) -> str | None:
+    if where is None or where == "":
+        return None
+    if not isinstance(where, str):
+        raise _bad("where must be a string", where)
+    if len(where) > limits.filter_characters:
+        rule = f"where must have at most {limits.filter_characters} characters"
+        raise RequestError("filter_too_long", f"{rule}; got {len(where)}")
+    return where
+
+
+def _read_integer(name: str, text: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+        raise _bad(f"{name} must be an integer", text)
+    return int(text)
+
+
+def _require(given: Mapping[str, str], name: str) -> str:
+    if name not in given:
+        raise RequestError("bad_parameter", f"{name} must be given; got none")
+    return given[name]
+
+
+def _bad(rule: str, value: object) -> RequestError:
+    shown = repr(value) if isinstance(value, str | int | float | bool) else type(value).__name__
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+    return RequestError("bad_parameter", f"{rule}; got {'null' if value is None else shown}")

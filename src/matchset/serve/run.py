@@ -1,0 +1,181 @@
+"""Run: how do the processes of a server start, stay and stop?"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import logging.config
+import os
+import resource
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.server.mp import MPServer
+from starlette.types import ASGIApp
+
+from matchset.config import DEFAULT_MIN_QUERY_COUNT
+from matchset.data.log import Log
+from matchset.serve.auth import read_keys, warn_of_readers
+from matchset.serve.bought import store_bought
+from matchset.serve.generations import RunFolder, make_run_folder, publish, read_workers
+from matchset.serve.logs import log_settings
+from matchset.serve.reload import make_generation, wanted
+from matchset.serve.settings import Limits, ServeConfig
+from matchset.serve.snapshots import Sources
+
+logger = logging.getLogger(__name__)
+_EXAMPLES = 12
+_RESPAWN_SECONDS = 0.5  # between two workers that die one after the other
+_PR_SET_PDEATHSIG = 1
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(
+    sources: Sources,
+    config: ServeConfig,
+    limits: Limits,
+    *,
+    log: Log | None = None,
+    on_ready: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve until told to stop; `on_ready` hears the address when every worker answers."""
+    logging.config.dictConfig(log_settings(config.log_format))
+    _check_access(config)
+    _raise_open_files()
+    with make_run_folder(sources.model) as run, _reserve(config) as reserved:
+        port = reserved.getsockname()[1]
+        publish(run, make_generation(run, sources, config, 1))
+        run.write_text("tried", wanted(run, sources, config))
+        if log is not None:
+            store_bought(
+                log, run.bought, n_examples=_EXAMPLES, min_query_count=DEFAULT_MIN_QUERY_COUNT
+            )
+        server = _make_server(run, config, limits, port)
+        shown = f"[{config.host}]" if ":" in config.host else config.host
+        threading.Thread(
+            target=_announce,
+            args=(run, config.n_workers, lambda: on_ready(f"http://{shown}:{port}")),
+            daemon=True,
+        ).start()
+        try:
+            server.serve(
+                target_loader=partial(_start_worker, run, sources, config, limits, os.getpid()),
+                wrap_loader=False,
+            )
+        except SystemExit:
+            # A signal to the whole group ends workers before they are told to end: no fault.
+            if not server.interrupt_signal:
+                raise
+
+
+class _Supervisor(MPServer):
+    """Granian's own, but for what a signal to reload and a dying worker mean."""
+
+    run: RunFolder
+
+    def signal_handler_reload(self, *_: Any) -> None:
+        """Ask for a new model; granian would restart its workers."""
+        self.run.write_text("asked", secrets.token_hex(8))
+
+    def _respawn_workers(self, *args: Any, **options: Any) -> None:
+        super()._respawn_workers(*args, **options)
+        # Granian gives up when a worker dies twice in a few seconds. A shop would rather not.
+        self.respawned_wrks.clear()
+        time.sleep(_RESPAWN_SECONDS)
+
+
+def _make_server(run: RunFolder, config: ServeConfig, limits: Limits, port: int) -> _Supervisor:
+    server = _Supervisor(
+        "matchset",
+        address=config.host,
+        port=port,
+        interface=Interfaces.ASGI,
+        workers=config.n_workers,
+        http=HTTPModes.http1,
+        websockets=False,
+        backlog=4096,
+        backpressure=max(4 * limits.concurrency, 1024),  # refused by us, with a reason, before
+        http1_settings=HTTP1Settings(
+            header_read_timeout=int(1000 * limits.header_seconds),
+            max_buffer_size=limits.header_bytes,
+        ),
+        log_level=LogLevels.warning,
+        log_dictconfig=log_settings(config.log_format),
+        respawn_failed_workers=True,
+        workers_kill_timeout=config.stop_seconds,
+    )
+    server.run = run
+    signal.signal(signal.SIGUSR1, server.signal_handler_reload)
+    return server
+
+
+def _start_worker(
+    run: RunFolder, sources: Sources, config: ServeConfig, limits: Limits, parent: int
+) -> ASGIApp:
+    """Called in each worker's process."""
+    from matchset.serve.app import make_app
+    from matchset.serve.worker import Worker
+
+    _end_with(parent)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # to the group of a terminal that closes
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    return make_app(Worker(run, sources, config, limits))
+
+
+def _end_with(parent: int) -> None:
+    """Do not outlive the main process, even if it is killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def _announce(run: RunFolder, n_workers: int, say: Callable[[], None]) -> None:
+    while True:
+        workers = read_workers(run).values()
+        if len(workers) >= n_workers and all(said and said.is_open for said in workers):
+            return say()
+        time.sleep(0.02)
+
+
+def _reserve(config: ServeConfig) -> socket.socket:
+    """A socket that keeps the port for the workers, each of which opens its own beside it."""
+    kind = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        if config.port:
+            # Without SO_REUSEPORT: another server on the port would share its requests with us.
+            with socket.socket(kind) as alone:
+                alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                alone.bind((config.host, config.port))
+        reserved = socket.socket(kind)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind((config.host, config.port))
+    except OSError as error:
+        raise OSError(
+            f"{config.host}:{config.port}: cannot listen: {error.strerror}; choose another --port"
+        ) from None
+    return reserved
+
+
+def _check_access(config: ServeConfig) -> None:
+    if config.api_key_file is not None:
+        read_keys(config.api_key_file)
+        warn_of_readers(config.api_key_file)
+    elif config.host not in _LOOPBACK:
+        logger.warning("anyone who reaches %s may ask; --api-key-file would end that", config.host)
+
+
+def _raise_open_files() -> None:
+    """Every connection is an open file."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

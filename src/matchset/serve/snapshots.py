@@ -1,0 +1,108 @@
+"""Snapshots: how is a model kept as it was verified, whatever happens to its folder?
+
+The files of a model never change once written, so that hard links to them hold what was verified
+even when the folder is replaced or removed. Where links are not possible, files are copied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from matchset.errors import ModelFileError
+from matchset.folders import MANIFEST, verify_folder
+from matchset.serve.settings import Snapshot
+
+_ATTEMPTS = 5  # a folder may be replaced while it is read
+_VERSION_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the served matchers come from."""
+
+    model: Path
+    beside: tuple[Path, ...] = ()
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The model first."""
+        return (self.model, *self.beside)
+
+    def identity(self) -> str:
+        """Changes when a folder is replaced."""
+        return " ".join(map(_identify, self.folders))
+
+
+def take_snapshots(sources: Sources, target: Path, how: Snapshot) -> str:
+    """Put every source into `target`, verified byte by byte, and give their common version."""
+    for number, folder in enumerate(sources.folders):
+        kept = target / str(number)
+        _take(folder, kept, how)
+        try:
+            verify_folder(kept)
+        except ModelFileError as error:
+            # What the caller knows is the folder, not our copy of it.
+            raise ModelFileError(str(error).replace(str(kept), str(folder))) from None
+    return version_of(kept_folders(target, len(sources.folders)))
+
+
+def kept_folders(target: Path, n: int) -> list[Path]:
+    """Folders of a snapshot of n sources, the model first."""
+    return [target / str(number) for number in range(n)]
+
+
+def version_of(folders: Iterable[Path]) -> str:
+    """A short name for what is in model folders: the same files have the same."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        digest.update(json.loads((folder / MANIFEST).read_bytes())["sha256"].encode())
+    return digest.hexdigest()[:_VERSION_DIGITS]
+
+
+def _take(folder: Path, kept: Path, how: Snapshot) -> None:
+    for _ in range(_ATTEMPTS):
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.mkdir(parents=True)
+        try:
+            # One handle for all files: the path may name another folder a moment later.
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise ModelFileError(f"{folder}: not a matchset folder: {error.strerror}") from None
+        try:
+            for name in os.listdir(handle):  # noqa: PTH208  # a path has no handle
+                _keep(handle, name, kept / name, how)
+        except FileNotFoundError:  # replaced meanwhile, and removed
+            continue
+        finally:
+            os.close(handle)
+        return
+    raise ModelFileError(f"{folder}: must be at rest; its files went away while they were read")
+
+
+def _keep(handle: int, name: str, target: Path, how: Snapshot) -> None:
+    if how == "link":
+        try:
+            os.link(name, target, src_dir_fd=handle, follow_symlinks=True)
+        except FileNotFoundError:
+            raise
+        except OSError:  # another file system, or one without links, or files of another user
+            pass
+        else:
+            return
+    descriptor = os.open(name, os.O_RDONLY, dir_fd=handle)
+    with os.fdopen(descriptor, "rb") as source, target.open("xb") as copy:
+        shutil.copyfileobj(source, copy, 1 << 20)
+
+
+def _identify(folder: Path) -> str:
+    try:
+        found = [path.stat() for path in (folder, folder / MANIFEST)]
+    except OSError:
+        return "none"
+    return ":".join(f"{one.st_dev}-{one.st_ino}-{one.st_mtime_ns}" for one in found)

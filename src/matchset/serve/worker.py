@@ -1,0 +1,140 @@
+"""Worker: what does one process of the server hold, and how does it follow a reload?"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TypeVar
+
+from matchset.serve.bought import Bought, open_bought
+from matchset.serve.generations import (
+    Acknowledgement,
+    Generation,
+    Registration,
+    RunFolder,
+    current,
+)
+from matchset.serve.logs import AccessLog
+from matchset.serve.metrics import Metrics
+from matchset.serve.refusals import RequestError
+from matchset.serve.reload import Reloaded, is_wanted, reload, reload_if_wanted, wanted
+from matchset.serve.served import Served, open_generation
+from matchset.serve.settings import Limits, ServeConfig
+from matchset.serve.snapshots import Sources
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+_POLL_SECONDS = 0.05
+
+
+class Worker:
+    """The state of one process; `served` is the one thing that changes, by one assignment."""
+
+    def __init__(
+        self, run: RunFolder, sources: Sources, config: ServeConfig, limits: Limits
+    ) -> None:
+        self.run, self.sources, self.config, self.limits = run, sources, config, limits
+        self.metrics = Metrics(run)
+        self.access_log = AccessLog(config.log_format)
+        self.bought: Bought | None = open_bought(run.bought) if run.bought.exists() else None
+        self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="matchset")
+        self._registration = Registration(run)
+        generation = self._registration.claim()
+        self.served: Served = open_generation(run, generation, sources, config)
+        self._acknowledge(generation)
+        self._asked = ""
+        self._reloader: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="generations", daemon=True)
+
+    def start(self) -> None:
+        """Follow reloads from now on."""
+        self._watcher.start()
+
+    def stop(self) -> None:
+        """End what was started."""
+        self._stop.set()
+        self._watcher.join()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.access_log.flush()
+
+    async def in_thread(self, do: Callable[[], T]) -> T:
+        """Do what takes longer beside the requests that take microseconds, within its time."""
+        loop = asyncio.get_running_loop()
+        try:
+            return await asyncio.wait_for(loop.run_in_executor(self._pool, do), self.limits.seconds)
+        except TimeoutError:
+            rule = f"a request must take at most {self.limits.seconds:g} s; got more"
+            raise RequestError("timeout", rule) from None
+
+    def reload(self) -> Reloaded:
+        """Serve what lies in the model's folder now, in all workers."""
+        done = self._report(reload)
+        assert done is not None  # noqa: S101  # an unconditional reload tells what it did
+        return done
+
+    async def reload_in_thread(self) -> Reloaded:
+        """Reload while requests are answered."""
+        return await asyncio.to_thread(self.reload)
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_POLL_SECONDS):
+            try:
+                self._follow()
+                self._obey()
+            except Exception:
+                logger.exception("the watcher of generations failed")
+
+    def _follow(self) -> None:
+        """Switch to what is published."""
+        published = current(self.run)
+        if published.number == self.served.generation.number:
+            return
+        try:
+            served = open_generation(self.run, published, self.sources, self.config)
+        except (ValueError, OSError, MemoryError) as error:
+            if current(self.run) == published:
+                self._acknowledge(published, error=str(error))
+            return
+        self.served = served  # requests in flight keep the one they began with
+        self._acknowledge(published)
+
+    def _obey(self) -> None:
+        """Reload if a signal or the folder asks for it."""
+        asked = wanted(self.run, self.sources, self.config)
+        is_at_rest, self._asked = asked == self._asked, asked  # a folder that changes is let alone
+        is_busy = self._reloader is not None and self._reloader.is_alive()
+        if is_at_rest and not is_busy and is_wanted(self.run, self.sources, self.config):
+            # A thread of its own: this one must follow, for the reload to end.
+            self._reloader = threading.Thread(target=self._try_reload, name="reload", daemon=True)
+            self._reloader.start()
+
+    def _try_reload(self) -> None:
+        with suppress(RequestError):  # it is in the log
+            self._report(reload_if_wanted)
+
+    def _report(
+        self, do: Callable[[RunFolder, Sources, ServeConfig], Reloaded | None]
+    ) -> Reloaded | None:
+        try:
+            done = do(self.run, self.sources, self.config)
+        except RequestError as error:
+            self.metrics.count_reload(error.code)
+            fields = {"code": error.code, "reason": error.message}
+            logger.warning("reload failed", extra={"fields": fields})
+            raise
+        if done is not None:
+            self.metrics.count_reload("done")
+            logger.info("reloaded", extra={"fields": asdict(done)})
+        return done
+
+    def _acknowledge(self, published: Generation, error: str | None = None) -> None:
+        now = self.served.generation
+        self._registration.acknowledge(
+            Acknowledgement(published.number, now.folder, now.version, error=error)
+        )
