@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -143,7 +144,32 @@ def test_mistakes_are_one_sentence(model, shop, tmp_path):
         assert part in run(*arguments, ok=False)
 
 
-def test_the_demo_runs():
-    said = run("demo", "--products", 500)
-    for part in ("A simulated shop of 500 products", "Training", "Recall", "never seen"):
+def test_the_demo_runs(tmp_path):
+    said = run("demo", "--products", 500, "--out", tmp_path)
+    for part in ("A simulated shop of 500 products", "Training", "Recall", "never seen", "--serve"):
         assert part in said
+
+
+def test_the_demo_is_served_from_what_an_earlier_one_kept(tmp_path):
+    for is_new in (True, False):
+        said, model = _serve_demo(tmp_path, "--products", 500)
+        assert ("A simulated shop" in said) is is_new
+        names = [each["name"] for each in model["matchers"]]
+        assert names[:3] == ["tree", "bm25", "title_similarity"]
+        assert (model["products"], model["has_bought"]) == (500, True)
+    said, model = _serve_demo(tmp_path, "--products", 600)
+    assert model["products"] == 600
+
+
+def _serve_demo(folder, *options):
+    """What was said before the address, and what the server there tells of its model."""
+    command = [COMMAND, "demo", "--serve", "--port", 0, "--out", folder, *options]
+    with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as server:
+        try:
+            lines = [server.stdout.readline()]
+            while lines[-1] and not lines[-1].startswith("http"):
+                lines.append(server.stdout.readline())
+            with urlopen(f"{lines[-1].strip()}/v1/model") as answer:
+                return "".join(lines), json.load(answer)
+        finally:
+            server.terminate()

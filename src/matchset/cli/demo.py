@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from matchset.cli.console import facts, heading, output, say, training_bar
+from matchset.cli.demo_serve import DemoShop, is_kept, keep_demo, serve_demo
 from matchset.cli.describe import show_features, show_log, show_split
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.catalog import Catalog
@@ -21,11 +22,21 @@ from matchset.data.split import split_by_time
 from matchset.evaluate.evaluation import evaluate
 from matchset.matchers.train import TrainSummary, train
 from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.serve.settings import ServeConfig
 
 EXAMPLES = 3
+OUT = Path("matchset-demo")
+DEFAULT_PORT = ServeConfig().port
 
 
-def demo(*, products: int = 20_000, seed: int = 0) -> None:
+def demo(
+    *,
+    products: int = 20_000,
+    seed: int = 0,
+    out: Path = OUT,
+    serve: bool = False,
+    port: int = DEFAULT_PORT,
+) -> None:
     """Simulate a shop, read its log, train on all but the last month, and test on that.
 
     Parameters
@@ -34,10 +45,24 @@ def demo(*, products: int = 20_000, seed: int = 0) -> None:
         Number of products of the shop.
     seed
         The same seed gives the same shop.
+    out
+        Folder to keep what was trained in.
+    serve
+        Show the answers on a page; what an earlier demo kept is used as it is.
+    port
+        Port of that page; 0 takes a free one.
 
     """
+    shop = DemoShop(products, seed)
+    if not (serve and is_kept(out, shop)):
+        _run(shop, out)
+    if serve:
+        serve_demo(out, port)
+
+
+def _run(shop: DemoShop, out: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="matchset-demo-") as folder:
-        log, catalog = _open_shop(products, seed, Path(folder))
+        log, catalog = _open_shop(shop.products, shop.seed, Path(folder))
     show_log(log, min_query_count=DEFAULT_MIN_QUERY_COUNT)
     split = split_by_time(log, test_days=30)
     heading("Split: what trains, what tests")
@@ -46,6 +71,7 @@ def demo(*, products: int = 20_000, seed: int = 0) -> None:
     matcher = _train(split.train, catalog)
     _test(matcher, split.test)
     _show_matches(matcher, split.test)
+    keep_demo(out, shop, matcher, catalog, split.test)
 
 
 def _open_shop(products: int, seed: int, folder: Path) -> tuple[Log, Catalog]:

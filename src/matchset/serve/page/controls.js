@@ -53,6 +53,8 @@ export function drawModel(model, view, useExample) {
   byId("shown").replaceChildren(byId("shown").firstElementChild, ...model.matchers.map(drawBox));
   byId("examples").replaceChildren(...model.examples.map((query) => drawExample(query, useExample)));
   byId("start-title").hidden = !model.examples.length;
+  byId("k").max = model.limits.k;
+  byId("beam").max = model.limits.beam;
   drawAttributes(model.attributes);
   fillControls(view);
 }
@@ -68,8 +70,9 @@ function drawExample(query, useExample) {
 }
 
 function drawAttributes(attributes) {
-  const names = attributes.map(({ name, type }) => `${name} (${type})`).join(", ");
-  byId("where-hint").textContent = names || "The catalogue has no attributes to filter by.";
+  const kinds = Map.groupBy(attributes, ({ type }) => type);
+  const lists = [...kinds].map(([kind, of]) => `${kind}: ${of.map(({ name }) => name).join(", ")}`);
+  byId("where-hint").textContent = lists.join("; ") || "The catalogue has no attributes to filter by.";
   byId("where").disabled = !attributes.length;
   byId("where").placeholder = exampleFilter(attributes);
 }

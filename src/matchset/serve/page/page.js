@@ -172,7 +172,9 @@ function titleOf(id) {
 /** The panel was closed: by its button, by Escape, or because the history went back. */
 function closed() {
   explaining?.abort();
-  if (opened && !columns.focusProduct(opened.column, opened.id)) byId("q").focus();
+  // The browser gives the focus back, unless what had it was drawn anew.
+  const isLost = document.activeElement === document.body;
+  if (isLost && !columns.focusProduct(opened?.column, opened?.id)) byId("q").focus();
   opened = null;
   if (!view.product) return;
   view = { ...view, product: "" };
@@ -230,6 +232,7 @@ byId("reasons-close").addEventListener("click", () => byId("reasons").close());
 byId("reasons").addEventListener("close", closed);
 addEventListener("popstate", comeBack);
 document.addEventListener("keydown", onKey);
+history.replaceState({ ...history.state, isStep: true }, "");
 fillControls(view);
 if (!view.q && !isNarrow()) byId("q").focus(); // a phone would put up its keyboard
 start();

@@ -23,9 +23,9 @@ export function watchTabs(choose, redraw) {
     const steps = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 };
     if (at < 0 || !(event.key in steps)) return;
     event.preventDefault();
-    const { name } = all[(steps[event.key] + all.length) % all.length].dataset;
-    choose(name);
-    [...tabs.children].find((tab) => tab.dataset.name === name).focus();
+    const next = all[(steps[event.key] + all.length) % all.length];
+    next.focus();
+    choose(next.dataset.name);
   });
 }
 
@@ -37,7 +37,9 @@ export function drawTabs(matchers, chosen) {
   tabs.hidden = !isUsed;
   if (isUsed) tabs.setAttribute("role", "tablist");
   else tabs.removeAttribute("role");
+  const held = document.activeElement?.id;
   tabs.replaceChildren(...(isUsed ? matchers.map((each) => drawTab(each, each === current)) : []));
+  if (tabs.querySelector(`#${CSS.escape(held || "none")}`)) byId(held).focus();
   for (const { name } of matchers) {
     const column = byId(`column-${name}`);
     column.hidden = isUsed && name !== current.name;
