@@ -1,7 +1,9 @@
 #include "answers.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 
 #include "unicode.hpp"
@@ -9,35 +11,78 @@
 namespace matchset {
 namespace {
 
-void append(std::string_view text, std::vector<char>& out) { out.insert(out.end(), text.begin(), text.end()); }
+constexpr std::size_t kLine = 64;        // bytes of a cache line
+constexpr std::size_t kMostFetched = 4;  // lines of a text; few titles are longer
+constexpr std::size_t kBlock = 16;       // bytes that are looked at together
+constexpr std::size_t kWidest = 6;       // bytes that one byte may become: \u001f
+constexpr std::size_t kAround = 96;      // bytes around the texts of a product, at most, and a block
 
 bool is_plain(unsigned char byte) { return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\'; }
 
-void append_escaped(unsigned char byte, std::vector<char>& out) {
+char* put(std::string_view text, char* out) {
+  std::memcpy(out, text.data(), text.size());
+  return out + text.size();
+}
+
+char* put_escaped(unsigned char byte, char* out) {
   constexpr char kHex[] = "0123456789abcdef";
+  *out++ = '\\';
   if (byte == '"' || byte == '\\') {
-    out.push_back('\\');
-    out.push_back(static_cast<char>(byte));
-  } else {
-    append("\\u00", out);
-    out.push_back(kHex[byte >> 4]);
-    out.push_back(kHex[byte & 15]);
+    *out++ = static_cast<char>(byte);
+    return out;
   }
+  out = put("u00", out);
+  *out++ = kHex[byte >> 4];
+  *out++ = kHex[byte & 15];
+  return out;
 }
 
 // Bytes beyond ASCII that stand together.
-void append_wide(std::string_view bytes, std::vector<char>& out) {
-  static thread_local std::vector<char32_t> codes;
-  codes.clear();
-  decode_utf8(bytes, bytes.size(), codes);
-  for (const char32_t code : codes) append_utf8(code, out);
+char* put_wide(std::string_view bytes, AnswerScratch& scratch, char* out) {
+  scratch.codes.clear();
+  scratch.wide.clear();
+  decode_utf8(bytes, bytes.size(), scratch.codes);
+  for (const char32_t code : scratch.codes) append_utf8(code, scratch.wide);
+  return put({scratch.wide.data(), scratch.wide.size()}, out);
 }
 
-void append_score(float score, std::vector<char>& out) {
-  if (!std::isfinite(score)) return append("null", out);
-  char digits[32];
-  const auto written = std::to_chars(digits, digits + sizeof digits, score);
-  append({digits, static_cast<std::size_t>(written.ptr - digits)}, out);
+// How many bytes from the start need no escape; they are copied, and perhaps some behind them.
+std::size_t copy_plain(std::string_view text, char* out) {
+  std::size_t at = 0;
+  for (; at + kBlock <= text.size(); at += kBlock) {
+    std::memcpy(out + at, text.data() + at, kBlock);
+    unsigned n_other = 0;
+    for (std::size_t i = 0; i < kBlock; ++i) n_other += !is_plain(static_cast<unsigned char>(text[at + i]));
+    if (n_other != 0) break;
+  }
+  for (; at < text.size() && is_plain(static_cast<unsigned char>(text[at])); ++at) out[at] = text[at];
+  return at;
+}
+
+char* put_text(std::string_view text, AnswerScratch& scratch, char* out) {
+  *out++ = '"';
+  while (true) {
+    const std::size_t n_plain = copy_plain(text, out);
+    out += n_plain;
+    text.remove_prefix(n_plain);
+    if (text.empty()) break;
+    if (static_cast<unsigned char>(text[0]) < 0x80) {
+      out = put_escaped(static_cast<unsigned char>(text[0]), out);
+      text.remove_prefix(1);
+      continue;
+    }
+    std::size_t n_wide = 1;
+    while (n_wide < text.size() && static_cast<unsigned char>(text[n_wide]) >= 0x80) ++n_wide;
+    out = put_wide(text.substr(0, n_wide), scratch, out);
+    text.remove_prefix(n_wide);
+  }
+  *out++ = '"';
+  return out;
+}
+
+char* put_score(float score, char* out) {
+  if (!std::isfinite(score)) return put("null", out);
+  return std::to_chars(out, out + 32, score).ptr;
 }
 
 std::string_view text_at(const StringsView& texts, std::int32_t label) {
@@ -50,43 +95,56 @@ std::string_view text_at(const StringsView& texts, std::int32_t label) {
   return {texts.data.data() + begin, static_cast<std::size_t>(end - begin)};
 }
 
-}  // namespace
-
-void append_json(std::string_view text, std::vector<char>& out) {
-  out.push_back('"');
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t end = at;
-    while (end < text.size() && is_plain(static_cast<unsigned char>(text[end]))) ++end;
-    append(text.substr(at, end - at), out);
-    if (end == text.size()) break;
-    at = end;
-    if (static_cast<unsigned char>(text[at]) < 0x80) {
-      append_escaped(static_cast<unsigned char>(text[at++]), out);
-      continue;
-    }
-    while (end < text.size() && static_cast<unsigned char>(text[end]) >= 0x80) ++end;
-    append_wide(text.substr(at, end - at), out);
-    at = end;
-  }
-  out.push_back('"');
+// The products of an answer lie far apart, and waiting for each in turn would take as long as the search did: the
+// places of all texts are fetched first, then all texts.
+void fetch_places(const StringsView& texts, std::span<const std::int32_t> labels) {
+  for (const std::int32_t label : labels)
+    if (label >= 0 && static_cast<std::size_t>(label) < texts.offsets.size())
+      __builtin_prefetch(texts.offsets.data() + label);
 }
 
-void append_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
-                     std::span<const float> scores, std::vector<char>& out) {
-  if (labels.size() != scores.size()) throw std::invalid_argument("each label must have a score");
-  out.push_back('[');
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    append(i == 0 ? "{\"id\":" : ",{\"id\":", out);
-    append_json(text_at(ids, labels[i]), out);
-    append(",\"score\":", out);
-    append_score(scores[i], out);
-    if (titles != nullptr) {
-      append(",\"title\":", out);
-      append_json(text_at(*titles, labels[i]), out);
-    }
-    out.push_back('}');
+// Returns how many bytes the texts have.
+std::size_t fetch_texts(const StringsView& texts, std::span<const std::int32_t> labels,
+                        std::vector<std::string_view>& found) {
+  found.clear();
+  std::size_t n_bytes = 0;
+  for (const std::int32_t label : labels) {
+    const std::string_view text = text_at(texts, label);
+    found.push_back(text);
+    n_bytes += text.size();
+    const char* const end = text.data() + std::min(text.size(), kMostFetched * kLine);
+    for (const char* at = text.data(); at < end; at += kLine) __builtin_prefetch(at);
+    if (text.size() > 1) __builtin_prefetch(end - 1);  // a text seldom starts with a line
   }
-  out.push_back(']');
+  return n_bytes;
+}
+
+}  // namespace
+
+std::string_view write_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
+                                std::span<const float> scores, AnswerScratch& scratch) {
+  if (labels.size() != scores.size()) throw std::invalid_argument("each label must have a score");
+  fetch_places(ids, labels);
+  if (titles != nullptr) fetch_places(*titles, labels);
+  std::size_t n_bytes = titles == nullptr ? 0 : fetch_texts(*titles, labels, scratch.titles);
+  n_bytes += fetch_texts(ids, labels, scratch.ids);
+  const std::size_t most = kWidest * n_bytes + kAround * labels.size() + kBlock;
+  if (scratch.out.size() < most) scratch.out.resize(most);
+  char* const begin = scratch.out.data();
+  char* out = put("[", begin);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    out = put(i == 0 ? "{\"id\":" : ",{\"id\":", out);
+    out = put_text(scratch.ids[i], scratch, out);
+    out = put(",\"score\":", out);
+    out = put_score(scores[i], out);
+    if (titles != nullptr) {
+      out = put(",\"title\":", out);
+      out = put_text(scratch.titles[i], scratch, out);
+    }
+    *out++ = '}';
+  }
+  *out++ = ']';
+  return {begin, static_cast<std::size_t>(out - begin)};
 }
 
 }  // namespace matchset

@@ -10,12 +10,17 @@
 
 namespace matchset {
 
-// Appends a text in quotes; what JSON wants escaped is, and every byte that is no UTF-8 becomes U+FFFD.
-void append_json(std::string_view text, std::vector<char>& out);
+// Memory to write an answer into, and to find its texts; kept from one answer to the next.
+struct AnswerScratch {
+  std::vector<std::string_view> ids, titles;
+  std::vector<char32_t> codes;
+  std::vector<char> wide, out;
+};
 
-// Appends `[{"id":"...","score":0.5,"title":"..."}, ...]`, without titles where there are none; a score is the
-// shortest number that reads back as the same float. Throws where a label is outside: files may be damaged.
-void append_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
-                     std::span<const float> scores, std::vector<char>& out);
+// `[{"id":"...","score":0.5,"title":"..."}, ...]`, without titles where there are none. What JSON wants escaped is,
+// every byte that is no UTF-8 becomes U+FFFD, and a score is the shortest number that reads back as the same float.
+// Throws where a label is outside: files may be damaged. The text lies in `scratch`.
+std::string_view write_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
+                                std::span<const float> scores, AnswerScratch& scratch);
 
 }  // namespace matchset

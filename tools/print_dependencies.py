@@ -1,4 +1,4 @@
-"""Print what the package needs at run time, one requirement per line: print_dependencies.py [EXTRA ...]."""
+"""Print what the package needs at run time, one per line: print_dependencies.py [EXTRA ...]."""
 
 import sys
 import tomllib

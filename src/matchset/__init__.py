@@ -18,6 +18,14 @@ from matchset.evaluate.evaluation import Evaluation, evaluate
 from matchset.evaluate.latency import Latency, measure_latency
 from matchset.features.vectorizer import Vectorizer
 from matchset.matchers.bm25 import BM25
+from matchset.matchers.dssm.config import DssmConfig
+from matchset.matchers.dssm.hnsw import DSSMWithHNSW
+from matchset.matchers.dssm.matcher import DSSM
+from matchset.matchers.dssm.train import train_dssm
+from matchset.matchers.fuse import FusionRule
+from matchset.matchers.fused import FusedMatch, FusedMatches, fuse_matches
+from matchset.matchers.fusion import Fusion
+from matchset.matchers.load import load
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.nearest_queries import NearestQueries
 from matchset.matchers.popularity import Popularity
@@ -29,18 +37,24 @@ from matchset.matchers.xr_linear import XRLinear
 from matchset.model.filters import Filter
 from matchset.parts import verify
 
-load = TreeMatcher.load
 __version__ = version("matchset")
 
 __all__ = [
     "BM25",
+    "DSSM",
     "Addition",
     "Catalog",
     "Comparison",
+    "DSSMWithHNSW",
     "DataError",
+    "DssmConfig",
     "Evaluation",
     "Filter",
     "FilterError",
+    "FusedMatch",
+    "FusedMatches",
+    "Fusion",
+    "FusionRule",
     "Latency",
     "LearnConfig",
     "Log",
@@ -63,6 +77,7 @@ __all__ = [
     "compare_matchers",
     "describe_shop",
     "evaluate",
+    "fuse_matches",
     "load",
     "measure_latency",
     "positives",
@@ -74,6 +89,7 @@ __all__ = [
     "split_by_query",
     "split_by_time",
     "train",
+    "train_dssm",
     "verify",
     "what_it_adds",
 ]

@@ -2,8 +2,9 @@
 
 A folder holds `manifest.json` and one `.bin` file per array: its bytes, little-endian, in C order.
 The manifest gives the format's version, the kind of thing stored, its header, each array's type,
-shape and SHA-256, and its own SHA-256. An array of a part is named after it: `tree.blocks`. Files
-are never changed once written: a reader that has mapped a file keeps what it opened, even when the
+shape and SHA-256, and its own SHA-256. An array of a part is named after it: `tree.blocks`. Other
+such folders may lie inside; the manifest gives the SHA-256 of theirs under `folders`. Files are
+never changed once written: a reader that has mapped a file keeps what it opened, even when the
 folder is overwritten or removed.
 """
 
@@ -14,7 +15,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +28,23 @@ from matchset.exchange import put_in_place
 VERSION = 1
 MANIFEST = "manifest.json"
 Arrays = Mapping[str, NDArray[Any]]
+Inner = Mapping[str, Callable[[Path], None]]  # folders by name, and who writes each
 
 
 def write_folder(
-    path: Path, kind: str, *, header: Mapping[str, Any], arrays: Arrays, overwrite: bool = False
+    path: Path,
+    kind: str,
+    *,
+    header: Mapping[str, Any],
+    arrays: Arrays,
+    overwrite: bool = False,
+    inner: Inner | None = None,
 ) -> None:
     """Write a folder: built beside `path`, flushed, then put in place at once.
 
-    A process killed at any moment leaves what was there before, and perhaps a folder whose name
-    starts with a dot and ends with `.tmp`. `overwrite` replaces a folder that matchset wrote.
+    `inner` writes folders into it. A process killed at any moment leaves what was there before, and
+    perhaps a folder whose name starts with a dot and ends with `.tmp`. `overwrite` replaces a
+    folder that matchset wrote.
     """
     check_target(path, overwrite=overwrite)
     building = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
@@ -43,6 +52,10 @@ def write_folder(
     try:
         entries = {name: _write_array(building, name, array) for name, array in arrays.items()}
         manifest = {"matchset": VERSION, "kind": kind, "header": header, "arrays": entries}
+        if inner:
+            manifest["folders"] = {
+                name: _write_inner(building / name, write) for name, write in inner.items()
+            }
         _write_file(building / MANIFEST, _seal(manifest))
         _flush_folder(building)
         put_in_place(building, path)
@@ -67,6 +80,12 @@ def check_target(path: Path, *, overwrite: bool) -> None:
         raise PermissionError(f"{path}: cannot be written: no right to; choose another folder")
 
 
+def read_header(path: Path, kind: str) -> dict[str, Any]:
+    """The header of a folder, whose arrays stay closed."""
+    header: dict[str, Any] = _read_manifest(path, kind)["header"]
+    return header
+
+
 def open_folder(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the memory-mapped arrays of a folder; sizes are checked, contents are not."""
     manifest = _read_manifest(path, kind)
@@ -87,6 +106,20 @@ def verify_folder(path: Path, kind: str | None = None) -> None:
             found = hashlib.file_digest(stream, "sha256").hexdigest()
         if found != entry.get("sha256"):
             raise ModelFileError(f"{file}: damaged: its checksum differs from the manifest's")
+    for name, digest in manifest.get("folders", {}).items():
+        _verify_inner(path / name, digest)
+
+
+def _write_inner(path: Path, write: Callable[[Path], None]) -> str:
+    """Write a folder into another; the checksum of its manifest stands for all of it."""
+    write(path)
+    return hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest()
+
+
+def _verify_inner(path: Path, digest: str) -> None:
+    verify_folder(path)
+    if hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest() != digest:
+        raise ModelFileError(f"{path / MANIFEST}: is not the one that the folder was saved with")
 
 
 def _seal(manifest: Mapping[str, Any]) -> bytes:
@@ -114,7 +147,13 @@ def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:
         raise ModelFileError(f"{file}: holds a {manifest.get('kind')!r}; expected a {kind!r}")
     if not (isinstance(manifest.get("header"), dict) and isinstance(manifest.get("arrays"), dict)):
         raise ModelFileError(f"{file}: damaged: header and arrays must be objects")
+    if not _are_folders(manifest.get("folders", {})):
+        raise ModelFileError(f"{file}: damaged: folders must be names with checksums")
     return manifest
+
+
+def _are_folders(folders: object) -> bool:
+    return isinstance(folders, dict) and all(map(str.isalnum, folders))
 
 
 def _write_array(folder: Path, name: str, array: NDArray[Any]) -> dict[str, Any]:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.errors import ModelFileError
-from matchset.folders import open_folder, verify_folder, write_folder
+from matchset.folders import Inner, open_folder, verify_folder, write_folder
+from matchset.folders import read_header as read_folder_header
 from matchset.strings import Strings
 
 MODEL = "model"
@@ -46,14 +47,24 @@ def save_parts(
     *,
     header: Mapping[str, Any],
     overwrite: bool = False,
+    inner: Inner | None = None,
 ) -> None:
-    """Write a model folder at once; `header` is the configuration, the provenance and the like."""
+    """Write a model folder at once; `header` is the configuration, the provenance and the like.
+
+    `inner` writes whole folders into it.
+    """
     arrays = {
         f"{name}.{key}": array for name, part in parts.items() for key, array in part.arrays.items()
     }
     headers = {name: dict(part.header) for name, part in parts.items()}
     whole = {**header, "parts": headers}
-    write_folder(Path(path), MODEL, header=whole, arrays=arrays, overwrite=overwrite)
+    target = Path(path)
+    write_folder(target, MODEL, header=whole, arrays=arrays, overwrite=overwrite, inner=inner)
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The header of a model folder, whose parts stay closed."""
+    return read_folder_header(Path(path), MODEL)
 
 
 def open_parts(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Part]]:

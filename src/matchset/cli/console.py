@@ -22,6 +22,8 @@ STAGES = {
     "tree": "building the tree",
     "solve": "solving",
     "pack": "packing",
+    "fit": "training the network",
+    "encode": "titles to vectors",
 }
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from matchset.cli.columns import LogColumns
 from matchset.cli.console import errors, output, say
 from matchset.evaluate.evaluation import evaluate as evaluate_matcher
-from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.evaluate.segments import who_knows_training
+from matchset.matchers.load import load
 
 COLUMNS = LogColumns()
 LEGEND = (
@@ -32,7 +33,7 @@ def evaluate(
     Parameters
     ----------
     model
-        Folder of a trained model.
+        Folder of a trained model, or of any other matcher that was saved.
     log
         A log that the model was not trained on.
     events
@@ -48,12 +49,13 @@ def evaluate(
         Columns of the log.
 
     """
-    matcher = TreeMatcher.load(model)
+    matcher = load(model)
     test = columns.read(log)
     result = evaluate_matcher(
         matcher, test, events=events, min_count=min_count, sample=sample, seed=seed
     )
     output.print(result)
     say(LEGEND)
-    if len(test.queries) and matcher.is_seen(test.queries).all():
+    learned = who_knows_training(matcher)
+    if learned is not None and len(test.queries) and learned.is_seen(test.queries).all():
         errors.print("every query of this log was trained on: was the model trained on this log?")

@@ -12,8 +12,10 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from matchset.cli.console import output
+from matchset.matchers.load import load, name_kind
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.tree_matcher import DEFAULT_BEAM, TreeMatcher
+from matchset.matchers.protocol import Matcher
+from matchset.matchers.tree_matcher import TreeMatcher
 
 BATCH = 10_000  # queries of a file that are asked together
 
@@ -23,7 +25,7 @@ def match(
     /,
     *queries: str,
     k: Annotated[int, Parameter(alias="-k")] = 10,
-    beam: int = DEFAULT_BEAM,
+    beam: int | None = None,
     where: str | None = None,
     min_score: float | None = None,
     file: Path | None = None,
@@ -36,17 +38,18 @@ def match(
     Parameters
     ----------
     model
-        Folder of a trained model.
+        Folder of a trained model, or of any other matcher that was saved.
     queries
         What customers would type.
     k
         Products per query.
     beam
-        Nodes kept per level of the tree: wider is slower and finds more, up to a point.
+        Nodes kept per level of a tree, 10 unless told: wider is slower and finds more, up to a
+        point.
     where
         Filter, such as "price < 20 and locale = 'us'".
     min_score
-        Leave out products that score less.
+        Leave out products that score less; of trees alone.
     file
         File of queries, one a line; - is standard input.
     form
@@ -54,9 +57,9 @@ def match(
         for queries given here, TSV for those of a file.
 
     """
-    opened = TreeMatcher.load(model)
-    allowed = None if where is None else opened.filter(where)
-    options: dict[str, Any] = {"k": k, "beam": beam, "where": allowed, "min_score": min_score}
+    opened = load(model)
+    options: dict[str, Any] = {"k": k, "where": where}
+    options |= tree_options(opened, beam=beam, min_score=min_score)
     if queries:
         show(opened.match(list(queries), **options), form or "table")
     elif file is None and sys.stdin.isatty():
@@ -64,6 +67,14 @@ def match(
     else:
         for batch in read_lines(file):
             show(opened.match(batch, **options), form or "tsv")
+
+
+def tree_options(matcher: Matcher, **given: float | None) -> dict[str, float]:
+    """Options that only trees have, as far as they are given."""
+    options = {name: value for name, value in given.items() if value is not None}
+    if options and not isinstance(matcher, TreeMatcher):
+        raise ValueError(f"{min(options)} is for trees; got a {name_kind(matcher)} matcher")
+    return options
 
 
 def show(matches: Matches, form: str) -> None:
@@ -77,6 +88,7 @@ def show(matches: Matches, form: str) -> None:
             if form == "jsonl":
                 line = {"query": found.query, "rank": rank, "product_id": hit.id}
                 line |= {"score": hit.score, "title": hit.title}
+                line |= {} if found.ranks is None else {"ranks": found.ranks[rank - 1]}
                 sys.stdout.write(json.dumps(line) + "\n")
             else:
                 title = one_line(hit.title or "")

@@ -16,6 +16,7 @@ from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.evaluate.metrics import Values
 from matchset.evaluate.questions import Questions, training_pairs
+from matchset.matchers.fusion import Fusion
 from matchset.matchers.protocol import KnowsTraining, Matcher
 from matchset.strings import Strings
 
@@ -55,11 +56,20 @@ def recall_training(
             is_warm[questions.product],
             pairs.products.take(np.flatnonzero(is_head(popularity))),
         )
-    learned: object = matcher
-    if isinstance(learned, KnowsTraining):
+    learned = who_knows_training(matcher)
+    if learned is not None:
         is_warm = learned.is_warm(questions.products)
         return Training(learned.is_seen(questions.queries), is_warm[questions.product], None)
     return Training(None, None, None)
+
+
+def who_knows_training(matcher: Matcher | None) -> KnowsTraining | None:
+    """The matcher, or the first part of a fusion, that remembers what it was trained on."""
+    learned: object = matcher
+    if isinstance(learned, KnowsTraining):
+        return learned
+    parts = matcher.matchers if isinstance(matcher, Fusion) else ()
+    return next(filter(None, map(who_knows_training, parts)), None)
 
 
 def is_head(traffic: Values) -> Bools:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from matchset.config import LearnConfig, TrainConfig
+from matchset.config import LearnConfig, TrainConfig, VectorizerConfig
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.data.positives import Positives, apply_rule, positives
@@ -52,7 +52,14 @@ def prepare(
     products = make_products(pairs.products, catalog, with_unseen=teaches_titles)
     n_missing = 0 if catalog is None else _count_missing(pairs.products, catalog)
     titles = products.titles if teaches_titles else None
-    vectorizer = _fit(log, pairs, titles, config, threads=threads)
+    vectorizer = fit_vectorizer(
+        log,
+        pairs,
+        titles,
+        config.vectorizer,
+        min_query_count=config.min_query_count,
+        threads=threads,
+    )
     X, Y, weights = _make_matrices(vectorizer, pairs, titles, config, threads=threads)
     n_queries_of = np.zeros(len(products), dtype=np.int64)
     n_queries_of[: len(pairs.products)] = np.bincount(
@@ -79,21 +86,22 @@ def _count_missing(known: Strings, catalog: Catalog) -> int:
     return n_missing
 
 
-def _fit(
+def fit_vectorizer(
     log: Log,
     pairs: Positives,
     titles: Strings | None,
-    config: TrainConfig,
+    config: VectorizerConfig,
     *,
+    min_query_count: float,
     threads: int | None,
 ) -> Vectorizer:
     """Learn the n-grams of the positive queries and of the titles; the latter may all be shown."""
     texts = [pairs.queries]
-    shown = [log.shown(config.min_query_count)[log.queries.find(pairs.queries)]]
+    shown = [log.shown(min_query_count)[log.queries.find(pairs.queries)]]
     if titles is not None:
         texts.append(titles)
         shown.append(np.ones(len(titles), dtype=np.bool_))
-    vectorizer = Vectorizer(config.vectorizer)
+    vectorizer = Vectorizer(config)
     return vectorizer.fit(Strings.concatenate(texts), shown=np.concatenate(shown), threads=threads)
 
 

@@ -69,6 +69,11 @@ class Match(Shown, Tabular, Sequence[Hit]):
         titles = self.products.titles
         return None if titles is None else titles.decode(self.labels)
 
+    @property
+    def ranks(self) -> tuple[dict[str, int], ...] | None:
+        """Of a fused match the rank of each product at each matcher that found it; else None."""
+        return None
+
     def __len__(self) -> int:
         return len(self.labels)
 

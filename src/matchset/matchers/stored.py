@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from matchset.errors import ModelFileError
-from matchset.parts import Part, open_parts, read_part, save_parts
+from matchset.folders import Inner
+from matchset.parts import Part, open_parts, read_header, read_part, save_parts
 
 T = TypeVar("T")
+TREE = "tree"
 _MATCHER = "matcher"
 
 
 def save_matcher(
-    path: str | os.PathLike[str], kind: str, parts: Mapping[str, Part], *, overwrite: bool = False
+    path: str | os.PathLike[str],
+    kind: str,
+    parts: Mapping[str, Part],
+    *,
+    overwrite: bool = False,
+    inner: Inner | None = None,
 ) -> None:
-    """Write the parts of a matcher to a folder, at once or not at all."""
-    save_parts(path, parts, header={_MATCHER: kind}, overwrite=overwrite)
+    """Write the parts of a matcher to a folder, and whole matchers inside it, at once."""
+    save_parts(path, parts, header={_MATCHER: kind}, overwrite=overwrite, inner=inner)
 
 
 def load_matcher(
@@ -25,6 +33,20 @@ def load_matcher(
 ) -> T:
     """Make a matcher of its memory-mapped parts; whatever does not fit is a ModelFileError."""
     header, parts = open_parts(path)
-    if (found := header.get(_MATCHER, "tree")) != kind:
-        raise ModelFileError(f"{path}: holds a {found!r} matcher; expected a {kind!r} matcher")
+    require_kind(path, header, kind)
     return read_part(path, f"{kind} matcher", lambda: read(parts))
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """The kind of the matcher that was saved to a folder."""
+    return _kind(read_header(Path(path)))
+
+
+def require_kind(path: str | os.PathLike[str], header: Mapping[str, Any], kind: str) -> None:
+    """Refuse a folder that holds another matcher."""
+    if (found := _kind(header)) != kind:
+        raise ModelFileError(f"{path}: holds a {found!r} matcher; expected a {kind!r} matcher")
+
+
+def _kind(header: Mapping[str, Any]) -> str:
+    return str(header.get(_MATCHER, TREE))  # trees were there first

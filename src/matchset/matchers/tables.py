@@ -26,11 +26,10 @@ class Tabular(ABC):
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with the columns of `to_dicts`."""
-        columns = {
-            column.name: column.values if column.texts is None else list(column.texts)
-            for column in self._columns()
-        }
-        return _require("pandas").DataFrame(columns)
+        pandas = _require("pandas")
+        return pandas.DataFrame(
+            {column.name: _to_pandas(column, pandas) for column in self._columns()}
+        )
 
     def to_polars(self) -> pl.DataFrame:
         """A polars frame with the columns of `to_dicts`."""
@@ -56,6 +55,14 @@ class _Stream:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.source.__arrow_c_stream__(requested_schema)
+
+
+def _to_pandas(column: ExportColumn, pandas: Any) -> Any:
+    if column.texts is not None:
+        return list(column.texts)
+    if column.is_null is not None:  # counts and ranks, which stay whole numbers
+        return pandas.arrays.IntegerArray(column.values, column.is_null)
+    return column.values
 
 
 def _require(name: str) -> Any:

@@ -18,6 +18,7 @@ from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.protocol import DEFAULT_K, check_k, to_texts
 from matchset.matchers.reasons import Reasons, name_reasons
+from matchset.matchers.stored import TREE, require_kind
 from matchset.matrices import Csr, Ids
 from matchset.model.explain import explain
 from matchset.model.files import read_products, read_tree, store_products, store_tree
@@ -161,6 +162,7 @@ class TreeMatcher:
     def load(cls, path: str | os.PathLike[str]) -> TreeMatcher:
         """Open a saved model: memory-mapped, shared between processes, in milliseconds."""
         header, parts = open_parts(path)
+        require_kind(path, header, TREE)
 
         def read() -> TreeMatcher:
             memory = parts["memory"].arrays

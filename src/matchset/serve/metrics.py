@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from matchset.serve.generations import RunFolder, forget_dead, read_workers
 
 if TYPE_CHECKING:
+    from prometheus_client import Counter, Histogram
     from prometheus_client.core import Metric
 
 _BUCKETS = (
@@ -58,16 +59,26 @@ class Metrics:
             registry=registry,
         )
         self.in_flight = in_flight
+        # Looking children up by their labels takes as long as counting.
+        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._asked: dict[str, Counter] = {}
         self._by_route: dict[tuple[str, int], tuple[object, object]] = {}
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Note a request that was answered."""
-        self._requests.labels(route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        known = self._known.get((route, status))
+        if known is None:
+            known = self._requests.labels(route, str(status)), self._seconds.labels(route)
+            self._known[route, status] = known
+        known[0].inc()
+        known[1].observe(seconds)
 
     def count_queries(self, matcher: str, n_queries: int, n_empty: int) -> None:
         """Note queries."""
-        self._queries.labels(matcher).inc(n_queries)
+        asked = self._asked.get(matcher)
+        if asked is None:
+            asked = self._asked[matcher] = self._queries.labels(matcher)
+        asked.inc(n_queries)
         if n_empty:
             self._empty.labels(matcher).inc(n_empty)
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import unquote
 
 import orjson
 
@@ -18,10 +19,11 @@ from matchset.serve.matchers import TREE
 from matchset.serve.refusals import RequestError
 from matchset.serve.settings import Limits
 
-_MATCH_FIELDS = frozenset({"q", "k", "beam", "where", "matcher", "titles"})
+_MATCH_FIELDS = frozenset({"k", "beam", "where", "matcher", "titles"})  # beside q
 _BATCH_FIELDS = frozenset({"queries", "k", "beam", "where", "matcher", "titles"})
 _EXPLAIN_FIELDS = frozenset({"query", "product", "k", "beam", "where"})
 _MOST_DIGITS = 9
+_REMEMBERED = 256  # ways to ask
 _SHOWN = 40  # characters of a value that a message repeats
 
 
@@ -53,22 +55,43 @@ class Doubt:
     question: Question
 
 
-def read_match(query_string: bytes, limits: Limits) -> tuple[str, Question]:
-    """The query and the question of `GET /v1/match`."""
-    given = read_fields(query_string, _MATCH_FIELDS, limits)
-    query = _require(given, "q")
-    check_query("q", query, limits)
-    if len(given) == 1:
-        return query, _PLAIN
-    values: dict[str, Any] = dict(given)
-    for name in ("k", "beam"):
-        if name in values:
-            values[name] = _read_integer(name, given[name])
-    if "titles" in values:
-        if given["titles"] not in ("true", "false"):
-            raise _bad("titles must be true or false", given["titles"])
-        values["titles"] = given["titles"] == "true"
-    return query, _make_question(values, limits)
+class MatchReader:
+    """Reads what `GET /v1/match` asks.
+
+    Callers change the query and little else, so that the rest is read once and remembered.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._read_rest = lru_cache(maxsize=_REMEMBERED)(self._read_rest_anew)
+
+    def read(self, query_string: bytes) -> tuple[str, Question]:
+        """The query, and how it is asked."""
+        check_length(query_string, self._limits)
+        queries, rest = [], []
+        for pair in query_string.split(b"&"):
+            if pair[:2] == b"q=":
+                queries.append(pair[2:])
+            elif pair:
+                rest.append(pair)
+        question = self._read_rest(b"&".join(rest))
+        if len(queries) != 1:
+            raise RequestError("bad_parameter", f"q must be given once; got {len(queries)}")
+        query = decode_value(queries[0])
+        check_query("q", query, self._limits)
+        return query, question
+
+    def _read_rest_anew(self, rest: bytes) -> Question:
+        given = read_fields(rest, _MATCH_FIELDS, self._limits)
+        values: dict[str, Any] = dict(given)
+        for name in ("k", "beam"):
+            if name in values:
+                values[name] = _read_integer(name, given[name])
+        if "titles" in values:
+            if given["titles"] not in ("true", "false"):
+                raise _bad("titles must be true or false", given["titles"])
+            values["titles"] = given["titles"] == "true"
+        return _make_question(values, self._limits)
 
 
 def read_bought(query_string: bytes, limits: Limits) -> str:
@@ -105,21 +128,36 @@ def read_doubt(body: bytes, limits: Limits) -> Doubt:
 
 def read_fields(query_string: bytes, known: frozenset[str], limits: Limits) -> dict[str, str]:
     """The parameters of a query string, each at most once."""
+    check_length(query_string, limits)
+    given: dict[str, str] = {}
+    for pair in query_string.split(b"&"):
+        name, _, value = pair.partition(b"=")
+        known_name = name.decode("latin-1")
+        if known_name in given:
+            raise RequestError("bad_parameter", f"{known_name} must be given once; got it twice")
+        if known_name in known:
+            given[known_name] = decode_value(value)
+        elif pair:
+            raise _bad(f"a parameter must be one of {', '.join(sorted(known))}", known_name)
+    return given
+
+
+def check_length(query_string: bytes, limits: Limits) -> None:
+    """Refuse a query string that is too long."""
     if len(query_string) > limits.url_bytes:
         rule = f"a query string must have at most {limits.url_bytes} bytes"
         raise RequestError("url_too_long", f"{rule}; got {len(query_string)}")
+
+
+def decode_value(value: bytes) -> str:
+    """A value of a query string."""
     try:
-        text = query_string.decode("utf-8")
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=32)
-    except ValueError as error:
-        raise _bad("a query string must be UTF-8, at most 32 parameters", str(error)) from None
-    given = dict(pairs)
-    if not known >= given.keys():
-        unknown = next(name for name in given if name not in known)
-        raise _bad(f"a parameter must be one of {', '.join(sorted(known))}", unknown)
-    if len(given) < len(pairs):
-        raise RequestError("bad_parameter", "a parameter must be given once; got one twice")
-    return given
+        text = value.decode("utf-8")
+        if "%" in text or "+" in text:
+            return unquote(text.replace("+", " "), errors="strict")
+    except UnicodeDecodeError:
+        raise RequestError("bad_parameter", "a parameter must be UTF-8; got other bytes") from None
+    return text
 
 
 def read_object(body: bytes, known: frozenset[str]) -> dict[str, Any]:
@@ -144,9 +182,6 @@ def check_query(name: str, query: object, limits: Limits) -> None:
     if len(query) > limits.query_characters:
         rule = f"{name} must have at most {limits.query_characters} characters"
         raise RequestError("query_too_long", f"{rule}; got {len(query)}")
-
-
-_PLAIN = Question()
 
 
 def _make_question(given: Mapping[str, Any], limits: Limits) -> Question:

@@ -1,0 +1,104 @@
+"""Do several matchers find more than the best of them? Recall of parts and fusions at the same k.
+
+    python benchmarks/fusion.py --products 20000
+    python benchmarks/fusion.py --real FOLDER --folds 5    # Home Depot, by query
+
+Parts learn from the training side alone, weights are tuned on the validation side, and all is
+measured on the test side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from problems import RELEVANT
+
+import matchset as ms
+
+KS = (10, 50, 100)
+Problem = tuple[ms.Log, ms.Positives, ms.Positives, ms.Catalog]  # train, validation, test
+
+
+def main() -> None:
+    """One table, a row per matcher; the mean over folds."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--products", type=int, default=20_000)
+    parser.add_argument("--real", type=Path, help="folder of the real data sets")
+    parser.add_argument("--folds", type=int, default=1, help="of Home Depot, of five")
+    parser.add_argument("--sample", type=int, default=10_000, help="test queries at most")
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("matchset.matchers.tuning").setLevel(logging.INFO)
+    real = options.real
+    problems = read_homedepot(real, options.folds) if real else make_shop(options.products)
+    min_count = RELEVANT if real else 1.0
+    found: dict[str, list[list[float]]] = {}
+    for train, validation, test, catalog in problems:
+        parts = learn_parts(train, catalog, min_count)
+        for name, matcher in make_matchers(parts, validation).items():
+            result = ms.evaluate(matcher, test, ks=KS, sample=options.sample, resamples=1)
+            found.setdefault(name, []).append([100 * result.recall(k) for k in KS])
+    print("| | " + " | ".join(f"Recall@{k}" for k in KS) + " |")
+    print("|---|" + "---|" * len(KS))
+    for name, recalls in found.items():
+        cells = " | ".join(f"{share:.1f}" for share in np.mean(recalls, axis=0))
+        print(f"| {name} | {cells} |", flush=True)
+
+
+def learn_parts(train: ms.Log, catalog: ms.Catalog, min_count: float) -> dict[str, ms.Matcher]:
+    """The tree and the baselines."""
+    pairs = ms.positives(train, min_count=min_count)
+    return {
+        "tree": ms.train(train, catalog, ms.TrainConfig(min_count=min_count)),
+        "bm25": ms.BM25.learn(catalog),
+        "title similarity": ms.TitleSimilarity.learn(catalog),
+        "nearest queries": ms.NearestQueries.learn(pairs, catalog=catalog),
+    }
+
+
+def make_matchers(
+    parts: Mapping[str, ms.Matcher], validation: ms.Positives
+) -> Mapping[str, ms.Matcher]:
+    """Each part, and all of them fused by each method."""
+    matchers, names = list(parts.values()), list(parts)
+    lexical_first = [parts["bm25"], parts["tree"]]
+    rrf, weighted = (ms.Fusion(matchers, method, names=names) for method in ("rrf", "weighted"))
+    return {
+        **parts,
+        "rrf": rrf,
+        "weighted": weighted,
+        "interleave": ms.Fusion(matchers, "interleave", names=names),
+        "append: bm25, then tree": ms.Fusion(lexical_first, "append"),
+        "append, keep 5: bm25, tree": ms.Fusion(lexical_first, "append", keep=5),
+        "rrf, tuned": rrf.tune(validation, k=KS),
+        "weighted, tuned": weighted.tune(validation, k=KS),
+    }
+
+
+def make_shop(n_products: int) -> Iterator[Problem]:
+    """A simulated shop: the last month tests, the month before it validates."""
+    shop = ms.simulate_shop(products=n_products)
+    known, test = ms.split_by_time(shop.log, test_days=30)
+    train, validation = ms.split_by_time(known, test_days=30)
+    yield train, ms.relevance(validation), ms.relevance(test), shop.catalog
+
+
+def read_homedepot(real: Path, folds: int) -> Iterator[Problem]:
+    """Shopping queries with judged products: a fold tests, a fifth of the others validates."""
+    columns = {"query": "query_text", "product": "product_id", "count": "relevance"}
+    file = str(real / "homedepot" / "pairs.tsv")
+    log = ms.read_log(file, event=False, timestamp=False, **columns)
+    catalog = ms.read_catalog(str(real / "homedepot" / "products.tsv"))
+    for fold in range(folds):
+        known, test = ms.split_by_query(log, folds=5, fold=fold)
+        train, validation = ms.split_by_query(known, folds=5, fold=fold, seed=1)
+        sides = (ms.positives(side, min_count=RELEVANT) for side in (validation, test))
+        yield train, *sides, catalog
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Training DSSM: how do a log and its titles become two towers?"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from matchset.data.catalog import Catalog
+from matchset.data.catalog_reader import read_catalog
+from matchset.data.log import Log
+from matchset.data.read import read_log
+from matchset.data.tables import TableSource
+from matchset.folders import check_target
+from matchset.learn.train import Progress
+from matchset.matchers.dssm.config import DssmConfig
+from matchset.matchers.dssm.extra import import_extra
+from matchset.matchers.dssm.lessons import prepare
+from matchset.matchers.dssm.matcher import DSSM
+from matchset.matchers.dssm.space import Space
+from matchset.matchers.dssm.tower import Tower
+from matchset.threads import count_threads
+
+logger = logging.getLogger(__name__)
+
+
+def train_dssm(
+    log: Log | TableSource,
+    catalog: Catalog | TableSource,
+    config: DssmConfig | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> DSSM:
+    """Learn vectors in which a query lies near the titles of what customers bought with it.
+
+    `log` and `catalog` are what `read_log` and `read_catalog` give, or take. It needs PyTorch, the
+    extra `dssm`. On a CPU the same seed and number of threads give the same bytes. `progress` hears
+    of every step; an exception that it raises cancels the training, and nothing is saved.
+    """
+    import_extra("torch")
+    from matchset.matchers.dssm.fit import fit  # it needs PyTorch, which nothing else here does
+
+    if out is not None:
+        check_target(Path(out), overwrite=overwrite)
+    config = config or DssmConfig()
+    n_threads = count_threads(threads)
+    started = time.perf_counter()
+    events = log if isinstance(log, Log) else read_log(log)
+    goods = catalog if isinstance(catalog, Catalog) else read_catalog(catalog)
+    progress(Progress("read", 1, 1))
+    lessons = prepare(events, goods, config, threads=n_threads)
+    progress(Progress("vectorize", 1, 1))
+    fitted = fit(lessons.examples, config, threads=n_threads, progress=progress)
+    tower = Tower(lessons.vectorizer, fitted.embeddings, fitted.shift)
+    vectors = tower.encode(lessons.titles, threads=n_threads)
+    progress(Progress("encode", 1, 1))
+    summary = {
+        "pairs": len(lessons.positives),
+        "queries": len(lessons.positives.queries),
+        "products": len(lessons.products),
+        "rule": str(lessons.positives.rule),
+        "n_grams": lessons.vectorizer.n_features,
+        "epochs": fitted.epochs,
+        "validation_recall": fitted.recalls,
+        "device": fitted.device,
+        "seconds": time.perf_counter() - started,
+    }
+    logger.info("DSSM: %s", summary)
+    space = Space(
+        products=lessons.products,
+        tower=tower,
+        vectors=vectors,
+        query_hashes=np.sort(lessons.positives.queries.hashes()),
+        n_queries_of=lessons.n_queries_of,
+        config=config,
+        provenance={
+            "trained": datetime.now(UTC).isoformat(timespec="seconds"),
+            "matchset": version("matchset"),
+            "torch": version("torch"),
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "summary": summary,
+        },
+    )
+    matcher = DSSM(space)
+    if out is not None:
+        matcher.save(out, overwrite=overwrite)
+    return matcher

@@ -1,0 +1,151 @@
+"""Fused matches: which matchers found a product, and at what rank?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.data.arrow import ExportColumn
+from matchset.matchers.fuse import FusionRule, fuse
+from matchset.matchers.match import Hit, Match, Matches
+from matchset.matchers.protocol import DEFAULT_K, check_k
+from matchset.matchers.show import MOST_ROWS, Grid, printable
+from matchset.matrices import Csr, Ids
+from matchset.model.products import Products
+from matchset.strings import Strings
+from matchset.text import normalize_strings
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FusedMatch(Match):
+    """A match that knows which matchers found each product."""
+
+    names: tuple[str, ...]  # of the matchers
+    rank_table: Ids  # from 1, 0 where a matcher did not find a product, (n, n_matchers)
+
+    @property
+    def ranks(self) -> tuple[dict[str, int], ...]:
+        """Of each product the rank, from 1, at each matcher that found it."""
+        return _name_ranks(self.names, self.rank_table)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> FusedMatch: ...
+    def __getitem__(self, index: int | slice) -> Hit | FusedMatch:
+        found = super().__getitem__(index)
+        if isinstance(found, Hit):
+            return found
+        table = self.rank_table[index]
+        return FusedMatch(
+            found.query, found.labels, found.scores, found.products, self.names, table
+        )
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One dict per product, with its `ranks`: the name of a matcher to its rank there."""
+        rows = super().to_dicts()
+        return [row | {"ranks": ranks} for row, ranks in zip(rows, self.ranks, strict=True)]
+
+    def _columns(self) -> list[ExportColumn]:
+        return [*super()._columns(), *_rank_columns(self.names, self.rank_table)]
+
+    def _grid(self) -> Grid:
+        grid = super()._grid()
+        cells = [
+            [str(rank or "") for rank in ranks] for ranks in self.rank_table[:MOST_ROWS].tolist()
+        ]
+        headers = [*grid.headers[:3], *map(printable, self.names), *grid.headers[3:]]
+        rows = [[*row[:3], *more, *row[3:]] for row, more in zip(grid.rows, cells, strict=True)]
+        return Grid(grid.title, headers, rows, grid.n_rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FusedMatches(Matches):
+    """The fused answers to a batch of queries."""
+
+    # `super` names its class: with slots there is a second one, which a bare `super()` misses.
+
+    names: tuple[str, ...]  # of the matchers
+    rank_table: Ids  # from 1, 0 where a matcher did not find a product, (n_entries, n_matchers)
+
+    @overload
+    def __getitem__(self, index: int) -> FusedMatch: ...
+    @overload
+    def __getitem__(self, index: slice) -> FusedMatches: ...
+    def __getitem__(self, index: int | slice) -> FusedMatch | FusedMatches:
+        if isinstance(index, slice):
+            return self._take(np.arange(len(self))[index])
+        match = super(FusedMatches, self).__getitem__(index)
+        begin, end = self.found.offsets[index % len(self) :][:2].tolist()
+        table = self.rank_table[begin:end]
+        return FusedMatch(
+            match.query, match.labels, match.scores, match.products, self.names, table
+        )
+
+    def _columns(self) -> list[ExportColumn]:
+        return [*super(FusedMatches, self)._columns(), *_rank_columns(self.names, self.rank_table)]
+
+    def _take(self, rows: NDArray[np.int64]) -> FusedMatches:
+        taken = super(FusedMatches, self)._take(rows)
+        sizes = np.diff(self.found.offsets)[rows]
+        shift = np.repeat(self.found.offsets[rows] - taken.found.offsets[:-1], sizes)
+        table = self.rank_table[np.arange(len(shift)) + shift]
+        return FusedMatches(taken.queries, taken.found, taken.products, self.names, table)
+
+
+def fuse_matches(
+    matches: Mapping[str, Match], k: int = DEFAULT_K, rule: FusionRule | None = None
+) -> FusedMatch:
+    """One match of several of the same query, by name; products are the same where their ids are.
+
+    They may be of any products: `Match.of(query, ids, scores)` makes one of what another search
+    engine found. Of equal scores the product that comes first, match by match, goes first.
+    """
+    if not matches:
+        raise ValueError("matches must be at least one; got none")
+    most, given = check_k(k), list(matches.values())
+    label = {product: n for n, product in enumerate(dict.fromkeys(p for m in given for p in m.ids))}
+    rankings = [
+        Csr(
+            np.array([0, len(match)], dtype=np.int64),
+            np.array([label[product] for product in match.ids], dtype=np.int32),
+            match.scores,
+            len(label),
+        )
+        for match in given
+    ]
+    depth = max(1, *map(len, given))
+    hashes = normalize_strings(Strings.of([given[0].query])).hashes()
+    fused = fuse(rankings, most, rule or FusionRule(), depth=depth, hashes=hashes)
+    labels, scores = fused.found.columns, fused.found.values
+    products = Products(Strings.of(list(label)), _titles_of(given, label))
+    return FusedMatch(given[0].query, labels, scores, products, tuple(matches), fused.ranks)
+
+
+def _titles_of(given: Sequence[Match], label: Mapping[str, int]) -> Strings | None:
+    """The first title of each product that is not empty; None where no match has any."""
+    if all(match.titles is None for match in given):
+        return None
+    titles = [""] * len(label)
+    for match in given:
+        for product, title in zip(match.ids, match.titles or (), strict=False):
+            titles[label[product]] = titles[label[product]] or title
+    return Strings.of(titles)
+
+
+def _name_ranks(names: Sequence[str], table: Ids) -> tuple[dict[str, int], ...]:
+    return tuple(
+        {name: rank for name, rank in zip(names, ranks, strict=True) if rank}
+        for ranks in table.tolist()
+    )
+
+
+def _rank_columns(names: Sequence[str], table: Ids) -> list[ExportColumn]:
+    return [
+        ExportColumn(f"rank_{name}", np.ascontiguousarray(column), is_null=column == 0)
+        for name, column in zip(names, table.T, strict=True)
+    ]

@@ -1,0 +1,62 @@
+"""Without the extra, everything but DSSM works, and DSSM says what is missing."""
+
+import subprocess
+import sys
+
+import pytest
+from bookshelf import make_catalog, make_pairs
+from towers import CONFIG, make_log
+
+import matchset as ms
+from matchset.matchers.dssm.config import read_dssm_config
+from matchset.matchers.dssm.graph import GraphConfig, build_graph
+
+HOW = r"an extra; get it by: pip install 'matchset\[dssm\]'"
+
+
+@pytest.fixture
+def no_extra(monkeypatch):
+    for name in ("torch", "usearch", "usearch.index"):
+        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+
+
+def test_importing_matchset_imports_neither_pytorch_nor_usearch():
+    code = "import matchset, sys; print({'torch', 'usearch'} & set(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "set()"
+
+
+@pytest.mark.usefixtures("no_extra")
+def test_training_without_pytorch_says_how_to_get_it():
+    with pytest.raises(ImportError, match=f"DSSM must have torch, {HOW}"):
+        ms.train_dssm(make_log(), make_catalog(), CONFIG)
+
+
+@pytest.mark.usefixtures("no_extra")
+def test_a_graph_without_usearch_says_how_to_get_it():
+    vectors = make_pairs().pairs.toarray()
+    with pytest.raises(ImportError, match=f"DSSM must have usearch, {HOW}"):
+        build_graph(vectors, make_pairs().pairs.indices, GraphConfig(), threads=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dimensions": 0}, "dimensions must be an integer of at least 1; got 0"),
+        ({"batch_size": 1}, "batch_size must be an integer of at least 2; got 1"),
+        ({"temperature": 0.0}, "temperature must be positive and finite; got 0.0"),
+        ({"time_limit": -1.0}, "time_limit must be positive and finite; got -1.0"),
+        ({"purchased": 1.5}, "purchased must be from -1 to 1; got 1.5"),
+        ({"validation_share": 1.0}, "validation_share must be from 0 to less than 1; got 1.0"),
+        ({"loss": "mse"}, "loss must be one of softmax, hinge; got 'mse'"),
+        ({"device": "tpu"}, "device must be one of auto, cpu, cuda; got 'tpu'"),
+    ],
+)
+def test_a_setting_out_of_range_is_an_error(options, message):
+    with pytest.raises(ValueError, match=message):
+        ms.DssmConfig(**options)
+
+
+def test_a_setting_that_there_is_not_is_an_error():
+    with pytest.raises(ValueError, match=r"the configuration must set one of .*; got 'layers'"):
+        read_dssm_config({"layers": 3})

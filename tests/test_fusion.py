@@ -1,0 +1,353 @@
+"""A fusion is a matcher, whose parts may know different products."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from bookshelf import IDS, QUERIES, make_catalog, make_pairs
+from contract import CHECKS, Subject, name_of
+from rankings import Recited, make_positives, random_test
+
+import matchset as ms
+from matchset.errors import ModelFileError
+from matchset.model.products import Products
+from matchset.strings import Strings
+
+METHODS = [
+    {"method": "rrf"},
+    {"method": "rrf", "weights": [1, 0.3, 2], "constant": 5},
+    {"method": "weighted"},
+    {"method": "weighted", "weights": [1, 0, 0.5], "normalize": "best"},
+    {"method": "interleave", "seed": 3},
+    {"method": "append"},
+    {"method": "append", "keep": 1},
+]
+
+
+def make_parts():
+    catalog = make_catalog()
+    return [
+        ms.BM25.learn(catalog),
+        ms.NearestQueries.learn(make_pairs(), catalog=catalog),
+        ms.TitleSimilarity.learn(catalog),
+    ]
+
+
+def recite(answers, n_products=10):
+    return Recited.of(answers, n_products)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fusion")
+    for place, options in enumerate(METHODS):
+        ms.Fusion(make_parts(), **options).save(folder / str(place))
+    return folder
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=name_of)
+@pytest.mark.parametrize("place", range(len(METHODS)), ids=map(str, METHODS))
+@pytest.mark.parametrize("is_loaded", [False, True], ids=["made", "loaded"])
+def test_every_method_keeps_the_contract(check, place, is_loaded, saved):
+    fusion = ms.load(saved / str(place)) if is_loaded else ms.Fusion(make_parts(), **METHODS[place])
+    check(Subject(fusion, QUERIES, fusion.products.ids))
+
+
+def test_rrf_adds_up_reciprocal_ranks():
+    fusion = ms.Fusion([recite({"q": [3, 1]}), recite({"q": [2, 3]})], names=["a", "b"])
+    match = fusion.match("q")
+    assert match.ids == ("p3", "p2", "p1")
+    wanted = [1 / 61 + 1 / 62, 1 / 61, 1 / 62]
+    np.testing.assert_allclose(match.scores, wanted, rtol=1e-6)
+    assert match.ranks == ({"a": 1, "b": 2}, {"b": 1}, {"a": 2})
+    weighted = ms.Fusion(fusion.matchers, weights=[1, 2], constant=1, names=["a", "b"]).match("q")
+    assert weighted.ids == ("p3", "p2", "p1")
+    np.testing.assert_allclose(weighted.scores, [1 / 2 + 2 / 3, 2 / 2, 1 / 3], rtol=1e-6)
+
+
+def test_equal_scores_go_to_the_smaller_label():
+    fusion = ms.Fusion([recite({"q": [5, 1]}), recite({"q": [1, 5]})])
+    assert fusion.match("q").ids == ("p1", "p5")
+    assert fusion.names == ("Recited", "Recited_2")
+
+
+@pytest.mark.parametrize(
+    ("normalize", "wanted"), [("minmax", [1.0, 0.5, 0.0]), ("best", [1.0, 0.75, 0.5])]
+)
+def test_weighted_normalises_scores_per_query(normalize, wanted):
+    part = scored({"q": {"p1": 4.0, "p2": 3.0, "p3": 2.0}, "r": {"p3": -1.0, "p1": -1.0}})
+    fusion = ms.Fusion([part], "weighted", normalize=normalize)
+    match = fusion.match("q")
+    assert match.ids == ("p1", "p2", "p3")
+    np.testing.assert_allclose(match.scores, wanted, atol=1.1e-3)
+    assert len(fusion.match("r")) == 2
+
+
+def scored(answers):
+    """A matcher with given scores."""
+
+    @dataclass(frozen=True)
+    class Scored:
+        products: Products
+
+        def match(self, queries, k=100, *, where=None):
+            rows = [answers.get(query, {}) for query in queries]
+            if isinstance(queries, str):
+                rows = [answers.get(queries, {})]
+            labels = [self.products.labels(list(row)).astype(np.int32)[:k] for row in rows]
+            scores = [np.array(list(row.values()), dtype=np.float32)[:k] for row in rows]
+            assert isinstance(queries, str)
+            return ms.Match(queries, labels[0], scores[0], self.products)
+
+    return Scored(Products(Strings.of([f"p{i}" for i in range(5)])))
+
+
+def test_what_ties_in_the_only_ranking_keeps_its_order():
+    part = recite({"q": [4, 2, 3]})
+    for method in ("rrf", "weighted", "interleave", "append"):
+        assert ms.Fusion([part], method).match("q").ids == ("p4", "p2", "p3")
+    tied = scored({"q": {"p4": 1.0, "p2": 1.0, "p3": 1.0}})
+    other = recite({"q": [7]})
+    fusion = ms.Fusion([other, tied], "weighted", weights=[0, 1])
+    assert fusion.match("q").ids == ("p4", "p2", "p3")
+
+
+def test_append_keeps_the_first_order_and_adds_what_is_new_in_turn():
+    parts = [recite({"q": [0, 1, 2]}), recite({"q": [1, 5, 6]}), recite({"q": [7, 5, 2]})]
+    assert ms.Fusion(parts, "append").match("q").ids == ("p0", "p1", "p2", "p7", "p5", "p6")
+    kept = ms.Fusion(parts, "append", keep=1).match("q")
+    assert kept.ids == ("p0", "p1", "p7", "p5", "p6", "p2")
+    assert ms.Fusion(parts, "append", keep=1).match("q", k=3) == kept[:3]
+    np.testing.assert_allclose(kept.scores, 1 / np.arange(1, 7), rtol=1e-6)
+
+
+def test_interleave_is_a_team_draft():
+    first, second = list(range(50)), [*range(25, 50), *range(50, 75)]
+    fusion = ms.Fusion([recite({"q": first}, 80), recite({"q": second}, 80)], "interleave")
+    match = fusion.match("q")
+    assert sorted(match.labels) == list(range(75))
+    # In every round each team drafts one; the k best hold as many of each as there are rounds.
+    for n_rounds in (1, 5, 20):
+        drafted = set(match.labels[: 2 * n_rounds].tolist())
+        assert set(range(n_rounds)) <= drafted
+        assert len(drafted & set(second)) >= n_rounds
+    starts = {
+        ms.Fusion(fusion.matchers, "interleave", seed=seed).match("q").labels[0]
+        for seed in range(20)
+    }
+    assert starts == {0, 25}
+
+
+def test_the_draft_depends_on_the_query_alone():
+    answers = {f"q{i}": [0, 1, 2] for i in range(40)}
+    others = {f"q{i}": [3, 4, 5] for i in range(40)}
+    fusion = ms.Fusion([recite(answers), recite(others)], "interleave")
+    batch = fusion.match(list(answers))
+    assert {match.ids[0] for match in batch} == {"p0", "p3"}
+    assert list(batch) == [fusion.match(query) for query in answers]
+
+
+def test_parts_may_know_different_products():
+    first = ms.Popularity.learn(make_positives({"q": {2: 5, 1: 3}}, 4))
+    catalog = make_catalog()
+    second = ms.BM25.learn(catalog)
+    fusion = ms.Fusion([first, second])
+    assert list(fusion.products.ids) == ["p1", "p2", "p0", "p3", "p4", "p5", "p6"]
+    match = fusion.match("clay pot")
+    assert match.ranks[0] == {"popularity": 1, "bm25": 2}
+    titles = dict(zip(catalog.ids, catalog.titles, strict=True))
+    assert match.titles == tuple(titles[product] for product in match.ids)
+    cheap = fusion.match("clay pot", where="price < 6 and colour is null")
+    assert cheap.ids == ("p2",)
+    assert fusion.match("red pot", where="colour = 'red'").ids[0] == "p4"
+    assert fusion.match("clay pot", where=["p1"]).ids == ("p1",)
+
+
+def test_attributes_are_those_of_the_first_part_that_tells_them():
+    one = make_products(["a", "b"], ["", "B"], [3.0, np.nan], ["x", "z"])
+    two = make_products(["b", "c"], ["no", "C"], [7.0, 8.0], ["no", "y"])
+    fusion = ms.Fusion([Recited(one, {}), Recited(two, {})])
+    products = fusion.products
+    assert list(products.ids) == ["a", "b", "c"]
+    assert list(products.titles) == ["", "B", "C"]
+    assert products.attributes["price"].values.tolist() == [3.0, 7.0, 8.0]
+    brand = products.attributes["brand"]
+    assert list(brand.categories) == sorted(brand.categories)
+    assert [brand.categories[code] for code in brand.values] == ["x", "z", "y"]
+
+
+def make_products(ids, titles, prices, brands):
+    from matchset.data.catalog import Column
+
+    distinct = sorted(set(brands))
+    codes = np.array([distinct.index(brand) for brand in brands], dtype=np.int32)
+    return Products(
+        Strings.of(ids),
+        Strings.of(titles),
+        {
+            "price": Column("number", np.array(prices)),
+            "brand": Column("text", codes, Strings.of(distinct)),
+        },
+    )
+
+
+def test_ranks_are_shown_and_exported():
+    match = ms.Fusion([recite({"q": [3, 1]}), recite({"q": [2]})], names=["lexical", "tree"])
+    one, many = match.match("q"), match.match(["q", "none", "q"])
+    assert one.to_dicts()[2]["ranks"] == {"lexical": 2}
+    assert many.to_dicts()[3]["ranks"] == {"tree": 1}
+    assert list(many[1:]) == [match.match("none"), one]
+    assert many[1:][1].ranks == many[-1].ranks == one.ranks == one[:].ranks
+    assert one[1:].ranks == one.ranks[1:]
+    frame = many.to_pandas()
+    assert frame["rank_lexical"].tolist()[1] == 1
+    assert frame["rank_tree"].isna().tolist() == [False, True, True] * 2
+    table = many.to_arrow()
+    assert table["rank_tree"].to_pylist() == [1, None, None] * 2
+    assert "rank_tree" in one.to_polars().columns
+    shown = "\n".join(" ".join(line.split()) for line in repr(one).splitlines())
+    assert "1 0.01639 p2 1" in shown
+    assert "<th>lexical</th><th>tree</th>" in one._repr_html_()
+    assert recite({"q": [1]}).match("q").ranks is None
+
+
+def test_a_match_is_fused_with_what_another_engine_found():
+    ours = ms.BM25.learn(make_catalog()).match("clay pot")
+    theirs = ms.Match.of("clay pot", ["x9", "p4", "x7"], [3, 2, 1])
+    match = ms.fuse_matches({"tree": ours, "theirs": theirs}, k=3)
+    assert match.ids == ("p4", "x9", "p2")
+    assert match.ranks == ({"tree": 1, "theirs": 2}, {"theirs": 1}, {"tree": 2})
+    assert match.titles == ("Red Clay Garden Pot", "", "Clay Plant Pot 5 in.")
+    rule = ms.FusionRule(method="append", keep=1)
+    assert ms.fuse_matches({"theirs": theirs, "tree": ours}, 3, rule).ids == ("x9", "p4", "p2")
+    nothing = ms.Match.of("clay pot", [], [])
+    assert ms.fuse_matches({"a": nothing, "b": nothing}).ids == ()
+    assert ms.fuse_matches({"a": ours}, rule=ms.FusionRule(method="interleave")).ids == ours.ids
+
+
+def test_fused_ids_are_those_of_the_fusion():
+    parts = make_parts()
+    for options in METHODS:
+        fusion = ms.Fusion(parts, **options)
+        for query in [*QUERIES, ""]:
+            match = ms.fuse_matches(
+                {name: part.match(query) for name, part in zip(fusion.names, parts, strict=True)},
+                rule=fusion.rule,
+            )
+            wanted = fusion.match(query)
+            assert set(match.ids) == set(wanted.ids)
+            if options["method"] != "weighted":  # whose ranks are worth less where more are asked
+                np.testing.assert_allclose(match.scores, wanted.scores, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "sum"}, "method must be one of .*; got 'sum'"),
+        ({"weights": [1]}, "weights must be 2, one per matcher; got"),
+        ({"weights": [1, -1]}, "weights must be zero or positive, and finite"),
+        ({"weights": [1, float("nan")]}, "weights must be zero or positive, and finite"),
+        ({"weights": [0, 0]}, "one weight at least must be positive"),
+        ({"method": "append", "weights": [1, 1]}, "weights are for rrf and weighted; got method"),
+        ({"constant": 0}, "constant must be positive and finite; got 0"),
+        ({"normalize": "z"}, "normalize must be one of .*; got 'z'"),
+        ({"keep": 3}, "keep is for append; got method 'rrf'"),
+        ({"method": "append", "keep": 0}, "keep must be at least 1; got 0"),
+        ({"depth": 0}, "depth must be at least 1; got 0"),
+        ({"seed": -1}, "seed must be zero or positive; got -1"),
+        ({"names": ["a"]}, "names must be 2, one per matcher; got"),
+        ({"names": ["a", "a"]}, "names must be distinct and not empty; got"),
+    ],
+)
+def test_an_option_that_breaks_a_rule_is_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        ms.Fusion([recite({}), recite({})], **options)
+
+
+def test_only_matchers_with_products_can_be_fused():
+    with pytest.raises(ValueError, match="matchers must be at least one; got none"):
+        ms.Fusion([])
+    with pytest.raises(TypeError, match="a matcher to fuse must have its products; got object"):
+        ms.Fusion([object()])
+    with pytest.raises(ValueError, match="matches must be at least one; got none"):
+        ms.fuse_matches({})
+
+
+def test_a_part_of_weight_0_is_not_asked():
+    class Silent(Recited):
+        def match(self, *_, **__):
+            raise AssertionError
+
+    parts = [recite({"q": [1, 2]}), Silent.of({}, 10)]
+    assert ms.Fusion(parts, weights=[1, 0]).match("q").ids == ("p1", "p2")
+
+
+@pytest.mark.parametrize("method", ["rrf", "weighted"])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_tuned_fusion_is_never_below_its_best_part(method, seed):
+    rng = np.random.default_rng(seed)
+    made = [random_test(rng, n_queries=30, n_products=40) for _ in range(3)]
+    parts = [recite(answers, 40) for answers, _ in made]
+    validation = make_positives(made[0][1], 40)
+    tuned = ms.Fusion(parts, method).tune(validation, k=(3, 10))
+
+    def mean(matcher):
+        result = ms.evaluate(matcher, validation, ks=(3, 10), resamples=1)
+        return (result.recall(3) + result.recall(10)) / 2
+
+    assert mean(tuned) >= max(map(mean, parts)) - 1e-12
+    assert mean(tuned) >= mean(ms.Fusion(parts, method)) - 1e-12
+    again = ms.Fusion(parts, method).tune(validation, k=(3, 10))
+    assert again.rule == tuned.rule
+
+
+def test_tuning_finds_the_part_that_is_right():
+    relevant = {f"q{i}": {i % 7: 1} for i in range(20)}
+    right = recite({query: list(chosen) for query, chosen in relevant.items()})
+    wrong = recite({query: [9, 8] for query in relevant})
+    tuned = ms.Fusion([wrong, right], "weighted").tune(make_positives(relevant, 10), k=1)
+    assert tuned.match("q3", k=1).ids == ("p3",)
+    with pytest.raises(ValueError, match="tune needs the method rrf or weighted; got 'append'"):
+        ms.Fusion([right], "append").tune(make_positives(relevant, 10))
+
+
+def test_a_fusion_of_fusions_is_saved_whole_and_verified(tmp_path):
+    parts = make_parts()
+    inner = ms.Fusion(parts[:2], "append", names=["a", "b"])
+    whole = ms.Fusion([inner, parts[2]], "weighted", weights=[2, 1], names=["both", "titles"])
+    whole.save(tmp_path / "f")
+    opened = ms.load(tmp_path / "f")
+    assert repr(opened) == repr(whole)
+    assert opened.match(QUERIES) == whole.match(QUERIES)
+    ms.verify(tmp_path / "f")
+    file = next((tmp_path / "f" / "part0" / "part1").glob("*.bin"))
+    file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
+    with pytest.raises(ModelFileError, match=r"part0/part1/.*checksum differs"):
+        ms.verify(tmp_path / "f")
+
+
+def test_a_part_that_was_exchanged_is_found(tmp_path):
+    parts = make_parts()
+    ms.Fusion(parts).save(tmp_path / "f")
+    parts[2].save(tmp_path / "f" / "part0", overwrite=True)
+    with pytest.raises(ModelFileError, match=r"part0/manifest.json: is not the one"):
+        ms.verify(tmp_path / "f")
+    with pytest.raises(TypeError, match="a matcher to save must have `save`; got Recited as 'b'"):
+        ms.Fusion([parts[0], recite({})], names=["a", "b"]).save(tmp_path / "g")
+    assert not (tmp_path / "g").exists()
+
+
+@pytest.mark.parametrize("damage", [{"names": 3}, {"depth": None}, {"rule": {"method": "x"}}])
+def test_a_damaged_fusion_is_named(tmp_path, damage):
+    ms.Fusion(make_parts()).save(tmp_path / "f")
+    file = tmp_path / "f" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["header"]["parts"]["fusion"] |= damage
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(ModelFileError, match="the fusion matcher is damaged"):
+        ms.load(tmp_path / "f")
+
+
+def test_ids_are_the_matchers():
+    assert list(ms.Fusion(make_parts()).products.ids) == IDS

@@ -1,0 +1,32 @@
+"""Small DSSMs: quick to train, certain in what they should find."""
+
+import pyarrow as pa
+from bookshelf import IDS, RELEVANT, make_catalog
+
+import matchset as ms
+from matchset.config import NGrams, VectorizerConfig
+
+NGRAMS = VectorizerConfig(
+    ngrams=(NGrams("word", 1, 1000), NGrams("word", 2, 1000, min_df=2), NGrams("char", 3, 1000)),
+    oov_buckets=8,
+)
+CONFIG = ms.DssmConfig(
+    vectorizer=NGRAMS, dimensions=32, batch_size=8, epochs=60, min_query_count=0, device="cpu"
+)
+
+
+def make_log(relevant=RELEVANT):
+    """The log of {query: {product number: count}}; every row counts."""
+    return read_rows(
+        {"query": query, "product_id": IDS[product], "count": count}
+        for query, counts in relevant.items()
+        for product, count in counts.items()
+    )
+
+
+def read_rows(rows):
+    return ms.read_log(pa.Table.from_pylist(list(rows)))
+
+
+def train_small(config=CONFIG, **options):
+    return ms.train_dssm(make_log(), make_catalog(), config, threads=1, **options)
