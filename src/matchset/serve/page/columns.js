@@ -2,6 +2,7 @@
 
 import { byId, count, drawn, make, showScore, showTime, spoken } from "./dom.js";
 
+const FITTING = 4; // columns that a desktop has room for
 const SHORT = {
   tree: "XR",
   bm25: "BM25",
@@ -26,6 +27,7 @@ export function drawColumns(columns, bought) {
   const ranks = columns.map((column) => ranksOf(column.answer));
   place.replaceChildren(...columns.map((column, at) => drawColumn(column, at, columns, ranks, bought)));
   place.style.setProperty("--columns", String(columns.length));
+  place.classList.toggle("is-many", columns.length > FITTING);
   if (held) focusProduct(held.column, held.id);
 }
 
