@@ -51,6 +51,7 @@ export function fillControls(view) {
 export function drawModel(model, view, useExample) {
   byId("model").textContent = `${count(model.products, "product")} · model ${model.model_version}`;
   byId("shown").replaceChildren(byId("shown").firstElementChild, ...model.matchers.map(drawBox));
+  byId("shown").hidden = false;
   byId("examples").replaceChildren(...model.examples.map((query) => drawExample(query, useExample)));
   byId("start-title").hidden = !model.examples.length;
   byId("k").max = model.limits.k;
@@ -71,8 +72,10 @@ function drawExample(query, useExample) {
 
 function drawAttributes(attributes) {
   const kinds = Map.groupBy(attributes, ({ type }) => type);
-  const lists = [...kinds].map(([kind, of]) => `${kind}: ${of.map(({ name }) => name).join(", ")}`);
-  byId("where-hint").textContent = lists.join("; ") || "The catalogue has no attributes to filter by.";
+  const lists = [...kinds].map(([kind, of]) => `${of.map(({ name }) => name).join(", ")} (${kind})`);
+  byId("where-hint").textContent = lists.length
+    ? `Filter by ${lists.join("; ")}.`
+    : "The catalogue has no attributes to filter by.";
   byId("where").disabled = !attributes.length;
   byId("where").placeholder = exampleFilter(attributes);
 }

@@ -57,8 +57,7 @@ function show(result) {
     setFieldError(field, result.fault?.field === field ? result.fault.message : "");
   }
   if (result.fault) {
-    const isKept = found !== null && result.fault.field;
-    byId("status").textContent = isKept ? "Below is the last answer that could be given." : "";
+    byId("status").textContent = found ? "Below is the last answer that could be given." : "";
     return;
   }
   found = result;
@@ -81,7 +80,7 @@ function tell({ columns: shown, bought }) {
   if (bought === null) return `${sum}.`;
   if (!bought.size) return `${sum}. Nobody bought anything for this query in the test log.`;
   const hits = [...bought].filter((id) => all.has(id)).length;
-  return `${sum}; ${hits} of ${bought.size} bought for this query in the test log.`;
+  return `${sum}. Of ${count(bought.size, "product")} bought for this query in the test log, ${hits} found.`;
 }
 
 function missingOf(result) {
