@@ -23,7 +23,6 @@ from matchset.serve.metrics import CONTENT_TYPE
 from matchset.serve.pages import PageFile, make_file, read_page
 from matchset.serve.questions import MatchReader, read_batch, read_bought, read_doubt
 from matchset.serve.refusals import CODES, RequestError
-from matchset.serve.settings import Limits
 from matchset.serve.worker import Worker
 
 _OK = b'{"status":"ok"}'
@@ -33,12 +32,12 @@ def make_app(worker: Worker) -> ASGIApp:
     """The application of one worker."""
     app = FastAPI(title="matchset", docs_url=None, redoc_url=None, openapi_url=None)
     app.router.route_class = PlainRoute
-    _add_routes(app, Routes(worker), worker.limits)
-    page = {**read_page(), **_read_docs(app, worker.limits)}
+    _add_routes(app, worker)
+    page = {**read_page(), **_read_docs(app, worker)}
     for path, file in page.items():
         app.add_api_route(path, _send(file), methods=["GET", "HEAD"], include_in_schema=False)
     app.add_exception_handler(RequestError, _refuse)
-    app.add_exception_handler(HTTPException, _refuse_path)
+    app.add_exception_handler(HTTPException, _refuse_path(app))
     app.add_exception_handler(Exception, _fail)
     open_routes = frozenset(page) | ({"/metrics"} if worker.config.open_metrics else set())
     routes = frozenset(str(getattr(route, "path", "")) for route in app.routes)
@@ -143,9 +142,12 @@ class Routes:
         return Answer(body, headers=((b"content-type", CONTENT_TYPE),))
 
 
-def _add_routes(app: FastAPI, routes: Routes, limits: Limits) -> None:
+def _add_routes(app: FastAPI, worker: Worker) -> None:
+    routes, limits = Routes(worker), worker.limits
     # First what is asked most: paths are tried in this order.
-    app.add_api_route("/v1/match", routes.match, **operations.match(limits))
+    app.add_api_route(
+        "/v1/match", routes.match, **operations.match(limits, tuple(worker.served.matchers))
+    )
     app.add_api_route("/healthz", routes.health, **operations.health())
     app.add_api_route("/readyz", routes.health, **operations.health())
     app.add_api_route("/v1/match", routes.match_many, methods=["POST"], **operations.match_many())
@@ -156,8 +158,10 @@ def _add_routes(app: FastAPI, routes: Routes, limits: Limits) -> None:
     app.add_api_route("/metrics", routes.metrics, **operations.metrics())
 
 
-def _read_docs(app: FastAPI, limits: Limits) -> dict[str, PageFile]:
-    document = operations.make_openapi(app, limits)
+def _read_docs(app: FastAPI, worker: Worker) -> dict[str, PageFile]:
+    # Which matchers there are is settled when the server starts; a reload brings newer ones.
+    names = tuple(worker.served.matchers)
+    document = operations.make_openapi(app, worker.limits, names)
     page = write_docs(document, CODES).encode()
     return {
         "/openapi.json": make_file(orjson.dumps(document), b"application/json"),
@@ -179,17 +183,23 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return error_answer(error, request.scope["request_id"])
 
 
-async def _refuse_path(request: Request, error: Exception) -> Response:
+def _refuse_path(app: FastAPI) -> Callable[[Request, Exception], Coroutine[Any, Any, Response]]:
     """What FastAPI itself refuses: paths and methods."""
-    if not isinstance(error, HTTPException):
-        raise error
-    if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
-        rule = f"the method must be one of {allowed}; got {request.method}"
-        refused = RequestError("method_not_allowed", rule, ((b"allow", allowed.encode()),))
-    else:
-        refused = RequestError("not_found", "there is nothing at this path")
-    return error_answer(refused, request.scope["request_id"])
+    allowed: dict[str, set[str]] = {}
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            allowed.setdefault(route.path, set()).update(route.methods or ())
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        methods = ", ".join(sorted(allowed.get(request.scope["path"], ())))
+        if isinstance(error, HTTPException) and error.status_code == 405:
+            rule = f"the method must be one of {methods}; got {request.method[:20]}"
+            refused = RequestError("method_not_allowed", rule, ((b"allow", methods.encode()),))
+        else:
+            refused = RequestError("not_found", "there is nothing at this path")
+        return error_answer(refused, request.scope["request_id"])
+
+    return refuse
 
 
 async def _fail(request: Request, _: Exception) -> Response:

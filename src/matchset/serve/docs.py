@@ -90,7 +90,9 @@ def _tell(schema: Json, description: str) -> tuple[str, str]:
         )
         if key in schema
     ]
-    return schema.get("type", "object"), f"{description} {', '.join(ranges)}".strip()
+    kind = schema.get("type", "object")
+    shown = " or ".join(kind) if isinstance(kind, list) else kind
+    return shown, f"{description} {', '.join(ranges)}".strip()
 
 
 def _resolve(schema: Json, document: Json) -> Any:

@@ -34,7 +34,7 @@ def health() -> Json:
     return _operation("Whether the process answers", ref("Status"), {"status": "ok"}, codes=_ANY)
 
 
-def match(limits: Limits) -> Json:
+def match(limits: Limits, matchers: Sequence[str]) -> Json:
     """Of `GET /v1/match`."""
     found = {"model_version": VERSION, "matcher": "tree", **_RESULT}
     operation = _operation(
@@ -45,7 +45,7 @@ def match(limits: Limits) -> Json:
         is_keyed=True,
     )
     asked = [("q", query(limits), True)]
-    asked += [(name, schema, False) for name, schema in options(limits).items()]
+    asked += [(name, schema, False) for name, schema in options(limits, matchers).items()]
     operation["openapi_extra"]["parameters"] = [
         _parameter(name, schema, is_required=is_required) for name, schema, is_required in asked
     ]
@@ -157,7 +157,7 @@ def metrics() -> Json:
     return operation
 
 
-def make_openapi(app: FastAPI, limits: Limits) -> Json:
+def make_openapi(app: FastAPI, limits: Limits, matchers: Sequence[str]) -> Json:
     """The whole document."""
     codes = "\n".join(f"- `{code}` ({status}): {told}" for code, (status, told) in CODES.items())
     document = get_openapi(
@@ -168,7 +168,7 @@ def make_openapi(app: FastAPI, limits: Limits) -> Json:
         routes=app.routes,
     )
     document["components"] = {
-        "schemas": make_components(limits),
+        "schemas": make_components(limits, matchers),
         "securitySchemes": {KEY: {"type": "http", "scheme": "bearer"}},
     }
     return document

@@ -192,15 +192,27 @@ def _make_question(given: Mapping[str, Any], limits: Limits) -> Question:
     if not isinstance(has_titles, bool):
         raise _bad("titles must be true or false", has_titles)
     return Question(
-        k=_within("k", given.get("k", DEFAULT_K), limits.k),
-        beam=_within("beam", given.get("beam", DEFAULT_BEAM), limits.beam),
+        k=_within("k", given.get("k", default_k(limits)), limits.k),
+        beam=_within("beam", given.get("beam", default_beam(limits)), limits.beam),
         where=_check_filter(given.get("where"), limits),
         matcher=matcher,
         has_titles=has_titles,
     )
 
 
+def default_k(limits: Limits) -> int:
+    """Products of a caller who does not say how many."""
+    return min(DEFAULT_K, limits.k)
+
+
+def default_beam(limits: Limits) -> int:
+    """The beam of a caller who does not say how wide."""
+    return min(DEFAULT_BEAM, limits.beam)
+
+
 def _within(name: str, value: object, most: int) -> int:
+    if isinstance(value, float) and value.is_integer():  # 10.0 is an integer of JSON
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise _bad(f"{name} must be an integer", value)
     if not 1 <= value <= most:

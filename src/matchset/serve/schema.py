@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matchset.matchers.protocol import DEFAULT_K
-from matchset.matchers.tree_matcher import DEFAULT_BEAM
+from matchset.serve.questions import default_beam, default_k
 from matchset.serve.refusals import CODES
 from matchset.serve.settings import Limits
 
@@ -18,6 +17,7 @@ NUMBER: Json = {"type": "number"}
 INTEGER: Json = {"type": "integer"}
 BOOLEAN: Json = {"type": "boolean"}
 KEY = "key"
+FILTER = "filter"  # a format of our own: the language of `matchset.model.expressions`
 
 
 def ref(name: str) -> Json:
@@ -46,7 +46,7 @@ def or_null(schema: Json) -> Json:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def make_components(limits: Limits) -> Json:
+def make_components(limits: Limits, matchers: Sequence[str]) -> Json:
     """Every named schema."""
     return {
         "Error": _error(),
@@ -54,8 +54,8 @@ def make_components(limits: Limits) -> Json:
         "Product": _product(),
         "Match": obj({"model_version": TEXT, "matcher": TEXT, **_result()}),
         "Matches": obj({"model_version": TEXT, "matcher": TEXT, "results": array(obj(_result()))}),
-        "Questions": _questions(limits),
-        "Doubt": _doubt(limits),
+        "Questions": _questions(limits, matchers),
+        "Doubt": _doubt(limits, matchers),
         "Reasons": _reasons(),
         "Model": _model(),
         "Bought": obj({"model_version": TEXT, "query": TEXT, "products": array(TEXT)}),
@@ -63,31 +63,33 @@ def make_components(limits: Limits) -> Json:
     }
 
 
-def options(limits: Limits) -> dict[str, Json]:
+def options(limits: Limits, matchers: Sequence[str]) -> dict[str, Json]:
     """What can be said of any match."""
     return {
         "k": {
             **INTEGER,
             "minimum": 1,
             "maximum": limits.k,
-            "default": DEFAULT_K,
+            "default": default_k(limits),
             "description": "Products per query.",
         },
         "beam": {
             **INTEGER,
             "minimum": 1,
             "maximum": limits.beam,
-            "default": DEFAULT_BEAM,
+            "default": default_beam(limits),
             "description": "Nodes kept per level of the tree; other matchers have no beam.",
         },
         "where": {
             **TEXT,
+            "format": FILTER,
             "maxLength": limits.filter_characters,
             "description": "Filter over the attributes of products; empty allows all.",
             "examples": ["price < 500 and brand is not null"],
         },
         "matcher": {
             **TEXT,
+            "enum": list(matchers),
             "default": "tree",
             "description": "Who answers, by a name that /v1/model lists.",
         },
@@ -127,16 +129,22 @@ def _result() -> dict[str, Json]:
     return {"query": TEXT, "microseconds": spent, "products": array(ref("Product"))}
 
 
-def _questions(limits: Limits) -> Json:
+def _questions(limits: Limits, matchers: Sequence[str]) -> Json:
     asked = {"queries": array(query(limits), maxItems=limits.queries)}
-    chosen = options(limits)
+    chosen = _in_body(options(limits, matchers))
     return obj({**asked, **chosen}, optional=tuple(chosen))
 
 
-def _doubt(limits: Limits) -> Json:
-    chosen = {name: options(limits)[name] for name in ("k", "beam", "where")}
+def _doubt(limits: Limits, matchers: Sequence[str]) -> Json:
+    known = _in_body(options(limits, matchers))
+    chosen = {name: known[name] for name in ("k", "beam", "where")}
     product = {**TEXT, "maxLength": limits.id_characters, "description": "Product id."}
     return obj({"query": query(limits), "product": product, **chosen}, optional=tuple(chosen))
+
+
+def _in_body(chosen: dict[str, Json]) -> dict[str, Json]:
+    """Options as JSON has them: no filter is null."""
+    return {**chosen, "where": {**chosen["where"], "type": ["string", "null"]}}
 
 
 def _reasons() -> Json:
