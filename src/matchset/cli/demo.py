@@ -6,8 +6,10 @@ import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from cyclopts import Parameter
 
 from matchset.cli.console import facts, heading, output, say, training_bar
 from matchset.cli.demo_serve import DemoShop, is_kept, keep_demo, serve_demo
@@ -25,7 +27,7 @@ from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.serve.settings import ServeConfig
 
 EXAMPLES = 3
-OUT = Path("matchset-demo")
+FOLDER = Path("matchset-demo")
 DEFAULT_PORT = ServeConfig().port
 
 
@@ -33,7 +35,7 @@ def demo(
     *,
     products: int = 20_000,
     seed: int = 0,
-    out: Path = OUT,
+    out: Annotated[Path, Parameter(alias="-o")] = FOLDER,
     serve: bool = False,
     port: int = DEFAULT_PORT,
 ) -> None:
@@ -46,9 +48,9 @@ def demo(
     seed
         The same seed gives the same shop.
     out
-        Folder to keep what was trained in.
+        Folder for what the page shows; that of an earlier demo is used again.
     serve
-        Show the answers on a page; what an earlier demo kept is used as it is.
+        Show the answers on a page; what an earlier demo left is shown as it is.
     port
         Port of that page; 0 takes a free one.
 

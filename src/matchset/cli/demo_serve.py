@@ -16,6 +16,7 @@ from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.serve.settings import ServeConfig
 
+_SERVED = "served"  # in the demo's folder
 _MODEL, _BM25, _TITLES, _TEST = "model", "bm25", "title-similarity", "test.parquet"
 _MARK = "demo.json"  # written last: what lies beside it is whole
 
@@ -32,17 +33,17 @@ class DemoShop:
         return json.dumps({**asdict(self), "matchset": version("matchset")})
 
 
-def is_kept(folder: Path, shop: DemoShop) -> bool:
-    """Whether the folder holds this demo, whole."""
+def is_kept(out: Path, shop: DemoShop) -> bool:
+    """Whether the demo's folder holds what the page shows of this shop, whole."""
+    folder = out / _SERVED
     mark = folder / _MARK
     has_all = all((folder / name).exists() for name in (_MODEL, _BM25, _TITLES, _TEST))
     return has_all and mark.is_file() and mark.read_text() == shop.mark()
 
 
-def keep_demo(
-    folder: Path, shop: DemoShop, matcher: TreeMatcher, catalog: Catalog, test: Log
-) -> None:
+def keep_demo(out: Path, shop: DemoShop, matcher: TreeMatcher, catalog: Catalog, test: Log) -> None:
     """Save what the page shows: the model, two others to compare with, and what was bought."""
+    folder = out / _SERVED
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _MARK).unlink(missing_ok=True)
     matcher.save(folder / _MODEL, overwrite=True)
@@ -50,12 +51,13 @@ def keep_demo(
     TitleSimilarity.learn(catalog).save(folder / _TITLES, overwrite=True)
     test.save(folder / _TEST)
     (folder / _MARK).write_text(shop.mark())
-    say(f"\nKept in {folder}. To see the answers in a browser: matchset demo --serve")
+    say("\nTo see the answers in a browser: matchset demo --serve")
 
 
-def serve_demo(folder: Path, port: int) -> None:
+def serve_demo(out: Path, port: int) -> None:
     """Serve what `keep_demo` saved, until told to stop."""
-    say(f"\nServing {folder}; open this address in a browser, stop with Ctrl-C:")
+    folder = out / _SERVED
+    say("\nOpen this address in a browser; Ctrl-C stops the server.")
     serve(
         folder / _MODEL,
         beside=(folder / _BM25, folder / _TITLES),
