@@ -30,7 +30,9 @@ _OK = b'{"status":"ok"}'
 
 def make_app(worker: Worker) -> ASGIApp:
     """The application of one worker."""
-    app = FastAPI(title="matchset", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title="matchset", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+    )
     app.router.route_class = PlainRoute
     _add_routes(app, worker)
     page = {**read_page(), **_read_docs(app, worker)}

@@ -52,13 +52,12 @@ class Metrics:
         self._reloads = prometheus.Counter(
             "matchset_reloads", "Reloads, by what became of them.", ["outcome"], registry=registry
         )
-        in_flight = prometheus.Gauge(
+        self.in_flight = prometheus.Gauge(
             "matchset_requests_in_flight",
             "Requests that are being answered.",
             multiprocess_mode="livesum",
             registry=registry,
         )
-        self.in_flight = in_flight
         # Looking children up by their labels takes as long as counting.
         self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._asked: dict[str, Counter] = {}

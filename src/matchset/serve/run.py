@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from granian.constants import HTTPModes, Interfaces
@@ -36,7 +37,9 @@ from matchset.serve.snapshots import Sources
 logger = logging.getLogger(__name__)
 _EXAMPLES = 12
 _RESPAWN_SECONDS = 0.5  # between two workers that die one after the other
+_POLL_SECONDS = 0.02
 _PR_SET_PDEATHSIG = 1
+_LISTENS = "0A"  # a state in /proc/net/tcp
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -64,7 +67,7 @@ def serve(
         shown = f"[{config.host}]" if ":" in config.host else config.host
         threading.Thread(
             target=_announce,
-            args=(run, config.n_workers, lambda: on_ready(f"http://{shown}:{port}")),
+            args=(run, config.n_workers, port, lambda: on_ready(f"http://{shown}:{port}")),
             daemon=True,
         ).start()
         try:
@@ -140,12 +143,25 @@ def _end_with(parent: int) -> None:
         sys.exit(1)
 
 
-def _announce(run: RunFolder, n_workers: int, say: Callable[[], None]) -> None:
+def _announce(run: RunFolder, n_workers: int, port: int, say: Callable[[], None]) -> None:
+    """Say so when every worker has opened the model and listens."""
     while True:
         workers = read_workers(run).values()
-        if len(workers) >= n_workers and all(said and said.is_open for said in workers):
+        is_open = len(workers) >= n_workers and all(said and said.is_open for said in workers)
+        if is_open and count_listeners(port) >= n_workers:
             return say()
-        time.sleep(0.02)
+        time.sleep(_POLL_SECONDS)
+
+
+def count_listeners(port: int) -> int:
+    """Sockets that listen on a port: one of each worker."""
+    rows = [
+        line.split()
+        for table in ("/proc/net/tcp", "/proc/net/tcp6")
+        if Path(table).exists()
+        for line in Path(table).read_text().splitlines()[1:]
+    ]
+    return sum(row[1].endswith(f":{port:04X}") and row[3] == _LISTENS for row in rows)
 
 
 def _reserve(config: ServeConfig) -> socket.socket:
