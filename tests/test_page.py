@@ -2,22 +2,19 @@
 
 import re
 import socket
-import subprocess
-import sys
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pandas as pd
 import pytest
 from browser import DESKTOP, PHONE, visit
+from serving import serving
 
 import matchset as ms
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
 
-COMMAND = Path(sys.executable).with_name("matchset")
 COLUMNS = ("tree", "bm25", "title_similarity")
 QUERY, HOSTILE = "sofa", "hostile lamp"
 TITLES = [
@@ -43,30 +40,20 @@ def shop(tmp_path_factory):
     config = ms.TrainConfig(learn=ms.LearnConfig(branching=4, max_leaf=20))
     ms.train(train, catalog, config).save(folder / "model")
     ms.BM25.learn(catalog).save(folder / "bm25")
-    ms.TitleSimilarity.learn(catalog).save(folder / "title-similarity")
-    test.save(folder / "test.parquet")
+    ms.TitleSimilarity.learn(catalog).save(folder / "titles")
+    test.save(folder / "log.parquet")
     return folder
 
 
-@contextmanager
-def serving(shop, *options, port=0):
-    command = [
-        COMMAND, "serve", shop / "model", "--beside", shop / "bm25", "--beside",
-        shop / "title-similarity", "--log", shop / "test.parquet", "--workers", 1, "--port", port,
-        "--no-access-log", *options,
-    ]  # fmt: skip
-    with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as server:
-        try:
-            yield server.stdout.readline().strip()
-        finally:
-            server.terminate()
-            server.wait(30)
+def serving_page(shop, *options, port=0):
+    beside = ("--beside", shop / "bm25", "--beside", shop / "titles")
+    return serving(shop, *beside, "--log", shop / "log.parquet", *options, workers=1, port=port)
 
 
 @pytest.fixture(scope="module")
 def address(shop):
-    with serving(shop) as address:
-        yield address
+    with serving_page(shop) as server:
+        yield server.address
 
 
 @pytest.fixture
@@ -140,6 +127,19 @@ def test_example_queries_are_there_to_start_with(seen):
     expect(rows(seen.page, "tree").first).to_be_visible()
     seen.page.go_back()
     expect(seen.page.get_by_role("button", name=examples[0], exact=True)).to_be_visible()
+
+
+def test_what_is_typed_before_the_model_is_known_stays(browser, address):
+    with visit(browser, "about:blank") as seen:
+        held = []
+        seen.page.route("**/v1/model", lambda route: held.append(route))
+        seen.page.goto(f"{address}/?columns=tree,bm25")
+        seen.page.get_by_label("Query").fill(QUERY)
+        seen.page.get_by_label("Products (k)").fill("4")
+        held[0].continue_()
+        expect(rows(seen.page, "tree")).to_have_count(4)
+        expect(seen.page.locator(".column")).to_have_count(2)
+        expect(seen.page.get_by_label("Query")).to_have_value(QUERY)
 
 
 def test_a_late_answer_does_not_overwrite_a_newer_one(seen):
@@ -284,13 +284,13 @@ def test_the_page_survives_a_restart_of_the_server(shop, browser):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with ExitStack() as stack:
-        with serving(shop, port=port) as address:
-            page = stack.enter_context(visit(browser, address)).page
+        with serving_page(shop, port=port) as server:
+            page = stack.enter_context(visit(browser, server.address)).page
             ask(page)
         page.get_by_label("Query").fill("mug")
         notice = page.get_by_role("alert").filter(has_text="The server does not answer.")
         expect(notice).to_be_visible()
-        with serving(shop, port=port):
+        with serving_page(shop, port=port):
             expect(notice).to_be_hidden(timeout=30_000)
             best = api(page, "v1/match?q=mug&k=1")["products"][0]["id"]
             expect(rows(page, "tree").first).to_have_attribute("data-id", best)
@@ -331,8 +331,8 @@ def test_the_key_is_asked_for_and_kept_for_the_tab_alone(shop, browser, tmp_path
     file.write_text("a-key-of-many-letters\n")
     file.chmod(0o600)
     with (
-        serving(shop, "--api-key-file", file) as address,
-        visit(browser, f"{address}/?q={QUERY}") as seen,
+        serving_page(shop, "--api-key-file", file) as server,
+        visit(browser, f"{server.address}/?q={QUERY}") as seen,
     ):
         page = seen.page
         expect(page.get_by_role("dialog")).to_contain_text("This server asks for a key")

@@ -23,27 +23,31 @@ export function watchControls(ask) {
   });
 }
 
-/** The part of the view that the controls hold. */
-export function readControls(model) {
+/** The part of the view that the controls hold; columns only once they are known. */
+export function readControls() {
   const boxes = [...byId("shown").querySelectorAll("input")];
   const chosen = boxes.filter((box) => box.checked).map((box) => box.value);
-  const isAll = chosen.length === 0 || chosen.length === (model?.matchers.length ?? 0);
+  const isAll = chosen.length === 0 || chosen.length === boxes.length;
   return {
     q: byId("q").value,
     where: byId("where").value.trim(),
     k: positive(byId("k").value, 1),
     beam: positive(byId("beam").value, 1),
-    columns: isAll ? null : chosen,
+    ...(boxes.length && { columns: isAll ? null : chosen }),
   };
 }
 
-/** Make the controls say what the view says; what is being typed stays as it is. */
+/** Make the controls say what the view says. */
 export function fillControls(view) {
   for (const field of ["q", "where", "k", "beam"]) {
     if (byId(field).value !== String(view[field])) byId(field).value = view[field];
   }
+  checkColumns(view);
+}
+
+function checkColumns({ columns }) {
   for (const box of byId("shown").querySelectorAll("input")) {
-    box.checked = view.columns?.includes(box.value) ?? true;
+    box.checked = columns?.includes(box.value) ?? true;
   }
 }
 
@@ -57,7 +61,7 @@ export function drawModel(model, view, useExample) {
   byId("k").max = model.limits.k;
   byId("beam").max = model.limits.beam;
   drawAttributes(model.attributes);
-  fillControls(view);
+  checkColumns(view); // and nothing else: a query may be half typed
 }
 
 function drawBox({ name, label }) {

@@ -33,7 +33,6 @@ async function start() {
   }
   answered();
   drawModel(model, view, useExample);
-  fillControls(view);
   refresh();
 }
 
@@ -220,7 +219,7 @@ function watchProducts() {
 }
 
 watchConnection(start);
-watchControls((isStep) => change(readControls(model), isStep));
+watchControls((isStep) => change(readControls(), isStep));
 watchTabs((tab) => {
   view = { ...view, tab };
   keep();
