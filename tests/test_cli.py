@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -156,7 +157,8 @@ def test_the_demo_runs_and_runs_again(tmp_path):
     said = run("demo", "--products", 500, "--out", out)
     for part in ("A simulated shop of 500 products", "Training", "Recall", "never seen"):
         assert part in said
-    assert said.endswith(f"report: {out / 'report.html'}\n")
+    assert f"report: {out / 'report.html'}\n" in said
+    assert said.endswith("matchset demo --serve\n")
     assert "both in turn, the same 100" in said
     assert "(kept)" in run("demo", "--products", 500, "--out", out)
     foreign = tmp_path / "mine"
@@ -192,3 +194,28 @@ def test_mistakes_of_experiments_are_one_sentence(shop, tmp_path):
     ]  # fmt: skip
     for arguments, part in faults:
         assert part in run(*arguments, ok=False)
+
+
+def test_the_demo_is_served_from_what_an_earlier_one_kept(tmp_path):
+    for is_new in (True, False):
+        said, model = _serve_demo(tmp_path, "--products", 500)
+        assert ("A simulated shop" in said) is is_new
+        names = [each["name"] for each in model["matchers"]]
+        assert names[:3] == ["tree", "bm25", "title_similarity"]
+        assert (model["products"], model["has_bought"]) == (500, True)
+    said, model = _serve_demo(tmp_path, "--products", 600)
+    assert model["products"] == 600
+
+
+def _serve_demo(folder, *options):
+    """What was said before the address, and what the server there tells of its model."""
+    command = [COMMAND, "demo", "--serve", "--port", 0, "--out", folder, *options]
+    with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as server:
+        try:
+            lines = [server.stdout.readline()]
+            while lines[-1] and not lines[-1].startswith("http"):
+                lines.append(server.stdout.readline())
+            with urlopen(f"{lines[-1].strip()}/v1/model") as answer:
+                return "".join(lines), json.load(answer)
+        finally:
+            server.terminate()
