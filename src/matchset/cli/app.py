@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from cyclopts import App
 
+from matchset.cli.compare import compare
 from matchset.cli.console import errors
 from matchset.cli.demo import demo
 from matchset.cli.describe import describe
@@ -19,6 +20,7 @@ from matchset.cli.prune import prune
 from matchset.cli.serve import serve
 from matchset.cli.simulate import simulate
 from matchset.cli.split import split
+from matchset.cli.sweep import sweep
 from matchset.cli.train import train
 
 app = App(
@@ -27,8 +29,20 @@ app = App(
     version=lambda: version("matchset"),
 )
 COMMANDS = (
-    demo, simulate, describe, split, train, match, explain, evaluate, prune, inspect, serve
-)  # fmt: skip
+    demo,
+    simulate,
+    describe,
+    split,
+    train,
+    match,
+    explain,
+    evaluate,
+    compare,
+    sweep,
+    prune,
+    inspect,
+    serve,
+)
 for command in COMMANDS:
     app.command(command)
 
@@ -42,7 +56,7 @@ def main() -> None:
     except BrokenPipeError:  # `matchset match ... | head`: nobody reads on
         sys.stdout = None  # nor should Python try at exit
         sys.exit(0)
-    except (ValueError, TypeError, OSError, MemoryError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         errors.print(f"matchset: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
