@@ -19,6 +19,7 @@ from matchset.cli.match import match
 from matchset.cli.prune import prune
 from matchset.cli.serve import serve
 from matchset.cli.simulate import simulate
+from matchset.cli.split import split
 from matchset.cli.sweep import sweep
 from matchset.cli.train import train
 
@@ -31,6 +32,7 @@ COMMANDS = (
     demo,
     simulate,
     describe,
+    split,
     train,
     match,
     explain,

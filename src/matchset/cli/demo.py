@@ -11,6 +11,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from matchset.cli.console import facts, heading, output, say, training_bar
+from matchset.cli.demo_serve import DemoShop, is_kept, keep_demo, serve_demo
 from matchset.cli.describe import show_features, show_log, show_split
 from matchset.cli.experiment import QUICK_SAMPLE, following
 from matchset.config import DEFAULT_MIN_QUERY_COUNT, TrainConfig
@@ -28,10 +29,12 @@ from matchset.evaluate.experiments.run import QUICK
 from matchset.evaluate.report.write import require_plots, write_report
 from matchset.matchers.train import TrainSummary, train
 from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.serve.settings import ServeConfig
 
 EXAMPLES = 3
 FOLDER = Path("matchset-demo")
 ADDED = ("recall_first", "recall_second", "union")
+DEFAULT_PORT = ServeConfig().port
 
 
 def demo(
@@ -39,6 +42,8 @@ def demo(
     products: int = 20_000,
     seed: int = 0,
     out: Annotated[Path, Parameter(alias="-o")] = FOLDER,
+    serve: bool = False,
+    port: int = DEFAULT_PORT,
 ) -> None:
     """Simulate a shop, train on all but its last month, test on that, and compare with others.
 
@@ -50,10 +55,22 @@ def demo(
         The same seed gives the same shop.
     out
         Folder for the shop, the model and the report; that of an earlier demo is used again.
+    serve
+        Show the answers on a page; what an earlier demo left is shown as it is.
+    port
+        Port of that page; 0 takes a free one.
 
     """
+    shop = DemoShop(products, seed)
+    if not (serve and is_kept(out, shop)):
+        _run(shop, out)
+    if serve:
+        serve_demo(out, port)
+
+
+def _run(shop: DemoShop, out: Path) -> None:
     _check_folder(out)
-    log, catalog = _open_shop(products, seed, out / "shop")
+    log, catalog = _open_shop(shop.products, shop.seed, out / "shop")
     show_log(log, min_query_count=DEFAULT_MIN_QUERY_COUNT)
     split = split_by_time(log, test_days=30)
     heading("Split: what trains, what tests")
@@ -62,7 +79,9 @@ def demo(
     matcher = _train(split.train, catalog)
     _test(matcher, split.test)
     _show_matches(matcher, split.test)
-    _compare(log, catalog, out, origin=f"a simulated shop of {products:,} products (seed {seed})")
+    keep_demo(out, shop, matcher, catalog, split.test)
+    origin = f"a simulated shop of {shop.products:,} products (seed {shop.seed})"
+    _compare(log, catalog, out, origin=origin)
 
 
 def _check_folder(out: Path) -> None:
@@ -133,3 +152,4 @@ def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
         }
     )
     say(f"report: {report}")
+    say("To see the answers in a browser: matchset demo --serve")
