@@ -63,6 +63,7 @@ bench: $(VENV)/installed ## Run the benchmarks beside the peers, on a simulated 
 	$(BIN)/python benchmarks/vectorize.py
 	$(BIN)/python benchmarks/learn.py
 	$(BIN)/python benchmarks/search.py --products 200000
+	$(BIN)/python benchmarks/peers.py --problem shop-200000
 	$(BIN)/python benchmarks/titles.py
 	$(BIN)/python benchmarks/read_log.py
 

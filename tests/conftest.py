@@ -2,8 +2,18 @@
 
 import os
 
+import pytest
 from hypothesis import settings
+from serving import make_shop
+
+pytest_plugins = ["browser"]  # a fixture of that name
 
 settings.register_profile("full", deadline=None)
 settings.register_profile("few", deadline=None, max_examples=15)  # under a sanitizer
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
+
+
+@pytest.fixture(scope="session")
+def served_shop(tmp_path_factory):
+    """A folder with a model to serve; see `serving.make_shop`."""
+    return make_shop(tmp_path_factory.mktemp("served"))

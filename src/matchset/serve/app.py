@@ -6,20 +6,23 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from typing import Any
 
+import orjson
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from matchset.serve import operations
 from matchset.serve.answers import Answer, error_answer, json_answer, model_headers
 from matchset.serve.asking import answer_batch, answer_one, explain, is_quick
 from matchset.serve.bodies import read_body
+from matchset.serve.docs import write_docs
 from matchset.serve.gate import Gate
 from matchset.serve.metrics import CONTENT_TYPE
-from matchset.serve.pages import PageFile, read_page
-from matchset.serve.questions import read_batch, read_bought, read_doubt, read_match
-from matchset.serve.refusals import RequestError
+from matchset.serve.pages import PageFile, make_file, read_page
+from matchset.serve.questions import MatchReader, read_batch, read_bought, read_doubt
+from matchset.serve.refusals import CODES, RequestError
 from matchset.serve.worker import Worker
 
 _OK = b'{"status":"ok"}'
@@ -27,14 +30,16 @@ _OK = b'{"status":"ok"}'
 
 def make_app(worker: Worker) -> ASGIApp:
     """The application of one worker."""
-    app = FastAPI(title="matchset", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title="matchset", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+    )
     app.router.route_class = PlainRoute
-    _add_routes(app, Routes(worker))
-    page = read_page()
+    _add_routes(app, worker)
+    page = {**read_page(), **_read_docs(app, worker)}
     for path, file in page.items():
-        app.add_api_route(path, _send(file), include_in_schema=False)
+        app.add_api_route(path, _send(file), methods=["GET", "HEAD"], include_in_schema=False)
     app.add_exception_handler(RequestError, _refuse)
-    app.add_exception_handler(HTTPException, _refuse_path)
+    app.add_exception_handler(HTTPException, _refuse_path(app))
     app.add_exception_handler(Exception, _fail)
     open_routes = frozenset(page) | ({"/metrics"} if worker.config.open_metrics else set())
     routes = frozenset(str(getattr(route, "path", "")) for route in app.routes)
@@ -57,6 +62,7 @@ class Routes:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self._reader = MatchReader(worker.limits)
 
     async def health(self, _: Request) -> Response:
         """The process answers."""
@@ -65,7 +71,7 @@ class Routes:
     async def match(self, request: Request) -> Response:
         """The best products for one query."""
         worker, served = self._worker, self._worker.served
-        query, question = read_match(request.scope["query_string"], worker.limits)
+        query, question = self._reader.read(request.scope["query_string"])
         if worker.config.log_queries:
             request.scope["queries"] = [query]
         if is_quick(served, question):
@@ -138,16 +144,31 @@ class Routes:
         return Answer(body, headers=((b"content-type", CONTENT_TYPE),))
 
 
-def _add_routes(app: FastAPI, routes: Routes) -> None:
-    app.add_api_route("/v1/match", routes.match)  # first: paths are tried in this order
-    app.add_api_route("/healthz", routes.health)
-    app.add_api_route("/readyz", routes.health)
-    app.add_api_route("/v1/match", routes.match_many, methods=["POST"])
-    app.add_api_route("/v1/explain", routes.explain, methods=["POST"])
-    app.add_api_route("/v1/model", routes.model)
-    app.add_api_route("/v1/bought", routes.bought)
-    app.add_api_route("/v1/reload", routes.reload, methods=["POST"])
-    app.add_api_route("/metrics", routes.metrics)
+def _add_routes(app: FastAPI, worker: Worker) -> None:
+    routes, limits = Routes(worker), worker.limits
+    # First what is asked most: paths are tried in this order.
+    app.add_api_route(
+        "/v1/match", routes.match, **operations.match(limits, tuple(worker.served.matchers))
+    )
+    app.add_api_route("/healthz", routes.health, **operations.health())
+    app.add_api_route("/readyz", routes.health, **operations.health())
+    app.add_api_route("/v1/match", routes.match_many, methods=["POST"], **operations.match_many())
+    app.add_api_route("/v1/explain", routes.explain, methods=["POST"], **operations.explain())
+    app.add_api_route("/v1/model", routes.model, **operations.model())
+    app.add_api_route("/v1/bought", routes.bought, **operations.bought(limits))
+    app.add_api_route("/v1/reload", routes.reload, methods=["POST"], **operations.reload())
+    app.add_api_route("/metrics", routes.metrics, **operations.metrics())
+
+
+def _read_docs(app: FastAPI, worker: Worker) -> dict[str, PageFile]:
+    # Which matchers there are is settled when the server starts; a reload brings newer ones.
+    names = tuple(worker.served.matchers)
+    document = operations.make_openapi(app, worker.limits, names)
+    page = write_docs(document, CODES).encode()
+    return {
+        "/openapi.json": make_file(orjson.dumps(document), b"application/json"),
+        "/docs": make_file(page, b"text/html; charset=utf-8"),
+    }
 
 
 def _send(file: PageFile) -> Any:
@@ -164,17 +185,23 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return error_answer(error, request.scope["request_id"])
 
 
-async def _refuse_path(request: Request, error: Exception) -> Response:
+def _refuse_path(app: FastAPI) -> Callable[[Request, Exception], Coroutine[Any, Any, Response]]:
     """What FastAPI itself refuses: paths and methods."""
-    if not isinstance(error, HTTPException):
-        raise error
-    if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
-        rule = f"the method must be one of {allowed}; got {request.method}"
-        refused = RequestError("method_not_allowed", rule, ((b"allow", allowed.encode()),))
-    else:
-        refused = RequestError("not_found", "there is nothing at this path")
-    return error_answer(refused, request.scope["request_id"])
+    allowed: dict[str, set[str]] = {}
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            allowed.setdefault(route.path, set()).update(route.methods or ())
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        methods = ", ".join(sorted(allowed.get(request.scope["path"], ())))
+        if isinstance(error, HTTPException) and error.status_code == 405:
+            rule = f"the method must be one of {methods}; got {request.method[:20]}"
+            refused = RequestError("method_not_allowed", rule, ((b"allow", methods.encode()),))
+        else:
+            refused = RequestError("not_found", "there is nothing at this path")
+        return error_answer(refused, request.scope["request_id"])
+
+    return refuse
 
 
 async def _fail(request: Request, _: Exception) -> Response:

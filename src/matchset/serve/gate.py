@@ -77,6 +77,7 @@ class Gate:
             await send(message)
 
         self._n_in_flight += 1
+        self._worker.metrics.in_flight.inc()
         try:
             self._check(scope["path"], headers)
             await self._app(scope, receive, send_noted)
@@ -89,6 +90,7 @@ class Gate:
                 await error_answer(fault, request_id)(scope, receive, send_noted)
         finally:
             self._n_in_flight -= 1
+            self._worker.metrics.in_flight.dec()
             self._note(scope, request_id, status, perf_counter() - started)
 
     def _name(self, given: bytes | None) -> str:

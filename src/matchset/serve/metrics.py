@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from matchset.serve.generations import RunFolder, forget_dead, read_workers
@@ -23,13 +25,17 @@ _BUCKETS = (
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
+def prepare(run: RunFolder) -> ModuleType:
+    """Import what counts; where it keeps its files is settled when it is first imported."""
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(run.metrics)
+    return import_module("prometheus_client")
+
+
 class Metrics:
     """The numbers of this worker."""
 
     def __init__(self, run: RunFolder) -> None:
-        # Read when the package is first imported: that is here, in the worker.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(run.metrics)
-        import prometheus_client as prometheus
+        prometheus = prepare(run)
 
         self._run = run
         registry = prometheus.CollectorRegistry()  # per worker; sums have their own
@@ -52,15 +58,15 @@ class Metrics:
         self._reloads = prometheus.Counter(
             "matchset_reloads", "Reloads, by what became of them.", ["outcome"], registry=registry
         )
-        in_flight = prometheus.Gauge(
+        self.in_flight = prometheus.Gauge(
             "matchset_requests_in_flight",
             "Requests that are being answered.",
             multiprocess_mode="livesum",
             registry=registry,
         )
-        self.in_flight = in_flight
         # Looking children up by their labels takes as long as counting.
         self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._asked: dict[str, Counter] = {}
         self._by_route: dict[tuple[str, int], tuple[object, object]] = {}
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
@@ -74,7 +80,10 @@ class Metrics:
 
     def count_queries(self, matcher: str, n_queries: int, n_empty: int) -> None:
         """Note queries."""
-        self._queries.labels(matcher).inc(n_queries)
+        asked = self._asked.get(matcher)
+        if asked is None:
+            asked = self._asked[matcher] = self._queries.labels(matcher)
+        asked.inc(n_queries)
         if n_empty:
             self._empty.labels(matcher).inc(n_empty)
 

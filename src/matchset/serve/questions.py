@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import orjson
@@ -18,11 +19,14 @@ from matchset.serve.matchers import TREE
 from matchset.serve.refusals import RequestError
 from matchset.serve.settings import Limits
 
-_MATCH_FIELDS = frozenset({"q", "k", "beam", "where", "matcher", "titles"})
+_MATCH_FIELDS = frozenset({"k", "beam", "where", "matcher", "titles"})  # beside q
 _BATCH_FIELDS = frozenset({"queries", "k", "beam", "where", "matcher", "titles"})
 _EXPLAIN_FIELDS = frozenset({"query", "product", "k", "beam", "where"})
 _MOST_DIGITS = 9
+_REMEMBERED = 256  # ways to ask
 _SHOWN = 40  # characters of a value that a message repeats
+# A filter: an expression, or the ids of the products that may be given.
+Wanted: TypeAlias = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class Question:
 
     k: int = DEFAULT_K
     beam: int = DEFAULT_BEAM
-    where: str | None = None
+    where: Wanted | None = None
     matcher: str = TREE
     has_titles: bool = True
 
@@ -53,22 +57,43 @@ class Doubt:
     question: Question
 
 
-def read_match(query_string: bytes, limits: Limits) -> tuple[str, Question]:
-    """The query and the question of `GET /v1/match`."""
-    given = read_fields(query_string, _MATCH_FIELDS, limits)
-    query = _require(given, "q")
-    check_query("q", query, limits)
-    if len(given) == 1:
-        return query, _PLAIN
-    values: dict[str, Any] = dict(given)
-    for name in ("k", "beam"):
-        if name in values:
-            values[name] = _read_integer(name, given[name])
-    if "titles" in values:
-        if given["titles"] not in ("true", "false"):
-            raise _bad("titles must be true or false", given["titles"])
-        values["titles"] = given["titles"] == "true"
-    return query, _make_question(values, limits)
+class MatchReader:
+    """Reads what `GET /v1/match` asks.
+
+    Callers change the query and little else, so that the rest is read once and remembered.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._read_rest = lru_cache(maxsize=_REMEMBERED)(self._read_rest_anew)
+
+    def read(self, query_string: bytes) -> tuple[str, Question]:
+        """The query, and how it is asked."""
+        check_length(query_string, self._limits)
+        queries, rest = [], []
+        for pair in query_string.split(b"&"):
+            if pair[:2] == b"q=":
+                queries.append(pair[2:])
+            elif pair:
+                rest.append(pair)
+        question = self._read_rest(b"&".join(rest))
+        if len(queries) != 1:
+            raise RequestError("bad_parameter", f"q must be given once; got {len(queries)}")
+        query = decode_value(queries[0])
+        check_query("q", query, self._limits)
+        return query, question
+
+    def _read_rest_anew(self, rest: bytes) -> Question:
+        given = read_fields(rest, _MATCH_FIELDS, self._limits)
+        values: dict[str, Any] = dict(given)
+        for name in ("k", "beam"):
+            if name in values:
+                values[name] = _read_integer(name, given[name])
+        if "titles" in values:
+            if given["titles"] not in ("true", "false"):
+                raise _bad("titles must be true or false", given["titles"])
+            values["titles"] = given["titles"] == "true"
+        return _make_question(values, self._limits)
 
 
 def read_bought(query_string: bytes, limits: Limits) -> str:
@@ -105,25 +130,36 @@ def read_doubt(body: bytes, limits: Limits) -> Doubt:
 
 def read_fields(query_string: bytes, known: frozenset[str], limits: Limits) -> dict[str, str]:
     """The parameters of a query string, each at most once."""
+    check_length(query_string, limits)
+    given: dict[str, str] = {}
+    for pair in query_string.split(b"&"):
+        name, _, value = pair.partition(b"=")
+        known_name = name.decode("latin-1")
+        if known_name in given:
+            raise RequestError("bad_parameter", f"{known_name} must be given once; got it twice")
+        if known_name in known:
+            given[known_name] = decode_value(value)
+        elif pair:
+            raise _bad(f"a parameter must be one of {', '.join(sorted(known))}", known_name)
+    return given
+
+
+def check_length(query_string: bytes, limits: Limits) -> None:
+    """Refuse a query string that is too long."""
     if len(query_string) > limits.url_bytes:
         rule = f"a query string must have at most {limits.url_bytes} bytes"
         raise RequestError("url_too_long", f"{rule}; got {len(query_string)}")
-    given: dict[str, str] = {}
-    try:  # by hand: a third of the time of `urllib.parse.parse_qsl`
-        for pair in query_string.decode("utf-8").split("&"):
-            if not pair:
-                continue
-            name, _, value = pair.partition("=")
-            if name not in known:
-                raise _bad(f"a parameter must be one of {', '.join(sorted(known))}", name)
-            if name in given:
-                raise RequestError("bad_parameter", f"{name} must be given once; got it twice")
-            given[name] = unquote(value.replace("+", " "), errors="strict")
+
+
+def decode_value(value: bytes) -> str:
+    """A value of a query string."""
+    try:
+        text = value.decode("utf-8")
+        if "%" in text or "+" in text:
+            return unquote(text.replace("+", " "), errors="strict")
     except UnicodeDecodeError:
-        raise RequestError(
-            "bad_parameter", "a query string must be UTF-8; got other bytes"
-        ) from None
-    return given
+        raise RequestError("bad_parameter", "a parameter must be UTF-8; got other bytes") from None
+    return text
 
 
 def read_object(body: bytes, known: frozenset[str]) -> dict[str, Any]:
@@ -150,9 +186,6 @@ def check_query(name: str, query: object, limits: Limits) -> None:
         raise RequestError("query_too_long", f"{rule}; got {len(query)}")
 
 
-_PLAIN = Question()
-
-
 def _make_question(given: Mapping[str, Any], limits: Limits) -> Question:
     matcher = given.get("matcher", TREE)
     if not isinstance(matcher, str):
@@ -161,15 +194,27 @@ def _make_question(given: Mapping[str, Any], limits: Limits) -> Question:
     if not isinstance(has_titles, bool):
         raise _bad("titles must be true or false", has_titles)
     return Question(
-        k=_within("k", given.get("k", DEFAULT_K), limits.k),
-        beam=_within("beam", given.get("beam", DEFAULT_BEAM), limits.beam),
+        k=_within("k", given.get("k", default_k(limits)), limits.k),
+        beam=_within("beam", given.get("beam", default_beam(limits)), limits.beam),
         where=_check_filter(given.get("where"), limits),
         matcher=matcher,
         has_titles=has_titles,
     )
 
 
+def default_k(limits: Limits) -> int:
+    """Products of a caller who does not say how many."""
+    return min(DEFAULT_K, limits.k)
+
+
+def default_beam(limits: Limits) -> int:
+    """The beam of a caller who does not say how wide."""
+    return min(DEFAULT_BEAM, limits.beam)
+
+
 def _within(name: str, value: object, most: int) -> int:
+    if isinstance(value, float) and value.is_integer():  # 10.0 is an integer of JSON
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise _bad(f"{name} must be an integer", value)
     if not 1 <= value <= most:
@@ -177,15 +222,26 @@ def _within(name: str, value: object, most: int) -> int:
     return value
 
 
-def _check_filter(where: object, limits: Limits) -> str | None:
+def _check_filter(where: object, limits: Limits) -> Wanted | None:
     if where is None or where == "":
         return None
+    if isinstance(where, list):
+        return _check_ids(where, limits)
     if not isinstance(where, str):
-        raise _bad("where must be a string", where)
+        raise _bad("where must be a string or an array of product ids", where)
     if len(where) > limits.filter_characters:
         rule = f"where must have at most {limits.filter_characters} characters"
         raise RequestError("filter_too_long", f"{rule}; got {len(where)}")
     return where
+
+
+def _check_ids(ids: list[Any], limits: Limits) -> tuple[str, ...]:
+    """Product ids; the size of a body bounds their number."""
+    for place, product in enumerate(ids):
+        if not isinstance(product, str) or len(product) > limits.id_characters:
+            rule = f"where[{place}] must be a string of at most {limits.id_characters} characters"
+            raise _bad(rule, product)
+    return tuple(ids)
 
 
 def _read_integer(name: str, text: str) -> int:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from granian.constants import HTTPModes, Interfaces
@@ -25,18 +26,24 @@ from starlette.types import ASGIApp
 
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.log import Log
+from matchset.serve.app import make_app
 from matchset.serve.auth import read_keys, warn_of_readers
 from matchset.serve.bought import store_bought
 from matchset.serve.generations import RunFolder, make_run_folder, publish, read_workers
 from matchset.serve.logs import log_settings
+from matchset.serve.metrics import prepare
 from matchset.serve.reload import make_generation, wanted
 from matchset.serve.settings import Limits, ServeConfig
 from matchset.serve.snapshots import Sources
+from matchset.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
 _EXAMPLES = 12
+_CONNECTIONS = 16_384  # of each worker
 _RESPAWN_SECONDS = 0.5  # between two workers that die one after the other
+_POLL_SECONDS = 0.02
 _PR_SET_PDEATHSIG = 1
+_LISTENS = "0A"  # a state in /proc/net/tcp
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -60,11 +67,12 @@ def serve(
             store_bought(
                 log, run.bought, n_examples=_EXAMPLES, min_query_count=DEFAULT_MIN_QUERY_COUNT
             )
+        prepare(run)
         server = _make_server(run, config, limits, port)
         shown = f"[{config.host}]" if ":" in config.host else config.host
         threading.Thread(
             target=_announce,
-            args=(run, config.n_workers, lambda: on_ready(f"http://{shown}:{port}")),
+            args=(run, config.n_workers, port, lambda: on_ready(f"http://{shown}:{port}")),
             daemon=True,
         ).start()
         try:
@@ -104,7 +112,9 @@ def _make_server(run: RunFolder, config: ServeConfig, limits: Limits, port: int)
         http=HTTPModes.http1,
         websockets=False,
         backlog=4096,
-        backpressure=max(4 * limits.concurrency, 1024),  # refused by us, with a reason, before
+        # Granian counts connections, idle ones too, and lets others wait in silence; requests that
+        # are too many are refused by us, with a reason, long before.
+        backpressure=max(4 * limits.concurrency, _CONNECTIONS),
         http1_settings=HTTP1Settings(
             header_read_timeout=int(1000 * limits.header_seconds),
             max_buffer_size=limits.header_bytes,
@@ -123,9 +133,6 @@ def _start_worker(
     run: RunFolder, sources: Sources, config: ServeConfig, limits: Limits, parent: int
 ) -> ASGIApp:
     """Called in each worker's process."""
-    from matchset.serve.app import make_app
-    from matchset.serve.worker import Worker
-
     _end_with(parent)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # to the group of a terminal that closes
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
@@ -140,12 +147,25 @@ def _end_with(parent: int) -> None:
         sys.exit(1)
 
 
-def _announce(run: RunFolder, n_workers: int, say: Callable[[], None]) -> None:
+def _announce(run: RunFolder, n_workers: int, port: int, say: Callable[[], None]) -> None:
+    """Say so when every worker has opened the model and listens."""
     while True:
         workers = read_workers(run).values()
-        if len(workers) >= n_workers and all(said and said.is_open for said in workers):
+        is_open = len(workers) >= n_workers and all(said and said.is_open for said in workers)
+        if is_open and count_listeners(port) >= n_workers:
             return say()
-        time.sleep(0.02)
+        time.sleep(_POLL_SECONDS)
+
+
+def count_listeners(port: int) -> int:
+    """Sockets that listen on a port: one of each worker."""
+    rows = [
+        line.split()
+        for table in ("/proc/net/tcp", "/proc/net/tcp6")
+        if Path(table).exists()
+        for line in Path(table).read_text().splitlines()[1:]
+    ]
+    return sum(row[1].endswith(f":{port:04X}") and row[3] == _LISTENS for row in rows)
 
 
 def _reserve(config: ServeConfig) -> socket.socket:

@@ -34,7 +34,7 @@ class Limits:
     "Bytes of a body, counted while it comes in."
     body_seconds: float = 10.0
     "Time for a body to come in."
-    url_bytes: int = 16_384
+    url_bytes: int = 32_768
     "Bytes of a query string."
     header_bytes: int = 65_536
     "Bytes of a request line and its headers together."

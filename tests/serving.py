@@ -1,0 +1,141 @@
+"""A shop, its model, and real servers of it, each in processes of its own."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import matchset as ms
+
+COMMAND = Path(sys.executable).with_name("matchset")
+KEY = "a-key-that-is-long-enough"
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"quotes" \\ and \n\t\x00\x1f\x7f controls',
+    "\u202eright to left\u202c \u2028 \ud7ff 🛋️ ünï",
+    "</title>]}'; drop table products; --",
+)
+
+
+def make_shop(folder: Path) -> Path:
+    """Write a model, two matchers to stand beside it, and a log of what was bought later."""
+    shop = ms.simulate_shop(products=300)
+    titles = list(shop.catalog.titles)
+    titles[: len(HOSTILE)] = HOSTILE
+    catalog = replace(shop.catalog, titles=type(shop.catalog.titles).of(titles))
+    train, test = ms.split_by_time(shop.log, test_days=30)
+    ms.train(train, catalog).save(folder / "model")
+    other = replace(ms.TrainConfig(), learn=replace(ms.TrainConfig().learn, seed=7))
+    ms.train(train, catalog, other).save(folder / "other")
+    ms.BM25.learn(catalog).save(folder / "bm25")
+    ms.TitleSimilarity.learn(catalog).save(folder / "titles")
+    test.save(folder / "log.parquet")
+    (folder / "keys").write_text(f"# keys\n{KEY}\n")
+    (folder / "keys").chmod(0o600)
+    return folder
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server answered."""
+
+    status: int
+    headers: dict
+    body: bytes
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def code(self):
+        return self.json["error"]["code"]
+
+
+@dataclass
+class Running:
+    """A server that runs."""
+
+    address: str
+    process: subprocess.Popen
+    log: Path
+
+    @property
+    def port(self):
+        return urlsplit(self.address).port
+
+    @property
+    def workers(self):
+        """Process ids of the workers, as the system tells."""
+        file = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return sorted(map(int, file.read_text().split()))
+
+    def call(self, path, *, method="GET", body=None, headers=None, timeout=30):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        sent = dict(headers or {})
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        if body is not None:
+            sent.setdefault("content-type", "application/json")
+        try:
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            found = {name.lower(): value for name, value in answer.getheaders()}
+            return Reply(answer.status, found, answer.read())
+        finally:
+            connection.close()
+
+    def match(self, query, **options):
+        asked = "".join(f"&{name}={quote(str(value))}" for name, value in options.items())
+        return self.call(f"/v1/match?q={quote(query)}{asked}")
+
+    def post(self, path, body, **options):
+        return self.call(path, method="POST", body=body, **options)
+
+    def lines(self):
+        """The server's log, line by line."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def stop(self, by=signal.SIGTERM):
+        """End it as an operator would; its exit code."""
+        self.process.send_signal(by)
+        return self.process.wait(60)
+
+
+@contextmanager
+def serving(folder: Path, *options, model="model", workers=2, port=0):
+    """Run `matchset serve`; whatever happens, it ends."""
+    log = folder / f"server-{os.getpid()}-{time.monotonic_ns()}.log"
+    command = [COMMAND, "serve", folder / model, "--port", port, "--workers", workers, *options]
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [*map(str, command)], stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    try:
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:"), log.read_text()
+        yield Running(address, process, log)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        process.stdout.close()
+
+
+def eventually(is_so, seconds=20):
+    """Wait for what takes a moment."""
+    deadline = time.monotonic() + seconds
+    while not (found := is_so()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+    return found

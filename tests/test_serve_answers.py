@@ -1,0 +1,93 @@
+"""What a server sends is JSON, whatever a model holds."""
+
+import json
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchset import _native
+from matchset.matchers.match import Match
+from matchset.serve.answers import write_result
+from matchset.strings import Strings
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=80)
+ROWS = st.lists(st.tuples(TEXTS, TEXTS, st.floats(width=32)), min_size=1, max_size=20)
+
+
+def arrays(texts):
+    return texts.data, texts.offsets
+
+
+def write(ids, titles, labels, scores):
+    return _native.write_products(
+        arrays(ids),
+        None if titles is None else arrays(titles),
+        np.asarray(labels, dtype=np.int32),
+        np.asarray(scores, dtype=np.float32),
+    )
+
+
+@given(ROWS, st.booleans())
+def test_products_are_written_as_json_writes_them(rows, has_titles):
+    ids, titles, scores = zip(*rows, strict=True)
+    labels = list(range(len(rows)))[::-1]
+    written = write(Strings.of(ids), Strings.of(titles) if has_titles else None, labels, scores)
+    found = orjson.loads(written)
+    assert found == json.loads(written)
+    assert [one["id"] for one in found] == list(ids)[::-1]
+    assert [one.get("title") for one in found] == (
+        list(titles)[::-1] if has_titles else [None] * len(rows)
+    )
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1))
+def test_a_score_reads_back_as_the_same_float(scores):
+    ids = Strings.of([str(place) for place in range(len(scores))])
+    found = orjson.loads(write(ids, None, range(len(scores)), scores))
+    read = np.array([one["score"] for one in found], dtype=np.float32)
+    assert np.array_equal(read, np.array(scores, dtype=np.float32))
+
+
+def test_a_score_that_is_no_number_is_null():
+    found = orjson.loads(write(Strings.of(["a", "b"]), None, [0, 1], [np.nan, -np.inf]))
+    assert [one["score"] for one in found] == [None, None]
+
+
+@given(st.binary(max_size=40))
+def test_bytes_that_are_no_text_become_replacement_characters(data):
+    texts = Strings(np.frombuffer(data, dtype=np.uint8), np.array([0, len(data)]))
+    (found,) = orjson.loads(write(Strings.of(["a"]), texts, [0], [1.0]))
+    known = data.decode("utf-8", "replace")
+    assert found["title"].replace("\ufffd", "") == known.replace("\ufffd", "")
+
+
+@pytest.mark.parametrize("label", [-1, 2, 2**31 - 1])
+def test_a_label_outside_is_an_error(label):
+    with pytest.raises(IndexError, match="within the products"):
+        write(Strings.of(["a", "b"]), None, [label], [1.0])
+
+
+@pytest.mark.parametrize("offsets", [[0, -1], [5, 2], [0, 99], [-(2**62), 2**62]])
+def test_damaged_offsets_are_an_error(offsets):
+    texts = Strings(np.zeros(10, dtype=np.uint8), np.array(offsets))
+    with pytest.raises(ValueError, match="offsets"):
+        write(Strings.of(["a"]), texts, [0], [1.0])
+
+
+def test_labels_and_scores_must_be_as_many():
+    with pytest.raises(ValueError, match="each label"):
+        write(Strings.of(["a"]), None, [0], [1.0, 2.0])
+
+
+def test_a_result_holds_the_query_as_it_was_asked():
+    match = Match.of('so"fa\n', ["p1"], [0.5], ["Sofa"])
+    found = json.loads(b"{" + write_result(match, 12, has_titles=True) + b"}")
+    assert found == {
+        "query": 'so"fa\n',
+        "microseconds": 12,
+        "products": [{"id": "p1", "score": 0.5, "title": "Sofa"}],
+    }
+    assert b"title" not in write_result(match, 12, has_titles=False)

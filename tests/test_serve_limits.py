@@ -1,0 +1,227 @@
+"""Limits hold while a request comes in, and refuse with a reason."""
+
+import socket
+import threading
+import time
+
+import pytest
+from serving import eventually, serving
+
+LONG = b"x" * 65_536
+
+
+@pytest.fixture(scope="module")
+def server(served_shop):
+    limits = {
+        "body-bytes": 50_000,
+        "body-seconds": 0.5,
+        "header-seconds": 1,
+        "header-bytes": 10_000,
+        "url-bytes": 2_000,
+        "concurrency": 3,
+        "queries": 3,
+        "k": 20,
+        "beam": 30,
+        "query-characters": 10,
+        "filter-characters": 15,
+    }
+    options = [part for name, value in limits.items() for part in (f"--limits.{name}", value)]
+    with serving(served_shop, *options, workers=1) as running:
+        yield running
+
+
+class Wire:
+    """A connection over which anything may be sent."""
+
+    def __init__(self, port):
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._socket.close()
+
+    def send(self, data):
+        self._socket.sendall(data)
+
+    def post(self, headers=b"", path=b"/v1/match"):
+        start = b"POST %b HTTP/1.1\r\nhost: localhost\r\n" % path
+        self.send(start + b"content-type: application/json\r\n" + headers + b"\r\n")
+
+    def read(self):
+        """What comes until the answer is whole or the connection ends."""
+        found = b""
+        try:
+            while part := self._socket.recv(65_536):
+                found += part
+                head, _, body = found.partition(b"\r\n\r\n")
+                told = [line for line in head.split(b"\r\n") if line.startswith(b"content-length:")]
+                if told and len(body) >= int(told[0].split(b":")[1]):
+                    break
+        except ConnectionError:
+            pass
+        return found
+
+    def is_closed(self):
+        try:
+            return self._socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+
+def test_limits_are_told_and_followed(server):
+    limits = server.call("/v1/model").json["limits"]
+    assert (limits["k"], limits["queries"], limits["body_bytes"]) == (20, 3, 50_000)
+    assert len(server.match("sofa").json["products"]) == 20  # the default, if it may be
+    faults = {
+        "k_out_of_range": {"k": 21},
+        "beam_out_of_range": {"beam": 31},
+        "filter_too_long": {"where": "price < 1000000"[:14] + "00"},
+    }
+    for code, options in faults.items():
+        assert server.match("sofa", **options).code == code
+    assert server.match("elevenchars").code == "query_too_long"
+    assert server.post("/v1/match", {"queries": [""] * 4}).code == "too_many_queries"
+
+
+def test_a_long_query_string_is_refused(server):
+    reply = server.call(f"/v1/match?q={'a' * 3_000}")
+    assert (reply.status, reply.code) == (414, "url_too_long")
+
+
+def test_large_headers_are_refused(server):
+    with Wire(server.port) as wire:
+        wire.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-a: " + LONG + b"\r\n\r\n")
+        assert wire.read().startswith(b"HTTP/1.1 431")
+    assert server.call("/healthz").status == 200
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_unread(server):
+    with Wire(server.port) as wire:
+        wire.post(b"content-length: 100000000\r\n")
+        answer = wire.read()
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert b"body_too_large" in answer
+        assert b"at most 50000 bytes; got 100000000" in answer
+
+
+def test_a_body_that_grows_is_refused_on_the_way(server):
+    n_sent = 0
+    with Wire(server.port) as wire:
+        wire.post(b"transfer-encoding: chunked\r\n")
+        try:
+            while n_sent < 100_000_000:
+                wire.send(b"10000\r\n" + LONG + b"\r\n")
+                n_sent += len(LONG)
+        except ConnectionError:
+            pass
+        assert n_sent < 50_000_000  # what lay in buffers, not what was read
+    assert server.call("/healthz").status == 200
+
+
+def test_a_chunked_body_just_above_the_limit_hears_why(server):
+    with Wire(server.port) as wire:
+        wire.post(b"transfer-encoding: chunked\r\n")
+        wire.send(b"c351\r\n" + b"x" * 50_001 + b"\r\n")
+        answer = wire.read()
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert b"got more" in answer
+
+
+def test_a_slow_body_is_refused(server):
+    with Wire(server.port) as wire:
+        wire.post(b"content-length: 100\r\n")
+        wire.send(b'{"quer')
+        answer = wire.read()
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert b"body_too_slow" in answer
+
+
+def test_slow_headers_end_the_connection(server):
+    with Wire(server.port) as wire:
+        wire.send(b"GET /healthz HTTP/1.1\r\nhost: loc")
+        answer = wire.read()
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # TLS to a plain port
+        b"GARBAGE\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /v1/match?q=<a> HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        (
+            b"POST /v1/match HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n"
+            b"transfer-encoding: chunked\r\ncontent-type: application/json\r\n\r\n0\r\n\r\n"
+        ),
+    ],
+)
+def test_what_is_no_http_does_no_harm(server, sent):
+    with Wire(server.port) as wire:
+        wire.send(sent)
+        answer = wire.read()
+        assert answer == b"" or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4"))
+    assert server.call("/healthz").status == 200
+
+
+def test_a_caller_who_goes_away_does_no_harm(server):
+    for _ in range(20):
+        with Wire(server.port) as wire:
+            wire.post(b"content-length: 100\r\n")
+            wire.send(b'{"queries"')
+    eventually(lambda: server.match("sofa").status == 200)
+
+
+def test_too_many_requests_at_once_are_refused_but_health_is_told(server):
+    wires = [Wire(server.port) for _ in range(3)]
+    try:
+        for wire in wires:
+            wire.post(b"content-length: 100\r\n")
+            wire.send(b"{")
+        reply = eventually(lambda: (r := server.match("sofa")).status == 503 and r)
+        assert (reply.code, reply.headers["retry-after"]) == ("overloaded", "1")
+        assert server.call("/healthz").status == 200
+    finally:
+        for wire in wires:
+            wire.__exit__()
+    eventually(lambda: server.match("sofa").status == 200)
+
+
+def test_many_connections_are_answered(server):
+    wires = [Wire(server.port) for _ in range(300)]
+    try:
+        for wire in wires:
+            wire.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert all(wire.read().startswith(b"HTTP/1.1 200") for wire in wires)
+    finally:
+        for wire in wires:
+            wire.__exit__()
+
+
+def test_a_request_that_takes_too_long_is_refused(served_shop):
+    with serving(served_shop, "--limits.seconds", 0.000001, workers=1) as running:
+        reply = running.post("/v1/match", {"queries": ["sofa"] * 200})
+        assert (reply.status, reply.code) == (504, "timeout")
+        assert running.match("sofa").status == 200  # microseconds of work: nothing to wait for
+
+
+def test_requests_go_on_while_a_batch_is_answered(server):
+    stop = threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            server.post("/v1/match", {"queries": ["sofa"] * 3})
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        deadline = time.monotonic() + 0.5
+        while time.monotonic() < deadline:
+            assert server.match("sofa").status == 200
+    finally:
+        stop.set()
+        thread.join()

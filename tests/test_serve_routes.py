@@ -1,0 +1,345 @@
+"""Every path of a running server, and every way in which it refuses."""
+
+import json
+from urllib.parse import quote
+
+import pytest
+from serving import HOSTILE, KEY, serving
+
+import matchset as ms
+from matchset.serve.refusals import CODES
+
+
+@pytest.fixture(scope="module")
+def server(served_shop):
+    beside = ["--beside", served_shop / "bm25", "--beside", served_shop / "titles"]
+    with serving(served_shop, *beside, "--log", served_shop / "log.parquet") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def keyed(served_shop):
+    options = ["--api-key-file", served_shop / "keys", "--allow-host", "search.example"]
+    with serving(served_shop, *options, workers=1) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def matcher(served_shop):
+    return ms.load(served_shop / "model")
+
+
+def as_dicts(match):
+    return [{"id": hit.id, "score": hit.score, "title": hit.title} for hit in match]
+
+
+def rounded(products):
+    return [{**one, "score": pytest.approx(one["score"], rel=1e-6)} for one in products]
+
+
+def test_a_query_gets_what_the_model_gives(server, matcher):
+    reply = server.match("sofa", k=7)
+    assert reply.status == 200
+    assert reply.headers["content-type"] == "application/json"
+    found = reply.json
+    assert set(found) == {"model_version", "matcher", "query", "microseconds", "products"}
+    assert (found["query"], found["matcher"]) == ("sofa", "tree")
+    assert rounded(found["products"]) == as_dicts(matcher.match("sofa", k=7))
+    assert found["model_version"] == reply.headers["x-model-version"]
+
+
+def test_options_are_followed(server, matcher):
+    found = server.match("sofa", k=5, beam=1, where="price < 500", titles="false").json
+    expected = matcher.match("sofa", k=5, beam=1, where="price < 500")
+    assert [one["id"] for one in found["products"]] == list(expected.ids)
+    assert all("title" not in one for one in found["products"])
+
+
+def test_a_batch_equals_one_by_one(server):
+    queries = ["sofa", "", "red dress", "zzzzzz"]
+    reply = server.post("/v1/match", {"queries": queries, "k": 3})
+    assert reply.status == 200
+    assert [one["query"] for one in reply.json["results"]] == queries
+    for query, result in zip(queries, reply.json["results"], strict=True):
+        assert result["products"] == server.match(query, k=3).json["products"]
+    assert server.post("/v1/match", {"queries": []}).json["results"] == []
+
+
+@pytest.mark.parametrize("name", ["bm25", "title_similarity"])
+def test_matchers_beside_the_model_answer_too(server, served_shop, name):
+    folder = {"bm25": ms.BM25, "title_similarity": ms.TitleSimilarity}[name]
+    alone = folder.load(served_shop / ("bm25" if name == "bm25" else "titles"))
+    found = server.match("sofa bed", k=4, matcher=name, where="price > 10").json
+    assert found["matcher"] == name
+    expected = alone.match("sofa bed", k=4, where="price > 10")
+    assert [one["id"] for one in found["products"]] == list(expected.ids)
+
+
+def test_a_product_is_explained(server, matcher):
+    best, *_, last = matcher.match("sofa", k=5).ids
+    reply = server.post("/v1/explain", {"query": "sofa", "product": best, "k": 4})
+    reasons = reply.json
+    assert (reasons["rank"], reasons["is_returned"], reasons["lost_at"]) == (1, True, None)
+    assert reasons["steps"][-1]["name"] == reasons["product"]["title"]
+    assert all(one["weight"] > 0 for one in reasons["steps"][0]["for"])
+    lost = server.post("/v1/explain", {"query": "sofa", "product": last, "k": 4}).json
+    assert (lost["rank"], lost["is_returned"]) == (None, False)
+    assert lost["lost_at"] == len(lost["steps"]) - 1
+    kept_out = {"query": "sofa", "product": best, "where": "price < 0"}
+    filtered = server.post("/v1/explain", kept_out).json
+    assert (filtered["is_allowed"], filtered["is_returned"]) == (False, False)
+
+
+def test_the_model_is_described(server, matcher):
+    told = server.call("/v1/model").json
+    assert [one["name"] for one in told["matchers"]] == ["tree", "bm25", "title_similarity"]
+    assert told["products"] == len(matcher.products)
+    assert {"name": "price", "type": "number"} in told["attributes"]
+    assert told["limits"]["k"] == 1000
+    assert told["has_bought"] is True
+    assert "/" not in json.dumps(told["provenance"])  # no paths of the machine
+
+
+def test_examples_are_frequent_queries_only(server, served_shop):
+    log = ms.read_log(str(served_shop / "log.parquet"))
+    shown = {
+        spelling for spelling, is_shown in zip(log.spellings, log.shown(), strict=True) if is_shown
+    }
+    assert set(server.call("/v1/model").json["examples"]) <= shown
+
+
+def test_what_was_bought_is_told(server, served_shop):
+    pairs = ms.relevance(ms.read_log(str(served_shop / "log.parquet")))
+    query = pairs.queries[0]
+    ids = [pairs.products[int(place)] for place in pairs.pairs[[0]].indices]
+    found = server.call(f"/v1/bought?q={quote(query)}").json
+    assert (found["query"], sorted(found["products"])) == (query, sorted(ids))
+    assert server.call("/v1/bought?q=never%20asked").json["products"] == []
+
+
+def test_without_a_log_nothing_was_bought(keyed):
+    reply = keyed.call("/v1/bought?q=sofa", headers={"authorization": f"Bearer {KEY}"})
+    assert (reply.status, reply.code) == (404, "no_log")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_health_is_told(server, path):
+    reply = server.call(path)
+    assert (reply.status, reply.json) == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize("title", HOSTILE)
+def test_hostile_titles_are_only_text(server, matcher, title):
+    product = matcher.products.ids[list(matcher.products.titles).index(title)]
+    told = server.post("/v1/explain", {"query": title, "product": product}).json
+    assert told["product"]["title"] == title
+    reply = server.post("/v1/match", {"queries": [title], "matcher": "bm25"})
+    assert reply.json["results"][0]["query"] == title
+    assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nothing", 404, "not_found"),
+        ("GET", "/v1/match/", 404, "not_found"),
+        ("GET", "/page/../run.py", 404, "not_found"),
+        ("GET", "/..%2f..%2fetc%2fpasswd", 404, "not_found"),
+        ("DELETE", "/v1/match?q=a", 405, "method_not_allowed"),
+        ("OPTIONS", "/v1/match", 405, "method_not_allowed"),
+        ("GET", "/v1/reload", 405, "method_not_allowed"),
+        ("POST", "/v1/reload", 403, "reload_forbidden"),
+        ("GET", "/v1/match", 400, "bad_parameter"),
+        ("GET", "/v1/match?q=a&matcher=nobody", 400, "unknown_matcher"),
+        ("GET", "/v1/match?q=a&where=prize%3C3", 400, "bad_filter"),
+        ("GET", f"/v1/match?q={'a' * 600}", 400, "query_too_long"),
+        ("GET", f"/v1/match?q={'a' * 40_000}", 414, "url_too_long"),
+    ],
+)
+def test_errors_have_a_code_and_a_sentence(server, method, path, status, code):
+    reply = server.call(path, method=method)
+    assert (reply.status, reply.code) == (status, code)
+    assert CODES[code][0] == status
+    assert set(reply.json) == {"error", "request_id"}
+    assert reply.json["request_id"] == reply.headers["x-request-id"]
+    assert "Traceback" not in reply.json["error"]["message"]
+
+
+def test_a_method_that_is_not_allowed_hears_which_are(server):
+    assert server.call("/v1/match", method="PUT").headers["allow"] == "GET, POST"
+
+
+def test_an_error_of_a_filter_names_the_place(server):
+    message = server.match("a", where="price < ").json["error"]["message"]
+    assert message == "where: expected a value; got the end (at character 9)"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        ("/v1/match", b'{"queries": [', 400, "bad_json"),
+        ("/v1/match", {"queries": ["a"], "k": 5000}, 400, "k_out_of_range"),
+        ("/v1/match", {"queries": ["a"], "beam": 5000}, 400, "beam_out_of_range"),
+        ("/v1/match", {"queries": ["a"] * 257}, 400, "too_many_queries"),
+        ("/v1/match", {"queries": ["a"], "where": "price < 1 " * 300}, 400, "filter_too_long"),
+        ("/v1/explain", {"query": "a", "product": "nobody's"}, 404, "unknown_product"),
+    ],
+)
+def test_bodies_are_refused_with_a_code(server, path, body, status, code):
+    reply = server.post(path, body)
+    assert (reply.status, reply.code) == (status, code)
+
+
+def test_only_json_is_read(server):
+    reply = server.post("/v1/match", b"{}", headers={"content-type": "text/plain"})
+    assert (reply.status, reply.code) == (415, "not_json")
+    with_charset = {"content-type": "application/json; charset=utf-8"}
+    assert server.post("/v1/match", {"queries": []}, headers=with_charset).status == 200
+
+
+def test_every_answer_carries_headers_that_protect(server):
+    for path in ("/", "/docs", "/v1/model", "/nothing", "/metrics"):
+        headers = server.call(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'self'")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "access-control-allow-origin" not in headers
+
+
+def test_a_request_id_is_kept_if_it_is_harmless(server):
+    given = {"x-request-id": "abc-1.2_3"}
+    assert server.call("/healthz", headers=given).headers["x-request-id"] == "abc-1.2_3"
+    for bad in ("a b", "x" * 65, "<script>"):
+        reply = server.call("/healthz", headers={"x-request-id": bad})
+        assert reply.headers["x-request-id"] != bad
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:99", "127.0.0.1", "[::1]:80", "10.1.2.3"])
+def test_the_server_answers_for_its_names(server, host):
+    assert server.call("/v1/model", headers={"host": host}).status == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::1", "a:b"],
+)
+def test_another_host_name_is_refused(server, host):
+    reply = server.call("/v1/match?q=a", headers={"host": host})
+    assert reply.status == 400
+    if reply.body:  # what is no host at all is refused before us
+        assert reply.code == "bad_host"
+
+
+def test_a_host_can_be_allowed(keyed):
+    assert keyed.call("/healthz", headers={"host": "Search.Example:443"}).status == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/docs", "/openapi.json"])
+def test_health_and_pages_need_no_key(keyed, path):
+    assert keyed.call(path).status == 200
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        "",
+        KEY,
+        f"Basic {KEY}",
+        "Bearer ",
+        f"Bearer {KEY}x",
+        f"Bearer {KEY[:-1]}",
+        "Bearer # keys",
+        "Bearer ümläut",
+    ],
+)
+def test_everything_else_needs_a_key(keyed, given):
+    headers = {} if given is None else {"authorization": given.encode("latin-1")}
+    for path in ("/v1/match?q=a", "/v1/model", "/v1/bought?q=a", "/metrics", "/nothing"):
+        reply = keyed.call(path, headers=headers)
+        assert (reply.status, reply.code) == (401, "unauthorized")
+        assert reply.headers["www-authenticate"] == "Bearer"
+    assert keyed.post("/v1/reload", {}, headers=headers).status == 401
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
+def test_a_key_opens(keyed, scheme):
+    headers = {"authorization": f"{scheme} {KEY}"}
+    assert keyed.call("/v1/match?q=sofa", headers=headers).status == 200
+    assert keyed.call("/metrics", headers=headers).status == 200
+
+
+def test_the_log_has_neither_keys_nor_queries(keyed):
+    headers = {"authorization": f"Bearer {KEY}"}
+    keyed.call("/v1/match?q=secretword", headers=headers)
+    keyed.post("/v1/match", {"queries": ["secretword"]}, headers=headers)
+    keyed.call("/secretword?q=secretword", headers=headers)
+    assert keyed.stop() == 0
+    lines = keyed.lines()
+    assert {"time", "level", "event", "request_id", "method", "route", "status", "ms"} <= set(
+        lines[-1]
+    )
+    assert [line["route"] for line in lines[-3:]] == ["/v1/match", "/v1/match", "other"]
+    assert KEY not in keyed.log.read_text()
+    assert "secretword" not in keyed.log.read_text()
+
+
+def test_the_page_is_served_and_cached(server):
+    reply = server.call("/")
+    assert reply.headers["content-type"] == "text/html; charset=utf-8"
+    again = server.call("/", headers={"if-none-match": reply.headers["etag"]})
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_pages_load_nothing_from_elsewhere(server):
+    for path in ("/", "/docs", "/docs.css"):
+        text = server.call(path).body.decode()
+        assert "http://" not in text.replace("http://www.w3.org", "")
+        assert "https://" not in text
+
+
+def test_the_schema_tells_every_path_and_code(server):
+    document = server.call("/openapi.json").json
+    assert set(document["paths"]) == {
+        "/healthz", "/readyz", "/v1/match", "/v1/explain", "/v1/model", "/v1/bought", "/v1/reload",
+        "/metrics",
+    }  # fmt: skip
+    enum = document["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["code"]
+    assert set(enum["enum"]) == set(CODES)
+    told = {
+        code
+        for path in document["paths"].values()
+        for operation in path.values()
+        for response in operation["responses"].values()
+        for code in response["content"].get("application/json", {}).get("examples", {})
+    }
+    # Paths and methods that are not there, of course, are not described.
+    assert told == set(CODES) - {"not_found", "method_not_allowed", "too_many_candidates"}
+    docs = server.call("/docs").body.decode()
+    for code in CODES:
+        assert f"<td>{code}</td>" in docs
+
+
+def test_metrics_are_sums_over_all_workers(server):
+    def read(name):
+        lines = server.call("/metrics").body.decode().splitlines()
+        return {
+            line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+            for line in lines
+            if line.startswith(name)
+        }
+
+    before = read("matchset_requests_total")
+    for _ in range(40):  # each over a connection of its own, so that both workers get some
+        assert server.match("sofa").status == 200
+    server.match("")
+    after = read("matchset_requests_total")
+    key = 'matchset_requests_total{route="/v1/match",status="200"}'
+    assert after[key] - before[key] == 41
+    version = server.call("/v1/model").json["model_version"]
+    assert read("matchset_workers") == {f'matchset_workers{{version="{version}"}}': 2}
+    assert (
+        read("matchset_empty_results_total{")['matchset_empty_results_total{matcher="tree"}'] >= 1
+    )
+    assert any('le="0.0002"' in name for name in read("matchset_request_seconds_bucket"))
+    assert read("matchset_requests_in_flight")["matchset_requests_in_flight"] >= 1  # this one
