@@ -153,10 +153,15 @@ def _candidates(limits: Limits) -> dict[str, Json]:
     fusion = {
         "method": {**TEXT, "enum": list(get_args(Method)), "default": "rrf"},
         "weights": {
-            **array(number, maxItems=MOST_WEIGHTS),
+            **array(number, minItems=2, maxItems=MOST_WEIGHTS),
             "description": "Of rrf and weighted: the caller's ranking's, then each matcher's.",
         },
-        "constant": {**number, "description": "Of rrf."},
+        "constant": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": MOST,
+            "description": "Of rrf.",
+        },
         "keep": {
             **INTEGER,
             "minimum": 1,
