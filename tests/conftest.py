@@ -6,6 +6,8 @@ import pytest
 from hypothesis import settings
 from serving import make_shop
 
+pytest_plugins = ["browser"]  # a fixture of that name
+
 settings.register_profile("full", deadline=None)
 settings.register_profile("few", deadline=None, max_examples=15)  # under a sanitizer
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))

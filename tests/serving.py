@@ -110,10 +110,10 @@ class Running:
 
 
 @contextmanager
-def serving(folder: Path, *options, model="model", workers=2):
+def serving(folder: Path, *options, model="model", workers=2, port=0):
     """Run `matchset serve`; whatever happens, it ends."""
     log = folder / f"server-{os.getpid()}-{time.monotonic_ns()}.log"
-    command = [COMMAND, "serve", folder / model, "--port", 0, "--workers", workers, *options]
+    command = [COMMAND, "serve", folder / model, "--port", port, "--workers", workers, *options]
     with log.open("w") as errors:
         process = subprocess.Popen(
             [*map(str, command)], stdout=subprocess.PIPE, stderr=errors, text=True

@@ -39,6 +39,7 @@ from matchset.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
 _EXAMPLES = 12
+_CONNECTIONS = 16_384  # of each worker
 _RESPAWN_SECONDS = 0.5  # between two workers that die one after the other
 _POLL_SECONDS = 0.02
 _PR_SET_PDEATHSIG = 1
@@ -114,7 +115,9 @@ def _make_server(run: RunFolder, config: ServeConfig, limits: Limits, port: int)
         http=HTTPModes.http1,
         websockets=False,
         backlog=4096,
-        backpressure=max(4 * limits.concurrency, 1024),  # refused by us, with a reason, before
+        # Granian counts connections, idle ones too, and lets others wait in silence; requests that
+        # are too many are refused by us, with a reason, long before.
+        backpressure=max(4 * limits.concurrency, _CONNECTIONS),
         http1_settings=HTTP1Settings(
             header_read_timeout=int(1000 * limits.header_seconds),
             max_buffer_size=limits.header_bytes,

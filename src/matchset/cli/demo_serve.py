@@ -1,0 +1,65 @@
+"""Served demo: how does a person see the demo's answers in a browser?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from matchset.cli.console import say
+from matchset.cli.serve import serve
+from matchset.data.catalog import Catalog
+from matchset.data.log import Log
+from matchset.matchers.bm25 import BM25
+from matchset.matchers.title_similarity import TitleSimilarity
+from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.serve.settings import ServeConfig
+
+_SERVED = "served"  # in the demo's folder
+_MODEL, _BM25, _TITLES, _TEST = "model", "bm25", "title-similarity", "test.parquet"
+_MARK = "demo.json"  # written last: what lies beside it is whole
+
+
+@dataclass(frozen=True, slots=True)
+class DemoShop:
+    """What makes one demo another."""
+
+    products: int
+    seed: int
+
+    def mark(self) -> str:
+        """What the folder of such a demo is marked with."""
+        return json.dumps({**asdict(self), "matchset": version("matchset")})
+
+
+def is_kept(out: Path, shop: DemoShop) -> bool:
+    """Whether the demo's folder holds what the page shows of this shop, whole."""
+    folder = out / _SERVED
+    mark = folder / _MARK
+    has_all = all((folder / name).exists() for name in (_MODEL, _BM25, _TITLES, _TEST))
+    return has_all and mark.is_file() and mark.read_text() == shop.mark()
+
+
+def keep_demo(out: Path, shop: DemoShop, matcher: TreeMatcher, catalog: Catalog, test: Log) -> None:
+    """Save what the page shows: the model, two others to compare with, and what was bought."""
+    folder = out / _SERVED
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _MARK).unlink(missing_ok=True)
+    matcher.save(folder / _MODEL, overwrite=True)
+    BM25.learn(catalog).save(folder / _BM25, overwrite=True)
+    TitleSimilarity.learn(catalog).save(folder / _TITLES, overwrite=True)
+    test.save(folder / _TEST)
+    (folder / _MARK).write_text(shop.mark())
+
+
+def serve_demo(out: Path, port: int) -> None:
+    """Serve what `keep_demo` saved, until told to stop."""
+    folder = out / _SERVED
+    say("\nOpen this address in a browser; Ctrl-C stops the server.")
+    serve(
+        folder / _MODEL,
+        beside=(folder / _BM25, folder / _TITLES),
+        log=(str(folder / _TEST),),
+        config=ServeConfig(port=port),
+    )

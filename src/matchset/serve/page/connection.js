@@ -1,0 +1,82 @@
+/** Connection: what is done while the server is away, is busy or wants a key? */
+
+import { hasKey, isReady, setKey, Unreachable } from "./api.js";
+import { byId } from "./dom.js";
+
+const DELAYS = [1, 2, 4, 8, 15]; // seconds to the next try; the last stays
+
+let tries = 0;
+let timer = null;
+let onReturn = () => {};
+
+/** Set up the notice and the question for the key; `action` is done when the server is back. */
+export function watchConnection(action) {
+  onReturn = action;
+  byId("notice-retry").addEventListener("click", tryNow);
+  addEventListener("online", () => timer !== null && tryNow());
+  document.addEventListener("visibilitychange", () => {
+    if (timer !== null && !document.hidden) tryNow();
+  });
+  byId("key-form").addEventListener("submit", useKey);
+  byId("key").addEventListener("cancel", () => notify("This server asks for an API key."));
+  byId("forget-key").addEventListener("click", () => {
+    setKey("");
+    location.reload();
+  });
+}
+
+/** Deal with an error that has nothing to do with what was asked; false if it has. */
+export function handle(error) {
+  if (error instanceof Unreachable) retry("The server does not answer. Trying again until it does.");
+  else if (error.status === 429 || error.status === 503) {
+    retry("The server is busy. Trying again until it answers.", error.retryAfter);
+  } else if (error.status === 401) askKey();
+  else return false;
+  return true;
+}
+
+/** The server answered: whatever was wrong is over. */
+export function answered() {
+  tries = 0;
+  clearTimeout(timer);
+  timer = null;
+  byId("notice").hidden = true;
+  byId("forget-key").hidden = !hasKey();
+}
+
+function notify(text) {
+  // A screen reader speaks what changes, so the same text is not set twice.
+  if (byId("notice-text").textContent !== text) byId("notice-text").textContent = text;
+  byId("notice").hidden = false;
+}
+
+function retry(text, atLeast = 0) {
+  notify(text);
+  if (timer !== null) return;
+  const delay = Math.max(DELAYS[Math.min(tries, DELAYS.length - 1)], atLeast);
+  tries += 1;
+  timer = setTimeout(tryNow, delay * 1000 * (0.8 + 0.4 * Math.random()));
+}
+
+async function tryNow() {
+  clearTimeout(timer);
+  timer = null;
+  if (await isReady()) onReturn();
+  else retry("The server does not answer. Trying again until it does.");
+}
+
+function askKey() {
+  const dialog = byId("key");
+  const error = byId("key-error");
+  error.textContent = hasKey() ? "The server did not accept this key." : "";
+  error.hidden = !hasKey();
+  setKey("");
+  if (!dialog.open) dialog.showModal();
+  byId("key-input").focus();
+}
+
+function useKey() {
+  setKey(byId("key-input").value.trim());
+  byId("key-input").value = "";
+  onReturn();
+}

@@ -1,0 +1,236 @@
+/** Page: what happens when one types, chooses or comes back? */
+
+import { get, post, Refused } from "./api.js";
+import * as columns from "./columns.js";
+import { answered, handle, watchConnection } from "./connection.js";
+import { fillControls, drawModel, readControls, watchControls } from "./controls.js";
+import { byId, count, make, setFieldError } from "./dom.js";
+import { drawFailure, drawReasons, drawWaiting } from "./reasons.js";
+import { search, stopSearch } from "./search.js";
+import { drawTabs, isNarrow, watchTabs } from "./tabs.js";
+import { readView, writeView } from "./view.js";
+
+const MISSING = 40; // products bought but not found that are listed
+
+let model = null;
+let view = readView(location.search);
+let found = null; // what the last search found
+let opened = null; // {column, id} whose reasons are shown
+let searching = null; // promise of the search under way
+let explaining = null;
+
+function matchers() {
+  const chosen = model.matchers.filter(({ name }) => view.columns?.includes(name) ?? true);
+  return chosen.length ? chosen : model.matchers;
+}
+
+async function start() {
+  try {
+    model = await get("v1/model");
+  } catch (error) {
+    if (!handle(error)) throw error;
+    return;
+  }
+  answered();
+  drawModel(model, view, useExample);
+  refresh();
+}
+
+/** Show what the view asks for. */
+function refresh() {
+  if (!model) return;
+  document.title = view.q ? `${view.q} – matchset` : "matchset";
+  const isEmpty = !view.q.trim();
+  byId("start").hidden = !isEmpty;
+  byId("missing").hidden = isEmpty;
+  if (isEmpty) {
+    stopSearch();
+    found = null;
+    draw();
+  } else searching = search(view, matchers(), model.has_bought, show);
+  if (view.product && !isEmpty) openReasons(view.product, opened?.column ?? "");
+}
+
+function show(result) {
+  for (const field of ["q", "where", "k", "beam"]) {
+    setFieldError(field, result.fault?.field === field ? result.fault.message : "");
+  }
+  if (result.fault) {
+    byId("status").textContent = found ? "Below is the last answer that could be given." : "";
+    return;
+  }
+  found = result;
+  draw();
+  const version = result.columns.find(({ answer }) => answer)?.answer.model_version;
+  if (result.isDone && version && version !== model.model_version) renewModel();
+}
+
+function draw() {
+  const shown = found?.columns ?? [];
+  columns.drawColumns(shown, found?.bought);
+  drawTabs(shown.map(({ matcher }) => matcher), view.tab);
+  byId("status").textContent = found?.isDone ? tell(found) : "";
+  drawMissing(missingOf(found));
+}
+
+function tell({ columns: shown, bought }) {
+  const all = new Set(shown.flatMap(({ answer }) => answer?.products.map(({ id }) => id) ?? []));
+  const sum = `${count(all.size, "product")} in ${count(shown.length, "column")}`;
+  if (bought === null) return `${sum}.`;
+  if (!bought.size) return `${sum}. Nobody bought anything for this query in the test log.`;
+  const hits = [...bought].filter((id) => all.has(id)).length;
+  return `${sum}. Of ${count(bought.size, "product")} bought for this query in the test log, ${hits} found.`;
+}
+
+function missingOf(result) {
+  if (!result?.isDone || !result.bought) return [];
+  const all = new Set(result.columns.flatMap(({ answer }) => answer?.products.map(({ id }) => id) ?? []));
+  return [...result.bought].filter((id) => !all.has(id));
+}
+
+function drawMissing(ids) {
+  byId("missing-bought").hidden = !ids.length;
+  const rest = ids.length > MISSING ? `, of which ${MISSING} are listed` : "";
+  byId("missing-count").textContent = `${count(ids.length, "product")} bought, but in no column${rest}:`;
+  const rows = ids.slice(0, MISSING).map((id) => {
+    const button = make("button", { type: "button", className: "chip chip-bought" }, make("bdi", {}, id));
+    button.addEventListener("click", () => open(id, ""));
+    return make("li", {}, button);
+  });
+  byId("missing-list").replaceChildren(...rows);
+}
+
+async function renewModel() {
+  try {
+    model = await get("v1/model");
+    drawModel(model, view, useExample);
+  } catch (error) {
+    if (!handle(error)) throw error;
+  }
+}
+
+/** Keep the view in the address; a step of the history ends where `isStep`. */
+function keep(isStep = false, state = {}) {
+  const method = history.state?.isStep ? "pushState" : "replaceState";
+  if (writeView(view) === writeView(readView(location.search)) && !isStep) return;
+  history[method]({ ...state, isStep }, "", writeView(view));
+}
+
+function change(changes, isStep) {
+  view = { ...view, ...changes };
+  keep(isStep);
+  refresh();
+}
+
+function useExample(query) {
+  change({ q: query }, true);
+  fillControls(view);
+  byId("q").focus();
+}
+
+function open(id, column) {
+  opened = { column, id };
+  view = { ...view, product: id };
+  history.replaceState({ ...history.state, isStep: true }, "");
+  history.pushState({ isStep: true, isOpened: true }, "", writeView(view));
+  openReasons(id, column);
+}
+
+async function openReasons(id, column) {
+  explaining?.abort();
+  explaining = new AbortController();
+  const { signal } = explaining;
+  opened = { column, id };
+  drawWaiting(id, titleOf(id));
+  if (!byId("reasons").open) byId("reasons").showModal();
+  byId("reasons-title").focus();
+  const { q, k, beam, where } = view;
+  const body = { query: q, product: id, k, beam, ...(where && { where }) };
+  try {
+    const [reasons] = await Promise.all([post("v1/explain", body, signal), searching]);
+    if (signal.aborted) return;
+    drawReasons(reasons, ranks(id), view);
+  } catch (error) {
+    if (signal.aborted) return;
+    drawFailure(error instanceof Refused ? error.message : "The server does not answer.", ranks(id));
+    handle(error);
+  }
+}
+
+function ranks(id) {
+  const shown = found?.columns ?? [];
+  return shown.map(({ matcher, answer }) => [matcher.label, columns.ranksOf(answer).get(id) ?? null]);
+}
+
+function titleOf(id) {
+  const products = found?.columns.flatMap(({ answer }) => answer?.products ?? []) ?? [];
+  return products.find((product) => product.id === id)?.title ?? "";
+}
+
+/** The panel was closed: by its button, by Escape, or because the history went back. */
+function closed() {
+  explaining?.abort();
+  // The browser gives the focus back, unless what had it was drawn anew.
+  const isLost = document.activeElement === document.body;
+  if (isLost && !columns.focusProduct(opened?.column, opened?.id)) byId("q").focus();
+  opened = null;
+  if (!view.product) return;
+  view = { ...view, product: "" };
+  if (history.state?.isOpened) history.back();
+  else history.replaceState(history.state, "", writeView(view));
+}
+
+function comeBack() {
+  const before = view;
+  view = readView(location.search);
+  if (!model) return;
+  fillControls(view);
+  if (!view.product && byId("reasons").open) byId("reasons").close();
+  const isSame = writeView({ ...before, product: "" }) === writeView({ ...view, product: "" });
+  if (!isSame) refresh();
+  else if (view.product) openReasons(view.product, "");
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  const isTyping = event.target.matches("input");
+  if (event.key === "/" && !isTyping) byId("q").select();
+  else if (event.key === "ArrowDown" && event.target.id === "q") {
+    if (!columns.enterColumns()) return;
+  } else if (isTyping || !columns.moveFocus(event.key)) return;
+  event.preventDefault();
+}
+
+function watchProducts() {
+  const place = byId("columns");
+  const rowOf = (event) => event.target.closest(".product");
+  place.addEventListener("click", (event) => {
+    const row = rowOf(event);
+    if (row) open(row.dataset.id, row.closest(".column").dataset.name);
+  });
+  const mark = (event) => columns.markSame(rowOf(event)?.dataset.id ?? null);
+  place.addEventListener("pointerover", mark);
+  place.addEventListener("focusin", mark);
+  place.addEventListener("pointerleave", () => columns.markSame(null));
+  byId("ask-product").addEventListener("submit", (event) => {
+    event.preventDefault();
+    open(byId("product").value.trim(), "");
+  });
+}
+
+watchConnection(start);
+watchControls((isStep) => change(readControls(), isStep));
+watchTabs((tab) => {
+  view = { ...view, tab };
+  keep();
+  drawTabs(found.columns.map(({ matcher }) => matcher), tab);
+}, draw);
+watchProducts();
+byId("reasons-close").addEventListener("click", () => byId("reasons").close());
+byId("reasons").addEventListener("close", closed);
+addEventListener("popstate", comeBack);
+document.addEventListener("keydown", onKey);
+history.replaceState({ ...history.state, isStep: true }, "");
+fillControls(view);
+if (!view.q && !isNarrow()) byId("q").focus(); // a phone would put up its keyboard
+start();
