@@ -45,10 +45,13 @@ NATIVE_TESTS = $(addprefix tests/test_,$(addsuffix .py,strings arrow text vector
   negatives xr_linear packed search explain postings match popularity title_similarity nearest_queries))
 sanitize: sanitize-address sanitize-thread ## Run the native tests under ASan and UBSan, and threads under TSan
 
+# Once with the instructions of this machine, once with those that every machine has.
+WITH_ASAN = PYTHONPATH=build/address \
+  LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HYPOTHESIS_PROFILE=few
 sanitize-address: build/address/installed $(VENV)/test
-	PYTHONPATH=build/address LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HYPOTHESIS_PROFILE=few \
-	$(BIN)/python -m pytest -q -p no:cacheprovider $(NATIVE_TESTS)
+	$(WITH_ASAN) $(BIN)/python -m pytest -q -p no:cacheprovider $(NATIVE_TESTS)
+	$(WITH_ASAN) MATCHSET_PLAIN=1 $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_packed.py tests/test_search.py
 
 # TSan supports no threads after a fork, and takes memory of its own.
 sanitize-thread: build/thread/installed $(VENV)/test
@@ -60,6 +63,7 @@ bench: $(VENV)/installed ## Run the benchmarks beside the peers, on a simulated 
 	$(BIN)/python benchmarks/vectorize.py
 	$(BIN)/python benchmarks/learn.py
 	$(BIN)/python benchmarks/search.py --products 200000
+	$(BIN)/python benchmarks/peers.py --problem shop-200000
 	$(BIN)/python benchmarks/titles.py
 	$(BIN)/python benchmarks/read_log.py
 

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 from statistics import median
 
-from environments import peer_python
+from environments import peer_python, run_side
 from problems import make_problem
 
-HERE = Path(__file__).parent
 STAGES = ("vectorize", "embed", "tree", "solve")
 
 
@@ -47,10 +45,8 @@ def run_sides(folder: Path, options: argparse.Namespace) -> dict[str, list[dict]
     runs: dict[str, list[dict]] = {side: [] for side in pythons}
     for _ in range(options.rounds):
         for side, python in pythons.items():
-            settings = [str(folder), str(options.threads), options.config]
-            command = [str(python), str(HERE / "learn_side.py"), side, *settings]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            runs[side].append(json.loads(done.stdout.splitlines()[-1]))
+            settings = (folder, options.threads, options.config)
+            runs[side].append(run_side(python, "learn_side.py", side, *settings))
             print(side, runs[side][-1], file=sys.stderr)
     return runs
 

@@ -9,16 +9,13 @@ runs in its own process, in turn; the medians of the rounds are shown.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 from pathlib import Path
 from statistics import median
 
-from environments import peer_python
+from environments import peer_python, run_side
 from problems import make_problem
 
-HERE = Path(__file__).parent
 ROWS = {
     "text_p50": ("one query, text to product ids, p50 us", 12),
     "text_p99": ("the same, p99 us", 8),
@@ -46,8 +43,7 @@ def main() -> None:
     pythons = {"matchset": Path(sys.executable), "pecos": peer_python("pecos")}
     for side, python in pythons.items():
         if not (folder / side).exists():
-            train = [python, HERE / "learn_side.py", side, folder, "2", "{}"]
-            subprocess.run(list(map(str, train)), check=True, stdout=subprocess.DEVNULL)
+            run_side(python, "learn_side.py", side, folder, 2, "{}")
     runs: dict[str, list[dict]] = {side: [] for side in pythons}
     for _ in range(options.rounds):
         for side, python in pythons.items():
@@ -64,9 +60,7 @@ def main() -> None:
 
 def run(python: Path, step: str, side: str, folder: Path, singles: int) -> dict:
     """One step of one side, in its own process; what it prints last is the result."""
-    command = [python, HERE / "search_side.py", step, side, folder, str(singles)]
-    done = subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE, text=True)
-    result = json.loads(done.stdout.splitlines()[-1])
+    result = run_side(python, "search_side.py", step, side, folder, singles)
     print(side, step, {k: round(v, 3) for k, v in result.items()}, file=sys.stderr)
     return result
 

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from pathlib import Path
 
-import numpy as np
-
 import matchset as ms
-from matchset.model.search import search_rule
+from matchset.evaluate.experiments.run import Effort
+from matchset.evaluate.experiments.sweeps import sweep_beams, sweep_thresholds
+from matchset.evaluate.questions import make_questions
 
-THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45)
-BEAMS = (1, 5, 10, 15, 20, 25, 30, 50, 75, 100)
-SINGLES = 2000
+EFFORT = Effort(resamples=1, singles=2000)
 K = 100
 
 
@@ -32,73 +29,36 @@ def main() -> None:
     options = parser.parse_args()
     shop = ms.simulate_shop(products=options.products)
     train, test = ms.split_by_time(shop.log, test_days=30)
-    wanted = ms.relevance(test)
+    questions = make_questions(test)
     whole = ms.train(train, shop.catalog)
     print("| threshold | R@10/50/100 | weights | disk, MB | tree, MB | vector, us | search, us |")
     print("|---|---|---|---|---|---|---|")
-    for threshold in THRESHOLDS:
-        matcher = whole.prune(threshold)
-        tree = matcher.tree
-        sizes = f"{tree.n_weights:,} | {on_disk(matcher):.1f} | {tree.n_bytes / 1e6:.1f}"
-        found = recalls(matcher, wanted)
-        print(f"| {threshold} | {found} | {sizes} | {latency(matcher, wanted)} |")
-    pruned = whole.prune(0.35)
+    with tempfile.TemporaryDirectory() as folder:
+        for row in sweep_thresholds(whole, questions, EFFORT, folder=Path(folder)):
+            sizes = [f"{row[name] / 1e6:.1f}" for name in ("disk_bytes", "memory_bytes")]
+            cells = [row["threshold"], recalls(row), f"{row['weights']:,}", *sizes, *latency(row)]
+            print("|", " | ".join(map(str, cells)), "|", flush=True)
     print("\n| beam | R@10/50/100 | vectorize, us | search, us | queries/s |")
     print("|---|---|---|---|---|")
-    for beam in BEAMS:
-        found = recalls(pruned, wanted, beam=beam)
-        speed = len(wanted.queries) / seconds_of_batch(pruned, wanted, beam)
-        print(f"| {beam} | {found} | {latency(pruned, wanted, beam=beam)} | {speed:,.0f} |")
+    for row in sweep_beams(whole, questions, EFFORT):
+        cells = [row["beam"], recalls(row), *latency(row), f"{row['queries_per_second']:,.0f}"]
+        print("|", " | ".join(map(str, cells)), "|", flush=True)
     if options.queries:
-        watch_memory(whole, wanted, options.queries)
+        watch_memory(whole, list(questions.queries), options.queries)
 
 
-class WithBeam:
-    """A matcher that is always asked with one beam."""
-
-    def __init__(self, matcher: ms.TreeMatcher, beam: int) -> None:
-        self.matcher, self.beam = matcher, beam
-
-    def match(self, queries, k=K, *, where=None):
-        """Ask."""
-        return self.matcher.match(queries, k, beam=self.beam, where=where)
-
-
-def recalls(matcher: ms.TreeMatcher, wanted: ms.Positives, beam: int = 10) -> str:
+def recalls(row: dict) -> str:
     """Recall at 10, 50 and 100, in percent."""
-    result = ms.evaluate(WithBeam(matcher, beam), wanted, segments=(), resamples=1)
-    return " / ".join(f"{100 * result.recall(k):.1f}" for k in (10, 50, K))
+    return " / ".join(f"{100 * share['value']:.1f}" for share in row["recall"].values())
 
 
-def latency(matcher: ms.TreeMatcher, wanted: ms.Positives, beam: int = 10) -> str:
-    """Medians of vectorizing one query and of searching its row."""
-    rule, spent = search_rule(K, beam), []
-    for query in wanted.queries[:SINGLES]:
-        start = time.perf_counter()
-        ids, weights = matcher.vectorizer.encode(query)
-        vectorized = time.perf_counter()
-        matcher.tree.search_row(ids.view(np.int32), weights, rule)
-        spent.append((vectorized - start, time.perf_counter() - vectorized))
-    return " | ".join(f"{1e6 * value:.1f}" for value in np.median(spent, axis=0))
+def latency(row: dict) -> list[str]:
+    """Medians of vectorizing one query and of the rest, in microseconds."""
+    return [f"{1e6 * row['latency'][part]:.1f}" for part in ("vectorizing_p50", "search_p50")]
 
 
-def seconds_of_batch(matcher: ms.TreeMatcher, wanted: ms.Positives, beam: int) -> float:
-    """Time of all test queries together, on one thread."""
-    start = time.perf_counter()
-    matcher.match(wanted.queries, K, beam=beam, threads=1)
-    return time.perf_counter() - start
-
-
-def on_disk(matcher: ms.TreeMatcher) -> float:
-    """Size of the saved model with vocabulary, products and titles, in MB."""
-    with tempfile.TemporaryDirectory() as folder:
-        matcher.save(Path(folder) / "model")
-        return sum(file.stat().st_size for file in (Path(folder) / "model").iterdir()) / 1e6
-
-
-def watch_memory(matcher: ms.TreeMatcher, wanted: ms.Positives, n_queries: int) -> None:
+def watch_memory(matcher: ms.TreeMatcher, texts: list[str], n_queries: int) -> None:
     """Private memory of this process as queries come one by one."""
-    texts = list(wanted.queries)
     print("\n| queries | private memory, MB |\n|---|---|")
     for asked in range(n_queries + 1):
         if asked % max(1, n_queries // 5) == 0:

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "batch.hpp"
 #include "bound_csr.hpp"
 #include "bound_vocabulary.hpp"
 #include "pack.hpp"

@@ -5,10 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "csr.hpp"
-#include "margins.hpp"
 #include "packed.hpp"
-#include "strings.hpp"
+#include "rows.hpp"
 #include "vectorize.hpp"
 
 namespace matchset {
@@ -47,6 +45,9 @@ struct SearchRule {
   const Allowed* allowed = nullptr;
 };
 
+// Throws where the rule cannot be of this tree.
+void check(const PackedView& tree, const SearchRule& rule);
+
 struct Candidate {
   std::uint32_t node;
   float score;
@@ -62,9 +63,10 @@ struct SearchScratch {
   };
   std::vector<Feature> features;
   std::vector<Parent> parents;
-  FoundRows rows;
+  RowFinder finder;
+  FoundRows rows[2];                  // of a parent and the one after it
   std::vector<std::uint32_t> chunks;  // of parents ahead and features
-  std::vector<std::uint64_t> beam, keys, spare;  // cost and node, see search.cpp
+  std::vector<std::uint64_t> beam, keys, spare;  // cost and node, see descent.cpp
   QueryFeatures query;
 };
 
@@ -76,14 +78,5 @@ struct SearchScratch {
 // `beam` nodes until enough allowed leaves lie below them: all of a few, else twice k.
 void search_one(const PackedView& tree, std::span<const std::uint32_t> ids, std::span<const float> values,
                 const SearchRule& rule, SearchScratch& scratch);
-
-struct Found {
-  std::vector<std::int64_t> offsets;  // (n + 1,)
-  std::vector<std::int32_t> nodes;    // places in the last level, best first
-  std::vector<float> scores;
-};
-Found search_rows(const PackedView& tree, const CsrView& X, const SearchRule& rule, unsigned n_threads);
-Found search_texts(const PackedView& tree, const VocabularyView& vocabulary, const StringsView& texts,
-                   const SearchRule& rule, unsigned n_threads);
 
 }  // namespace matchset

@@ -1,19 +1,24 @@
 #include "select.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "clones.hpp"
+#include "wide.hpp"
 
 namespace matchset {
 namespace {
 
+constexpr std::size_t kLanes = 8;  // keys that are split at once, and may be written beyond the end of `above`
+
 std::uint64_t middle(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   return std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
+std::uint64_t guess_median(const std::uint64_t* keys, std::size_t n) { return middle(keys[0], keys[n / 2], keys[n - 1]); }
 
 // Moves keys up to `pivot` to the front, the others to `above`; returns how many are at the front. Every key is
 // written to both and counted in one: whether it is smaller cannot be guessed, so nothing branches on it.
-std::size_t split(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::uint64_t* above) {
+std::size_t split_plain(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::uint64_t* above) {
   std::size_t n_below = 0, n_above = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint64_t key = keys[i];
@@ -26,10 +31,81 @@ std::size_t split(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::
   return n_below;
 }
 
+// Each key goes where as many are smaller: for a hundred keys faster than any sort that branches.
+MATCHSET_CLONES void sort_by_rank(const std::uint64_t* keys, std::size_t n, std::uint64_t* out) {
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint64_t rank = 0;
+    for (std::size_t j = 0; j < n; ++j) rank += keys[j] < keys[i] ? 1U : 0U;
+    out[rank] = keys[i];
+  }
+}
+
+void sort_plain(std::uint64_t* keys, std::size_t n, std::uint64_t* spare) {
+  constexpr std::size_t kRanked = 160;
+  if (n > kRanked) return std::sort(keys, keys + n);
+  std::copy_n(keys, n, spare);
+  sort_by_rank(spare, n, keys);
+}
+
+#ifdef MATCHSET_WIDE
+MATCHSET_WIDE std::size_t split_wide(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::uint64_t* above) {
+  const __m512i pivots = _mm512_set1_epi64(static_cast<long long>(pivot));
+  std::size_t n_below = 0, n_above = 0;
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    const auto is_key = static_cast<__mmask8>(_bzhi_u32(0xFF, static_cast<unsigned>(std::min(kLanes, n - i))));
+    const __m512i some = _mm512_maskz_loadu_epi64(is_key, keys + i);
+    const __mmask8 is_below = _mm512_mask_cmple_epu64_mask(is_key, some, pivots);
+    const auto is_above = static_cast<__mmask8>(is_key & ~is_below);
+    _mm512_mask_storeu_epi64(keys + n_below, is_key, _mm512_maskz_compress_epi64(is_below, some));  // up to what was read
+    _mm512_storeu_si512(above + n_above, _mm512_maskz_compress_epi64(is_above, some));
+    n_below += static_cast<unsigned>(std::popcount(is_below));
+    n_above += static_cast<unsigned>(std::popcount(is_above));
+  }
+  return n_below;
+}
+
+// The same for up to four times kLanes, which stay in registers.
+MATCHSET_WIDE void sort_few(std::uint64_t* keys, std::size_t n) {
+  __m512i some[4];
+  for (std::size_t v = 0; v < 4; ++v) {
+    const auto is_key = static_cast<__mmask8>(_bzhi_u32(0xFF, static_cast<unsigned>(std::min(kLanes, n - std::min(n, v * kLanes)))));
+    some[v] = _mm512_mask_loadu_epi64(_mm512_set1_epi64(-1), is_key, keys + v * kLanes);
+  }
+  std::uint64_t sorted[4 * kLanes];
+  for (std::size_t i = 0; i < n; ++i) {
+    const __m512i key = _mm512_set1_epi64(static_cast<long long>(keys[i]));
+    int rank = 0;
+    for (const __m512i& others : some) rank += std::popcount(_mm512_cmplt_epu64_mask(others, key));
+    sorted[rank] = keys[i];
+  }
+  std::copy_n(sorted, n, keys);
+}
+
+void sort_wide(std::uint64_t* keys, std::size_t n, std::uint64_t* spare, unsigned depth = 0) {
+  constexpr unsigned kDeep = 40;
+  if (n <= 4 * kLanes) return sort_few(keys, n);
+  const std::size_t n_below = split_wide(keys, n, guess_median(keys, n), spare);
+  std::copy_n(spare, n - n_below, keys + n_below);
+  if (n_below == n || depth == kDeep) return std::sort(keys, keys + n);
+  sort_wide(keys, n_below, spare, depth + 1);
+  sort_wide(keys + n_below, n - n_below, spare, depth + 1);
+}
+
+std::size_t split(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::uint64_t* above) {
+  return has_wide ? split_wide(keys, n, pivot, above) : split_plain(keys, n, pivot, above);
+}
+void sort(std::uint64_t* keys, std::size_t n, std::uint64_t* spare) {
+  has_wide ? sort_wide(keys, n, spare) : sort_plain(keys, n, spare);
+}
+#else
+constexpr auto split = split_plain;
+constexpr auto sort = sort_plain;
+#endif
+
 // Puts the k smallest first, in any order.
 void select(std::uint64_t* keys, std::size_t n, std::size_t k, std::uint64_t* spare) {
   while (n > 16 && k < n && k > 0) {
-    const std::size_t n_below = split(keys, n, middle(keys[0], keys[n / 2], keys[n - 1]), spare);
+    const std::size_t n_below = split(keys, n, guess_median(keys, n), spare);
     if (n_below == n) break;  // equal keys, which do not occur
     if (n_below <= k) {
       std::copy_n(spare, n - n_below, keys + n_below);
@@ -41,28 +117,22 @@ void select(std::uint64_t* keys, std::size_t n, std::size_t k, std::uint64_t* sp
   if (k < n) std::nth_element(keys, keys + k, keys + n);
 }
 
-// Each key goes where as many are smaller: for a hundred keys faster than any sort that branches.
-MATCHSET_CLONES void sort_by_rank(const std::uint64_t* keys, std::size_t n, std::uint64_t* out) {
-  for (std::size_t i = 0; i < n; ++i) {
-    std::uint64_t rank = 0;
-    for (std::size_t j = 0; j < n; ++j) rank += keys[j] < keys[i] ? 1U : 0U;
-    out[rank] = keys[i];
-  }
+void cut(std::vector<std::uint64_t>& keys, std::size_t k, std::vector<std::uint64_t>& spare) {
+  if (spare.size() < keys.size() + kLanes) spare.resize(keys.size() + kLanes);
+  select(keys.data(), keys.size(), k, spare.data());
+  if (k < keys.size()) keys.resize(k);
 }
 
 }  // namespace
 
 void keep_smallest(std::vector<std::uint64_t>& keys, std::size_t k, std::vector<std::uint64_t>& spare) {
-  constexpr std::size_t kRanked = 160;
-  if (spare.size() < keys.size()) spare.resize(keys.size());
-  select(keys.data(), keys.size(), k, spare.data());
-  if (k < keys.size()) keys.resize(k);
-  if (keys.size() > kRanked) {
-    std::sort(keys.begin(), keys.end());
-    return;
-  }
-  std::copy(keys.begin(), keys.end(), spare.begin());
-  sort_by_rank(spare.data(), keys.size(), keys.data());
+  cut(keys, k, spare);
+  sort(keys.data(), keys.size(), spare.data());
+}
+
+std::uint64_t cut_smallest(std::vector<std::uint64_t>& keys, std::size_t k, std::vector<std::uint64_t>& spare) {
+  cut(keys, k, spare);
+  return *std::max_element(keys.begin(), keys.end());
 }
 
 }  // namespace matchset

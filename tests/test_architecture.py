@@ -9,7 +9,7 @@ import matchset
 
 ROOMS = [
     ["_native"],
-    ["errors", "config", "threads"],
+    ["errors", "config", "threads", "building"],
     ["strings", "matrices"],
     ["text", "exchange"],
     ["folders"],

@@ -131,12 +131,20 @@ def test_a_model_is_evaluated(model, shop):
     assert "cold product" in said
 
 
+def test_a_filter_by_a_value_that_no_product_has_gives_a_hint(model):
+    arguments = [COMMAND, "match", model, "sofa", "--where", "locale = 'xx'"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert "no product has locale = 'xx'" in done.stderr
+
+
 def test_mistakes_are_one_sentence(model, shop, tmp_path):
     faults = [
         (["describe", tmp_path / "none.csv"], "none.csv"),
         (["simulate", "--products", 5, "-o", tmp_path], "products must be at least 100; got 5"),
         (["match", tmp_path, "sofa"], "not a matchset folder"),
         (["match", model, "sofa", "--where", "prize < 3"], "price"),
+        (["prune", model, "--threshold", 99, "-o", tmp_path / "s"], "none is left; got 99.0"),
+        (["prune", model, "--threshold", -1, "-o", tmp_path / "s"], "zero or positive, and finite"),
         (["train", shop / "log.parquet", "-o", model], "already exists"),
         (["train", shop / "log.parquet", "-o", tmp_path / "m", "--seed", -1], "at least 0; got -1"),
     ]  # fmt: skip
@@ -144,10 +152,48 @@ def test_mistakes_are_one_sentence(model, shop, tmp_path):
         assert part in run(*arguments, ok=False)
 
 
-def test_the_demo_runs(tmp_path):
-    said = run("demo", "--products", 500, "--out", tmp_path)
-    for part in ("A simulated shop of 500 products", "Training", "Recall", "never seen", "--serve"):
+def test_the_demo_runs_and_runs_again(tmp_path):
+    out = tmp_path / "demo"
+    said = run("demo", "--products", 500, "--out", out)
+    for part in ("A simulated shop of 500 products", "Training", "Recall", "never seen"):
         assert part in said
+    assert f"report: {out / 'report.html'}\n" in said
+    assert said.endswith("matchset demo --serve\n")
+    assert "both in turn, the same 100" in said
+    assert "(kept)" in run("demo", "--products", 500, "--out", out)
+    foreign = tmp_path / "mine"
+    foreign.mkdir()
+    (foreign / "letter.txt").write_text("dear")
+    assert "must be new, empty or of an earlier demo" in run("demo", "-o", foreign, ok=False)
+
+
+def test_matchers_are_compared_and_a_model_is_swept(shop, tmp_path):
+    out, log = tmp_path / "report", shop / "log.parquet"
+    options = ["--catalog", shop / "products.parquet", "-o", out, "--quick", "--branching", 8]
+    rows = ["--rows", "matchset", "bm25"]
+    said = run("compare", log, *options, *rows)
+    assert "BM25: Recall@10/50/100" in said
+    assert str(out / "report.html") in said
+    assert "(kept)" in run("compare", log, *options, *rows)
+    said = run("sweep", out / "models" / "matchset", log, "--split", "auto", "-o", out, "--quick")
+    assert "threshold 0.45" in said
+    results = json.loads((out / "results.json").read_text())
+    assert results["sweep"] is not None  # of the same questions
+    command = results["comparison"]["command"]
+    assert command.startswith("matchset compare LOG --catalog CATALOG -o OUT --quick")
+    assert results["sweep"]["command"].startswith("matchset sweep MODEL LOG --split auto -o OUT")
+
+
+def test_mistakes_of_experiments_are_one_sentence(shop, tmp_path):
+    log = shop / "log.parquet"
+    faults = [
+        (["compare", log, "-o", tmp_path, "--rows", "bm26"], "rows must be of matchset"),
+        (["compare", "--catalog", log, "-o", tmp_path], "a catalogue must come with a log"),
+        (["sweep", tmp_path, "-o", tmp_path], "a model must come with a log"),
+        (["compare", log, "-o", tmp_path, "--split", "none"], "split must be auto, time or query"),
+    ]  # fmt: skip
+    for arguments, part in faults:
+        assert part in run(*arguments, ok=False)
 
 
 def test_the_demo_is_served_from_what_an_earlier_one_kept(tmp_path):

@@ -127,6 +127,11 @@ def test_training_ends_when_recall_no_longer_grows():
     assert len(matcher.provenance["summary"]["validation_recall"]) == 3
 
 
+def test_no_epoch_starts_after_the_time_limit():
+    matcher = train_small(replace(CONFIG, time_limit=1e-9))
+    assert matcher.provenance["summary"]["epochs"] == 1
+
+
 def test_what_was_shown_in_vain_is_told_from_what_was_bought():
     from matchset.matchers.dssm.lessons import prepare
 

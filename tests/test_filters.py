@@ -138,3 +138,49 @@ def test_a_filter_survives_pickling():
     again = pickle.loads(pickle.dumps(made))
     assert isinstance(again, Filter)
     assert make_filter(make_shelf(), again) is again
+
+
+@pytest.mark.parametrize(
+    ("expression", "hints"),
+    [
+        ("locale = 'xx'", ["no product has locale = 'xx'"]),
+        (
+            "not (price < 3 or locale != 'US')",
+            ["no product has locale = 'US' (did you mean 'us'?)"],
+        ),
+        ("locale in ('de', 'fr')", ["no product has locale = 'fr'"]),
+        ("locale = 'xx' or locale = 'xx'", ["no product has locale = 'xx'"]),
+        ("locale = 'us' and price = 7 and since > '2020-01-01' and locale > 'x'", []),
+    ],
+)
+def test_a_text_that_no_product_has_gives_a_hint(expression, hints, caplog):
+    made = make_filter(make_shelf(), expression)
+    assert list(made.hints) == hints
+    assert caplog.messages == []  # a server's callers shall not fill its log
+    shelf = make_shelf()
+    assert shelf.filter(expression) is shelf.filter(expression)
+    assert caplog.messages == hints
+    assert all(hint in repr(made) for hint in hints)
+    joined = make_filter(make_shelf(), "in_stock") & made
+    assert joined.hints == made.hints
+
+
+def test_a_long_text_is_cut_in_its_hint():
+    made = make_filter(make_shelf(), f"locale = '{'x' * 3_000}'")
+    assert len(made.hints[0]) < 100
+
+
+def test_the_same_expression_is_read_once():
+    products = make_shelf()
+    made = products.filter("in_stock")
+    assert products.filter("in_stock") is made
+    assert products.filter(made) is made
+    assert products.filter(["p0"]) is not products.filter(["p0"])
+    for price in range(100):  # more than are kept
+        products.filter(f"price < {price}")
+    again = products.filter("in_stock")
+    assert again is not made
+    assert places(again) == places(made)
+    with pytest.raises(FilterError):
+        products.filter("in_stock and")
+    assert places(pickle.loads(pickle.dumps(products)).filter("in_stock")) == places(made)

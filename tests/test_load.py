@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 from bookshelf import QUERIES, make_catalog, make_pairs
 from test_cli import run
 
 import matchset as ms
+from matchset.matchers.load import WHO
+from matchset.matchers.stored import TREE
 
 LOG = "query,product_id,event\nred rose,p0,purchase\nclay pot,p2,purchase\nvase,p6,purchase\n"
 
@@ -40,6 +43,14 @@ def test_every_matcher_is_opened_as_what_it_is(saved, name):
     opened, matcher = ms.load(saved / name), make_matchers()[name]
     assert type(opened) is type(matcher)
     assert opened.match(QUERIES) == matcher.match(QUERIES)
+
+
+@pytest.mark.parametrize(("kind", "who"), WHO.items())
+def test_every_kind_is_known_by_who_saves_it(kind, who):
+    module, name = who.split(":")
+    found = import_module(module)
+    assert getattr(found, "KIND", TREE) == kind
+    assert callable(getattr(found, name).load)
 
 
 def test_a_tree_is_opened_without_the_packages_of_others(saved):

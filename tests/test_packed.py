@@ -69,9 +69,17 @@ def test_pruning_drops_small_weights_and_empty_rows():
     packed = prune_packed(pack(model, precision="float32"), 1.0)
     assert packed.n_weights == pruned.n_weights < model.n_weights
     assert_same_layers(unpack(packed), pruned)
-    assert prune_packed(pack(model), 100.0).n_weights == 0
     with pytest.raises(ValueError, match="threshold must be zero or positive"):
         prune(model, -1)
+
+
+def test_pruning_that_leaves_no_weight_is_refused():
+    model = random_model(3)
+    largest = max(float(abs(layer.weights).max()) for layer in model.layers)
+    rule = f"threshold must be below the largest weight's magnitude, {largest:.4g}, .*; got 100.0"
+    with pytest.raises(ValueError, match=rule):
+        prune(model, 100.0)
+    assert prune(model, 0.99 * largest).n_weights > 0
 
 
 def remake(packed, **arrays):

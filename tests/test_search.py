@@ -1,5 +1,11 @@
 """Search gives what the definition gives, whatever the tree, the filter and the threads."""
 
+import os
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -68,14 +74,41 @@ def test_numbers_of_features_that_need_long_keys_are_found():
 
 @pytest.mark.parametrize("precision", ["int8", "float32"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_batch_equals_one_by_one(precision, threads):
+@pytest.mark.parametrize("share", [None, 0.5, 0.02])
+def test_a_batch_equals_one_by_one(precision, threads, share):
     model, X = random_model(5), random_rows(5, n=500)
     packed, rule = pack(model, precision=precision), search_rule(12, 3)
-    found = packed.search_rows(X, rule, threads=threads)
+    chosen = np.random.default_rng(5).random(model.n_labels) < (share or 1)
+    allowed = None if share is None else packed.allow(chosen)
+    found = packed.search_rows(X, rule, allowed, threads=threads)
     for i in range(len(X)):
-        labels, scores = packed.search_row(*row(X, i), rule)
+        labels, scores = packed.search_row(*row(X, i), rule, allowed)
         np.testing.assert_array_equal(row(found, i)[0], labels)
         np.testing.assert_array_equal(row(found, i)[1], scores)
+
+
+def fingerprint():
+    """A hash of what searches find in trees of many shapes."""
+    found = sha256()
+    for seed, splits in enumerate([(5, 7, 9), (3, 700), (40, 90), (400,)]):
+        model = random_model(seed, splits=splits, density=0.3)
+        for precision in ("int8", "float32"):
+            packed = pack(model, precision=precision)
+            for k, beam in [(3, 2), (50, 10), (1000, 100)]:
+                rows = packed.search_rows(random_rows(seed), search_rule(k, beam))
+                for array in rows.arrays:
+                    found.update(array.tobytes())
+    return found.hexdigest()
+
+
+def test_code_for_any_machine_and_for_this_one_find_the_same():
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.getenv("PYTHONPATH")]))
+    plain = subprocess.run(
+        [sys.executable, "-c", "import test_search; print(test_search.fingerprint())"],
+        env=os.environ | {"MATCHSET_PLAIN": "1", "PYTHONPATH": path},
+        check=True, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert plain.stdout.split() == [fingerprint()]
 
 
 @pytest.mark.parametrize("scores", ["sigmoid", *(f"l{power}-hinge" for power in range(1, 7))])

@@ -116,7 +116,9 @@ def test_characters_are_counted_and_not_bytes():
         (body(queries=["a"], k=None), "bad_parameter"),
         (body(queries=["a"], matcher=1), "bad_parameter"),
         (body(queries=["a"], titles="yes"), "bad_parameter"),
-        (body(queries=["a"], where=["price"]), "bad_parameter"),
+        (body(queries=["a"], where=3), "bad_parameter"),
+        (body(queries=["a"], where=["p1", 2]), "bad_parameter"),
+        (body(queries=["a"], where=["p" * 5]), "bad_parameter"),
         (body(queries=["a"], k=10**30), "k_out_of_range"),
         (body(queries=["a"], beam=0), "beam_out_of_range"),
         (body(queries=["a"] * 3), "too_many_queries"),
@@ -131,6 +133,8 @@ def test_a_bad_batch_is_refused(sent, code):
 def test_a_batch_is_read():
     batch = read_batch(body(queries=["a", ""], k=10.0, where=None), LIMITS)
     assert (batch.queries, batch.question) == (["a", ""], Question(k=10))
+    for where, read in (([], ()), (["p1", "p2"], ("p1", "p2")), ("", None)):
+        assert read_batch(body(queries=["a"], where=where), LIMITS).question.where == read
 
 
 @pytest.mark.parametrize(

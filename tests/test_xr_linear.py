@@ -385,3 +385,16 @@ def test_a_broken_model_is_refused(fitted, changes):
     model = replace(estimator.model_, layers=broken)
     with pytest.raises((ValueError, IndexError), match="must"):
         search(model, to_csr(X, "X"), k=3, beam=3, threads=2)
+
+
+@pytest.mark.parametrize("stopped_by", [KeyboardInterrupt, RuntimeError])
+def test_a_cancelled_layer_leaves_no_files(tmp_path, stopped_by):
+    X, Y = checkerboard()
+
+    def stop(step):
+        if step.layer == 2:
+            raise stopped_by
+
+    with pytest.raises(stopped_by):
+        XRLinear(**SMALL).fit(X, Y, folder=tmp_path, progress=stop)
+    assert {path.name.split(".")[0] for path in tmp_path.iterdir()} == {"layer-0"}

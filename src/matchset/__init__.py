@@ -11,7 +11,7 @@ from matchset.data.read import read_log
 from matchset.data.shop import Shop, describe_shop, simulate_shop
 from matchset.data.split import Split, split_by_query, split_by_time
 from matchset.data.ubi import read_ubi
-from matchset.errors import DataError, FilterError, ModelFileError
+from matchset.errors import DataError, FilterError, ModelFileError, ServerError
 from matchset.evaluate.adds import Addition, what_it_adds
 from matchset.evaluate.compare import Comparison, compare_matchers
 from matchset.evaluate.evaluation import Evaluation, evaluate
@@ -36,6 +36,7 @@ from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.matchers.xr_linear import XRLinear
 from matchset.model.filters import Filter
 from matchset.parts import verify
+from matchset.serve.client import Client
 
 __version__ = version("matchset")
 
@@ -44,6 +45,7 @@ __all__ = [
     "DSSM",
     "Addition",
     "Catalog",
+    "Client",
     "Comparison",
     "DSSMWithHNSW",
     "DataError",
@@ -66,6 +68,7 @@ __all__ = [
     "NearestQueries",
     "Popularity",
     "Positives",
+    "ServerError",
     "Shop",
     "Split",
     "TitleSimilarity",

@@ -36,6 +36,18 @@ class FilterError(ValueError):
         return f"{self.rule}\n  {before}{after}{dots}\n  {' ' * _count_cells(before)}^"
 
 
+class ServerError(ConnectionError):
+    """A server cannot be reached, or cannot answer; the message says which and why.
+
+    `status` and `code` are those of its refusal, None where there was none.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
 def _one_line(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 

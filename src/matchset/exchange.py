@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import secrets
 import shutil
 from pathlib import Path
+
+from matchset.building import name_temporary
 
 AT_FDCWD = -100
 RENAME_EXCHANGE = 2
@@ -24,12 +25,12 @@ def put_in_place(building: Path, path: Path) -> None:
     if not path.exists():
         building.rename(path)
     elif exchange(building, path):
-        shutil.rmtree(building)
+        shutil.rmtree(building, ignore_errors=True)
     else:
-        old = path.parent / f".{path.name}.{secrets.token_hex(4)}.old.tmp"
+        old = name_temporary(path, ".old")
         path.rename(old)
         building.rename(path)
-        shutil.rmtree(old)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def exchange(first: Path, second: Path) -> bool:

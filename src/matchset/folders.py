@@ -13,8 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.building import build_beside, sweep
 from matchset.errors import ModelFileError
 from matchset.exchange import put_in_place
 
@@ -43,13 +42,13 @@ def write_folder(
     """Write a folder: built beside `path`, flushed, then put in place at once.
 
     `inner` writes folders into it. A process killed at any moment leaves what was there before, and
-    perhaps a folder whose name starts with a dot and ends with `.tmp`. `overwrite` replaces a
-    folder that matchset wrote.
+    perhaps a folder whose name starts with a dot and ends with `.tmp`, which the next save to
+    `path` removes. `overwrite` replaces a folder that matchset wrote.
     """
     check_target(path, overwrite=overwrite)
-    building = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
-    building.mkdir()
-    try:
+    if path.exists():  # if not, what was left over may be the last copy, until there is another
+        sweep(path)
+    with build_beside(path) as building:
         entries = {name: _write_array(building, name, array) for name, array in arrays.items()}
         manifest = {"matchset": VERSION, "kind": kind, "header": header, "arrays": entries}
         if inner:
@@ -60,9 +59,7 @@ def write_folder(
         _flush_folder(building)
         put_in_place(building, path)
         _flush_folder(path.parent)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
+    sweep(path)
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:

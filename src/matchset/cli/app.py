@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from cyclopts import App
 
+from matchset.cli.compare import compare
 from matchset.cli.console import errors
 from matchset.cli.demo import demo
 from matchset.cli.describe import describe
@@ -18,6 +19,8 @@ from matchset.cli.match import match
 from matchset.cli.prune import prune
 from matchset.cli.serve import serve
 from matchset.cli.simulate import simulate
+from matchset.cli.split import split
+from matchset.cli.sweep import sweep
 from matchset.cli.train import train
 
 app = App(
@@ -25,7 +28,22 @@ app = App(
     help="Learn from your search log which products answer a query.",
     version=lambda: version("matchset"),
 )
-for command in (demo, simulate, describe, train, match, explain, evaluate, prune, inspect, serve):
+COMMANDS = (
+    demo,
+    simulate,
+    describe,
+    split,
+    train,
+    match,
+    explain,
+    evaluate,
+    compare,
+    sweep,
+    prune,
+    inspect,
+    serve,
+)
+for command in COMMANDS:
     app.command(command)
 
 
@@ -38,7 +56,7 @@ def main() -> None:
     except BrokenPipeError:  # `matchset match ... | head`: nobody reads on
         sys.stdout = None  # nor should Python try at exit
         sys.exit(0)
-    except (ValueError, TypeError, OSError, MemoryError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         errors.print(f"matchset: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:

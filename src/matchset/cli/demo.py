@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +13,8 @@ from cyclopts import Parameter
 from matchset.cli.console import facts, heading, output, say, training_bar
 from matchset.cli.demo_serve import DemoShop, is_kept, keep_demo, serve_demo
 from matchset.cli.describe import show_features, show_log, show_split
-from matchset.config import DEFAULT_MIN_QUERY_COUNT
+from matchset.cli.experiment import QUICK_SAMPLE, hearing
+from matchset.config import DEFAULT_MIN_QUERY_COUNT, TrainConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
@@ -22,12 +22,18 @@ from matchset.data.read import read_log
 from matchset.data.shop import describe_shop, simulate_shop
 from matchset.data.split import split_by_time
 from matchset.evaluate.evaluation import evaluate
+from matchset.evaluate.experiments.comparison import run_comparison
+from matchset.evaluate.experiments.problem import Plan, make_problem
+from matchset.evaluate.experiments.rows import FAST, OURS
+from matchset.evaluate.experiments.run import QUICK
+from matchset.evaluate.report.write import require_plots, write_report
 from matchset.matchers.train import TrainSummary, train
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.serve.settings import ServeConfig
 
 EXAMPLES = 3
 FOLDER = Path("matchset-demo")
+ADDED = ("recall_first", "recall_second", "union")
 DEFAULT_PORT = ServeConfig().port
 
 
@@ -39,7 +45,7 @@ def demo(
     serve: bool = False,
     port: int = DEFAULT_PORT,
 ) -> None:
-    """Simulate a shop, read its log, train on all but the last month, and test on that.
+    """Simulate a shop, train on all but its last month, test on that, and compare with others.
 
     Parameters
     ----------
@@ -48,7 +54,7 @@ def demo(
     seed
         The same seed gives the same shop.
     out
-        Folder for what the page shows; that of an earlier demo is used again.
+        Folder for the shop, the model and the report; that of an earlier demo is used again.
     serve
         Show the answers on a page; what an earlier demo left is shown as it is.
     port
@@ -63,8 +69,8 @@ def demo(
 
 
 def _run(shop: DemoShop, out: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="matchset-demo-") as folder:
-        log, catalog = _open_shop(shop.products, shop.seed, Path(folder))
+    _check_folder(out)
+    log, catalog = _open_shop(shop.products, shop.seed, out / "shop")
     show_log(log, min_query_count=DEFAULT_MIN_QUERY_COUNT)
     split = split_by_time(log, test_days=30)
     heading("Split: what trains, what tests")
@@ -74,6 +80,14 @@ def _run(shop: DemoShop, out: Path) -> None:
     _test(matcher, split.test)
     _show_matches(matcher, split.test)
     keep_demo(out, shop, matcher, catalog, split.test)
+    origin = f"a simulated shop of {shop.products:,} products (seed {shop.seed})"
+    _compare(log, catalog, out, origin=origin)
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse to write among what is not a demo's."""
+    if out.exists() and any(out.iterdir()) and not (out / "shop" / "log.parquet").exists():
+        raise FileExistsError(f"{out}: must be new, empty or of an earlier demo; choose --out")
 
 
 def _open_shop(products: int, seed: int, folder: Path) -> tuple[Log, Catalog]:
@@ -109,3 +123,31 @@ def _show_matches(matcher: TreeMatcher, test: Log) -> None:
     places = np.argsort(-counts, kind="stable")[:EXAMPLES]
     for query in test.queries.take(places[counts[places] > 0]):
         output.print(matcher.match(query, k=3))
+
+
+def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
+    """The quick comparison, and what matters of it."""
+    heading("Beside other matchers")
+    try:
+        require_plots()
+    except ImportError as error:
+        say(f"no comparison: {error}")
+        return
+    config = TrainConfig()
+    plan = Plan(sample=QUICK_SAMPLE)
+    problem = make_problem(log, catalog, config, plan, origin=origin)
+    with hearing("comparing") as hear:
+        found = run_comparison(problem, out, QUICK, names=FAST, command="matchset demo", hear=hear)
+    report = write_report(out)
+    adds, ours = found["adds"], next(row for row in found["rows"] if row["name"] == OURS)
+    heading("What matters")
+    k, means = adds["k"], {name: f"{100 * adds[name]['value']:.1f} %" for name in ADDED}
+    facts(
+        {
+            f"Recall@{k}": f"{means['recall_first']}, BM25 {means['recall_second']}",
+            f"both in turn, the same {k}": means["union"],
+            "one query": f"{1e6 * ours['latency']['total_p50']:.0f} us (median, one thread)",
+        }
+    )
+    say(f"report: {report}")
+    say("To see the answers in a browser: matchset demo --serve")

@@ -51,7 +51,6 @@ def keep_demo(out: Path, shop: DemoShop, matcher: TreeMatcher, catalog: Catalog,
     TitleSimilarity.learn(catalog).save(folder / _TITLES, overwrite=True)
     test.save(folder / _TEST)
     (folder / _MARK).write_text(shop.mark())
-    say("\nTo see the answers in a browser: matchset demo --serve")
 
 
 def serve_demo(out: Path, port: int) -> None:

@@ -9,19 +9,27 @@ from matchset.cli.console import errors, output, say
 from matchset.evaluate.evaluation import evaluate as evaluate_matcher
 from matchset.evaluate.segments import who_knows_training
 from matchset.matchers.load import load
+from matchset.matchers.protocol import Matcher
+from matchset.serve.client import Client
 
 COLUMNS = LogColumns()
 LEGEND = (
     "Recall: share of a query's relevant products among the first k, with its 95 % interval. "
     "Ceiling: the best of a matcher that knows only products seen in training; titles go beyond."
 )
+WITHOUT_TRAINING = (
+    "A server does not tell what it was trained on: seen and unseen queries, warm and cold "
+    "products, and the ceiling are left out. Give the log of its training: --train LOG."
+)
 
 
 def evaluate(
-    model: Path,
+    model: str,
     log: list[str],
     /,
     *,
+    train: list[str] | None = None,
+    api_key_file: Path | None = None,
     events: dict[str, float] | None = None,
     min_count: float = 1.0,
     sample: int = 100_000,
@@ -33,9 +41,15 @@ def evaluate(
     Parameters
     ----------
     model
-        Folder of a trained model, or of any other matcher that was saved.
+        Folder of a trained model, or of any other matcher that was saved; or the address of a
+        running server, such as http://127.0.0.1:8080.
     log
         A log that the model was not trained on.
+    train
+        The log that it was trained on: tells queries seen and products known, which a model
+        remembers but a server does not tell.
+    api_key_file
+        File of a server's API key; of several lines the first that is one counts.
     events
         Weight of each event that makes a product relevant, such as --events.purchase 1; by default
         what was bought, or else clicked.
@@ -49,13 +63,40 @@ def evaluate(
         Columns of the log.
 
     """
-    matcher = load(model)
+    matcher = open_matcher(model, api_key_file)
     test = columns.read(log)
     result = evaluate_matcher(
-        matcher, test, events=events, min_count=min_count, sample=sample, seed=seed
+        matcher,
+        test,
+        train=None if train is None else columns.read(train),
+        events=events,
+        min_count=min_count,
+        sample=sample,
+        seed=seed,
     )
     output.print(result)
     say(LEGEND)
+    if isinstance(matcher, Client) and train is None:
+        errors.print(WITHOUT_TRAINING)
     learned = who_knows_training(matcher)
     if learned is not None and len(test.queries) and learned.is_seen(test.queries).all():
         errors.print("every query of this log was trained on: was the model trained on this log?")
+
+
+def open_matcher(model: str, api_key_file: Path | None) -> Matcher:
+    """The matcher of a folder, or one behind an address."""
+    if not model.startswith(("http://", "https://")):
+        if api_key_file is not None:
+            raise ValueError(f"--api-key-file must come with a server's address; got {model}")
+        return load(model)
+    key = None if api_key_file is None else read_key(api_key_file)
+    return Client(model, api_key=key, titles=False)
+
+
+def read_key(file: Path) -> str:
+    """The first API key of a file."""
+    lines = map(str.strip, file.read_text(encoding="utf-8").splitlines())
+    key = next((line for line in lines if line and not line.startswith("#")), None)
+    if key is None:
+        raise ValueError(f"{file}: must hold an API key; got none")
+    return key

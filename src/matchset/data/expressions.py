@@ -33,9 +33,11 @@ def day_of(table: Table, column: str) -> str:
     """The day, in UTC, since 1970-01-01, of a time in any usual form; NULL where there is none.
 
     Dates and timestamps (without a zone: taken as UTC), ISO texts, and numbers, also as text: eight
-    digits that are a date (20261231) or else a time since 1970 in seconds, milliseconds,
-    microseconds or nanoseconds, told apart by size (1e11, 1e14 and 1e17 divide them). A number
-    below 1e8 that is no such date is not understood: a year, a month (202612), a day of Excel's.
+    digits that are a date (20261231), fourteen that are a date and time (20261231235959), or else a
+    time since 1970 in seconds, milliseconds, microseconds or nanoseconds, told apart by size (1e11,
+    1e14 and 1e17 divide them). A number below 1e8 that is no such date is not understood: a year, a
+    month (202612), a day of Excel's. Nor are fourteen digits that start like a date and are none:
+    as milliseconds they were in the 26th century.
     """
     name, kind = quote_name(column), _plain_type(table, column)
     if kind == "DATE":
@@ -71,7 +73,7 @@ def _floor_day(microseconds: str) -> str:
 
 
 def _day_of_number(number: str) -> str:
-    date = f"try_strptime(try_cast({number} AS BIGINT)::VARCHAR, '%Y%m%d')"
+    digits = f"try_cast({number} AS BIGINT)::VARCHAR"
     scale = " ".join(
         f"WHEN abs({number}) < {limit} THEN {divisor}"
         for limit, divisor in (("1e11", "86400"), ("1e14", "86400e3"), ("1e17", "86400e6"))
@@ -79,8 +81,13 @@ def _day_of_number(number: str) -> str:
     since = f"try_cast(floor({number} / CASE {scale} ELSE 86400e9 END) AS BIGINT)"
     is_small = f"{number} < 1e8"  # as seconds: before March 1973
     is_date = f"{number} BETWEEN 19000101 AND 21001231 AND {number} = trunc({number})"
-    day = _floor_day(f"epoch_us(if({is_date}, {date}, NULL))")
-    return f"CASE WHEN {is_small} THEN {day} ELSE {since} END"
+    date = f"if({is_date}, try_strptime({digits}, '%Y%m%d'), NULL)"
+    is_moment = f"{number} BETWEEN 19000101000000 AND 21001231235960"
+    moment = f"try_strptime({digits}, '%Y%m%d%H%M%S')"
+    return (
+        f"CASE WHEN {is_small} THEN {_floor_day(f'epoch_us({date})')} "
+        f"WHEN {is_moment} THEN {_floor_day(f'epoch_us({moment})')} ELSE {since} END"
+    )
 
 
 def _plain_type(table: Table, column: str) -> str:

@@ -113,12 +113,16 @@ def split_by_time(
     return Split(log.select(is_dated & ~is_test), log.select(is_test), undated)
 
 
-def split_by_query(log: Log, *, folds: int = 5, fold: int = 0, seed: int = 0) -> Split:
+def split_by_query(
+    log: Log, *, folds: int = 5, fold: int = 0, seed: int = 0, test_share: float | None = None
+) -> Split:
     """Test on one of `folds` equal parts of the queries, chosen by chance, and train on the others.
 
     For logs without times, and for the question how well unseen queries are answered: no test
-    query is in training.
+    query is in training. With `test_share` that share of the queries tests, whatever the folds.
     """
+    if test_share is not None:
+        return _split_by_share(log, test_share, seed)
     if folds < 2:
         raise ValueError(f"folds must be at least 2; got {folds}")
     if not 0 <= fold < folds:
@@ -127,6 +131,18 @@ def split_by_query(log: Log, *, folds: int = 5, fold: int = 0, seed: int = 0) ->
         raise DataError(f"a log must have a query per fold, {folds}; got {len(log.queries)}")
     place = np.random.default_rng(seed).permutation(len(log.queries))
     is_test = (place % folds == fold)[log.query]
+    return Split(log.select(~is_test), log.select(is_test))
+
+
+def _split_by_share(log: Log, test_share: float, seed: int) -> Split:
+    if not 0 < test_share < 1:
+        raise ValueError(f"test_share must be between 0 and 1; got {test_share}")
+    n_queries = len(log.queries)
+    n_test = round(test_share * n_queries)
+    if not 0 < n_test < n_queries:
+        found = f"got {test_share} of {n_queries:,} queries"
+        raise DataError(f"a split must leave queries on both sides; {found}")
+    is_test = (np.random.default_rng(seed).permutation(n_queries) < n_test)[log.query]
     return Split(log.select(~is_test), log.select(is_test))
 
 

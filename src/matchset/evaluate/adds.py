@@ -88,8 +88,24 @@ def what_it_adds(
     batch: int = BATCH,
 ) -> Addition:
     """Ask both matchers for k products, and compare their match sets; options as of `evaluate`."""
-    depth = check_k(k)
     questions = make_questions(test, events=events, min_count=min_count, sample=sample, seed=seed)
+    options = {"resamples": resamples, "seed": seed, "batch": batch}
+    return add_up(first, second, questions, k=k, names=names, **options)
+
+
+def add_up(
+    first: Matcher,
+    second: Matcher,
+    questions: Questions,
+    *,
+    k: int = 100,
+    names: tuple[str, str] = ("first", "second"),
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    batch: int = BATCH,
+) -> Addition:
+    """`what_it_adds`, of questions that were made before."""
+    depth = check_k(k)
     ranks = np.stack([questions.unanswered()] * 3)  # of each pair with first, second, both in turn
     overlap = np.full(len(questions), np.nan)
     asked = [ask(matcher, questions, depth, batch=batch) for matcher in (first, second)]

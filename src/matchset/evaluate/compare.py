@@ -21,10 +21,10 @@ from matchset.evaluate.chance import (
     holm,
     randomization_test,
 )
-from matchset.evaluate.evaluation import KS, SAMPLE, Evaluation, check_ks, score_answers
-from matchset.evaluate.judge import BATCH, judge
+from matchset.evaluate.evaluation import KS, SAMPLE, Evaluation, check_ks, evaluate_questions
+from matchset.evaluate.judge import BATCH
 from matchset.evaluate.questions import make_questions
-from matchset.evaluate.segments import SEGMENTS, recall_training
+from matchset.evaluate.segments import SEGMENTS
 from matchset.evaluate.show import Headed, percent, with_margin
 from matchset.matchers.protocol import Matcher
 from matchset.matchers.show import Grid, printable
@@ -129,13 +129,19 @@ def compare_matchers(
         test, events=events, min_count=min_count, sample=sample, seed=seed, graded=graded
     )
     depths = check_ks(ks)
-    evaluations = {}
-    for name, matcher in matchers.items():
-        training = recall_training(questions, train, matcher)
-        answers = judge(matcher, questions, depths, head=training.head, batch=batch)
-        evaluations[name] = score_answers(
-            answers, questions, training, depths, segments=segments, resamples=resamples, seed=seed
+    evaluations = {
+        name: evaluate_questions(
+            matcher,
+            questions,
+            train=train,
+            ks=depths,
+            seed=seed,
+            segments=segments,
+            resamples=resamples,
+            batch=batch,
         )
+        for name, matcher in matchers.items()
+    }
     return Comparison(
         evaluations, find_differences(evaluations, flips=flips, resamples=resamples, seed=seed)
     )
@@ -158,10 +164,26 @@ def find_differences(
             )
     if not pairs:
         return ()
+    recalls = {name: evaluation.recalls for name, evaluation in evaluations.items()}
     ks = next(iter(evaluations.values())).ks
+    return weigh_differences(recalls, pairs, ks, flips=flips, resamples=resamples, seed=seed)
+
+
+def weigh_differences(
+    recalls: Mapping[str, Values],
+    pairs: Sequence[tuple[str, str]],
+    ks: Sequence[int],
+    *,
+    flips: int = FLIPS,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> tuple[Difference, ...]:
+    """Differences of some pairs of matchers, at every k, corrected together.
+
+    `recalls` are those of each query at each k by the name of the matcher, (n_queries, n_ks).
+    """
     gains: Values = np.concatenate(
-        [evaluations[first].recalls - evaluations[second].recalls for first, second in pairs],
-        axis=1,
+        [recalls[first] - recalls[second] for first, second in pairs], axis=1
     )  # (n_queries, n_pairs * n_ks)
     p = randomization_test(gains, flips=flips, seed=seed)
     low, high = bootstrap(gains[:, None], np.ones((1, len(gains))), resamples=resamples, seed=seed)

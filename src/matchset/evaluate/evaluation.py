@@ -158,6 +158,30 @@ def evaluate(
     questions = make_questions(
         test, events=events, min_count=min_count, sample=sample, seed=seed, graded=graded
     )
+    return evaluate_questions(
+        matcher,
+        questions,
+        train=train,
+        ks=ks,
+        seed=seed,
+        segments=segments,
+        resamples=resamples,
+        batch=batch,
+    )
+
+
+def evaluate_questions(
+    matcher: Matcher,
+    questions: Questions,
+    *,
+    train: Log | Positives | None = None,
+    ks: Iterable[int] = KS,
+    seed: int = 0,
+    segments: Sequence[str] = SEGMENTS,
+    resamples: int = RESAMPLES,
+    batch: int = BATCH,
+) -> Evaluation:
+    """`evaluate`, of questions that were made before."""
     depths = check_ks(ks)
     training = recall_training(questions, train, matcher)
     answers = judge(matcher, questions, depths, head=training.head, batch=batch)

@@ -98,7 +98,9 @@ def judge(
             if head is not None:
                 tail[k] += int(np.count_nonzero(is_tail[labels]))
     distinct = {k: int(np.count_nonzero(shown[k])) for k in ks}
-    catalog = products if n_catalogs == 1 else None
+    # A server's answers bring their own products, which are no catalogue even if they came at once.
+    is_catalog = n_catalogs == 1 and products is matcher.match([], 1).products
+    catalog = products if is_catalog else None
     return Answers(questions.judge(rank), catalog, given, distinct, tail)
 
 

@@ -42,8 +42,26 @@ def train_layer(
 ) -> LayerWeights:
     """Solve the children of every parent, in batches.
 
-    After each batch its weights go to `sink`, and `on_parents` hears how many parents are done.
+    After each batch its weights go to `sink`, and `on_parents` hears how many parents are done. An
+    exception leaves nothing of the layer in the sink.
     """
+    try:
+        _solve_parents(problem, config, seed=seed, threads=threads, sink=sink, heard=on_parents)
+    except BaseException:  # also Ctrl-C
+        sink.discard()
+        raise
+    return sink.close()
+
+
+def _solve_parents(
+    problem: LayerProblem,
+    config: LearnConfig,
+    *,
+    seed: int,
+    threads: int,
+    sink: Sink,
+    heard: Callable[[int], None],
+) -> None:
     rule, prune = solver_rules(config, seed)
     instances, positives = problem.instances, problem.positives
     weights = weigh_positives(positives.values, config.weights)
@@ -63,10 +81,9 @@ def train_layer(
         )
         sink.add(cast("Part", tuple(part)))
         n_unfinished += n_given_up
-        on_parents(end)
+        heard(end)
     if n_unfinished:
         log.info("%d of %d problems used up max_passes", n_unfinished, len(positives))
-    return sink.close()
 
 
 def weigh_positives(counts: Floats, weights: str) -> Floats:

@@ -24,6 +24,9 @@ class Sink(Protocol):
     def close(self) -> LayerWeights:
         """All parts as one layer."""
 
+    def discard(self) -> None:
+        """Leave nothing of a layer that will not be whole."""
+
 
 class MemorySink:
     """Parts stay in memory until the layer is whole."""
@@ -48,6 +51,10 @@ class MemorySink:
             _offsets(n_rows), features, _offsets(n_entries), children, weights, bias
         )
 
+    def discard(self) -> None:
+        """Drop the arrays."""
+        self._parts.clear()
+
 
 class FolderSink:
     """Parts go to disk at once: the layer may be larger than memory, and is mapped in the end."""
@@ -58,6 +65,11 @@ class FolderSink:
         self._ends = {0: 0, 2: 0}  # counts become offsets: of rows and of entries
         for place, path in enumerate(self._paths):
             path.write_bytes(np.zeros(1 if place in self._ends else 0, dtype=np.int64).tobytes())
+
+    def discard(self) -> None:
+        """Remove the files."""
+        for path in self._paths:
+            path.unlink(missing_ok=True)
 
     def add(self, part: Part) -> None:
         """Write the arrays behind those already there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -69,6 +70,10 @@ class BM25:
         """The allowed products with the best scores; none that has no word of the query."""
         return answer(self.products, queries, k, where=where, search=self._search)
 
+    def count_words(self, query: str) -> Csr:
+        """How often a query has each known word: what is searched with, (1, n_words)."""
+        return self._count(normalize_strings(Strings.of([query])))
+
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write it to a folder, at once or not at all."""
         parts = {
@@ -128,6 +133,7 @@ def _score(rows: list[list[int]], place: dict[str, int], *, k1: float, b: float)
         return Csr(np.zeros(1, dtype=np.int64), *nothing, len(rows))
     import bm25s  # a quarter of a second, which only learning needs
 
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it tells of every step
     index = bm25s.BM25(k1=k1, b=b, method="lucene")
     index.index((rows, dict(place)), create_empty_token=False, show_progress=False)
     scores = index.scores

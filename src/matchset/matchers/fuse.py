@@ -8,15 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset.matrices import Csr, Floats, Ids
+from matchset.strings import Strings
+from matchset.text import normalize_strings
 
 Method: TypeAlias = Literal["rrf", "weighted", "interleave", "append"]
 Normalization: TypeAlias = Literal["minmax", "best"]
+Key = TypeVar("Key", np.int32, np.int64)
 DEFAULT_CONSTANT = 60.0  # of the paper on reciprocal rank fusion (SIGIR 2009)
 SCORED = ("rrf", "weighted")  # methods that add up what each matcher says of a product
 # Of a normalised score this much goes by rank: what ties in one ranking keeps its order, and the
@@ -108,58 +111,89 @@ class Fused:
 
 
 def fuse(
-    rankings: Sequence[Csr],
-    k: int,
-    rule: FusionRule,
-    *,
-    depth: int,
-    hashes: NDArray[np.uint64],
+    rankings: Sequence[Csr], k: int, rule: FusionRule, *, depth: int, queries: Strings
 ) -> Fused:
     """The k best of each query.
 
     `rankings` have labels in common, and rows for the same queries, with at most `depth` products
-    each, best first. `hashes` are of the queries' texts: they draw the teams' order.
+    each, best first.
     """
     weights = rule.weigh(len(rankings))
     found = gather(rankings, rule, depth=depth)
     if rule.method in SCORED:
         scores = found.add_up(weights)
         kept = np.flatnonzero(scores > 0)  # not what a weight of 0 alone has brought
-        order = kept[np.lexsort((-scores[kept], found.row[kept]))]
+        order = kept[_sort(-scores[kept], found.row[kept], found.n_queries)]
+        best, _, offsets = _cut(order, found, k)
+        values = scores[best]
     else:
-        draft = _append(found, rule) if rule.method == "append" else _draft(found, rule, hashes)
-        order = np.lexsort((draft, found.row))
-        scores = np.zeros(0, dtype=np.float32)
-    sizes = np.bincount(found.row[order], minlength=found.n_queries)
-    place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    best, sizes = order[place < k], np.minimum(sizes, k)
-    values = scores[best] if len(scores) else (1.0 / (1.0 + place[place < k])).astype(np.float32)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    width = rankings[0].width
-    return Fused(Csr(offsets, found.label[best], values, width), found.ranks[best])
+        draft = _append(found, rule) if rule.method == "append" else _draft(found, rule, queries)
+        best, place, offsets = _cut(_sort(draft, found.row, found.n_queries), found, k)
+        values = (1.0 / (1.0 + place)).astype(np.float32)
+    fused = Csr(offsets, found.label[best], values, rankings[0].width)
+    return Fused(fused, found.ranks[best])
 
 
 def gather(rankings: Sequence[Csr], rule: FusionRule, *, depth: int) -> Candidates:
     """Bring together what the rankings say of each product."""
-    width = np.int64(rankings[0].width)
-    keys = np.concatenate([each.row_of_entry * width + each.columns for each in rankings])
-    distinct, place = np.unique(keys, return_inverse=True)
-    ranks = np.zeros((len(distinct), len(rankings)), dtype=np.int32)
+    row, label, place = _number(rankings)
+    ranks = np.zeros((len(label), len(rankings)), dtype=np.int32)
     strength = np.zeros(ranks.shape)
     begin = 0
     for column, each in enumerate(rankings):
         at = place[begin : begin + len(each.columns)]
         begin += len(at)
-        sizes = np.diff(each.offsets)
-        rank = np.arange(1, len(at) + 1) - np.repeat(each.offsets[:-1], sizes)
+        rank = np.arange(1, len(at) + 1)
+        if len(each) > 1:
+            rank -= np.repeat(each.offsets[:-1], np.diff(each.offsets))
         ranks[at, column] = rank
         if rule.method == "rrf":
             strength[at, column] = 1.0 / (rule.constant + rank)
         elif rule.method == "weighted":
             by_rank = 1.0 - (rank - 1) / depth
             strength[at, column] = (1 - _BY_RANK) * _normalize(each, rule) + _BY_RANK * by_rank
-    row, label = np.divmod(distinct, max(width, np.int64(1)))
-    return Candidates(row, label.astype(np.int32), ranks, strength, len(rankings[0]))
+    return Candidates(row, label, ranks, strength, len(rankings[0]))
+
+
+def _number(rankings: Sequence[Csr]) -> tuple[NDArray[np.int64], Ids, NDArray[np.int64]]:
+    """Query and label of each distinct product, ascending, and the place there of each entry."""
+    if len(rankings[0]) == 1:  # the short way: a few microseconds count here
+        label, place = _distinct(np.concatenate([each.columns for each in rankings]))
+        return np.zeros(len(label), dtype=np.int64), label, place
+    width = np.int64(max(1, rankings[0].width))
+    keys = np.concatenate([each.row_of_entry * width + each.columns for each in rankings])
+    distinct, place = _distinct(keys)
+    row, label = np.divmod(distinct, width)
+    return row, label.astype(np.int32), place
+
+
+def _distinct(keys: NDArray[Key]) -> tuple[NDArray[Key], NDArray[np.int64]]:
+    """Distinct keys, ascending, and the place among them of each: `np.unique` with less ado."""
+    order = keys.argsort(kind="stable")
+    ascending = keys[order]
+    is_new = np.ones(len(keys), dtype=np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
+    place = np.empty(len(keys), dtype=np.int64)
+    place[order] = is_new.cumsum() - 1
+    return ascending[is_new], place
+
+
+def _sort(values: NDArray[np.generic], row: NDArray[np.int64], n_queries: int) -> NDArray[np.int64]:
+    """Places in ascending order of values within each query; equal ones stay as they are."""
+    return values.argsort(kind="stable") if n_queries == 1 else np.lexsort((values, row))
+
+
+def _cut(
+    order: NDArray[np.int64], found: Candidates, k: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The first k of each query, the place of each from 0, and where each query starts."""
+    if found.n_queries == 1:  # the short way: a few microseconds count here
+        best = order[:k]
+        return best, np.arange(len(best)), np.array([0, len(best)])
+    sizes = np.bincount(found.row[order], minlength=found.n_queries)
+    place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    offsets = np.concatenate([[0], np.cumsum(np.minimum(sizes, k))])
+    return order[place < k], place[place < k], offsets
 
 
 def _normalize(found: Csr, rule: FusionRule) -> NDArray[np.float64]:
@@ -190,8 +224,9 @@ def _append(found: Candidates, rule: FusionRule) -> NDArray[np.int64]:
     return np.where(is_head, first - absent, np.where((others > 0).any(axis=1), added, tail))
 
 
-def _draft(found: Candidates, rule: FusionRule, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _draft(found: Candidates, rule: FusionRule, queries: Strings) -> NDArray[np.int64]:
     """The place at which each product is drafted, (n,)."""
+    hashes = normalize_strings(queries).hashes()
     places = np.empty(len(found.row), dtype=np.int64)
     bounds = np.searchsorted(found.row, np.arange(found.n_queries + 1))
     for query in range(found.n_queries):

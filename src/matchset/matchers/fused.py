@@ -17,7 +17,6 @@ from matchset.matchers.show import MOST_ROWS, Grid, printable
 from matchset.matrices import Csr, Ids
 from matchset.model.products import Products
 from matchset.strings import Strings
-from matchset.text import normalize_strings
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,11 +118,12 @@ def fuse_matches(
         for match in given
     ]
     depth = max(1, *map(len, given))
-    hashes = normalize_strings(Strings.of([given[0].query])).hashes()
-    fused = fuse(rankings, most, rule or FusionRule(), depth=depth, hashes=hashes)
+    query = given[0].query
+    queries = Strings.of([query])
+    fused = fuse(rankings, most, rule or FusionRule(), depth=depth, queries=queries)
     labels, scores = fused.found.columns, fused.found.values
     products = Products(Strings.of(list(label)), _titles_of(given, label))
-    return FusedMatch(given[0].query, labels, scores, products, tuple(matches), fused.ranks)
+    return FusedMatch(query, labels, scores, products, tuple(matches), fused.ranks)
 
 
 def _titles_of(given: Sequence[Match], label: Mapping[str, int]) -> Strings | None:

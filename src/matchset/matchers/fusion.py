@@ -36,7 +36,6 @@ from matchset.model.filters import Filter, Where, make_filter
 from matchset.model.products import Products
 from matchset.parts import Part
 from matchset.strings import Strings
-from matchset.text import normalize_strings
 
 KIND = "fusion"
 DEFAULT_DEPTH = 100
@@ -106,8 +105,7 @@ class Fusion:
         else:
             texts = to_texts(queries)
             rankings = self._ask(texts, depth, chosen)
-        hashes = normalize_strings(texts).hashes()
-        fused = fuse(rankings, most, self.rule, depth=depth, hashes=hashes)
+        fused = fuse(rankings, most, self.rule, depth=depth, queries=texts)
         found, names = fused.found, self.names
         if isinstance(queries, str):
             labels, scores = found.columns, found.values
@@ -116,7 +114,7 @@ class Fusion:
 
     def filter(self, what: Where) -> Filter:
         """A filter to use again, from an expression, product ids or a boolean array."""
-        return make_filter(self.products, what)
+        return self.products.filter(what)
 
     def tune(
         self,
@@ -189,6 +187,7 @@ class Fusion:
         depth = max(*ks, self.depth)
         queries = validation.queries.take(rows)
         return Lessons(
+            queries=queries,
             rankings=self._ask(queries, depth, None, weights=[1.0] * len(self.matchers)),
             depth=depth,
             row=pairs.row[is_known].astype(np.int64),

@@ -10,7 +10,7 @@ from matchset.matchers.protocol import Matcher
 from matchset.matchers.stored import kind_of
 
 # Named, not imported: opening a tree must not need the packages of another matcher.
-_WHO = {
+WHO = {
     "tree": "matchset.matchers.tree_matcher:TreeMatcher",
     "bm25": "matchset.matchers.bm25:BM25",
     "title similarity": "matchset.matchers.title_similarity:TitleSimilarity",
@@ -25,10 +25,10 @@ _WHO = {
 def load(path: str | os.PathLike[str]) -> Matcher:
     """Open whichever matcher was saved to a folder, memory-mapped, in milliseconds."""
     kind = kind_of(path)
-    if kind not in _WHO:
-        known = ", ".join(_WHO)
+    if kind not in WHO:
+        known = ", ".join(WHO)
         raise ModelFileError(f"{path}: a matcher must be one of {known}; got {kind!r}")
-    module, name = _WHO[kind].split(":")
+    module, name = WHO[kind].split(":")
     opened: Matcher = getattr(import_module(module), name).load(path)
     return opened
 
@@ -37,5 +37,5 @@ def name_kind(matcher: Matcher) -> str:
     """What a matcher is called where it is one of several: "tree", "title_similarity"."""
     cls = type(matcher)
     place = f"{cls.__module__}:{cls.__qualname__}"
-    kind = next((kind for kind, who in _WHO.items() if who == place), cls.__name__)
+    kind = next((kind for kind, who in WHO.items() if who == place), cls.__name__)
     return kind.replace(" ", "_").replace("+", "_")

@@ -16,7 +16,7 @@ from matchset.matchers.protocol import DEFAULT_K, answer
 from matchset.matchers.stored import load_matcher, save_matcher
 from matchset.matrices import Csr, Floats, Ids
 from matchset.model.files import read_products, store_products
-from matchset.model.filters import Filter, Where, make_filter
+from matchset.model.filters import Filter, Where
 from matchset.model.products import Products, make_products
 from matchset.parts import Part
 from matchset.strings import Strings
@@ -64,7 +64,7 @@ class Popularity:
 
     def filter(self, what: Where) -> Filter:
         """A filter to use again, from an expression, product ids or a boolean array."""
-        return make_filter(self.products, what)
+        return self.products.filter(what)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write it to a folder, at once or not at all."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matchset.matchers.match import Match, Matches
 from matchset.matrices import Csr
-from matchset.model.filters import Filter, Where, make_filter
+from matchset.model.filters import Filter, Where
 from matchset.model.products import Products
 from matchset.strings import Strings
 
@@ -79,7 +79,7 @@ def answer(
 ) -> Match | Matches:
     """Do what every `match` over `products` does, around the search that makes the difference."""
     most = min(check_k(k), len(products)) or 1
-    chosen = None if where is None else make_filter(products, where)
+    chosen = None if where is None else products.filter(where)
     if isinstance(queries, str):
         found = search(Strings.of([queries]), most, chosen)
         return Match(queries, found.columns, found.values, products)

@@ -22,7 +22,7 @@ from matchset.matchers.stored import TREE, require_kind
 from matchset.matrices import Csr, Ids
 from matchset.model.explain import explain
 from matchset.model.files import read_products, read_tree, store_products, store_tree
-from matchset.model.filters import Filter, Where, make_filter
+from matchset.model.filters import Filter, Where
 from matchset.model.packed import PackedTree
 from matchset.model.products import Products
 from matchset.model.prune import prune_packed
@@ -117,7 +117,7 @@ class TreeMatcher:
 
         From an expression such as "in_stock and price < 20", product ids, or a boolean array.
         """
-        return make_filter(self.products, what)
+        return self.products.filter(what)
 
     def explain(
         self, query: str, product: str, *, k: int = DEFAULT_K, beam: int = DEFAULT_BEAM

@@ -1,9 +1,9 @@
 """Tuning: which weights make a fusion find most?
 
-A small search without chance: from the best single ranking and from equal weights, one weight at a
-time is doubled, halved or dropped as long as that helps. Single rankings are among the candidates,
-and the last comparison ranks as the fusion will: so the chosen rule is, on the data it was chosen
-on, never below its best part.
+A small search without chance: from the best single ranking or from equal weights, one weight at a
+time is made larger, smaller or nothing as long as that helps. Single rankings are among the
+candidates, and the last comparison ranks as the fusion will: so the chosen rule is, on the data it
+was chosen on, never below its best part.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset.matchers.fuse import Candidates, FusionRule, fuse, gather
 from matchset.matrices import Csr
+from matchset.strings import Strings
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +32,7 @@ _MOST_PASSES = 5
 class Lessons:
     """Rankings of the validation queries, and what is relevant to them."""
 
+    queries: Strings  # (n_queries,)
     rankings: Sequence[Csr]  # labels in common, at most `depth` per query
     depth: int
     row: NDArray[np.int64]  # query of each relevant pair whose product has a label, (n_pairs,)
@@ -44,8 +47,8 @@ class Lessons:
 
     def measure(self, rule: FusionRule) -> float:
         """Mean recall at `ks` of the fusion by a rule."""
-        none = np.zeros(len(self.n_relevant), dtype=np.uint64)
-        fused = fuse(self.rankings, max(self.ks), rule, depth=self.depth, hashes=none).found
+        k, queries = max(self.ks), self.queries
+        fused = fuse(self.rankings, k, rule, depth=self.depth, queries=queries).found
         width = np.int64(fused.width)
         given = fused.row_of_entry * width + fused.columns
         place = np.arange(len(given)) - np.repeat(fused.offsets[:-1], np.diff(fused.offsets))
@@ -60,9 +63,8 @@ def tune(lessons: Lessons, rule: FusionRule) -> FusionRule:
     n_rankings = len(lessons.rankings)
     corners = [tuple(map(float, row)) for row in np.eye(n_rankings)]
     candidates = [
-        replace(setting, weights=weights)
+        replace(setting, weights=_climb(_Objective.of(lessons, setting), corners))
         for setting in _settings(rule)
-        for weights in _climb(_Objective.of(lessons, setting), corners)
     ]
     candidates += [replace(rule, weights=weights) for weights in corners]
     recalls = [lessons.measure(candidate) for candidate in candidates]
@@ -107,7 +109,7 @@ class _Objective:
         column = np.arange(len(found.row)) - first[found.row]
         return cls(found, column, relevant, lessons.worth[pair], lessons.ks)
 
-    def __call__(self, weights: Sequence[float]) -> float:
+    def __call__(self, weights: tuple[float, ...]) -> float:
         if len(self.relevant) == 0:
             return 0.0
         scores = self.found.add_up(weights)
@@ -125,22 +127,17 @@ class _Objective:
         return total
 
 
-def _climb(
-    objective: _Objective, corners: Sequence[tuple[float, ...]]
-) -> Iterator[tuple[float, ...]]:
-    """The best weights on the way up from the best corner, and from equal weights."""
-    for start in (max(corners, key=objective), (1.0,) * len(corners)):
-        best, recall = start, objective(start)
-        for _ in range(_MOST_PASSES):
-            before = recall
-            for place in range(len(best)):
-                for weights in _neighbours(best, place):
-                    found = objective(weights)
-                    if found > recall + 1e-9:
-                        best, recall = weights, found
-            if recall == before:
-                break
-        yield best
+def _climb(objective: _Objective, corners: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """The best weights on the way up from the best corner or from equal weights."""
+    measure = cache(objective)
+    best = max([*corners, (1.0,) * len(corners)], key=measure)
+    for _ in range(_MOST_PASSES):
+        before = best
+        for place in range(len(best)):
+            best = max([best, *_neighbours(best, place)], key=measure)
+        if best == before:
+            break
+    return best
 
 
 def _neighbours(weights: tuple[float, ...], place: int) -> Iterator[tuple[float, ...]]:

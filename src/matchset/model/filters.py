@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -11,8 +14,14 @@ from numpy.typing import NDArray
 
 from matchset.data.catalog import Column
 from matchset.model.expressions.evaluate import evaluate
+from matchset.model.expressions.hints import find_hints
 from matchset.model.expressions.parser import DEFAULT_LIMITS, Limits, parse
 from matchset.strings import Strings
+
+logger = logging.getLogger(__name__)
+
+_MOST_KEPT = 64  # expressions whose filters are kept
+_MOST_BYTES = 2**26  # that they may take together; one is kept in any case
 
 
 class Filterable(Protocol):
@@ -36,11 +45,13 @@ class Filter:
     description: str  # the expression, or what else it was made from
     n_allowed: int
     n_unknown: int = 0  # product ids it was made from that are not among the products
+    hints: tuple[str, ...] = ()  # what in the expression may be a mistake
 
     def __repr__(self) -> str:
         unknown = f", {self.n_unknown:,} unknown ids ignored" if self.n_unknown else ""
         counts = f"{self.n_allowed:,} of {len(self.ids):,} products{unknown}"
-        return f"Filter({self.description!r}: {counts})"
+        hints = "".join(f"; {hint}" for hint in self.hints)
+        return f"Filter({self.description!r}: {counts}{hints})"
 
     def __and__(self, other: Filter) -> Filter:
         """Products that both allow.
@@ -53,7 +64,8 @@ class Filter:
         allowed = self.allowed & other.require_for(self.ids).allowed
         description = f"({self.description}) and ({other.description})"
         n_unknown = self.n_unknown + other.n_unknown
-        return _freeze(allowed, self.ids, description, n_unknown=n_unknown)
+        joined = _freeze(allowed, self.ids, description, n_unknown=n_unknown)
+        return replace(joined, hints=self.hints + other.hints)
 
     def require_for(self, ids: Strings) -> Filter:
         """Itself, if it was made for the products of `ids`; else a ValueError."""
@@ -83,8 +95,7 @@ def make_filter(products: Filterable, what: Where, *, limits: Limits = DEFAULT_L
     if isinstance(what, Filter):
         return what.require_for(products.ids)
     if isinstance(what, str):
-        allowed = evaluate(parse(what, limits), products.attributes, len(products.ids))
-        return _freeze(allowed, products.ids, what)
+        return _from_expression(products, what, limits)
     if not isinstance(what, Strings) and hasattr(what, "__array__"):
         array = np.asarray(what)
         if array.dtype.kind not in "OUT":  # NumPy's texts are product ids
@@ -96,6 +107,47 @@ def make_filter(products: Filterable, what: Where, *, limits: Limits = DEFAULT_L
             f"where must be an expression, a filter, product ids or a boolean array; got {got}"
         )
     return _from_ids(products.ids, Strings.of(given, "where"))
+
+
+class FilterCache:
+    """The filters of the expressions that were asked for last, so that text may be given each time.
+
+    Any number of threads may ask at once; two that ask for the same new text may both make it.
+    """
+
+    def __init__(self) -> None:
+        """Keep none yet."""
+        self._kept: OrderedDict[str, Filter] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[FilterCache], tuple[()]]:
+        """A copy, in another process too, starts empty."""
+        return FilterCache, ()
+
+    def make(self, products: Filterable, what: Where) -> Filter:
+        """`make_filter`, or what it made of the same text before; hints are logged once."""
+        if not isinstance(what, str):
+            return make_filter(products, what)
+        with self._lock:
+            if (kept := self._kept.get(what)) is not None:
+                self._kept.move_to_end(what)
+                return kept
+        made = make_filter(products, what)
+        for hint in made.hints:
+            logger.warning("%s", hint)
+        n_kept = max(1, min(_MOST_KEPT, _MOST_BYTES // max(1, len(products.ids))))
+        with self._lock:
+            self._kept[what] = made
+            while len(self._kept) > n_kept:
+                self._kept.popitem(last=False)
+        return made
+
+
+def _from_expression(products: Filterable, text: str, limits: Limits) -> Filter:
+    expression = parse(text, limits)
+    allowed = evaluate(expression, products.attributes, len(products.ids))
+    hints = find_hints(expression.condition, products.attributes)
+    return replace(_freeze(allowed, products.ids, text), hints=hints)
 
 
 def _from_array(ids: Strings, array: NDArray[Any]) -> Filter:

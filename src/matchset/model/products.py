@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog, Column
+from matchset.model.filters import Filter, FilterCache, Where
 from matchset.strings import Strings
 
 
@@ -24,6 +25,7 @@ class Products:
         None  # empty where a product has none, (n_products,); None: no catalogue
     )
     attributes: Mapping[str, Column] = field(default_factory=dict)
+    _filters: FilterCache = field(init=False, repr=False, default_factory=FilterCache)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -32,6 +34,10 @@ class Products:
         titles = "" if self.titles is None else ", with titles"
         kinds = ", ".join(f"{name} ({column.kind})" for name, column in self.attributes.items())
         return f"Products({len(self):,} products{titles}{f'; {kinds}' if kinds else ''})"
+
+    def filter(self, what: Where) -> Filter:
+        """A filter of these products (see `make_filter`); the last expressions are remembered."""
+        return self._filters.make(self, what)
 
     def labels(self, ids: Iterable[str], what: str = "ids") -> NDArray[np.int64]:
         """Label of each product id, -1 where there is no such product; errors call them `what`."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from matchset.serve.generations import RunFolder, forget_dead, read_workers
@@ -23,13 +25,17 @@ _BUCKETS = (
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
+def prepare(run: RunFolder) -> ModuleType:
+    """Import what counts; where it keeps its files is settled when it is first imported."""
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(run.metrics)
+    return import_module("prometheus_client")
+
+
 class Metrics:
     """The numbers of this worker."""
 
     def __init__(self, run: RunFolder) -> None:
-        # Read when the package is first imported: that is here, in the worker.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(run.metrics)
-        import prometheus_client as prometheus
+        prometheus = prepare(run)
 
         self._run = run
         registry = prometheus.CollectorRegistry()  # per worker; sums have their own

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import orjson
@@ -25,6 +25,8 @@ _EXPLAIN_FIELDS = frozenset({"query", "product", "k", "beam", "where"})
 _MOST_DIGITS = 9
 _REMEMBERED = 256  # ways to ask
 _SHOWN = 40  # characters of a value that a message repeats
+# A filter: an expression, or the ids of the products that may be given.
+Wanted: TypeAlias = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Question:
 
     k: int = DEFAULT_K
     beam: int = DEFAULT_BEAM
-    where: str | None = None
+    where: Wanted | None = None
     matcher: str = TREE
     has_titles: bool = True
 
@@ -220,15 +222,26 @@ def _within(name: str, value: object, most: int) -> int:
     return value
 
 
-def _check_filter(where: object, limits: Limits) -> str | None:
+def _check_filter(where: object, limits: Limits) -> Wanted | None:
     if where is None or where == "":
         return None
+    if isinstance(where, list):
+        return _check_ids(where, limits)
     if not isinstance(where, str):
-        raise _bad("where must be a string", where)
+        raise _bad("where must be a string or an array of product ids", where)
     if len(where) > limits.filter_characters:
         rule = f"where must have at most {limits.filter_characters} characters"
         raise RequestError("filter_too_long", f"{rule}; got {len(where)}")
     return where
+
+
+def _check_ids(ids: list[Any], limits: Limits) -> tuple[str, ...]:
+    """Product ids; the size of a body bounds their number."""
+    for place, product in enumerate(ids):
+        if not isinstance(product, str) or len(product) > limits.id_characters:
+            rule = f"where[{place}] must be a string of at most {limits.id_characters} characters"
+            raise _bad(rule, product)
+    return tuple(ids)
 
 
 def _read_integer(name: str, text: str) -> int:

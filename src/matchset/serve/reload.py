@@ -23,7 +23,7 @@ from matchset.serve.generations import (
 from matchset.serve.refusals import RequestError
 from matchset.serve.served import open_generation
 from matchset.serve.settings import ServeConfig
-from matchset.serve.snapshots import Sources, take_snapshots
+from matchset.serve.snapshots import Sources, naming, take_snapshots
 
 _POLL_SECONDS = 0.01
 
@@ -44,9 +44,10 @@ def make_generation(
     folder = run.generations / str(number)
     shutil.rmtree(folder, ignore_errors=True)  # of a reload that was killed
     try:
-        version = take_snapshots(sources, folder, config.snapshot)
-        made = Generation(number, folder.name, version)
-        open_generation(run, made, sources, config)
+        with naming(sources, folder):
+            version = take_snapshots(sources, folder, config.snapshot)
+            made = Generation(number, folder.name, version)
+            open_generation(run, made, sources, config)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

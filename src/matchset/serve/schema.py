@@ -131,20 +131,27 @@ def _result() -> dict[str, Json]:
 
 def _questions(limits: Limits, matchers: Sequence[str]) -> Json:
     asked = {"queries": array(query(limits), maxItems=limits.queries)}
-    chosen = _in_body(options(limits, matchers))
+    chosen = _in_body(options(limits, matchers), limits)
     return obj({**asked, **chosen}, optional=tuple(chosen))
 
 
 def _doubt(limits: Limits, matchers: Sequence[str]) -> Json:
-    known = _in_body(options(limits, matchers))
+    known = _in_body(options(limits, matchers), limits)
     chosen = {name: known[name] for name in ("k", "beam", "where")}
     product = {**TEXT, "maxLength": limits.id_characters, "description": "Product id."}
     return obj({"query": query(limits), "product": product, **chosen}, optional=tuple(chosen))
 
 
-def _in_body(chosen: dict[str, Json]) -> dict[str, Json]:
-    """Options as JSON has them: no filter is null."""
-    return {**chosen, "where": {**chosen["where"], "type": ["string", "null"]}}
+def _in_body(chosen: dict[str, Json], limits: Limits) -> dict[str, Json]:
+    """Options as JSON has them: no filter is null, and a body has room for product ids."""
+    filters = chosen["where"]
+    wanted = {
+        **filters,
+        "type": ["string", "array", "null"],
+        "items": {**TEXT, "maxLength": limits.id_characters},
+        "description": f"{filters['description']} Or the ids of the products that may be given.",
+    }
+    return {**chosen, "where": wanted}
 
 
 def _reasons() -> Json:

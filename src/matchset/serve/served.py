@@ -16,6 +16,7 @@ from matchset.model.filters import Filter, make_filter
 from matchset.serve.auth import Keys, read_keys
 from matchset.serve.generations import Generation, RunFolder
 from matchset.serve.matchers import TREE, Named, open_matchers
+from matchset.serve.questions import Wanted
 from matchset.serve.refusals import RequestError
 from matchset.serve.settings import ServeConfig
 from matchset.serve.snapshots import Sources, kept_folders
@@ -29,27 +30,31 @@ class Filters:
         self._lock = threading.Lock()
         self._made: OrderedDict[tuple[str, str], Filter] = OrderedDict()
 
-    def find(self, named: Named, expression: str) -> Filter | None:
+    def find(self, named: Named, wanted: Wanted) -> Filter | None:
         """A filter that was made before."""
-        key = named.name, expression
+        if not isinstance(wanted, str):
+            return None
+        key = named.name, wanted
         with self._lock:
             made = self._made.get(key)
             if made is not None:
                 self._made.move_to_end(key)
             return made
 
-    def make(self, named: Named, expression: str) -> Filter:
+    def make(self, named: Named, wanted: Wanted) -> Filter:
         """A filter for a matcher's products; what is wrong with it is a RequestError."""
-        made = self.find(named, expression)
+        if not isinstance(wanted, str):  # of one caller's, and too long to remember
+            return make_filter(named.products, wanted)
+        made = self.find(named, wanted)
         if made is not None:
             return made
         try:
-            made = make_filter(named.products, expression, limits=DEFAULT_LIMITS)
+            made = make_filter(named.products, wanted, limits=DEFAULT_LIMITS)
         except FilterError as error:
             place = f"at character {error.place + 1}"
             raise RequestError("bad_filter", f"where: {error.rule} ({place})") from None
         with self._lock:
-            self._made[named.name, expression] = made
+            self._made[named.name, wanted] = made
             while len(self._made) > self._most:
                 self._made.popitem(last=False)
         return made

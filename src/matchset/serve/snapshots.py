@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,16 +40,24 @@ class Sources:
         return " ".join(map(_identify, self.folders))
 
 
+@contextmanager
+def naming(sources: Sources, target: Path) -> Iterator[None]:
+    """What is wrong with a snapshot is told of its source: nobody knows our copy of it."""
+    try:
+        yield
+    except ModelFileError as error:
+        said = str(error)
+        for number, folder in enumerate(sources.folders):
+            said = said.replace(str(target / str(number)), str(folder))
+        raise ModelFileError(said) from None
+
+
 def take_snapshots(sources: Sources, target: Path, how: Snapshot) -> str:
     """Put every source into `target`, verified byte by byte, and give their common version."""
     for number, folder in enumerate(sources.folders):
         kept = target / str(number)
         _take(folder, kept, how)
-        try:
-            verify_folder(kept)
-        except ModelFileError as error:
-            # What the caller knows is the folder, not our copy of it.
-            raise ModelFileError(str(error).replace(str(kept), str(folder))) from None
+        verify_folder(kept)
     return version_of(kept_folders(target, len(sources.folders)))
 
 

@@ -29,7 +29,14 @@ _VECTORIZER = VectorizerConfig(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DssmConfig:
-    """Every parameter of training a DSSM."""
+    """Every parameter of training a DSSM.
+
+    A step compares every query of a batch of positive pairs with every product of the batch, so
+    that the other pairs' products are its random negatives. `loss="hinge"` is that of Nigam et al.:
+    squared hinges on purchased, impressed and random products. What a log shows in vain counts as
+    impressed: every pair with an event that is not positive; where there is none, that part is
+    empty. The default is a softmax over the same batch, because it finds more.
+    """
 
     events: Mapping[str, float] | None = None
     "Weight of each event that counts; none: by usual names, see `data.events.training_rule`."
@@ -52,14 +59,14 @@ class DssmConfig:
     random: float = 0.2
     "and of other products at most this."
     n_impressed: int = 1
-    "Products drawn per pair among those that its query was shown in vain, where the log has them."
+    "hinge: products added per pair, drawn among those that its query was shown in vain."
     n_random: int = 0
-    "Products per batch drawn from the whole catalogue, beside those of the batch's own pairs."
+    "Products added per batch, drawn from the whole catalogue."
     batch_size: int = 1024
     "Pairs per step."
-    learning_rate: float = 0.1
+    learning_rate: float = 0.05
     "At the start; it falls to zero along a half cosine."
-    epochs: int = 5
+    epochs: int = 4
     "Passes over the pairs at most."
     patience: int = 2
     "Epochs without a better recall of the validation queries, after which training ends."

@@ -38,10 +38,10 @@ class Batch:
 
 def hold_back(examples: Examples, config: DssmConfig) -> tuple[tuple[Places, Places], Places]:
     """Pairs to train on, as queries and products, and the queries held back to measure recall."""
-    n_queries = len(examples.queries)
-    n_held = min(int(config.validation_share * n_queries), config.validation_queries)
-    order = np.random.default_rng(config.seed).permutation(n_queries)
-    is_held = np.zeros(n_queries, dtype=np.bool_)
+    answered = np.flatnonzero(np.diff(examples.positives.offsets))
+    n_held = min(int(config.validation_share * len(answered)), config.validation_queries)
+    order = np.random.default_rng(config.seed).permutation(answered)
+    is_held = np.zeros(len(examples.queries), dtype=np.bool_)
     is_held[order[:n_held]] = True
     query = examples.positives.row_of_entry.astype(np.int64)
     is_trained = ~is_held[query]
@@ -61,7 +61,8 @@ def draw_batches(
     column_of = np.full(len(examples.titles), -1, dtype=np.int64)
     for rows in np.array_split(order, count_batches(pairs, config)):
         queries, bought = pairs[0][rows], pairs[1][rows]
-        shown = draw_from_rows(examples.impressed, np.repeat(queries, config.n_impressed), rng)
+        asking = np.repeat(queries, config.n_impressed if config.loss == "hinge" else 0)
+        shown = draw_from_rows(examples.impressed, asking, rng)
         drawn = titled[rng.integers(0, len(titled), config.n_random)]
         products = np.unique(np.concatenate([bought, shown, drawn]))
         column_of[products] = np.arange(len(products))

@@ -21,27 +21,26 @@ def _measure_softmax(cosines: Tensor, batch: Batch, config: DssmConfig) -> Tenso
     """Cross-entropy of each pair's product against the columns that are not positive."""
     target = torch.from_numpy(batch.target).to(cosines.device)
     is_other = _mark(cosines, batch.positives)
-    is_other[torch.arange(len(target)), target] = False
+    is_other[torch.arange(len(target), device=target.device), target] = False
     logits = (cosines / config.temperature).masked_fill(is_other, -torch.inf)
     return functional.cross_entropy(logits, target)
 
 
 def _measure_hinge(cosines: Tensor, batch: Batch, config: DssmConfig) -> Tensor:
-    """The paper's three parts, each squared and averaged over its own pairs.
+    """The paper's three parts: squared, each averaged over the pairs that break its rule.
 
     Every column is a random product for every query that it is neither positive nor impressed for.
+    Most of those keep their rule at once: a mean over all would leave the others without weight.
     """
     is_positive = _mark(cosines, batch.positives)
     is_impressed = _mark(cosines, batch.impressed) & ~is_positive
-    is_random = ~(is_positive | is_impressed)
     parts = (
-        (is_positive, functional.relu(config.purchased - cosines)),
-        (is_impressed, functional.relu(cosines - config.impressed)),
-        (is_random, functional.relu(cosines - config.random)),
+        (is_positive, config.purchased - cosines),
+        (is_impressed, cosines - config.impressed),
+        (~(is_positive | is_impressed), cosines - config.random),
     )
-    return torch.stack(
-        [(excess.square() * mask).sum() / mask.sum().clamp(min=1) for mask, excess in parts]
-    ).sum()
+    squares = [functional.relu(excess).square() * mask for mask, excess in parts]
+    return torch.stack([part.sum() / (part > 0).sum().clamp(min=1) for part in squares]).sum()
 
 
 def _mark(cosines: Tensor, places: tuple[Places, Places]) -> Tensor:

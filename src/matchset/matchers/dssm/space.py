@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -53,17 +54,17 @@ class Space:
         return self.placed if where is None else self.placed[where.allowed[self.placed]]
 
 
-class SpaceMatcher:
+class SpaceMatcher(ABC):
     """What the matchers over a space have in common: all but how the nearest are found."""
 
     space: Space
 
+    @abstractmethod
     def search(self, vectors: Floats, k: int, *, where: Filter | None = None) -> Csr:
         """Labels and cosines of the k nearest products of each vector, best first.
 
         Vectors are what `encode` gives; one of zeros gets nothing.
         """
-        raise NotImplementedError
 
     def encode(self, texts: Iterable[str]) -> Floats:
         """A unit vector per text, zeros where no n-gram is known, (n_texts, dimensions)."""
@@ -138,7 +139,7 @@ def read_space(parts: Mapping[str, Part]) -> Space:
     return Space(
         products=read_products(parts["products"]),
         tower=read_tower(parts["tower"]),
-        vectors=parts["space"].arrays["vectors"],
+        vectors=np.asarray(parts["space"].arrays["vectors"]),
         query_hashes=memory["query_hashes"],
         n_queries_of=memory["n_queries_of"],
         config=read_dssm_config(about["config"]),

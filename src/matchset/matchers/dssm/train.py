@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,11 +23,14 @@ from matchset.folders import check_target
 from matchset.learn.train import Progress
 from matchset.matchers.dssm.config import DssmConfig
 from matchset.matchers.dssm.extra import import_extra
-from matchset.matchers.dssm.lessons import prepare
+from matchset.matchers.dssm.lessons import Lessons, prepare
 from matchset.matchers.dssm.matcher import DSSM
 from matchset.matchers.dssm.space import Space
 from matchset.matchers.dssm.tower import Tower
 from matchset.threads import count_threads
+
+if TYPE_CHECKING:
+    from matchset.matchers.dssm.fit import Fitted
 
 logger = logging.getLogger(__name__)
 
@@ -64,35 +68,42 @@ def train_dssm(
     tower = Tower(lessons.vectorizer, fitted.embeddings, fitted.shift)
     vectors = tower.encode(lessons.titles, threads=n_threads)
     progress(Progress("encode", 1, 1))
+    matcher = DSSM(
+        Space(
+            products=lessons.products,
+            tower=tower,
+            vectors=vectors,
+            query_hashes=np.sort(lessons.positives.queries.hashes()),
+            n_queries_of=lessons.n_queries_of,
+            config=config,
+            provenance=_trace(lessons, fitted, time.perf_counter() - started),
+        )
+    )
+    if out is not None:
+        matcher.save(out, overwrite=overwrite)
+    return matcher
+
+
+def _trace(lessons: Lessons, fitted: Fitted, seconds: float) -> dict[str, Any]:
+    """When, with what and from what it was made, and how well it recalls queries held back."""
     summary = {
         "pairs": len(lessons.positives),
         "queries": len(lessons.positives.queries),
         "products": len(lessons.products),
         "rule": str(lessons.positives.rule),
-        "n_grams": lessons.vectorizer.n_features,
+        "impressed": len(lessons.examples.impressed.columns),
+        "features": lessons.vectorizer.n_features,
         "epochs": fitted.epochs,
-        "validation_recall": fitted.recalls,
+        "validation_recall": list(fitted.recalls),
         "device": fitted.device,
-        "seconds": time.perf_counter() - started,
+        "seconds": seconds,
     }
-    logger.info("DSSM: %s", summary)
-    space = Space(
-        products=lessons.products,
-        tower=tower,
-        vectors=vectors,
-        query_hashes=np.sort(lessons.positives.queries.hashes()),
-        n_queries_of=lessons.n_queries_of,
-        config=config,
-        provenance={
-            "trained": datetime.now(UTC).isoformat(timespec="seconds"),
-            "matchset": version("matchset"),
-            "torch": version("torch"),
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "summary": summary,
-        },
-    )
-    matcher = DSSM(space)
-    if out is not None:
-        matcher.save(out, overwrite=overwrite)
-    return matcher
+    logger.info("trained: %s", summary)
+    return {
+        "trained": datetime.now(UTC).isoformat(timespec="seconds"),
+        "matchset": version("matchset"),
+        "torch": version("torch"),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "summary": summary,
+    }

@@ -1,0 +1,106 @@
+"""A server under load: how many requests, how fast, and what an answer costs beside an empty one.
+
+    python benchmarks/serve.py                    # 200,000 products, three rounds of 10 s
+    python benchmarks/serve.py --soak 600         # and ten minutes at half of what saturates it
+
+Two workers of `matchset serve`, loaded by wrk from a process of its own over loopback: GET
+/v1/match at k = 100 with 10,000 different queries, and /healthz, which does nothing, in turn. First
+as fast as it goes; then at half of the rate that match reached, for both. For the steady rate each
+connection waits by chance between requests (autocannon sends each second's requests at once, which
+measures saturation at any rate). Load generator and server share the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from statistics import median
+
+from serving import Load, Server, load, make_model, serve
+
+KINDS = {"match": "paths", "empty": "empty"}
+MEAN_WAIT = 0.016  # seconds that a connection waits when the rate is held
+
+
+def main() -> None:
+    """Start a server, load it, print tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--products", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=10, help="of each load")
+    parser.add_argument("--soak", type=int, default=0, help="seconds at half of what saturates it")
+    options = parser.parse_args()
+    folder = make_model(options.products)
+    with serve(folder / "model") as server:
+        for what in KINDS.values():  # pages of the model, branches of the code
+            load(folder, server.url, what, seconds=2)
+        full = run_rounds(folder, server, options)
+        half = median(one.rate for one in full["match"]) / 2
+        steady = run_rounds(folder, server, options, rate=half)
+        print(f"\n{options.products:,} products, {options.rounds} rounds of {options.seconds} s\n")
+        report(full, steady, half)
+        if options.soak:
+            soak(folder, server, options.soak, half)
+
+
+def run_rounds(
+    folder: Path, server: Server, options: argparse.Namespace, rate: float | None = None
+) -> dict[str, list[Load]]:
+    """Both kinds of request in turn."""
+    seen: dict[str, list[Load]] = {kind: [] for kind in KINDS}
+    for _ in range(options.rounds):
+        for kind, what in KINDS.items():
+            if rate is None:
+                done = load(folder, server.url, what, seconds=options.seconds)
+            else:
+                done = hold(folder, server, what, rate, options.seconds)
+            seen[kind].append(done)
+    return seen
+
+
+def hold(folder: Path, server: Server, what: str, rate: float, seconds: int) -> Load:
+    """Load at a rate; a short try tells how much the answers themselves slow a connection down."""
+    settings = {"connections": connections_for(rate)}
+    tried = load(folder, server.url, what, seconds=2, rate=rate, **settings)
+    asked = rate * min(2, rate / tried.rate)
+    return load(folder, server.url, what, seconds=seconds, rate=asked, **settings)
+
+
+def connections_for(rate: float) -> int:
+    """So many that each waits far longer than for its answer."""
+    return max(1, round(rate * MEAN_WAIT))
+
+
+def report(full: dict[str, list[Load]], steady: dict[str, list[Load]], half: float) -> None:
+    """A Markdown table of medians, match beside empty."""
+    print("| | /v1/match, k = 100 | /healthz | |\n|---|---|---|---|")
+    rates = [median(one.rate for one in full[kind]) for kind in KINDS]
+    share = f"{100 * rates[0] / rates[1]:.0f} % of the empty one (wanted: 50 %)"
+    print(f"| requests per second, saturated | {rates[0]:,.0f} | {rates[1]:,.0f} | {share} |")
+    for seen, when in ((full, "saturated"), (steady, f"at {half:,.0f} per second")):
+        for name in ("p50", "p99"):
+            ours, empty = (median(getattr(one, name) for one in seen[kind]) for kind in KINDS)
+            wanted = " (wanted: at most 2 ms)" if seen is steady and name == "p99" else ""
+            more = f"{ours - empty:+.2f} ms{wanted}"
+            print(f"| {name}, {when}, ms | {ours:.2f} | {empty:.2f} | {more} |")
+    held = [median(one.rate for one in steady[kind]) for kind in KINDS]
+    print(f"| rate that was held | {held[0]:,.0f} | {held[1]:,.0f} | |")
+    errors = [sum(one.errors for one in full[kind] + steady[kind]) for kind in KINDS]
+    print(f"| errors | {errors[0]} | {errors[1]} | |")
+
+
+def soak(folder: Path, server: Server, seconds: int, rate: float) -> None:
+    """Hold a rate for long, and see what memory and errors do."""
+    before = server.memory()
+    seen = hold(folder, server, "paths", rate, seconds)
+    after = server.memory()
+    print(f"\n{seconds} s at {seen.rate:,.0f} per second: {seen.requests:,} requests, ", end="")
+    print(f"{seen.errors} errors, p50 {seen.p50:.2f} ms, p99 {seen.p99:.2f} ms\n")
+    print("| worker | own memory before, MB | after, MB | |\n|---|---|---|---|")
+    for worker in before.keys() | after.keys():
+        begin, end = before.get(worker, float("nan")), after.get(worker, float("nan"))
+        print(f"| {worker} | {begin:.1f} | {end:.1f} | {end - begin:+.1f} |")
+
+
+if __name__ == "__main__":
+    main()

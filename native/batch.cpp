@@ -1,0 +1,145 @@
+#include "batch.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "descent.hpp"
+#include "threads.hpp"
+
+namespace matchset {
+namespace {
+
+struct Part {
+  std::size_t begin = 0, end = 0;
+};
+
+// Lists of one kind, one per query of a group, in the order in which they came.
+template <typename T>
+struct Lists {
+  std::vector<T> items;
+  std::vector<Part> parts;
+
+  void reset(std::size_t n) {
+    items.clear();
+    parts.assign(n, {});
+  }
+  void put(std::size_t i, const std::vector<T>& list) {
+    parts[i] = {items.size(), items.size() + list.size()};
+    items.insert(items.end(), list.begin(), list.end());
+  }
+  std::span<const T> operator[](std::size_t i) const { return std::span(items).subspan(parts[i].begin, parts[i].end - parts[i].begin); }
+};
+
+// Queries that go down the tree together, a level at a time. Those whose best nodes are neighbours follow each
+// other: what one has brought into the caches, the next finds there.
+class Group {
+ public:
+  Group(const PackedView& tree, const SearchRule& rule) : tree_(tree), descent_(tree, rule, scratch_) {}
+
+  // Calls ask(i, scratch) for the features of each query, which it returns, and leaves the answers in `found`.
+  template <typename Ask>
+  void search(std::size_t begin, std::size_t end, Ask&& ask, Lists<Candidate>& found) {
+    const std::size_t n = end - begin, n_levels = tree_.n_levels();
+    features_.reset(n);
+    beams_.reset(n);
+    found.reset(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto [ids, values] = ask(begin + i, scratch_);
+      descent_.start(ids, values);
+      descent_.step(0);
+      features_.put(i, scratch_.features);
+      leave(i, n_levels == 1, found);
+    }
+    for (std::size_t level = 1; level < n_levels; ++level) {
+      sort();
+      std::swap(beams_, above_);
+      beams_.reset(n);
+      for (const auto& [node, i] : order_) {
+        scratch_.features.assign(features_[i].begin(), features_[i].end());
+        scratch_.beam.assign(above_[i].begin(), above_[i].end());
+        descent_.step(level);
+        leave(i, level + 1 == n_levels, found);
+      }
+    }
+  }
+
+ private:
+  void leave(std::size_t i, bool is_last, Lists<Candidate>& found) {
+    if (!is_last) return beams_.put(i, scratch_.beam);
+    descent_.report();
+    found.put(i, scratch_.found);
+  }
+
+  // Queries that have found something so far, by their best node.
+  void sort() {
+    order_.clear();
+    for (std::uint32_t i = 0; i < beams_.parts.size(); ++i)
+      if (const auto beam = beams_[i]; !beam.empty()) order_.emplace_back(node_of(beam.front()), i);
+    std::sort(order_.begin(), order_.end());
+  }
+
+  const PackedView& tree_;
+  SearchScratch scratch_;
+  Descent descent_;
+  Lists<Feature> features_;
+  Lists<std::uint64_t> beams_, above_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> order_;  // node, query
+};
+
+// How many queries go together: many, so that they have much in common, but no more than leaves every thread some,
+// and not so many that their beams fill the memory.
+std::size_t group_size(std::size_t n, unsigned n_threads, const SearchRule& rule) {
+  constexpr std::size_t kLeast = 64, kMost = 16384, kMostKeys = std::size_t{1} << 22;
+  const std::size_t width = rule.allowed == nullptr ? rule.beam : std::max(rule.beam, kFew * rule.k);
+  const std::size_t share = (n + std::max(1u, n_threads) - 1) / std::max(1u, n_threads);
+  return std::max(kLeast, std::min({kMost, kMostKeys / width, share}));
+}
+
+template <typename Ask>
+Found search_all(const PackedView& tree, const SearchRule& rule, std::size_t n, unsigned n_threads, Ask&& ask) {
+  check(tree, rule);
+  const std::size_t size = group_size(n, n_threads, rule);
+  std::vector<Lists<Candidate>> groups((n + size - 1) / size);
+  parallel_for(groups.size(), n_threads, [&](std::size_t g) {
+    Group(tree, rule).search(g * size, std::min(n, (g + 1) * size), ask, groups[g]);
+  });
+  Found found;
+  found.offsets.assign(1, 0);
+  found.offsets.reserve(n + 1);
+  std::size_t total = 0;
+  for (const auto& group : groups)
+    for (const Part& part : group.parts) found.offsets.push_back(static_cast<std::int64_t>(total += part.end - part.begin));
+  found.nodes.reserve(total);
+  found.scores.reserve(total);
+  for (auto& group : groups) {
+    for (std::size_t i = 0; i < group.parts.size(); ++i)
+      for (const auto& [node, score] : group[i]) {
+        found.nodes.push_back(static_cast<std::int32_t>(node));
+        found.scores.push_back(score);
+      }
+    group = {};
+  }
+  return found;
+}
+
+using Row = std::pair<std::span<const std::uint32_t>, std::span<const float>>;
+
+}  // namespace
+
+Found search_rows(const PackedView& tree, const CsrView& X, const SearchRule& rule, unsigned n_threads) {
+  return search_all(tree, rule, X.n_rows(), n_threads, [&](std::size_t i, SearchScratch&) -> Row {
+    const SparseRow row = X[i];
+    return {{reinterpret_cast<const std::uint32_t*>(row.index.data()), row.size()}, row.value};
+  });
+}
+
+Found search_texts(const PackedView& tree, const VocabularyView& vocabulary, const StringsView& texts,
+                   const SearchRule& rule, unsigned n_threads) {
+  return search_all(tree, rule, texts.size(), n_threads, [&](std::size_t i, SearchScratch& scratch) -> Row {
+    vectorize(texts[i], vocabulary, scratch.query);
+    return {scratch.query.ids, scratch.query.weights};
+  });
+}
+
+}  // namespace matchset

@@ -1,0 +1,25 @@
+// AVX-512 by hand, for what no plain loop becomes: may it be used here?
+#pragma once
+
+#if defined(__x86_64__)
+#include <cstdlib>
+
+#pragma GCC diagnostic push
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12 warns of its own header
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#define MATCHSET_WIDE __attribute__((target("arch=x86-64-v4")))
+
+namespace matchset {
+
+// Results are the same without; MATCHSET_PLAIN in the environment lets tests compare.
+inline const bool has_wide = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+                             __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+                             __builtin_cpu_supports("avx512cd") != 0 && std::getenv("MATCHSET_PLAIN") == nullptr;
+
+}  // namespace matchset
+#endif

@@ -1,0 +1,102 @@
+"""Experiment: which data do `compare` and `sweep` work on, and what do they say meanwhile?"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cyclopts import Parameter
+
+from matchset.cli.columns import LogColumns
+from matchset.cli.console import errors, say
+from matchset.config import TrainConfig
+from matchset.data.shop import simulate_shop
+from matchset.evaluate.evaluation import SAMPLE
+from matchset.evaluate.experiments.problem import Plan, Problem, SplitBy, make_problem
+from matchset.evaluate.experiments.run import Hear
+
+SHOP = {"products": 50_000, "queries": 200_000}
+QUICK_SHOP = {"products": 5_000, "queries": 20_000}
+QUICK_SAMPLE = 5_000
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """How a log is split, and what of its test side is asked."""
+
+    split: SplitBy = "auto"
+    "By time or by query; auto: by time where the log has times; none: all of it tests (sweep)."
+    test_days: int = 30
+    "Days at the end that test, of a split by time."
+    folds: int = 5
+    "Parts of the queries, one of which tests, of a split by query."
+    fold: int = 0
+    "Which part."
+    relevant: dict[str, float] | None = None
+    "Weight of each event that makes a test product relevant, such as --relevant.purchase 1; by default as --events, or else what was bought, or else clicked."  # noqa: E501
+    sample: int = SAMPLE
+    "Test queries to ask at most."
+
+    def plan(self, config: TrainConfig, *, quick: bool) -> Plan:
+        """As the experiments take it."""
+        return Plan(
+            split=self.split,
+            test_days=self.test_days,
+            folds=self.folds,
+            fold=self.fold,
+            relevant=self.relevant,
+            sample=min(self.sample, QUICK_SAMPLE) if quick else self.sample,
+            seed=config.learn.seed,
+        )
+
+
+def read_problem(
+    sources: list[str],
+    catalog: Path | None,
+    config: TrainConfig,
+    test: Test,
+    columns: LogColumns,
+    *,
+    quick: bool,
+) -> Problem:
+    """Read a log and its catalogue, or simulate a shop where there is no log."""
+    plan = test.plan(config, quick=quick)
+    if sources:
+        log, goods = columns.read(sources), columns.read_catalog(catalog)
+        return make_problem(log, goods, config, plan, origin="a search log")
+    if catalog is not None:
+        raise ValueError(f"a catalogue must come with a log; got {catalog} alone")
+    size = QUICK_SHOP if quick else SHOP
+    shop = simulate_shop(**size, seed=config.learn.seed)
+    origin = f"a simulated shop of {size['products']:,} products (seed {config.learn.seed})"
+    return make_problem(shop.log, shop.catalog, config, plan, origin=origin)
+
+
+def tell_command(hidden: Mapping[str, object]) -> str:
+    """The command as it was given, with a word instead of each path."""
+    words = {str(path): word for word, path in hidden.items() if path is not None}
+
+    def hide(argument: str) -> str:
+        flag, is_set, value = argument.partition("=")
+        if is_set and value in words:
+            return f"{flag}={words[value]}"
+        return words.get(argument, argument)
+
+    return shlex.join(["matchset", *map(hide, sys.argv[1:])])
+
+
+@contextmanager
+def hearing(what: str) -> Iterator[Hear]:
+    """Say each result as it comes; in a terminal also that the work goes on."""
+    with errors.status(what) if errors.is_terminal else _nothing():
+        yield say
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield

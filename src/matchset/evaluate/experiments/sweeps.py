@@ -1,0 +1,200 @@
+"""Sweeps: what do pruning and a wider beam cost, and what do they gain?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from matchset.evaluate.evaluation import evaluate_questions
+from matchset.evaluate.experiments.beamed import Beamed
+from matchset.evaluate.experiments.comparison import COMPARISON
+from matchset.evaluate.experiments.keep import Store, measure_disk
+from matchset.evaluate.experiments.machine import describe_machine, list_versions
+from matchset.evaluate.experiments.neural import GRAPH, find_reason
+from matchset.evaluate.experiments.problem import Problem, digest_questions
+from matchset.evaluate.experiments.rows import OURS, choose_rows, list_rows
+from matchset.evaluate.experiments.run import Effort, Hear, run_rows
+from matchset.evaluate.experiments.timing import time_batch, time_queries
+from matchset.evaluate.experiments.vocabularies import choose_vocabularies
+from matchset.evaluate.questions import Questions
+from matchset.matchers.dssm.hnsw import DSSMWithHNSW
+from matchset.matchers.protocol import Matcher
+from matchset.matchers.tree_matcher import DEFAULT_BEAM, TreeMatcher
+
+SWEEP = "sweep"
+THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45)
+BEAMS = (1, 5, 10, 15, 20, 25, 30, 50, 75, 100)
+EXPANSIONS = (10, 50, 100, 250, 500, 1000)
+SERVED = 0.35  # the threshold at which the paper widens the beam
+BATCH = 10_000  # queries that are asked together to take the throughput
+
+
+def sweep_thresholds(
+    matcher: TreeMatcher,
+    questions: Questions,
+    effort: Effort,
+    *,
+    folder: Path,
+    thresholds: Sequence[float] = THRESHOLDS,
+    beam: int = DEFAULT_BEAM,
+    hear: Hear = lambda _: None,
+) -> list[dict[str, Any]]:
+    """Recall, weights, disk, memory and latency at each threshold that the model can be pruned to.
+
+    A model that was trained with a larger threshold has no smaller weights: those are left out.
+    """
+    rows = []
+    for threshold in thresholds:
+        if threshold < matcher.config.learn.threshold:
+            continue
+        pruned = matcher.prune(threshold)
+        row = {
+            "threshold": threshold,
+            "beam": beam,
+            "weights": pruned.tree.n_weights,
+            "disk_bytes": measure_disk(pruned, folder),
+            "memory_bytes": pruned.tree.n_bytes,
+            **measure(Beamed(pruned, beam), questions, effort),
+        }
+        rows.append(row)
+        hear(f"threshold {threshold:g}: {_sum_up(row)}, {row['disk_bytes'] / 1e6:.1f} MB")
+    return rows
+
+
+def sweep_beams(
+    matcher: TreeMatcher,
+    questions: Questions,
+    effort: Effort,
+    *,
+    beams: Sequence[int] = BEAMS,
+    threshold: float = SERVED,
+    hear: Hear = lambda _: None,
+) -> list[dict[str, Any]]:
+    """Recall, latency and throughput of each beam, of the model pruned to a threshold."""
+    least = max(threshold, matcher.config.learn.threshold)
+    pruned = matcher.prune(least)
+    rows = []
+    for beam in beams:
+        row = {
+            "beam": beam,
+            "threshold": least,
+            **measure(Beamed(pruned, beam), questions, effort),
+            "queries_per_second": measure_throughput(Beamed(pruned, beam), questions),
+        }
+        rows.append(row)
+        hear(f"beam {beam}: {_sum_up(row)}, {row['queries_per_second']:,.0f} queries/s")
+    return rows
+
+
+def run_sweep(
+    matcher: TreeMatcher,
+    questions: Questions,
+    out: Path,
+    effort: Effort,
+    *,
+    command: str = "",
+    graph: DSSMWithHNSW | None = None,
+    no_graph: str = "",
+    hear: Hear = lambda _: None,
+) -> dict[str, Any]:
+    """Both sweeps and, beside the beams, a DSSM's graph; kept in the folder `out`.
+
+    Where there is no `graph`, `no_graph` says why.
+    """
+    store = Store(out).prepare()
+    findings = {
+        "command": command,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "machine": describe_machine(),
+        "versions": list_versions(),
+        "config": asdict(matcher.config),
+        "effort": asdict(effort),
+        "ks": list(effort.ks),
+        "asked": len(questions),
+        "questions": digest_questions(questions),
+        "thresholds": sweep_thresholds(matcher, questions, effort, folder=out, hear=hear),
+        "beams": sweep_beams(matcher, questions, effort, hear=hear),
+        "graphs": [] if graph is None else sweep_graph(graph, questions, effort, hear=hear),
+        "no_graphs": no_graph,
+    }
+    store.keep_findings(SWEEP, findings)
+    return findings
+
+
+def take_models(
+    problem: Problem, out: Path, effort: Effort, *, hear: Hear
+) -> tuple[TreeMatcher, DSSMWithHNSW | None, str]:
+    """Our recipe's model and DSSM's, as a comparison of the same data kept them, or else made.
+
+    Where there can be no DSSM, the reason comes instead.
+    """
+    vocabularies = choose_vocabularies(problem.pairs.queries, problem.config.vectorizer)
+    rows = list_rows(problem, vocabularies, is_quick=effort.is_quick)
+    store = Store(out).prepare()
+    run_rows(choose_rows(rows, [OURS, GRAPH]), problem, store, effort, hear=hear)
+    ours, reason = TreeMatcher.load(store.model(OURS)), find_reason(problem)
+    return ours, None if reason else DSSMWithHNSW.load(store.model(GRAPH)), reason
+
+
+def find_graph(questions: Questions, out: Path) -> tuple[DSSMWithHNSW | None, str]:
+    """The DSSM that a comparison kept, if it was asked the same; else the reason why not."""
+    store = Store(out)
+    compared = store.find_findings(COMPARISON)
+    if compared is None or compared["questions"] != digest_questions(questions):
+        return None, "run `matchset compare` with the same test and the same --out before."
+    told = next(row for row in compared["rows"] if row["name"] == GRAPH)
+    if told["absent"] is not None:
+        return None, told["absent"]
+    return DSSMWithHNSW.load(store.model(GRAPH)), ""
+
+
+def sweep_graph(
+    matcher: DSSMWithHNSW,
+    questions: Questions,
+    effort: Effort,
+    *,
+    expansions: Sequence[int] = EXPANSIONS,
+    hear: Hear = lambda _: None,
+) -> list[dict[str, Any]]:
+    """Recall, latency and throughput of DSSM + HNSW, the more candidates it looks at."""
+    rows = []
+    for expansion in expansions:
+        expanded = matcher.with_expansion(expansion)
+        row = {
+            "expansion_search": expansion,
+            **measure(expanded, questions, effort),
+            "queries_per_second": measure_throughput(expanded, questions),
+        }
+        rows.append(row)
+        hear(f"expansion_search {expansion}: {_sum_up(row)}")
+    return rows
+
+
+def measure(matcher: Matcher, questions: Questions, effort: Effort) -> dict[str, Any]:
+    """Recall with its interval at each k, and the latency of single queries."""
+    found = evaluate_questions(
+        matcher,
+        questions,
+        ks=effort.ks,
+        seed=effort.seed,
+        segments=(),
+        resamples=effort.resamples,
+    )
+    scores = {k: found.score("recall", k) for k in effort.ks}
+    recall = {str(k): {"value": s.value, "low": s.low, "high": s.high} for k, s in scores.items()}
+    timing = time_queries(matcher, questions.queries, sample=effort.singles, seed=effort.seed)
+    return {"recall": recall, "latency": timing.to_dict()}
+
+
+def measure_throughput(matcher: Matcher, questions: Questions) -> float:
+    """Queries per second of a batch, on one core."""
+    return time_batch(matcher.match, questions.queries[:BATCH])
+
+
+def _sum_up(row: dict[str, Any]) -> str:
+    deepest = max(row["recall"], key=int)
+    recall, latency = row["recall"][deepest]["value"], row["latency"]["total_p50"]
+    return f"Recall@{deepest} {100 * recall:.1f} %, p50 {1e3 * latency:.3f} ms"

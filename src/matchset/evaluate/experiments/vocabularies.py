@@ -1,0 +1,85 @@
+"""Vocabularies: how many n-grams of each kind do the paper's rows have, on this log?
+
+The paper has 3 million unigrams (V), as many unigrams and bigrams, 5.6 million of these (1.9 V),
+and 4 million of these with 200,000 character trigrams (1.4 V). Here V is a share of the distinct
+words of the training queries, so that every limit cuts something off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.config import NGrams, VectorizerConfig
+from matchset.features.vectorizer import Vectorizer
+from matchset.strings import Strings
+
+SHARE = 0.8  # of the distinct words
+WORDS, BIGRAMS, TRIGRAMS = NGrams("word", 1, 0), NGrams("word", 2, 0), NGrams("char", 3, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabularies:
+    """The limits of the paper's rows, by the name of the row, and what they were taken from."""
+
+    size: int  # V
+    distinct: tuple[int, int, int]  # words, bigrams and character trigrams of the training queries
+    configs: Mapping[str, VectorizerConfig]
+
+    def to_dict(self) -> dict[str, int | float]:
+        """For the report."""
+        words, bigrams, trigrams = self.distinct
+        return {
+            "V": self.size,
+            "share": SHARE,
+            "distinct_words": words,
+            "distinct_bigrams": bigrams,
+            "distinct_trigrams": trigrams,
+        }
+
+
+def choose_vocabularies(queries: Strings, base: VectorizerConfig) -> Vocabularies:
+    """Limits for the training queries; words and bigrams compete by how many queries have them."""
+    everything = VectorizerConfig(
+        ngrams=tuple(_limited(kind, 2**31 - 1) for kind in (WORDS, BIGRAMS, TRIGRAMS)),
+        memory_budget=base.memory_budget,
+    )
+    counted = Vectorizer(everything).fit(queries).vocabulary
+    n_words, n_bigrams, n_trigrams = counted.distinct
+    words, bigrams = counted.df[:n_words], counted.df[n_words : n_words + n_bigrams]
+    size = max(1, int(SHARE * n_words))
+
+    def limit(total: float, trigrams: float = 0.0) -> VectorizerConfig:
+        limits = _most_frequent(words, bigrams, round(total * size))
+        kinds = [_limited(WORDS, limits[0]), _limited(BIGRAMS, limits[1])]
+        if trigrams:
+            kinds.append(_limited(TRIGRAMS, max(1, round(trigrams * size))))
+        return VectorizerConfig(tuple(kinds), base.oov_buckets, base.memory_budget)
+
+    unigrams = VectorizerConfig((_limited(WORDS, size),), base.oov_buckets, base.memory_budget)
+    configs = {
+        "unigrams": unigrams,
+        "bigrams": limit(1.0),
+        "more-bigrams": limit(1.9),
+        "trigrams": limit(4 / 3, 1 / 15),
+    }
+    return Vocabularies(size, (n_words, n_bigrams, n_trigrams), configs)
+
+
+def _limited(kind: NGrams, limit: int) -> NGrams:
+    return NGrams(kind.unit, kind.n, limit)
+
+
+def _most_frequent(
+    words: NDArray[np.uint32], bigrams: NDArray[np.uint32], total: int
+) -> tuple[int, int]:
+    """How many of each kind are among the `total` most frequent of both; ties go to words."""
+    if total >= len(words) + len(bigrams):
+        return len(words), len(bigrams)
+    least = np.sort(np.concatenate([words, bigrams]))[::-1][total - 1]
+    n_above = int(np.count_nonzero(bigrams > least))
+    n_words = min(int(np.count_nonzero(words >= least)), total - n_above)
+    return n_words, total - n_words

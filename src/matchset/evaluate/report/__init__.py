@@ -1,0 +1,1 @@
+"""Report: how do people read what the experiments found?"""

@@ -1,0 +1,66 @@
+"""Page: in which order is it told?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from matchset.evaluate.report.html import Html, join, tag
+from matchset.evaluate.report.losses import where_it_loses
+from matchset.evaluate.report.sections import (
+    how_to_repeat,
+    side_by_side,
+    the_data,
+    the_ordering,
+    the_plots,
+    the_sweeps,
+    the_table,
+    what_it_adds,
+)
+
+# Nothing but what the page itself brings may be loaded or run.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def make_page(
+    comparison: Mapping[str, Any] | None, sweep: Mapping[str, Any] | None, *, is_same: bool = True
+) -> str:
+    """The whole report as one HTML file; `is_same` is False where a sweep had to be left out."""
+    parts: list[Html] = []
+    if comparison is not None:
+        parts += [
+            what_it_adds(comparison),
+            the_data(comparison),
+            the_table(comparison),
+            where_it_loses(comparison),
+            the_ordering(comparison),
+        ]
+    parts += [the_plots(comparison, sweep), the_sweeps(sweep, is_same=is_same)]
+    if comparison is not None:
+        parts.append(side_by_side(comparison))
+    parts.append(how_to_repeat(comparison, sweep))
+    return _frame(_head(comparison, sweep), parts)
+
+
+def _head(comparison: Mapping[str, Any] | None, sweep: Mapping[str, Any] | None) -> str:
+    if comparison is not None:
+        return f"Measured on {comparison['data']['origin']}, {comparison['date']}."
+    return f"Measured on {sweep['date']}." if sweep is not None else ""
+
+
+def _frame(about: str, parts: list[Html]) -> str:
+    style = (files("matchset.evaluate.report") / "style.css").read_text(encoding="utf-8")
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", "matchset: what it finds"),
+        tag("style", Html(style)),
+    )
+    title = join(
+        [tag("h1", "What matchset finds, and what it costs"), tag("p", about, class_="note")]
+    )
+    body = tag("body", tag("main", tag("header", title), *parts))
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"

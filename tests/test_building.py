@@ -1,0 +1,116 @@
+"""What killed processes leave beside a model is removed, and nothing else."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from matchset import folders
+from matchset.building import build_beside, name_temporary, sweep
+from matchset.folders import open_folder, write_folder
+
+HANGS = """
+import pathlib, sys, time
+from matchset import building
+with building.build_beside(pathlib.Path(sys.argv[1])) as folder:
+    (folder / "tree.data.bin").write_bytes(b"half")
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+TOO_LARGE = """
+import pathlib, resource, sys
+import numpy as np
+from matchset.folders import write_folder
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+arrays = {"small": np.zeros(10), "large": np.zeros(100_000)}
+write_folder(pathlib.Path(sys.argv[1]), "test", header={}, arrays=arrays, overwrite=True)
+"""
+
+
+def save(path, n=0):
+    write_folder(path, "test", header={"n": n}, arrays={"a": np.arange(3)}, overwrite=True)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_save_removes_what_a_killed_one_left(tmp_path, is_there):
+    path = tmp_path / "model"
+    if is_there:
+        save(path)
+    with subprocess.Popen([sys.executable, "-c", HANGS, path], stdout=subprocess.PIPE) as child:
+        left = Path(child.stdout.readline().decode().strip())
+        save(path, 1)
+        assert left.exists()  # its builder is alive
+        os.kill(child.pid, signal.SIGKILL)
+    save(path, 2)
+    assert names(tmp_path) == ["model"]
+    assert open_folder(path, "test")[0] == {"n": 2}
+
+
+def test_the_old_model_of_a_killed_swap_is_kept_until_there_is_a_new_one(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    save(path)
+    old = name_temporary(path, ".old")
+    path.rename(old)
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "_write_file", fail)
+        with pytest.raises(OSError, match="No space left"):
+            save(path)
+    assert names(tmp_path) == [old.name]
+    save(path)
+    assert names(tmp_path) == ["model"]
+
+
+def test_only_ours_is_removed(tmp_path):
+    path = tmp_path / "model"
+    strange = name_temporary(path)
+    strange.mkdir()
+    (strange / "letter.txt").write_text("dear")
+    others = [".model.tmp", ".model.0123456z.tmp", ".models.01234567.tmp", "model.01234567.tmp"]
+    for name in others:
+        (tmp_path / name).mkdir()
+    (tmp_path / "real").mkdir()
+    link = name_temporary(path)
+    link.symlink_to(tmp_path / "real")
+    save(path)
+    sweep(path)
+    assert names(tmp_path) == sorted([*others, strange.name, link.name, "real", "model"])
+
+
+def test_a_folder_that_was_swept_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
+    made = []
+
+    def name(path):
+        made.append(name_temporary(path))
+        return made[-1]
+
+    def lock(handle, _):
+        if len(made) == 1:
+            made[0].rmdir()
+
+    monkeypatch.setattr("matchset.building.name_temporary", name)
+    monkeypatch.setattr("matchset.building.fcntl.flock", lock)
+    with build_beside(tmp_path / "model") as building:
+        assert building == made[1]
+        assert names(tmp_path) == [building.name]
+
+
+def test_a_full_disk_leaves_the_old_model_and_no_rubbish(tmp_path):
+    path = tmp_path / "model"
+    save(path, 7)
+    done = subprocess.run([sys.executable, "-c", TOO_LARGE, path], capture_output=True, text=True)
+    assert "OSError" in done.stderr
+    assert names(tmp_path) == ["model"]
+    assert open_folder(path, "test")[0] == {"n": 7}

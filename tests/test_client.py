@@ -1,0 +1,245 @@
+"""A client does what its server says, asks again when that may help, and never says the key."""
+
+import json
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scripted import LIMITS, Script, refusal
+from urllib3 import HTTPResponse
+
+import matchset as ms
+from matchset.errors import FilterError, ServerError
+from matchset.model.filters import make_filter
+from matchset.model.products import Products
+from matchset.serve.transport import PatientRetry
+from matchset.strings import Strings
+
+KEY = "a-key-of-the-shop"
+
+
+@contextmanager
+def ask(script, **options):
+    with script.run() as url, ms.Client(url, **options) as client:
+        yield client
+
+
+OVERLOADED = refusal(503, "overloaded", "at most 4 requests at once; try again", {"Retry-After": 0})
+
+
+def test_an_overloaded_server_is_asked_again():
+    script = Script(OVERLOADED, refusal(429, "overloaded", "later"), OVERLOADED)
+    with ask(script) as client:
+        assert client.match("rose").ids == ("rose",)
+    assert len(script.requests) == 4
+
+
+def test_a_server_that_stays_overloaded_is_an_error_with_its_sentence():
+    with ask(Script(*[OVERLOADED] * 3), retries=2) as client:
+        with pytest.raises(ServerError, match="at most 4 requests at once") as caught:
+            client.match("rose")
+        assert (caught.value.status, caught.value.code) == (503, "overloaded")
+        assert isinstance(caught.value, ConnectionError)
+
+
+def test_what_a_server_wants_to_wait_is_bounded():
+    for asked, waited in (("2", 2.0), ("86400", 10.0), (None, None)):
+        headers = {} if asked is None else {"Retry-After": asked}
+        assert PatientRetry().get_retry_after(HTTPResponse(headers=headers)) == waited
+
+
+def test_nobody_there_is_an_error_that_names_the_server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+    with (
+        ms.Client(url, retries=1) as client,
+        pytest.raises(ServerError, match=f"{url}: no answer: .*refused"),
+    ):
+        client.match("rose")
+
+
+def test_a_server_that_does_not_answer_in_time_is_an_error():
+    class Silent(Script):
+        def answer(self, *_):
+            released.wait(30)
+            return 200, {}, {}
+
+    released = threading.Event()
+    with ask(Silent(), timeout=0.05, retries=0) as client:
+        with pytest.raises(ServerError, match=r"no answer: .*timed out"):
+            client.match("rose")
+        released.set()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        (
+            refusal(400, "query_too_long", "q must have at most 5 characters; got 9"),
+            ValueError,
+            "q ",
+        ),
+        (refusal(404, "unknown_product", "product must be one of the model's"), ValueError, "prod"),
+        (refusal(413, "body_too_large", "a body must have at most 9 bytes"), ValueError, "body"),
+        (refusal(401, "unauthorized", "an API key must be given"), ServerError, "127.*an API key"),
+        (refusal(400, "bad_host", "Host must be localhost"), ServerError, "Host must be"),
+        (refusal(500, "internal", "a fault of the server"), ServerError, "a fault of the server"),
+        ((200, {}, b"<html>"), ServerError, "must answer there with JSON; got status 200"),
+        ((404, {}, b"nothing here"), ServerError, "must answer there with JSON; got status 404"),
+        ((200, {}, {"hello": "world"}), ServerError, "JSON of another form"),
+        ((200, {}, {"results": []}), ServerError, "0 results for 1 queries"),
+        ((200, {}, {"results": [{"products": 7}]}), ServerError, "JSON of another form"),
+    ],
+)
+def test_a_refusal_is_what_a_local_matcher_would_raise_or_else_a_server_error(
+    answer, error, message
+):
+    with ask(Script(answer)) as client, pytest.raises(error, match=message) as caught:
+        client.match("rose")
+    assert type(caught.value) is error
+
+
+def test_a_bad_filter_points_at_the_same_place_as_at_home():
+    said = refusal(400, "bad_filter", "where: there is no attribute `prize` (at character 5)")
+    with ask(Script(said)) as client, pytest.raises(FilterError) as caught:
+        client.match("rose", where="not prize < 3")
+    assert (caught.value.rule, caught.value.place) == ("there is no attribute `prize`", 4)
+
+
+def test_redirects_are_not_followed():
+    script = Script((307, {"Location": "http://127.0.0.1:1/v1/match"}, b""))
+    with ask(script) as client, pytest.raises(ServerError, match="got status 307"):
+        client.match("rose")
+
+
+def test_many_queries_go_within_the_limits_of_the_server():
+    queries = [*"abcdefg", "x" * 2000, "y" * 2000, "\x00" * 500, "ü" * 500]
+    script = Script()
+    with ask(script) as client:
+        found = client.match(queries)
+    assert [match.ids for match in found] == [(query,) for query in queries]
+    assert found[0].titles == ("A",)
+    sent = [body["queries"] for body in script.bodies]
+    assert all(len(batch) <= LIMITS["queries"] for batch in sent)
+    sizes = [len(json.dumps(body, ensure_ascii=False).encode()) for body in script.bodies]
+    assert max(sizes) <= LIMITS["body_bytes"]
+    assert sorted(query for batch in sent for query in batch) == sorted(queries)
+
+
+def test_no_queries_are_no_request():
+    script = Script()
+    with ask(script) as client:
+        assert len(client.match([])) == 0
+    assert script.requests == []
+
+
+def test_what_is_asked_for_is_sent():
+    script = Script()
+    with ask(script, matcher="bm25", titles=False, api_key=KEY) as client:
+        client.match("rose", 7, where="price < 3", beam=20)
+        client.match("rose", where=iter(["p1", "p2"]))
+        products = Products(Strings.of(["p1", "p2", "p3"]))
+        client.match("rose", where=make_filter(products, np.array([True, False, True])))
+    first, *others = script.bodies
+    assert first == {
+        "queries": ["rose"],
+        "k": 7,
+        "where": "price < 3",
+        "beam": 20,
+        "matcher": "bm25",
+        "titles": False,
+    }
+    assert [body["where"] for body in others] == [["p1", "p2"], ["p1", "p3"]]
+    assert {headers["Authorization"] for _, headers, _ in script.requests} == {f"Bearer {KEY}"}
+
+
+def test_a_filter_that_cannot_be_sent_is_an_error():
+    with ms.Client("http://127.0.0.1:1") as client:
+        for wrong in (np.ones(3, dtype=np.bool_), 3, b"rose"):
+            with pytest.raises(TypeError, match="where must be an expression, a filter, product i"):
+                client.match("rose", where=wrong)
+        with pytest.raises(TypeError, match=r"where\[1\] must be str"):
+            client.match("rose", where=["p1", 2])
+
+
+def test_a_k_beyond_a_small_catalogue_is_within_the_limit():
+    for products, sent in ((5, 1000), (5000, 10**12)):
+        script = Script(products=products)
+        with ask(script) as client:
+            client.match("rose", 10**12)
+        assert script.bodies[0]["k"] == sent
+
+
+def test_scores_come_back_as_they_were():
+    rng = np.random.default_rng(0)
+    scores = np.sort(rng.random(2000, dtype=np.float32) ** 20)[::-1]
+    hits = [{"id": f"p{i}", "score": float(score)} for i, score in enumerate(scores)]
+    shortest = [
+        {"id": hit["id"], "score": float(str(s))} for hit, s in zip(hits, scores, strict=True)
+    ]
+    for sent in (hits, shortest):
+        with ask(Script((200, {}, {"results": [{"products": sent}]}))) as client:
+            found = client.match("rose")
+        assert found.titles is None
+        np.testing.assert_array_equal(found.scores, scores)
+
+
+def test_a_connection_is_used_again_and_threads_share_a_client():
+    script = Script()
+    with ask(script) as client:
+        for query in "abc":
+            client.match(query)
+        assert script.connections == 1
+        threads = [threading.Thread(target=client.match, args=(["a"] * 20,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sum(len(body["queries"]) for body in script.bodies) == 3 + 4 * 20
+
+
+def test_the_parameters_of_a_client_are_checked():
+    for url in ("", "shop", "ftp://shop", "http://", "/v1", "http://a b"):
+        with pytest.raises(ValueError, match="url must be that of a server"):
+            ms.Client(url)
+    for url in ("http://me@shop", "http://shop?q=1", "http://shop/#top"):
+        with pytest.raises(ValueError, match="url must have no user, query or fragment"):
+            ms.Client(url)
+    with pytest.raises(TypeError, match="url must be str"):
+        ms.Client(8080)
+    for name, value in (("timeout", 0), ("retries", -1), ("connections", 0)):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            ms.Client("http://shop", **{name: value})
+
+
+def test_a_key_is_never_shown():
+    for key in ("", "my secret", "secret\r\nX: y", "sécret"):
+        with pytest.raises(ValueError, match="api_key must be") as caught:
+            ms.Client("http://shop", api_key=key)
+        assert "ecret" not in str(caught.value)
+    with ms.Client("http://shop/search/", api_key=KEY) as client:
+        assert repr(client) == "Client('http://shop/search')"
+
+
+def test_waits_between_attempts_grow_and_vary(monkeypatch):
+    last = []
+    for _ in range(5):
+        waits = []
+        monkeypatch.setattr("urllib3.util.retry.time.sleep", waits.append)
+        with ask(Script(*[refusal(503, "overloaded", "later")] * 4)) as client:
+            assert client.match("rose").ids == ("rose",)
+        assert len(waits) == 4
+        assert all(later > earlier for earlier, later in pairwise(waits))
+        last.append(waits[-1])
+    assert len(set(last)) > 1
+
+
+def test_a_client_needs_nothing_of_a_server():
+    loaded = "import sys, matchset; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
+    assert not {"fastapi", "granian", "orjson", "prometheus_client"} & set(modules.stdout.split())

@@ -1,0 +1,300 @@
+"""Experiments: every row is made once, measured alike, and kept."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from experiments import CONFIG, EFFORT, count_making, make_small
+
+from matchset.data.shop import simulate_shop
+from matchset.errors import DataError
+from matchset.evaluate.compare import Difference
+from matchset.evaluate.evaluation import evaluate_questions
+from matchset.evaluate.experiments import neural
+from matchset.evaluate.experiments.comparison import run_comparison
+from matchset.evaluate.experiments.digest import make_digest
+from matchset.evaluate.experiments.examples import choose_examples
+from matchset.evaluate.experiments.keep import Store
+from matchset.evaluate.experiments.ordering import (
+    CLAIMS,
+    REVERSED,
+    SHOWN,
+    UNCLEAR,
+    check_claims,
+    judge_difference,
+)
+from matchset.evaluate.experiments.problem import Plan, make_problem, take_test
+from matchset.evaluate.experiments.rows import FAST, OURS, choose_rows, list_rows
+from matchset.evaluate.experiments.run import run_rows
+from matchset.evaluate.experiments.sweeps import run_sweep, sweep_beams, sweep_thresholds
+from matchset.evaluate.experiments.timing import on_one_core, time_queries
+from matchset.evaluate.experiments.vocabularies import choose_vocabularies
+from matchset.matchers.train import train
+from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.strings import Strings
+from matchset.threads import count_threads
+
+NAMES = ("matchset", "unigrams", "bm25", "popularity")
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_small()
+
+
+@pytest.fixture(scope="module")
+def compared(problem, tmp_path_factory):
+    out = tmp_path_factory.mktemp("compared")
+    return out, run_comparison(problem, out, EFFORT, names=FAST, price_per_hour=3600.0)
+
+
+def rows_of(problem):
+    return list_rows(problem, choose_vocabularies(problem.pairs.queries, CONFIG.vectorizer))
+
+
+def chosen_rows(problem, made, names=NAMES):
+    return count_making(choose_rows(rows_of(problem), names), made)
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(problem, tmp_path):
+    store, made, heard = Store(tmp_path).prepare(), [], []
+
+    def stop_after_two(said):
+        heard.append(said)
+        if len(heard) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=stop_after_two)
+    assert made == ["matchset", "unigrams"]
+    done = run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=heard.append)
+    assert made == list(NAMES)
+    assert list(done) == list(NAMES)
+    assert "(kept)" in heard[2]
+    again = run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=heard.append)
+    assert made == list(NAMES)
+    for name, row in done.items():
+        assert np.array_equal(again[name].recalls, row.recalls)
+        assert again[name].timing.to_dict() == row.timing.to_dict()
+        assert again[name].answers == row.answers
+
+
+def test_a_changed_configuration_is_not_mixed_in(problem, tmp_path):
+    store, made = Store(tmp_path).prepare(), []
+    run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=lambda _: None)
+    other = replace(CONFIG, title_weight=2.0)
+    changed = make_small(config=other)
+    assert changed.digest != problem.digest
+    run_rows(chosen_rows(changed, made), changed, store, EFFORT, hear=lambda _: None)
+    assert made == [*NAMES, *NAMES]
+    # Another effort is another measurement.
+    more = replace(EFFORT, singles=21)
+    run_rows(chosen_rows(changed, made), changed, store, more, hear=lambda _: None)
+    assert made == [*NAMES, *NAMES, *NAMES]
+
+
+@pytest.mark.parametrize("damage", ["manifest", "array", "model"])
+def test_what_is_damaged_or_gone_is_made_again(problem, tmp_path, damage):
+    store, made = Store(tmp_path).prepare(), []
+    run_rows(chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT, hear=lambda _: None)
+    row = tmp_path / "rows" / "bm25"
+    if damage == "manifest":
+        (row / "manifest.json").write_text("{")
+    elif damage == "array":
+        (row / "recalls.bin").write_bytes(b"x")
+    else:
+        (tmp_path / "models" / "bm25").rename(tmp_path / "elsewhere")
+    done = run_rows(
+        chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT, hear=lambda _: None
+    )
+    assert made == ["bm25", "bm25"]
+    assert store.find_row("bm25", done["bm25"].digest) is not None
+
+
+def test_rows_left_out_are_told_if_they_are_kept(problem, tmp_path):
+    run_comparison(problem, tmp_path, EFFORT, names=["bm25"])
+    found = run_comparison(problem, tmp_path, EFFORT, names=["popularity"])
+    told = {row["name"]: row["absent"] for row in found["rows"]}
+    assert told["bm25"] is None
+    assert told["popularity"] is None
+    assert told["matchset"] == "not run: --rows matchset"
+    assert found["adds"] is None
+    with pytest.raises(ValueError, match=r"rows must be of matchset, unigrams.*; got 'bm26'"):
+        run_comparison(problem, tmp_path, EFFORT, names=["bm26"])
+
+
+def test_every_row_is_measured_as_if_alone(problem, compared):
+    out, found = compared
+    matcher = TreeMatcher.load(out / "models" / OURS)
+    alone = evaluate_questions(
+        matcher, problem.questions, train=problem.pairs, ks=EFFORT.ks, resamples=50
+    )
+    ours = found["rows"][0]
+    wanted = {(s.segment, s.metric, s.k): s.value for s in alone.scores}
+    for score in ours["scores"]:
+        assert score["value"] == pytest.approx(
+            wanted[score["segment"], score["metric"], score["k"]], nan_ok=True
+        )
+    assert ours["cost"] == pytest.approx(ours["train_seconds"])  # at 3600 an hour
+    assert ours["disk_bytes"] == sum(f.stat().st_size for f in (out / "models" / OURS).iterdir())
+    assert ours["against_ours"] == {}
+    assert set(found["rows"][1]["against_ours"]) == {"5", "10", "20"}
+    assert sum(ours["histogram"]["counts"]) == pytest.approx(20, abs=1)
+
+
+def test_what_it_adds_is_of_the_same_questions(problem, compared):
+    _, found = compared
+    adds, rows = found["adds"], {row["name"]: row for row in found["rows"]}
+    for part, name in (("recall_first", "matchset"), ("recall_second", "bm25")):
+        score = next(
+            s for s in rows[name]["scores"]
+            if (s["segment"], s["metric"], s["k"]) == ("all", "recall", 20)
+        )  # fmt: skip
+        assert adds[part]["value"] == pytest.approx(score["value"])
+    assert adds["both"]["value"] + adds["only_first"]["value"] == pytest.approx(
+        adds["recall_first"]["value"]
+    )
+
+
+def test_limits_of_the_papers_rows_bind_and_are_as_announced(problem):
+    found = choose_vocabularies(problem.pairs.queries, CONFIG.vectorizer)
+    distinct = dict(zip([("word", 1), ("word", 2), ("char", 3)], found.distinct, strict=True))
+    assert found.size == int(0.8 * distinct["word", 1])
+    limits = {
+        name: {(kind.unit, kind.n): kind.limit for kind in config.ngrams}
+        for name, config in found.configs.items()
+    }
+    assert limits["unigrams"] == {("word", 1): found.size}
+    assert sum(limits["bigrams"].values()) == found.size
+    assert sum(limits["more-bigrams"].values()) == round(1.9 * found.size)
+    assert sum(limits["trigrams"].values()) == pytest.approx(1.4 * found.size, abs=2)
+    for kinds in limits.values():
+        assert sum(kinds.values()) < sum(distinct[kind] for kind in kinds)
+
+
+def test_examples_are_shown_only_of_queries_that_may_be(problem, compared):
+    _, found = compared
+    questions = problem.questions
+    shown = {questions.queries[int(place)] for place in np.flatnonzero(problem.may_show)}
+    examples = found["examples"]
+    assert 0 < len(examples["queries"]) <= 9
+    assert {query["query"] for query in examples["queries"]} <= shown
+    assert not problem.may_show.all()  # there are some that may not
+    for query in examples["queries"]:
+        gains = [
+            sum(answer["is_relevant"] for answer in query["answers"][name])
+            for name in (OURS, examples["partner"])
+        ]
+        assert query["kind"] != "wins" or gains[0] > gains[1]
+        assert query["kind"] != "loses" or gains[0] < gains[1]
+
+
+def test_no_example_is_shown_where_none_is_frequent_enough(tmp_path):
+    hidden = make_small(config=replace(CONFIG, min_query_count=10**9))
+    found = run_comparison(hidden, tmp_path, EFFORT, names=["matchset", "bm25"])
+    assert found["examples"] is None
+    assert choose_examples(hidden, {}) is None
+
+
+def test_without_a_catalogue_the_rows_that_need_titles_are_absent(problem, tmp_path):
+    blind = replace(problem, catalog=None, digest="blind")
+    found = run_comparison(blind, tmp_path, EFFORT, names=["matchset", "bm25", "dssm-hnsw"])
+    absent = {row["name"]: row["absent"] for row in found["rows"]}
+    assert "give --catalog" in absent["bm25"]
+    assert "give --catalog" in absent["dssm"]
+    assert found["adds"] is None
+
+
+def test_without_the_extra_the_neural_rows_say_how_to_get_it(problem, monkeypatch):
+    monkeypatch.setattr(neural, "find_spec", lambda name: None)
+    rows = {row.name: row for row in rows_of(problem)}
+    assert "pip install 'matchset[dssm]'" in rows["dssm"].absent
+    with pytest.raises(ValueError, match="absent"):
+        rows["dssm"].learn(None)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "p", "verdict"),
+    [
+        (0.1, 0.05, 0.15, 0.001, SHOWN),
+        (-0.1, -0.15, -0.05, 0.001, REVERSED),
+        (0.1, -0.05, 0.25, 0.2, UNCLEAR),
+        (0.1, 0.01, 0.2, 0.06, UNCLEAR),
+    ],
+)
+def test_an_order_is_shown_reversed_or_unclear(value, low, high, p, verdict):
+    better, worse = CLAIMS[0]
+    difference = Difference(better, worse, 100, value, low, high, p, p)
+    assert judge_difference(difference) == verdict
+    checked = check_claims([difference], 100)
+    assert [claim["verdict"] for claim in checked] == [verdict, *["not measured"] * 6]
+
+
+def test_pruning_and_the_beam_are_swept(problem, compared, tmp_path):
+    out, _ = compared
+    matcher = TreeMatcher.load(out / "models" / OURS)
+    heard = []
+    found = run_sweep(
+        matcher, problem.questions, tmp_path, EFFORT, no_graph="none here", hear=heard.append
+    )
+    weights = [row["weights"] for row in found["thresholds"]]
+    assert weights == sorted(weights, reverse=True)
+    assert [row["threshold"] for row in found["thresholds"]] == [0.1, 0.2, 0.3, 0.35, 0.4, 0.45]
+    recalls = [row["recall"]["20"]["value"] for row in found["beams"]]
+    assert recalls[0] < recalls[-1]
+    assert all(row["queries_per_second"] > 0 for row in found["beams"])
+    assert len(heard) == 16
+    assert (found["graphs"], found["no_graphs"]) == ([], "none here")
+    # A model cannot be pruned to less than it was trained with.
+    pruned = sweep_thresholds(matcher.prune(0.3), problem.questions, EFFORT, folder=tmp_path)
+    assert [row["threshold"] for row in pruned] == [0.3, 0.35, 0.4, 0.45]
+    assert (
+        sweep_beams(matcher.prune(0.5), problem.questions, EFFORT, beams=[3])[0]["threshold"] == 0.5
+    )
+
+
+def test_a_log_of_its_own_is_asked_whole_or_its_test_side(problem):
+    config = problem.config
+    log = simulate_shop(products=300, queries=900, seed=5).log
+    side = take_test(log, config, Plan())
+    assert side.queries == problem.questions.queries
+    assert len(take_test(log, config, Plan(split="none"))) > len(side)
+    with pytest.raises(ValueError, match=r"split must be auto, time or query.*got 'none'"):
+        make_problem(log, None, config, Plan(split="none"))
+    with pytest.raises(DataError, match="the training side must have positive pairs; got none"):
+        make_problem(log, None, replace(config, min_count=10**6), Plan())
+
+
+def test_digests_tell_what_differs():
+    one, other = Strings.of(["ab", "c"]), Strings.of(["a", "bc"])
+    assert make_digest(one) != make_digest(other)
+    assert make_digest(np.zeros(2)) != make_digest(np.zeros(2, dtype=np.float32))
+    assert make_digest({"a": 1, "b": 2}) == make_digest({"b": 2, "a": 1})
+    assert make_digest(Plan()) != make_digest(Plan(seed=1))
+
+
+def test_one_core_is_given_back():
+    before = count_threads(None)
+    with on_one_core():
+        assert count_threads(None) == 1
+    assert count_threads(None) == before
+
+
+def test_each_matcher_is_timed_in_two_parts(problem, tmp_path):
+    for row in choose_rows(rows_of(problem), FAST):
+        timing = time_queries(row.learn(tmp_path), problem.questions.queries, sample=5)
+        told = timing.to_dict()
+        assert len(timing.total) == 5
+        assert (told["vectorizing_p50"] > 0) is (row.name != "popularity")
+        assert told["total_p50"] > 0
+
+
+def test_a_price_must_be_one(problem, tmp_path):
+    with pytest.raises(ValueError, match="price_per_hour must be at least 0, and finite; got -1"):
+        run_comparison(problem, tmp_path, EFFORT, names=[], price_per_hour=-1.0)
+
+
+def test_training_sees_the_training_side_alone(problem):
+    matcher = train(problem.train, problem.catalog, problem.config)
+    is_seen = matcher.is_seen(problem.questions.queries)
+    assert 0 < np.count_nonzero(is_seen) < len(is_seen)

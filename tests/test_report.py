@@ -1,0 +1,255 @@
+"""The report tells what was found, in the same numbers everywhere, whatever titles hold."""
+
+import csv
+import getpass
+import json
+import re
+import socket
+from html.parser import HTMLParser
+
+import pytest
+from experiments import CONFIG, EFFORT, HOSTILE, make_small
+
+from matchset.data.shop import simulate_shop
+from matchset.evaluate.experiments.comparison import run_comparison
+from matchset.evaluate.experiments.keep import Store
+from matchset.evaluate.experiments.problem import Plan, take_test
+from matchset.evaluate.experiments.rows import FAST, OURS
+from matchset.evaluate.experiments.sweeps import SWEEP, find_graph, run_sweep
+from matchset.evaluate.report import plots
+from matchset.evaluate.report.html import Html, foreign, join, tag
+from matchset.evaluate.report.numbers import megabytes, moment, percent, points, seconds
+from matchset.evaluate.report.write import require_plots, write_report
+from matchset.matchers.tree_matcher import TreeMatcher
+
+ALLOWED = set(  # elements of the page, and those of its plots
+    re.findall(
+        r"\w+",
+        """html head meta title style body main header section article h1 h2 h3 h4 p b i small
+        table thead tbody tr th td ul ol li div span bdi dl dt dd figure figcaption pre br details
+        summary svg g path defs use text rect clippath line polyline tspan""",
+    )
+)
+
+
+class Page(HTMLParser):
+    """What is on a page: elements, numbers, attributes, text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.values, self.links, self.text = set(), [], [], ""
+        self.rows, self._row = {}, None
+        self.feed(text)
+
+    def handle_starttag(self, name, attributes):
+        found = dict(attributes)
+        self.elements.add(name)
+        self.links += [v for k, v in attributes if k in ("src", "href", "xlink:href", "action")]
+        assert not any(key.startswith("on") for key in found)
+        if name == "tr":
+            self._row = found.get("data-row")
+        if "data-value" in found:
+            value = float(found["data-value"])
+            self.values.append(value)
+            self.rows.setdefault(self._row, []).append(value)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """A report over products with hostile titles, with a comparison and a sweep."""
+    out = tmp_path_factory.mktemp("report")
+    problem = make_small(titles=HOSTILE)
+    run_comparison(
+        problem, out, EFFORT, names=FAST, price_per_hour=1.0, command="matchset compare <x> & y"
+    )
+    matcher = TreeMatcher.load(out / "models" / OURS)
+    graph, reason = find_graph(problem.questions, out)
+    run_sweep(matcher, problem.questions, out, EFFORT, graph=graph, no_graph=reason)
+    return write_report(out)
+
+
+@pytest.fixture(scope="module")
+def page(told):
+    return Page(told.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def results(told):
+    return json.loads(told.with_name("results.json").read_text())
+
+
+def test_every_part_is_there_in_order(told):
+    text = told.read_text(encoding="utf-8")
+    names = ["adds", "data", "table", "loses", "ordering", "plots", "sweeps", "examples", "repeat"]
+    assert re.findall(r'<section id="([a-z]+)"', text) == names
+    for plot in ("segments", "latency", "throughput", "beams", "thresholds"):
+        assert f'<figure id="plot-{plot}">' in text
+    assert text.count('<svg role="img"') == 5
+
+
+def test_titles_and_queries_stay_text(told, page):
+    text = told.read_text(encoding="utf-8")
+    assert page.elements <= ALLOWED, page.elements - ALLOWED
+    assert "script" not in page.elements
+    assert "<script>alert(1)</script>" in page.text  # shown as it is written
+    assert "onerror=alert(2)" in page.text
+    assert "\u202e" not in text  # nothing turns the direction of what follows
+    assert "matchset compare <x> & y" in page.text
+    assert "😀 تخفيضات" in page.text
+
+
+def test_nothing_is_loaded_from_elsewhere(told, page):
+    assert all(link.startswith("#") for link in page.links)
+    text = told.read_text(encoding="utf-8")
+    assert "default-src &#x27;none&#x27;" in text or "default-src 'none'" in text
+    addresses = set(re.findall(r"https?://[^\s\"'<)]+", text))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert "url(http" not in text
+
+
+def test_nothing_on_the_page_names_this_machine(told):
+    for file in (told, told.with_name("results.json"), told.with_name("results.csv")):
+        text = file.read_text(encoding="utf-8")
+        assert str(told.parent) not in text
+        assert socket.gethostname() not in text
+        assert f"/home/{getpass.getuser()}" not in text
+
+
+def test_the_page_shows_the_numbers_of_the_results(page, results):
+    known = set()
+
+    def collect(value):
+        if isinstance(value, dict):
+            for part in value.values():
+                collect(part)
+        elif isinstance(value, list):
+            for part in value:
+                collect(part)
+        elif isinstance(value, int | float):
+            known.add(float(value))
+
+    collect(results)
+    assert len(page.values) > 200
+    assert set(page.values) <= known
+    for row in results["comparison"]["rows"]:
+        if row["absent"] is None:
+            shown = page.rows[row["name"]]
+            recalls = [
+                s["value"]
+                for s in row["scores"]
+                if s["segment"] == "all" and s["metric"] == "recall"
+            ]
+            assert shown[:3] == recalls
+            assert row["train_seconds"] in shown
+            assert row["latency"]["total_p99"] in shown
+
+
+def test_the_table_holds_the_numbers_of_the_results(told, results):
+    with told.with_name("results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = {(r["table"], r["name"], r["measure"], r["k"], r["segment"]): r["value"] for r in rows}
+    assert len(found) == len(rows)
+    for row in results["comparison"]["rows"]:
+        if row["absent"] is None:
+            for score in row["scores"]:
+                key = (
+                    "comparison",
+                    row["name"],
+                    score["metric"],
+                    str(score["k"]),
+                    score["segment"],
+                )
+                wanted = "" if score["value"] is None else repr(score["value"])
+                assert found[key] == wanted
+            key = ("comparison", row["name"], "disk_bytes", "", "")
+            assert float(found[key]) == row["disk_bytes"]
+    for row in results["sweep"]["beams"]:
+        key = ("beams", f"beam {row['beam']}", "recall", "20", "all")
+        assert float(found[key]) == row["recall"]["20"]["value"]
+
+
+def test_the_best_recall_is_bold(told, results):
+    text = told.read_text(encoding="utf-8")
+    rows = [r for r in results["comparison"]["rows"] if r["absent"] is None]
+    best = max(
+        s["value"] for r in rows for s in r["scores"]
+        if (s["segment"], s["metric"], s["k"]) == ("all", "recall", 20)
+    )  # fmt: skip
+    assert re.search(rf'data-value="{re.escape(repr(best))}"[^>]*><b>{100 * best:.1f}</b>', text)
+
+
+def test_plots_follow_the_page(told):
+    text = told.read_text(encoding="utf-8")
+    assert "var(--c1)" in text
+    for color in plots.VARIABLES:
+        assert color not in text
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
+    assert used <= set(ids)
+
+
+def test_the_same_findings_give_the_same_page(told):
+    before = told.read_bytes()
+    write_report(told.parent)
+    assert told.read_bytes() == before
+    assert not list(told.parent.glob(".*.html*"))
+
+
+def test_a_sweep_of_another_test_is_left_out(told, tmp_path):
+    out = tmp_path / "mixed"
+    problem = make_small(plan=Plan(sample=50))
+    run_comparison(problem, out, EFFORT, names=["popularity"])
+    swept = Store(told.parent).find_findings(SWEEP)
+    Store(out).keep_findings(SWEEP, swept)
+    text = write_report(out).read_text(encoding="utf-8")
+    assert "of other test data" in text
+    assert json.loads((out / "results.json").read_text())["sweep"] is None
+
+
+def test_a_sweep_alone_is_a_report_too(told, tmp_path):
+    Store(tmp_path).keep_findings(SWEEP, Store(told.parent).find_findings(SWEEP))
+    page = Page(write_report(tmp_path).read_text(encoding="utf-8"))
+    assert "Pruning, at beam 10" in page.text
+    with pytest.raises(FileNotFoundError, match="must hold a comparison or a sweep; got neither"):
+        write_report(tmp_path / "nothing")
+
+
+def test_a_graph_is_taken_only_from_a_comparison_that_was_asked_the_same(told):
+    log = simulate_shop(products=300, queries=900, seed=5).log
+    graph, reason = find_graph(take_test(log, CONFIG, Plan(split="none")), told.parent)
+    assert graph is None
+    assert "matchset compare" in reason
+
+
+def test_without_matplotlib_one_is_told_before_any_work(monkeypatch):
+    def refuse(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(plots, "import_module", refuse)
+    with pytest.raises(ImportError, match=r"pip install 'matchset\[report\]'"):
+        require_plots()
+
+
+def test_parts_that_are_not_html_are_escaped():
+    assert tag("p", "a < b", Html("<b>c</b>"), None, title='"x"') == (
+        '<p title="&quot;x&quot;">a &lt; b<b>c</b></p>'
+    )
+    assert join(["<", Html("<br>")]) == "&lt;<br>"
+    assert foreign("a\u202eb\x00c") == "<bdi>abc</bdi>"
+    assert tag("meta", charset="utf-8") == '<meta charset="utf-8">'
+
+
+def test_numbers_are_readable():
+    assert percent(0.1234) == "12.3\u00a0%"
+    assert points(-0.0123) == "−1.2"
+    assert moment(12.3e-6) == "12.3\u00a0µs"
+    assert moment(0.00123) == "1.23\u00a0ms"
+    assert moment(0.0) == "–"
+    assert seconds(3.14159) == "3.14\u00a0s"
+    assert seconds(600) == "10.0\u00a0min"
+    assert megabytes(1.5e6) == "1.50\u00a0MB"
+    assert megabytes(2.5e9) == "2.50\u00a0GB"

@@ -1,0 +1,71 @@
+"""The report in a real browser, wide and narrow, by day and by night."""
+
+import pytest
+from browser import DESKTOP, PHONE, visit
+from experiments import EFFORT, HOSTILE, make_small
+
+from matchset.evaluate.experiments.comparison import run_comparison
+from matchset.evaluate.experiments.rows import FAST, OURS
+from matchset.evaluate.experiments.sweeps import run_sweep
+from matchset.evaluate.report.write import write_report
+from matchset.matchers.tree_matcher import TreeMatcher
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    out = tmp_path_factory.mktemp("report")
+    problem = make_small(titles=HOSTILE)
+    run_comparison(problem, out, EFFORT, names=FAST)
+    run_sweep(TreeMatcher.load(out / "models" / OURS), problem.questions, out, EFFORT)
+    return write_report(out).as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_all_of_it_is_seen(browser, report, width, scheme):
+    with visit(browser, report, width=width, scheme=scheme) as seen:
+        assert seen.errors == []
+        assert seen.requests == [report]
+        assert seen.overflow() == 0
+        assert seen.page.locator("table").count() >= 6
+        for plot in seen.page.locator("figure svg").all():
+            box = plot.bounding_box()
+            assert box["width"] > 250
+            assert box["height"] > 150
+        assert seen.page.locator("figure svg").count() == 5
+        assert seen.page.locator("article.example").count() > 0
+        ground, ink = (
+            seen.page.evaluate(f"getComputedStyle(document.body).{what}")
+            for what in ("backgroundColor", "color")
+        )
+        assert (brightness(ground) > brightness(ink)) is (scheme == "light")
+
+
+def test_what_was_bought_is_told_by_more_than_a_colour(browser, report):
+    with visit(browser, report) as seen:
+        marks = seen.page.evaluate(
+            """() => ["yes", "no"].map(kind => getComputedStyle(
+                document.querySelector(`.answers li.${kind}`), "::before").content)"""
+        )
+        assert marks == ['"✓"', '"✗"']
+        assert seen.page.locator(".answers li.yes .hidden").first.inner_text() == "bought:"
+
+
+def test_text_of_plots_is_readable_on_a_phone(browser, report):
+    with visit(browser, report, width=PHONE) as seen:
+        sizes = seen.page.evaluate(
+            """() => [...document.querySelectorAll("figure svg")].flatMap(svg => {
+                const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+                return [...svg.querySelectorAll("text")]
+                    .map(text => scale * parseFloat(getComputedStyle(text).fontSize));
+            })"""
+        )
+        assert len(sizes) > 50
+        assert min(sizes) >= 7.5
+
+
+def brightness(color):
+    red, green, blue = (int(part) for part in color[4:-1].split(",")[:3])
+    return red + green + blue
