@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from matchset import _native
+from matchset.matchers.fused import FusedMatch
 from matchset.matchers.match import Match
 from matchset.serve.refusals import RequestError
 
@@ -54,6 +55,19 @@ def error_answer(error: RequestError, request_id: str) -> Answer:
         "request_id": request_id,
     }
     return json_answer(content, error.status, error.headers)
+
+
+def write_fused(match: FusedMatch, microseconds: int, *, has_titles: bool) -> bytes:
+    """The same of a fused match, with the ranks of each product; unknown products lack a title."""
+    products: list[dict[str, Any]] = []
+    titles = match.titles if has_titles else None
+    for place, (product, ranks) in enumerate(zip(match.ids, match.ranks, strict=True)):
+        written: dict[str, Any] = {"id": product, "score": match.scores[place]}
+        if titles is not None and titles[place]:
+            written["title"] = titles[place]
+        products.append({**written, "ranks": ranks})
+    content = {"query": match.query, "microseconds": microseconds, "products": products}
+    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
 
 
 def write_result(match: Match, microseconds: int, *, has_titles: bool) -> bytes:

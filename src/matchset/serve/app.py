@@ -106,7 +106,6 @@ class Routes:
             "model_version": served.version,
             **served.describe(),
             "limits": asdict(self._worker.limits),
-            "provenance": served.provenance(),
             "examples": [] if bought is None else list(bought.examples),
             "has_bought": bought is not None,
         }
@@ -147,9 +146,7 @@ class Routes:
 def _add_routes(app: FastAPI, worker: Worker) -> None:
     routes, limits = Routes(worker), worker.limits
     # First what is asked most: paths are tried in this order.
-    app.add_api_route(
-        "/v1/match", routes.match, **operations.match(limits, tuple(worker.served.matchers))
-    )
+    app.add_api_route("/v1/match", routes.match, **operations.match(limits, worker.served.names))
     app.add_api_route("/healthz", routes.health, **operations.health())
     app.add_api_route("/readyz", routes.health, **operations.health())
     app.add_api_route("/v1/match", routes.match_many, methods=["POST"], **operations.match_many())
@@ -162,7 +159,7 @@ def _add_routes(app: FastAPI, worker: Worker) -> None:
 
 def _read_docs(app: FastAPI, worker: Worker) -> dict[str, PageFile]:
     # Which matchers there are is settled when the server starts; a reload brings newer ones.
-    names = tuple(worker.served.matchers)
+    names = worker.served.names
     document = operations.make_openapi(app, worker.limits, names)
     page = write_docs(document, CODES).encode()
     return {
