@@ -24,8 +24,8 @@ demo: $(VENV)/installed ## Run the main job on a simulated shop
 test: $(VENV)/installed $(VENV)/test ## Test the installed package
 	$(BIN)/python -m pytest
 
-test-all: test $(VENV)/dssm $(VENV)/browser ## Test everything: also what needs PyTorch or a browser
-	$(BIN)/python -m pytest -m "torch or browser"
+test-all: test $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everything: also what needs PyTorch, a browser or Schemathesis
+	$(BIN)/python -m pytest -m "torch or browser or schema"
 
 lint: $(VENV)/installed $(VENV)/lint ## Check style, formatting, types and the native stub
 	$(BIN)/ruff check .
@@ -42,7 +42,7 @@ stub: $(VENV)/installed $(VENV)/lint ## Rewrite the type stub of the native modu
 
 # Tests of what is native. Python is not instrumented, so the run-time library comes first.
 NATIVE_TESTS = $(addprefix tests/test_,$(addsuffix .py,strings arrow text vectorizer folders embeddings tree solver \
-  negatives xr_linear packed search explain postings match popularity title_similarity nearest_queries))
+  negatives xr_linear packed search explain postings match popularity title_similarity nearest_queries serve_answers))
 sanitize: sanitize-address sanitize-thread ## Run the native tests under ASan and UBSan, and threads under TSan
 
 # Once with the instructions of this machine, once with those that every machine has.
@@ -82,7 +82,7 @@ $(VENV)/build: pyproject.toml | $(VENV)/created
 	$(PIP) install --group build
 	@touch $@
 
-$(VENV)/test $(VENV)/lint: $(VENV)/%: pyproject.toml | $(VENV)/created
+$(VENV)/test $(VENV)/lint $(VENV)/schema: $(VENV)/%: pyproject.toml | $(VENV)/created
 	$(PIP) install --group $*
 	@touch $@
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import matchset as ms
 from matchset.serve.matchers import TREE, Named
 from matchset.serve.questions import MatchReader, Question, read_batch, read_bought, read_doubt
+from matchset.serve.rankings import check_weights
 from matchset.serve.refusals import CODES, RequestError
 from matchset.serve.served import Filters
 from matchset.serve.settings import Limits, ServeConfig
@@ -21,6 +22,7 @@ LIMITS = Limits(
     filter_characters=20,
     id_characters=4,
     url_bytes=60,
+    candidates=3,
 )
 
 
@@ -130,6 +132,55 @@ def test_a_bad_batch_is_refused(sent, code):
     assert code_of(read_batch, sent) == code
 
 
+def fused(candidates=(["p"],), **fusion):
+    return body(queries=["a"], candidates=list(candidates), fusion=fusion)
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        (body(queries=["a"], candidates=["p"]), "bad_parameter"),
+        (body(queries=["a"], candidates=[]), "bad_parameter"),
+        (body(queries=["a"], candidates=[["p"], ["q"]]), "bad_parameter"),
+        (body(queries=["a"], candidates=[[1]]), "bad_parameter"),
+        (body(queries=["a"], candidates=[["p", "p"]]), "bad_parameter"),
+        (body(queries=["a"], candidates=[["ppppp"]]), "bad_parameter"),
+        (body(queries=["a"], candidates=[["p", "q", "r", "s"]]), "too_many_candidates"),
+        (body(queries=["a"], fusion={"method": "rrf"}), "bad_parameter"),
+        (body(queries=["a"], candidates=[["p"]], fusion="rrf"), "bad_parameter"),
+        (fused(method="best"), "bad_parameter"),
+        (fused(method=1), "bad_parameter"),
+        (fused(method="append", weights=[1, 1]), "bad_parameter"),
+        (fused(weights=1), "bad_parameter"),
+        (fused(weights=["1", 1]), "bad_parameter"),
+        (fused(weights=[-1, 1]), "bad_parameter"),
+        (fused(weights=[1e300, 1]), "bad_parameter"),
+        (fused(weights=[0, 0]), "bad_parameter"),
+        (fused(weights=[1] * 100), "bad_parameter"),
+        (fused(constant=0), "bad_parameter"),
+        (fused(keep=2), "bad_parameter"),
+        (fused(method="append", keep=1.5), "bad_parameter"),
+        (fused(method="append", keep=0), "bad_parameter"),
+        (fused(seed=1), "bad_parameter"),
+    ],
+)
+def test_bad_candidates_are_refused(sent, code):
+    assert code_of(read_batch, sent) == code
+
+
+def test_candidates_are_read():
+    batch = read_batch(fused([["p", "q"]], method="append", keep=2.0), LIMITS)
+    assert batch.candidates == [["p", "q"]]
+    assert (batch.rule.method, batch.rule.keep) == ("append", 2)
+
+
+def test_weights_are_one_per_ranking():
+    rule = read_batch(fused(weights=[1, 0.5]), LIMITS).rule
+    check_weights(rule, 2)
+    with pytest.raises(RequestError, match="weights must be 3"):
+        check_weights(rule, 3)
+
+
 def test_a_batch_is_read():
     batch = read_batch(body(queries=["a", ""], k=10.0, where=None), LIMITS)
     assert (batch.queries, batch.question) == (["a", ""], Question(k=10))
@@ -214,7 +265,8 @@ INJECTIONS = [
 
 @pytest.mark.parametrize("expression", INJECTIONS, ids=range(len(INJECTIONS)))
 def test_a_filter_is_our_language_and_nothing_else(served_shop, expression):
-    named = Named(TREE, ms.load(served_shop / "model"))
+    model = ms.load(served_shop / "model")
+    named = Named(TREE, model, model.products)
     with pytest.raises(RequestError) as raised:
         Filters(4).make(named, expression)
     assert raised.value.code == "bad_filter"
@@ -222,7 +274,8 @@ def test_a_filter_is_our_language_and_nothing_else(served_shop, expression):
 
 
 def test_filters_are_remembered_up_to_a_number(served_shop):
-    named = Named(TREE, ms.load(served_shop / "model"))
+    model = ms.load(served_shop / "model")
+    named = Named(TREE, model, model.products)
     filters = Filters(2)
     first = filters.make(named, "price < 1")
     assert filters.make(named, "price < 1") is first

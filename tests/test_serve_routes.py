@@ -75,6 +75,50 @@ def test_matchers_beside_the_model_answer_too(server, served_shop, name):
     assert [one["id"] for one in found["products"]] == list(expected.ids)
 
 
+def test_all_matchers_together_answer_fused(server, served_shop):
+    parts = [ms.load(served_shop / name) for name in ("model", "bm25", "titles")]
+    fusion = ms.Fusion(parts)
+    for options in ({"k": 5}, {"k": 20, "where": "price > 30"}):
+        products = server.match("sofa bed", matcher="fused", **options).json["products"]
+        expected = fusion.match("sofa bed", **options)
+        scores = [one["score"] for one in products]
+        assert scores == pytest.approx(list(expected.scores), rel=1e-6)
+        ranks = {one["id"]: one["ranks"] for one in products}
+        for product, known in zip(expected.ids, expected.ranks, strict=True):
+            assert ranks.get(product, known) == known
+
+
+def test_candidates_of_the_caller_are_fused(server, matcher):
+    ours = matcher.match("sofa", k=100)
+    theirs = ["unknown-1", ours.ids[5], "unknown-2"]
+    asked = {"queries": ["sofa"], "k": 10, "candidates": [theirs]}
+    products = server.post("/v1/match", asked).json["results"][0]["products"]
+    best = products[0]
+    assert (best["id"], best["ranks"]) == (ours.ids[5], {"candidates": 2, "tree": 6})
+    assert best["title"] == ours.titles[5]
+    unknown = next(one for one in products if one["id"] == "unknown-1")
+    assert unknown["ranks"] == {"candidates": 1}
+    assert "title" not in unknown
+
+
+def test_candidates_keep_their_order_when_ours_are_appended(server, matcher):
+    ours = list(matcher.match("sofa", k=100).ids)
+    theirs = ["x", ours[3], "y"]
+    asked = {"queries": ["sofa"], "k": 6, "candidates": [theirs], "fusion": {"method": "append"}}
+    products = server.post("/v1/match", asked).json["results"][0]["products"]
+    assert [one["id"] for one in products] == [*theirs, *ours[:3]]
+    asked["fusion"] = {"method": "append", "keep": 1}
+    products = server.post("/v1/match", asked).json["results"][0]["products"]
+    assert [one["id"] for one in products][:3] == ["x", ours[0], ours[1]]
+
+
+def test_a_candidate_that_we_know_has_its_title(server, matcher):
+    product = matcher.products.ids[200]
+    asked = {"queries": [""], "candidates": [[product]]}
+    (found,) = server.post("/v1/match", asked).json["results"][0]["products"]
+    assert found["title"] == matcher.products.titles[200]
+
+
 def test_a_product_is_explained(server, matcher):
     best, *_, last = matcher.match("sofa", k=5).ids
     reply = server.post("/v1/explain", {"query": "sofa", "product": best, "k": 4})
@@ -92,7 +136,9 @@ def test_a_product_is_explained(server, matcher):
 
 def test_the_model_is_described(server, matcher):
     told = server.call("/v1/model").json
-    assert [one["name"] for one in told["matchers"]] == ["tree", "bm25", "title_similarity"]
+    assert [one["name"] for one in told["matchers"]] == [
+        "tree", "bm25", "title_similarity", "fused"
+    ]  # fmt: skip
     assert told["products"] == len(matcher.products)
     assert {"name": "price", "type": "number"} in told["attributes"]
     assert told["limits"]["k"] == 1000
@@ -314,7 +360,7 @@ def test_the_schema_tells_every_path_and_code(server):
         for code in response["content"].get("application/json", {}).get("examples", {})
     }
     # Paths and methods that are not there, of course, are not described.
-    assert told == set(CODES) - {"not_found", "method_not_allowed", "too_many_candidates"}
+    assert told == set(CODES) - {"not_found", "method_not_allowed"}
     docs = server.call("/docs").body.decode()
     for code in CODES:
         assert f"<td>{code}</td>" in docs

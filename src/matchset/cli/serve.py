@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -50,8 +51,8 @@ def serve(
     except ImportError as error:
         needs = "the server needs more packages: pip install 'matchset[serve]'"
         raise ValueError(f"{needs} ({error.name} is missing)") from None
-    read = columns.read(list(log)) if log else None
-    run(Sources(model, beside), config, limits, log=read, on_ready=_say)
+    read = partial(columns.read, list(log)) if log else None
+    run(Sources(model, beside), config, limits, read_log=read, on_ready=_say)
 
 
 def _say(address: str) -> None:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from matchset import _native
+from matchset.matchers.fused import FusedMatch
 from matchset.matchers.match import Match
 from matchset.serve.refusals import RequestError
 
@@ -56,8 +57,21 @@ def error_answer(error: RequestError, request_id: str) -> Answer:
     return json_answer(content, error.status, error.headers)
 
 
-def write_result(match: Match, microseconds: int, *, has_titles: bool) -> bytes:
-    """`"query":...,"microseconds":...,"products":[...]`, to go into an object."""
+def write_fused(match: FusedMatch, microseconds: int, *, has_titles: bool) -> bytes:
+    """The same of a fused match, with the ranks of each product; unknown products lack a title."""
+    products: list[dict[str, Any]] = []
+    titles = match.titles if has_titles else None
+    for place, (product, ranks) in enumerate(zip(match.ids, match.ranks, strict=True)):
+        written: dict[str, Any] = {"id": product, "score": match.scores[place]}
+        if titles is not None and titles[place]:
+            written["title"] = titles[place]
+        products.append({**written, "ranks": ranks})
+    content = {"query": match.query, "microseconds": microseconds, "products": products}
+    return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
+
+
+def write_result(match: Match, microseconds: int, *, has_titles: bool) -> tuple[bytes, ...]:
+    """`"query":...,"microseconds":...,"products":[...]`, in pieces, to go into an object."""
     products = match.products
     titles = products.titles if has_titles else None
     written = _native.write_products(
@@ -67,4 +81,4 @@ def write_result(match: Match, microseconds: int, *, has_titles: bool) -> bytes:
         match.scores,
     )
     query = orjson.dumps(match.query)
-    return b'"query":%b,"microseconds":%d,"products":%b' % (query, microseconds, written)
+    return b'"query":', query, b',"microseconds":%d,"products":' % microseconds, written

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from matchset.serve import operations
 from matchset.serve.answers import Answer, error_answer, json_answer, model_headers
-from matchset.serve.asking import answer_batch, answer_one, explain, is_quick
+from matchset.serve.asking import answer_batch, answer_one, answer_quickly, explain
 from matchset.serve.bodies import read_body
 from matchset.serve.docs import write_docs
 from matchset.serve.gate import Gate
@@ -74,12 +74,12 @@ class Routes:
         query, question = self._reader.read(request.scope["query_string"])
         if worker.config.log_queries:
             request.scope["queries"] = [query]
-        if is_quick(served, question):
-            body, n_products = answer_one(served, query, question)
-        else:
-            body, n_products = await worker.in_thread(lambda: answer_one(served, query, question))
+        answered = answer_quickly(served, query, question)
+        if answered is None:
+            answered = await worker.in_thread(lambda: answer_one(served, query, question))
+        body, n_products = answered
         worker.metrics.count_queries(question.matcher, 1, int(not n_products))
-        return Answer(body, headers=model_headers(served.version))
+        return Answer(body, headers=served.headers)
 
     async def match_many(self, request: Request) -> Response:
         """The best products for each of many queries."""
@@ -90,14 +90,14 @@ class Routes:
         seconds = worker.limits.seconds
         body, n_empty = await worker.in_thread(lambda: answer_batch(served, batch, seconds))
         worker.metrics.count_queries(batch.question.matcher, len(batch.queries), n_empty)
-        return Answer(body, headers=model_headers(served.version))
+        return Answer(body, headers=served.headers)
 
     async def explain(self, request: Request) -> Response:
         """Why a query gets a product, or where in the tree it was lost."""
         worker, served = self._worker, self._worker.served
         doubt = read_doubt(await read_body(request, worker.limits), worker.limits)
         content = await worker.in_thread(lambda: explain(served, doubt))
-        return json_answer(content, headers=model_headers(served.version)[1:])
+        return json_answer(content, headers=served.headers[1:])
 
     async def model(self, _: Request) -> Response:
         """What is served, and how much may be asked for."""
@@ -106,11 +106,10 @@ class Routes:
             "model_version": served.version,
             **served.describe(),
             "limits": asdict(self._worker.limits),
-            "provenance": served.provenance(),
             "examples": [] if bought is None else list(bought.examples),
             "has_bought": bought is not None,
         }
-        return json_answer(content, headers=model_headers(served.version)[1:])
+        return json_answer(content, headers=served.headers[1:])
 
     async def bought(self, request: Request) -> Response:
         """What customers bought for a query, in the log that the server was started with."""
@@ -123,7 +122,7 @@ class Routes:
             "query": query,
             "products": list(bought.find(query)),
         }
-        return json_answer(content, headers=model_headers(served.version)[1:])
+        return json_answer(content, headers=served.headers[1:])
 
     async def reload(self, _: Request) -> Response:
         """Serve what lies in the model's folder now; answers when every worker does."""
@@ -147,9 +146,7 @@ class Routes:
 def _add_routes(app: FastAPI, worker: Worker) -> None:
     routes, limits = Routes(worker), worker.limits
     # First what is asked most: paths are tried in this order.
-    app.add_api_route(
-        "/v1/match", routes.match, **operations.match(limits, tuple(worker.served.matchers))
-    )
+    app.add_api_route("/v1/match", routes.match, **operations.match(limits, worker.served.names))
     app.add_api_route("/healthz", routes.health, **operations.health())
     app.add_api_route("/readyz", routes.health, **operations.health())
     app.add_api_route("/v1/match", routes.match_many, methods=["POST"], **operations.match_many())
@@ -162,7 +159,7 @@ def _add_routes(app: FastAPI, worker: Worker) -> None:
 
 def _read_docs(app: FastAPI, worker: Worker) -> dict[str, PageFile]:
     # Which matchers there are is settled when the server starts; a reload brings newer ones.
-    names = tuple(worker.served.matchers)
+    names = worker.served.names
     document = operations.make_openapi(app, worker.limits, names)
     page = write_docs(document, CODES).encode()
     return {

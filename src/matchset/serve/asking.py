@@ -6,60 +6,111 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from matchset.matchers.fused import fuse_matches
 from matchset.matchers.match import Match
-from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.model.filters import Filter
-from matchset.serve.answers import write_result
-from matchset.serve.matchers import Named
+from matchset.serve.answers import write_fused, write_result
+from matchset.serve.matchers import TREE, Named
 from matchset.serve.questions import Batch, Doubt, Question
+from matchset.serve.rankings import check_weights
 from matchset.serve.refusals import RequestError
 from matchset.serve.served import Served
 
-_INLINE_WORK = 64  # a wider beam takes a thread
+_INLINE_BEAM = 64  # a wider one takes a thread
+_DEPTH = 100  # products of each matcher that are fused, or k where that is more
+CANDIDATES = "candidates"
 
 
-def is_quick(served: Served, question: Question) -> bool:
-    """Whether an answer takes microseconds, so that no thread is worth it."""
-    if question.beam > _INLINE_WORK:
-        return False
-    named = served.find(question.matcher)
-    if not isinstance(named.matcher, TreeMatcher):
-        return False
-    return question.where is None or served.filters.find(named, question.where) is not None
+def answer_quickly(served: Served, query: str, question: Question) -> tuple[bytes, int] | None:
+    """What `answer_one` gives, where that takes microseconds, so that no thread is worth it."""
+    if question.matcher != TREE or question.beam > _INLINE_BEAM:
+        return None
+    where = None
+    if question.where is not None:
+        where = served.filters.find(served.tree, question.where)
+        if where is None:
+            return None
+    started = time.perf_counter_ns()
+    found = served.tree_matcher.match(query, question.k, beam=question.beam, where=where)
+    spent = (time.perf_counter_ns() - started) // 1000
+    return (
+        b"".join(
+            (
+                served.start_of_tree,
+                *write_result(found, spent, has_titles=question.has_titles),
+                b"}",
+            )
+        ),
+        len(found),
+    )
 
 
 def answer_one(served: Served, query: str, question: Question) -> tuple[bytes, int]:
     """The body of an answer, and how many products are in it."""
-    named = served.find(question.matcher)
-    result, n_products = _ask(named, query, question, _filter(served, named, question))
-    version, name = served.version.encode(), named.name.encode()
-    return b'{"model_version":"%b","matcher":"%b",%b}' % (version, name, result), n_products
+    result, n_products = _Asker(served, question).ask(query)
+    start = b'{"model_version":"%b","matcher":"%b",%b}'
+    return start % (served.version.encode(), question.matcher.encode(), result), n_products
 
 
 def answer_batch(served: Served, batch: Batch, seconds: float) -> tuple[bytes, int]:
     """The body of an answer to many queries, and how many of them got no product."""
     deadline = time.monotonic() + seconds
-    question = batch.question
-    named = served.find(question.matcher)
-    where = _filter(served, named, question)
+    asker = _Asker(served, batch.question)
+    check_weights(batch.rule, 1 + len(served.parts(batch.question.matcher)))
     results: list[bytes] = []
     n_empty = 0
-    for query in batch.queries:
+    for place, query in enumerate(batch.queries):
         if time.monotonic() > deadline:  # nobody waits for the rest
             raise RequestError("timeout", f"a request must take at most {seconds:g} s; got more")
-        result, n_products = _ask(named, query, question, where)
+        theirs = None if batch.candidates is None else batch.candidates[place]
+        result, n_products = asker.ask(query, theirs, batch)
         results.append(b"{%b}" % result)
         n_empty += not n_products
-    version, name = served.version.encode(), named.name.encode()
     body = b'{"model_version":"%b","matcher":"%b","results":[%b]}'
-    return body % (version, name, b",".join(results)), n_empty
+    named = served.version.encode(), batch.question.matcher.encode()
+    return body % (*named, b",".join(results)), n_empty
+
+
+class _Asker:
+    """One question, to be asked of many queries."""
+
+    def __init__(self, served: Served, question: Question) -> None:
+        self._served, self._question = served, question
+        self._parts = served.parts(question.matcher)
+        self._filters = [_filter(served, named, question) for named in self._parts]
+
+    def ask(
+        self, query: str, theirs: Sequence[str] | None = None, batch: Batch | None = None
+    ) -> tuple[bytes, int]:
+        """A result as JSON, and how many products are in it."""
+        question = self._question
+        started = time.perf_counter_ns()
+        if theirs is None and len(self._parts) == 1:
+            found = self._find(0, query, question.k)
+            spent = (time.perf_counter_ns() - started) // 1000
+            written = write_result(found, spent, has_titles=question.has_titles)
+            return b"".join(written), len(found)
+        rankings = {} if theirs is None else {CANDIDATES: self._make_match(query, theirs)}
+        for place, named in enumerate(self._parts):
+            rankings[named.name] = self._find(place, query, max(question.k, _DEPTH))
+        fused = fuse_matches(rankings, question.k, None if batch is None else batch.rule)
+        spent = (time.perf_counter_ns() - started) // 1000
+        return write_fused(fused, spent, has_titles=question.has_titles), len(fused)
+
+    def _find(self, place: int, query: str, k: int) -> Match:
+        return self._parts[place].match(
+            query, k, beam=self._question.beam, where=self._filters[place]
+        )
+
+    def _make_match(self, query: str, theirs: Sequence[str]) -> Match:
+        """A caller's own ranking: scores fall with the rank, titles are those that we know."""
+        scores = [1.0 / rank for rank in range(1, len(theirs) + 1)]
+        return Match.of(query, theirs, scores, self._served.titles_of(theirs))
 
 
 def explain(served: Served, doubt: Doubt) -> dict[str, Any]:
     """Why a query gets a product, or where in the tree it was lost."""
-    tree = served.tree
-    matcher = tree.matcher
-    assert isinstance(matcher, TreeMatcher)  # noqa: S101  # what `open_matchers` puts there
+    tree, matcher = served.tree, served.tree_matcher
     question = doubt.question
     where = _filter(served, tree, question)
     try:
@@ -94,18 +145,6 @@ def explain(served: Served, doubt: Doubt) -> dict[str, Any]:
             for step in reasons.steps
         ],
     }
-
-
-def _ask(named: Named, query: str, question: Question, where: Filter | None) -> tuple[bytes, int]:
-    matcher = named.matcher
-    started = time.perf_counter_ns()
-    found: Match
-    if isinstance(matcher, TreeMatcher):
-        found = matcher.match(query, question.k, beam=question.beam, where=where)
-    else:
-        found = matcher.match(query, question.k, where=where)
-    spent = (time.perf_counter_ns() - started) // 1000
-    return write_result(found, spent, has_titles=question.has_titles), len(found)
 
 
 def _filter(served: Served, named: Named, question: Question) -> Filter | None:

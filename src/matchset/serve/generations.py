@@ -139,6 +139,10 @@ class Registration:
         self._name = f"workers/{os.getpid()}"
         self._lock = _lock_new(run.path / f"{self._name}.lock")
 
+    def close(self) -> None:
+        """Live no more."""
+        self._lock.close()
+
     def acknowledge(self, said: Acknowledgement) -> None:
         """Say what is served."""
         self._run.write_text(self._name, json.dumps(asdict(said)))

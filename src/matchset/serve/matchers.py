@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from matchset.errors import ModelFileError
-from matchset.matchers.bm25 import BM25
-from matchset.matchers.nearest_queries import NearestQueries
-from matchset.matchers.popularity import Popularity
-from matchset.matchers.title_similarity import TitleSimilarity
+from matchset.matchers.load import load, name_kind
+from matchset.matchers.match import Match
+from matchset.matchers.protocol import Matcher
 from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.model.filters import Filter
 from matchset.model.products import Products
-from matchset.parts import open_parts
 
 TREE = "tree"
-_LABELS = {
+FUSED = "fused"
+LABELS = {
     TREE: "XR-Linear",
+    FUSED: "Fused",
     "bm25": "BM25",
     "title_similarity": "Title similarity",
     "nearest_queries": "Nearest queries",
     "popularity": "Popularity",
-}
-Beside = BM25 | NearestQueries | Popularity | TitleSimilarity
-_LOADERS: dict[str, Callable[[Path], Beside]] = {
-    "bm25": BM25.load,
-    "title similarity": TitleSimilarity.load,
-    "nearest queries": NearestQueries.load,
-    "popularity": Popularity.load,
+    "fusion": "Fusion",
+    "dssm": "DSSM",
+    "dssm_hnsw": "DSSM + HNSW",
 }
 
 
@@ -37,32 +34,28 @@ class Named:
     """A matcher under the name by which callers ask for it."""
 
     name: str
-    matcher: TreeMatcher | Beside
+    matcher: Matcher
+    products: Products  # that it gives
 
-    @property
-    def label(self) -> str:
-        """A name for people."""
-        return _LABELS.get(self.name, self.name)
-
-    @property
-    def products(self) -> Products:
-        """The products that it gives."""
-        return self.matcher.products
+    def match(self, query: str, k: int, *, beam: int, where: Filter | None) -> Match:
+        """Ask; only a tree has a beam."""
+        if isinstance(self.matcher, TreeMatcher):
+            return self.matcher.match(query, k, beam=beam, where=where)
+        return self.matcher.match(query, k, where=where)
 
 
 def open_matchers(folders: Sequence[Path]) -> dict[str, Named]:
     """The model, which is called tree, and the matchers beside it, called by their kind."""
-    named = {TREE: Named(TREE, TreeMatcher.load(folders[0]))}
+    tree = TreeMatcher.load(folders[0])
+    named = {TREE: Named(TREE, tree, tree.products)}
     for folder in folders[1:]:
-        header, _ = open_parts(folder)
-        kind = header.get("matcher", TREE)
-        if kind not in _LOADERS:
-            rule = f"a matcher beside the model must be one of {', '.join(_LOADERS)}"
-            raise ModelFileError(f"{folder}: {rule}; got {kind!r}")
-        name = str(kind).replace(" ", "_")
+        matcher = load(folder)
+        name = name_kind(matcher)
+        products: object = getattr(matcher, "products", None)
+        if not isinstance(products, Products):
+            raise ModelFileError(f"{folder}: a matcher beside must have products; got a {name}")
         if name in named:
-            raise ValueError(f"matchers beside a model must be of different kinds; got two {kind}")
-        matcher = _LOADERS[kind](folder)
+            raise ModelFileError(f"{folder}: matchers must be of different kinds; got two {name}")
         matcher.match("warm", 1)  # what is made on first use is made here
-        named[name] = Named(name, matcher)
+        named[name] = Named(name, matcher, products)
     return named

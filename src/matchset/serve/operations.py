@@ -55,7 +55,7 @@ def match(limits: Limits, matchers: Sequence[str]) -> Json:
 def match_many() -> Json:
     """Of `POST /v1/match`."""
     found = {"model_version": VERSION, "matcher": "tree", "results": [_RESULT]}
-    codes = (*_KEYED, *_MATCH, *_BODY, "too_many_queries")
+    codes = (*_KEYED, *_MATCH, *_BODY, "too_many_queries", "too_many_candidates")
     operation = _operation(
         "The best products for each of many queries",
         ref("Matches"),

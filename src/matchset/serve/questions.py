@@ -13,18 +13,21 @@ from urllib.parse import unquote
 
 import orjson
 
+from matchset.matchers.fuse import FusionRule
 from matchset.matchers.protocol import DEFAULT_K
 from matchset.matchers.tree_matcher import DEFAULT_BEAM
 from matchset.serve.matchers import TREE
-from matchset.serve.refusals import RequestError
+from matchset.serve.rankings import read_candidates, read_fusion
+from matchset.serve.refusals import RequestError, bad
 from matchset.serve.settings import Limits
 
 _MATCH_FIELDS = frozenset({"k", "beam", "where", "matcher", "titles"})  # beside q
-_BATCH_FIELDS = frozenset({"queries", "k", "beam", "where", "matcher", "titles"})
+_BATCH_FIELDS = frozenset(
+    {"queries", "k", "beam", "where", "matcher", "titles", "candidates", "fusion"}
+)
 _EXPLAIN_FIELDS = frozenset({"query", "product", "k", "beam", "where"})
 _MOST_DIGITS = 9
 _REMEMBERED = 256  # ways to ask
-_SHOWN = 40  # characters of a value that a message repeats
 # A filter: an expression, or the ids of the products that may be given.
 Wanted: TypeAlias = str | tuple[str, ...]
 
@@ -46,6 +49,8 @@ class Batch:
 
     queries: list[str]
     question: Question
+    candidates: list[list[str]] | None = None  # the caller's own ranking of each query
+    rule: FusionRule | None = None  # how both become one
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ class MatchReader:
                 values[name] = _read_integer(name, given[name])
         if "titles" in values:
             if given["titles"] not in ("true", "false"):
-                raise _bad("titles must be true or false", given["titles"])
+                raise bad("titles must be true or false", given["titles"])
             values["titles"] = given["titles"] == "true"
         return _make_question(values, self._limits)
 
@@ -108,13 +113,17 @@ def read_batch(body: bytes, limits: Limits) -> Batch:
     given = read_object(body, _BATCH_FIELDS)
     queries = given.get("queries")
     if not isinstance(queries, list):
-        raise _bad("queries must be an array of strings", queries)
+        raise bad("queries must be an array of strings", queries)
     if len(queries) > limits.queries:
         rule = f"queries must be at most {limits.queries}; got {len(queries)}"
         raise RequestError("too_many_queries", rule)
     for place, query in enumerate(queries):
         check_query(f"queries[{place}]", query, limits)
-    return Batch(queries, _make_question(given, limits))
+    candidates = read_candidates(given.get("candidates"), len(queries), limits)
+    fusion = read_fusion(given.get("fusion"))
+    if fusion is not None and candidates is None:
+        raise RequestError("bad_parameter", "fusion is for candidates; got none of those")
+    return Batch(queries, _make_question(given, limits), candidates, fusion)
 
 
 def read_doubt(body: bytes, limits: Limits) -> Doubt:
@@ -124,7 +133,7 @@ def read_doubt(body: bytes, limits: Limits) -> Doubt:
     check_query("query", query, limits)
     if not isinstance(product, str) or len(product) > limits.id_characters:
         rule = f"product must be a string of at most {limits.id_characters} characters"
-        raise _bad(rule, product)
+        raise bad(rule, product)
     return Doubt(str(query), product, _make_question(given, limits))
 
 
@@ -140,7 +149,7 @@ def read_fields(query_string: bytes, known: frozenset[str], limits: Limits) -> d
         if known_name in known:
             given[known_name] = decode_value(value)
         elif pair:
-            raise _bad(f"a parameter must be one of {', '.join(sorted(known))}", known_name)
+            raise bad(f"a parameter must be one of {', '.join(sorted(known))}", known_name)
     return given
 
 
@@ -173,14 +182,14 @@ def read_object(body: bytes, known: frozenset[str]) -> dict[str, Any]:
         raise RequestError("bad_json", f"the body must be a JSON object; got a {got}")
     for name in given:
         if name not in known:
-            raise _bad(f"a field must be one of {', '.join(sorted(known))}", name)
+            raise bad(f"a field must be one of {', '.join(sorted(known))}", name)
     return given
 
 
 def check_query(name: str, query: object, limits: Limits) -> None:
     """Refuse what is no query, or too long a one."""
     if not isinstance(query, str):
-        raise _bad(f"{name} must be a string", query)
+        raise bad(f"{name} must be a string", query)
     if len(query) > limits.query_characters:
         rule = f"{name} must have at most {limits.query_characters} characters"
         raise RequestError("query_too_long", f"{rule}; got {len(query)}")
@@ -189,10 +198,10 @@ def check_query(name: str, query: object, limits: Limits) -> None:
 def _make_question(given: Mapping[str, Any], limits: Limits) -> Question:
     matcher = given.get("matcher", TREE)
     if not isinstance(matcher, str):
-        raise _bad("matcher must be a string", matcher)
+        raise bad("matcher must be a string", matcher)
     has_titles = given.get("titles", True)
     if not isinstance(has_titles, bool):
-        raise _bad("titles must be true or false", has_titles)
+        raise bad("titles must be true or false", has_titles)
     return Question(
         k=_within("k", given.get("k", default_k(limits)), limits.k),
         beam=_within("beam", given.get("beam", default_beam(limits)), limits.beam),
@@ -216,7 +225,7 @@ def _within(name: str, value: object, most: int) -> int:
     if isinstance(value, float) and value.is_integer():  # 10.0 is an integer of JSON
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _bad(f"{name} must be an integer", value)
+        raise bad(f"{name} must be an integer", value)
     if not 1 <= value <= most:
         raise RequestError(f"{name}_out_of_range", f"{name} must be from 1 to {most}; got {value}")
     return value
@@ -228,7 +237,7 @@ def _check_filter(where: object, limits: Limits) -> Wanted | None:
     if isinstance(where, list):
         return _check_ids(where, limits)
     if not isinstance(where, str):
-        raise _bad("where must be a string or an array of product ids", where)
+        raise bad("where must be a string or an array of product ids", where)
     if len(where) > limits.filter_characters:
         rule = f"where must have at most {limits.filter_characters} characters"
         raise RequestError("filter_too_long", f"{rule}; got {len(where)}")
@@ -240,14 +249,14 @@ def _check_ids(ids: list[Any], limits: Limits) -> tuple[str, ...]:
     for place, product in enumerate(ids):
         if not isinstance(product, str) or len(product) > limits.id_characters:
             rule = f"where[{place}] must be a string of at most {limits.id_characters} characters"
-            raise _bad(rule, product)
+            raise bad(rule, product)
     return tuple(ids)
 
 
 def _read_integer(name: str, text: str) -> int:
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
-        raise _bad(f"{name} must be an integer", text)
+        raise bad(f"{name} must be an integer", text)
     return int(text)
 
 
@@ -255,9 +264,3 @@ def _require(given: Mapping[str, str], name: str) -> str:
     if name not in given:
         raise RequestError("bad_parameter", f"{name} must be given; got none")
     return given[name]
-
-
-def _bad(rule: str, value: object) -> RequestError:
-    shown = repr(value) if isinstance(value, str | int | float | bool) else type(value).__name__
-    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
-    return RequestError("bad_parameter", f"{rule}; got {'null' if value is None else shown}")

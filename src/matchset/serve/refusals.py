@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_SHOWN = 40  # characters of a value that a message repeats
+
 # Every code there is, its status, and what it means. Codes are stable; sentences are not.
 CODES: dict[str, tuple[int, str]] = {
     "bad_parameter": (400, "A parameter is missing, unknown, given twice, or of a wrong type."),
@@ -51,3 +53,10 @@ class RequestError(Exception):
     def status(self) -> int:
         """HTTP status."""
         return CODES[self.code][0]
+
+
+def bad(rule: str, value: object) -> RequestError:
+    """A parameter that breaks a rule: the rule, and what was given."""
+    shown = repr(value) if isinstance(value, str | int | float | bool) else type(value).__name__
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+    return RequestError("bad_parameter", f"{rule}; got {'null' if value is None else shown}")

@@ -52,7 +52,7 @@ def serve(
     config: ServeConfig,
     limits: Limits,
     *,
-    log: Log | None = None,
+    read_log: Callable[[], Log] | None = None,
     on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve until told to stop; `on_ready` hears the address when every worker answers."""
@@ -63,9 +63,12 @@ def serve(
         port = reserved.getsockname()[1]
         publish(run, make_generation(run, sources, config, 1))
         run.write_text("tried", wanted(run, sources, config))
-        if log is not None:
+        if read_log is not None:  # read here, so that nothing of it is kept
             store_bought(
-                log, run.bought, n_examples=_EXAMPLES, min_query_count=DEFAULT_MIN_QUERY_COUNT
+                read_log(),
+                run.bought,
+                n_examples=_EXAMPLES,
+                min_query_count=DEFAULT_MIN_QUERY_COUNT,
             )
         prepare(run)
         server = _make_server(run, config, limits, port)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
+from matchset.matchers.fuse import Method
 from matchset.serve.questions import default_beam, default_k
+from matchset.serve.rankings import MOST, MOST_WEIGHTS
 from matchset.serve.refusals import CODES
 from matchset.serve.settings import Limits
 
@@ -131,7 +133,7 @@ def _result() -> dict[str, Json]:
 
 def _questions(limits: Limits, matchers: Sequence[str]) -> Json:
     asked = {"queries": array(query(limits), maxItems=limits.queries)}
-    chosen = _in_body(options(limits, matchers), limits)
+    chosen = {**_in_body(options(limits, matchers), limits), **_candidates(limits)}
     return obj({**asked, **chosen}, optional=tuple(chosen))
 
 
@@ -140,6 +142,35 @@ def _doubt(limits: Limits, matchers: Sequence[str]) -> Json:
     chosen = {name: known[name] for name in ("k", "beam", "where")}
     product = {**TEXT, "maxLength": limits.id_characters, "description": "Product id."}
     return obj({"query": query(limits), "product": product, **chosen}, optional=tuple(chosen))
+
+
+def _candidates(limits: Limits) -> dict[str, Json]:
+    product = {**TEXT, "maxLength": limits.id_characters}
+    ranking = array(product, maxItems=limits.candidates, uniqueItems=True)
+    lists = array(ranking, maxItems=limits.queries)
+    lists["description"] = "The caller's own ranking of each query, best first, to fuse with ours."
+    number = {**NUMBER, "minimum": 0, "maximum": MOST}
+    fusion = {
+        "method": {**TEXT, "enum": list(get_args(Method)), "default": "rrf"},
+        "weights": {
+            **array(number, minItems=2, maxItems=MOST_WEIGHTS),
+            "description": "Of rrf and weighted: the caller's ranking's, then each matcher's.",
+        },
+        "constant": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": MOST,
+            "description": "Of rrf.",
+        },
+        "keep": {
+            **INTEGER,
+            "minimum": 1,
+            "maximum": MOST,
+            "description": "Of append: so many of the caller's come first, then what is new.",
+        },
+    }
+    told = {"description": "How candidates and products become one ranking."}
+    return {"candidates": lists, "fusion": obj(fusion, optional=tuple(fusion), **told)}
 
 
 def _in_body(chosen: dict[str, Json], limits: Limits) -> dict[str, Json]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from matchset.errors import FilterError
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.model.expressions.parser import DEFAULT_LIMITS
 from matchset.model.filters import Filter, make_filter
+from matchset.serve.answers import Headers, model_headers
 from matchset.serve.auth import Keys, read_keys
 from matchset.serve.generations import Generation, RunFolder
-from matchset.serve.matchers import TREE, Named, open_matchers
+from matchset.serve.lookup import Lookup
+from matchset.serve.matchers import FUSED, LABELS, TREE, Named, open_matchers
 from matchset.serve.questions import Wanted
 from matchset.serve.refusals import RequestError
 from matchset.serve.settings import ServeConfig
@@ -60,7 +63,7 @@ class Filters:
         return made
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Served:
     """An open generation: nothing in it changes but what is remembered of filters."""
 
@@ -82,39 +85,71 @@ class Served:
         """The model itself."""
         return self.matchers[TREE]
 
+    @cached_property
+    def headers(self) -> Headers:
+        """Headers of its answers."""
+        return model_headers(self.version)
+
+    @cached_property
+    def start_of_tree(self) -> bytes:
+        """How every answer of the model begins."""
+        return b'{"model_version":"%b","matcher":"%b",' % (self.version.encode(), TREE.encode())
+
+    @cached_property
+    def tree_matcher(self) -> TreeMatcher:
+        """The model as what it is."""
+        matcher = self.tree.matcher
+        if not isinstance(matcher, TreeMatcher):
+            raise TypeError(f"the model must be a tree; got {type(matcher).__name__}")
+        return matcher
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Who can be asked: each matcher, and where there are several all of them, fused."""
+        return (*self.matchers, *((FUSED,) if len(self.matchers) > 1 else ()))
+
     def find(self, name: str) -> Named:
         """A matcher by its name."""
         named = self.matchers.get(name)
         if named is None:
-            known = ", ".join(self.matchers)
+            known = ", ".join(self.names)
             raise RequestError("unknown_matcher", f"matcher must be one of {known}; got {name!r}")
         return named
 
+    def parts(self, name: str) -> list[Named]:
+        """The matchers that answer under a name."""
+        is_fused = name == FUSED and FUSED in self.names
+        return list(self.matchers.values()) if is_fused else [self.find(name)]
+
+    def titles_of(self, ids: Sequence[str]) -> list[str]:
+        """Title of each id, empty where the model does not know it."""
+        return self._lookup.titles(ids)
+
+    @cached_property
+    def _lookup(self) -> Lookup:
+        return Lookup.of(self.tree.products)
+
     def describe(self) -> dict[str, Any]:
         """What `GET /v1/model` tells of it."""
-        tree = self.tree
-        columns = tree.products.attributes
+        products = self.tree.products
+        columns = products.attributes
         return {
             "matchers": [
                 {
-                    "name": named.name,
-                    "label": named.label,
-                    "kind": named.name,
-                    "can_explain": named.name == TREE,
-                    "has_beam": named.name == TREE,
+                    "name": name,
+                    "label": LABELS.get(name, name),
+                    "kind": name,
+                    "can_explain": name == TREE,
+                    "has_beam": name in (TREE, FUSED),
                 }
-                for named in self.matchers.values()
+                for name in self.names
             ],
-            "products": len(tree.products),
+            "products": len(products),
             "attributes": [{"name": name, "type": one.kind} for name, one in columns.items()],
-            "has_titles": tree.products.titles is not None,
+            "has_titles": products.titles is not None,
             "opened_at": self.opened_at,
+            "provenance": dict(self.tree_matcher.provenance),
         }
-
-    def provenance(self) -> dict[str, Any]:
-        """When, from how much and with what the model was trained."""
-        matcher = self.tree.matcher
-        return dict(matcher.provenance) if isinstance(matcher, TreeMatcher) else {}
 
 
 def open_generation(

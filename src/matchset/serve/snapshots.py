@@ -77,21 +77,36 @@ def version_of(folders: Iterable[Path]) -> str:
 def _take(folder: Path, kept: Path, how: Snapshot) -> None:
     for _ in range(_ATTEMPTS):
         shutil.rmtree(kept, ignore_errors=True)
-        kept.mkdir(parents=True)
         try:
-            # One handle for all files: the path may name another folder a moment later.
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise ModelFileError(f"{folder}: not a matchset folder: {error.strerror}") from None
         try:
-            for name in os.listdir(handle):  # noqa: PTH208  # a path has no handle
-                _keep(handle, name, kept / name, how)
+            _keep_all(handle, kept, how)
         except FileNotFoundError:  # replaced meanwhile, and removed
             continue
         finally:
             os.close(handle)
         return
     raise ModelFileError(f"{folder}: must be at rest; its files went away while they were read")
+
+
+def _keep_all(handle: int, kept: Path, how: Snapshot) -> None:
+    """Keep the files of a folder, and the folders in it.
+
+    All are reached from one handle: the path may name another folder a moment later.
+    """
+    kept.mkdir(parents=True)
+    with os.scandir(handle) as entries:
+        for entry in entries:
+            if not entry.is_dir():
+                _keep(handle, entry.name, kept / entry.name, how)
+                continue
+            inner = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=handle)
+            try:
+                _keep_all(inner, kept / entry.name, how)
+            finally:
+                os.close(inner)
 
 
 def _keep(handle: int, name: str, target: Path, how: Snapshot) -> None:

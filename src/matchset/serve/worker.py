@@ -59,9 +59,11 @@ class Worker:
     def stop(self) -> None:
         """End what was started."""
         self._stop.set()
-        self._watcher.join()
+        if self._watcher.ident is not None:
+            self._watcher.join()
         self._pool.shutdown(wait=False, cancel_futures=True)
         self.access_log.flush()
+        self._registration.close()
 
     async def in_thread(self, do: Callable[[], T]) -> T:
         """Do what takes longer beside the requests that take microseconds, within its time."""

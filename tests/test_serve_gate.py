@@ -1,0 +1,162 @@
+"""What goes wrong inside stays inside, and the log says it."""
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from matchset.serve.app import make_app
+from matchset.serve.auth import make_hosts, read_keys, warn_of_readers
+from matchset.serve.generations import current, make_run_folder, publish
+from matchset.serve.logs import LineFormatter, write_line
+from matchset.serve.refusals import RequestError
+from matchset.serve.reload import make_generation, reload, wanted
+from matchset.serve.settings import Limits, ServeConfig
+from matchset.serve.snapshots import Sources
+from matchset.serve.worker import Worker
+
+
+@pytest.fixture
+def worker(served_shop):
+    sources, config = Sources(served_shop / "model"), ServeConfig(reload_seconds=0.2)
+    with make_run_folder(sources.model) as run:
+        publish(run, make_generation(run, sources, config, 1))
+        run.write_text("tried", wanted(run, sources, config))
+        made = Worker(run, sources, config, Limits())
+        yield made
+        made.stop()
+
+
+def ask(worker, path, query_string=b""):
+    """Ask an application in this process."""
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": b""}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http", "method": "GET", "path": path, "query_string": query_string,
+        "headers": [(b"host", b"localhost")], "root_path": "",
+    }  # fmt: skip
+    asyncio.run(make_app(worker)(scope, receive, send))
+    return sent[0]["status"], json.loads(sent[1]["body"])
+
+
+def test_a_fault_inside_is_told_without_its_trace(worker, monkeypatch, caplog):
+    def fail(*_):
+        raise ZeroDivisionError("a secret of the server")
+
+    monkeypatch.setattr("matchset.serve.app.answer_quickly", fail)
+    with caplog.at_level(logging.ERROR):
+        status, answer = ask(worker, "/v1/match", b"q=sofa")
+    assert (status, answer["error"]["code"]) == (500, "internal")
+    assert "secret" not in json.dumps(answer)
+    assert "a secret of the server" in caplog.text
+    assert answer["request_id"] in [
+        record.fields["request_id"] for record in caplog.records if hasattr(record, "fields")
+    ]
+    monkeypatch.undo()
+    assert ask(worker, "/v1/match", b"q=sofa")[0] == 200
+
+
+def test_queries_are_logged_only_where_that_is_asked_for(worker, monkeypatch):
+    noted = []
+    monkeypatch.setattr(worker.access_log, "add", noted.append)
+    ask(worker, "/v1/match", b"q=sofa")
+    worker.config = ServeConfig(log_queries=True)
+    ask(worker, "/v1/match", b"q=sofa")
+    assert ["queries" in fields for fields in noted] == [False, True]
+    assert noted[1]["queries"] == ["sofa"]
+
+
+def test_a_reload_that_a_worker_does_not_follow_ends_in_time(worker):
+    with pytest.raises(RequestError, match=r"within 0\.2 s; got 1 that have not yet") as raised:
+        reload(worker.run, worker.sources, worker.config)  # its watcher has not been started
+    assert raised.value.code == "reload_timeout"
+
+
+def test_a_worker_that_cannot_open_a_model_takes_the_others_back(worker, monkeypatch):
+    before = worker.served.version
+    worker.config = ServeConfig(reload_seconds=20)
+
+    def fail(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("matchset.serve.worker.open_generation", fail)
+    worker.start()
+    with pytest.raises(RequestError, match="got no room") as raised:
+        reload(worker.run, worker.sources, worker.config)
+    assert raised.value.code == "model_refused"
+    assert worker.served.version == current(worker.run).version == before
+    assert (worker.run.generations / current(worker.run).folder).exists()
+
+
+def test_lines_are_json_or_for_people():
+    fields = {"route": "/v1/match", "note": "two\nlines"}
+    line = json.loads(write_line("info", "request", fields, pretty=False))
+    assert {**fields, "level": "info", "event": "request"}.items() <= line.items()
+    pretty = write_line("info", "request", fields, pretty=True).decode()
+    assert pretty.endswith("info    request route=/v1/match note=two lines\n")
+    record = logging.LogRecord("a", logging.WARNING, "", 0, "odd %s", ("thing",), None)
+    assert json.loads(LineFormatter(pretty=False).format(record))["event"] == "odd thing"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "at least one API key; got none"),
+        ("# only a comment\n", "at least one API key; got none"),
+        ("short\n", "16 or more"),
+        ("with spaces in it, long enough\n", "without spaces"),
+        ("ümläüte-sind-kein-ascii\n", "ASCII"),
+    ],
+)
+def test_a_bad_file_of_keys_is_refused(tmp_path, text, fault):
+    file = tmp_path / "keys"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=fault):
+        read_keys(file)
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_keys(tmp_path / "none")
+
+
+def test_several_keys_open_and_are_never_shown(tmp_path, caplog):
+    file = tmp_path / "keys"
+    file.write_text("first-key-of-several\nsecond-key-of-several\n")
+    keys = read_keys(file)
+    for key in (b"first-key-of-several", b"second-key-of-several"):
+        assert keys.allow(b"Bearer " + key)
+    assert not keys.allow(b"Bearer third-key-of-several")
+    assert "several" not in repr(keys)
+    file.chmod(0o644)
+    warn_of_readers(file)
+    assert "can be read by others" in caplog.text
+
+
+def test_names_of_the_server_are_whole_names():
+    hosts = make_hosts("0.0.0.0", ("Shop.Example",))
+    for host in (b"shop.example", b"SHOP.EXAMPLE:8080", b"shop.example.", b"192.168.1.5:80"):
+        hosts.check(host)
+    for host in (b"xshop.example", b"shop.example.evil", b"shop.example:80:80", b"\xff", None):
+        with pytest.raises(RequestError, match="Host must be"):
+            hosts.check(host)
+
+
+def test_without_its_packages_the_server_says_how_to_get_them(served_shop):
+    program = (
+        "import sys; sys.modules['granian'] = None\n"
+        "import matchset\n"
+        "from matchset.cli import main\n"
+        f"sys.argv = ['matchset', 'serve', {str(served_shop / 'model')!r}]\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "pip install 'matchset[serve]'" in done.stderr
+    assert "Traceback" not in done.stderr
