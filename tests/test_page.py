@@ -120,8 +120,8 @@ def test_k_and_beam_are_asked_for_and_their_rules_are_told(seen):
 def test_columns_can_be_left_out(seen):
     ask(seen.page)
     seen.page.get_by_role("checkbox", name="BM25").uncheck()
-    expect(seen.page.locator(".column")).to_have_count(2)
-    assert "columns=tree%2Ctitle_similarity" in seen.page.url
+    expect(seen.page.locator(".column")).to_have_count(len(COLUMNS) - 1)
+    assert "columns=tree%2Ctitle_similarity%2Cfused" in seen.page.url
 
 
 def test_reasons_show_the_way_through_the_tree(seen):
