@@ -84,10 +84,10 @@ def test_labels_and_scores_must_be_as_many():
 
 def test_a_result_holds_the_query_as_it_was_asked():
     match = Match.of('so"fa\n', ["p1"], [0.5], ["Sofa"])
-    found = json.loads(b"{" + write_result(match, 12, has_titles=True) + b"}")
+    found = json.loads(b"{" + b"".join(write_result(match, 12, has_titles=True)) + b"}")
     assert found == {
         "query": 'so"fa\n',
         "microseconds": 12,
         "products": [{"id": "p1", "score": 0.5, "title": "Sofa"}],
     }
-    assert b"title" not in write_result(match, 12, has_titles=False)
+    assert b"title" not in b"".join(write_result(match, 12, has_titles=False))

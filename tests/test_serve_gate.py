@@ -52,7 +52,7 @@ def test_a_fault_inside_is_told_without_its_trace(worker, monkeypatch, caplog):
     def fail(*_):
         raise ZeroDivisionError("a secret of the server")
 
-    monkeypatch.setattr("matchset.serve.app.answer_one", fail)
+    monkeypatch.setattr("matchset.serve.app.answer_quickly", fail)
     with caplog.at_level(logging.ERROR):
         status, answer = ask(worker, "/v1/match", b"q=sofa")
     assert (status, answer["error"]["code"]) == (500, "internal")

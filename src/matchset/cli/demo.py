@@ -20,7 +20,7 @@ from matchset.cli.demo_serve import (
     tell_how_to_serve,
 )
 from matchset.cli.describe import show_features, show_log, show_split
-from matchset.cli.experiment import QUICK_SAMPLE, hearing
+from matchset.cli.experiment import QUICK_SAMPLE, following
 from matchset.config import DEFAULT_MIN_QUERY_COUNT, TrainConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
@@ -144,8 +144,10 @@ def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
     config = TrainConfig()
     plan = Plan(sample=QUICK_SAMPLE)
     problem = make_problem(log, catalog, config, plan, origin=origin)
-    with hearing("comparing") as hear:
-        found = run_comparison(problem, out, QUICK, names=FAST, command="matchset demo", hear=hear)
+    with following() as follow:
+        found = run_comparison(
+            problem, out, QUICK, names=FAST, command="matchset demo", follow=follow
+        )
     report = write_report(out)
     adds, ours = found["adds"], next(row for row in found["rows"] if row["name"] == OURS)
     heading("What matters")

@@ -70,8 +70,8 @@ def write_fused(match: FusedMatch, microseconds: int, *, has_titles: bool) -> by
     return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
 
 
-def write_result(match: Match, microseconds: int, *, has_titles: bool) -> bytes:
-    """`"query":...,"microseconds":...,"products":[...]`, to go into an object."""
+def write_result(match: Match, microseconds: int, *, has_titles: bool) -> tuple[bytes, ...]:
+    """`"query":...,"microseconds":...,"products":[...]`, in pieces, to go into an object."""
     products = match.products
     titles = products.titles if has_titles else None
     written = _native.write_products(
@@ -81,4 +81,4 @@ def write_result(match: Match, microseconds: int, *, has_titles: bool) -> bytes:
         match.scores,
     )
     query = orjson.dumps(match.query)
-    return b'"query":%b,"microseconds":%d,"products":%b' % (query, microseconds, written)
+    return b'"query":', query, b',"microseconds":%d,"products":' % microseconds, written

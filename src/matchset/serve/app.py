@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from matchset.serve import operations
 from matchset.serve.answers import Answer, error_answer, json_answer, model_headers
-from matchset.serve.asking import answer_batch, answer_one, explain, is_quick
+from matchset.serve.asking import answer_batch, answer_one, answer_quickly, explain
 from matchset.serve.bodies import read_body
 from matchset.serve.docs import write_docs
 from matchset.serve.gate import Gate
@@ -74,12 +74,12 @@ class Routes:
         query, question = self._reader.read(request.scope["query_string"])
         if worker.config.log_queries:
             request.scope["queries"] = [query]
-        if is_quick(served, question):
-            body, n_products = answer_one(served, query, question)
-        else:
-            body, n_products = await worker.in_thread(lambda: answer_one(served, query, question))
+        answered = answer_quickly(served, query, question)
+        if answered is None:
+            answered = await worker.in_thread(lambda: answer_one(served, query, question))
+        body, n_products = answered
         worker.metrics.count_queries(question.matcher, 1, int(not n_products))
-        return Answer(body, headers=model_headers(served.version))
+        return Answer(body, headers=served.headers)
 
     async def match_many(self, request: Request) -> Response:
         """The best products for each of many queries."""
@@ -90,14 +90,14 @@ class Routes:
         seconds = worker.limits.seconds
         body, n_empty = await worker.in_thread(lambda: answer_batch(served, batch, seconds))
         worker.metrics.count_queries(batch.question.matcher, len(batch.queries), n_empty)
-        return Answer(body, headers=model_headers(served.version))
+        return Answer(body, headers=served.headers)
 
     async def explain(self, request: Request) -> Response:
         """Why a query gets a product, or where in the tree it was lost."""
         worker, served = self._worker, self._worker.served
         doubt = read_doubt(await read_body(request, worker.limits), worker.limits)
         content = await worker.in_thread(lambda: explain(served, doubt))
-        return json_answer(content, headers=model_headers(served.version)[1:])
+        return json_answer(content, headers=served.headers[1:])
 
     async def model(self, _: Request) -> Response:
         """What is served, and how much may be asked for."""
@@ -109,7 +109,7 @@ class Routes:
             "examples": [] if bought is None else list(bought.examples),
             "has_bought": bought is not None,
         }
-        return json_answer(content, headers=model_headers(served.version)[1:])
+        return json_answer(content, headers=served.headers[1:])
 
     async def bought(self, request: Request) -> Response:
         """What customers bought for a query, in the log that the server was started with."""
@@ -122,7 +122,7 @@ class Routes:
             "query": query,
             "products": list(bought.find(query)),
         }
-        return json_answer(content, headers=model_headers(served.version)[1:])
+        return json_answer(content, headers=served.headers[1:])
 
     async def reload(self, _: Request) -> Response:
         """Serve what lies in the model's folder now; answers when every worker does."""

@@ -14,6 +14,7 @@ from matchset.errors import FilterError
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.model.expressions.parser import DEFAULT_LIMITS
 from matchset.model.filters import Filter, make_filter
+from matchset.serve.answers import Headers, model_headers
 from matchset.serve.auth import Keys, read_keys
 from matchset.serve.generations import Generation, RunFolder
 from matchset.serve.lookup import Lookup
@@ -84,7 +85,17 @@ class Served:
         """The model itself."""
         return self.matchers[TREE]
 
-    @property
+    @cached_property
+    def headers(self) -> Headers:
+        """Headers of its answers."""
+        return model_headers(self.version)
+
+    @cached_property
+    def start_of_tree(self) -> bytes:
+        """How every answer of the model begins."""
+        return b'{"model_version":"%b","matcher":"%b",' % (self.version.encode(), TREE.encode())
+
+    @cached_property
     def tree_matcher(self) -> TreeMatcher:
         """The model as what it is."""
         matcher = self.tree.matcher
