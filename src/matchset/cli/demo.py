@@ -160,4 +160,3 @@ def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
         }
     )
     say(f"report: {report}")
-    say("To see the answers in a browser: matchset demo --serve")

@@ -63,7 +63,7 @@ def tell_how_to_serve(out: Path, shop: DemoShop) -> None:
     options = {name: value for name, value in asdict(shop).items() if value != getattr(_SHOP, name)}
     options |= {} if out == FOLDER else {"out": shlex.quote(str(out))}
     command = " ".join(["matchset demo --serve", *(f"--{n} {v}" for n, v in options.items())])
-    say(f"\nto see the answers in a browser: {command}")
+    say(f"to see the answers in a browser: {command}")
 
 
 def serve_demo(out: Path, port: int) -> None:
