@@ -152,8 +152,9 @@ async function openReasons(id, column) {
     drawReasons(reasons, ranks(id), view);
   } catch (error) {
     if (signal.aborted) return;
-    drawFailure(error instanceof Refused ? error.message : "The server does not answer.", ranks(id));
-    handle(error);
+    const isRefused = error instanceof Refused;
+    drawFailure(isRefused ? error.message : "The server does not answer.", ranks(id));
+    if (!handle(error) && !isRefused) throw error;
   }
 }
 
