@@ -301,6 +301,26 @@ def test_a_port_that_is_taken_is_not_shared(folder):
         assert "cannot listen: Address already in use" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["nothing"], "not a matchset folder"),
+        (["model", "--beside", "model"], "matchers must be of different kinds; got two tree"),
+        (["model", "--host", "300.1.1.1"], "cannot listen"),
+        (["model", "--api-key-file", "nothing"], "API keys cannot be read"),
+        (["model", "--limits.beam", "0"], "beam must be positive and finite; got 0"),
+    ],
+)
+def test_a_server_that_cannot_start_says_why_and_leaves_nothing(folder, arguments, fault):
+    done = subprocess.run(
+        [COMMAND, "serve", *arguments], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert fault in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(folder.glob(".model.*")) == []
+
+
 @pytest.mark.parametrize("how", ["link", "copy"])
 def test_a_snapshot_keeps_what_was_there(folder, served_shop, how):
     sources = Sources(folder / "model")
