@@ -68,7 +68,7 @@ bench: $(VENV)/installed ## Run the benchmarks beside the peers, on a simulated 
 	$(BIN)/python benchmarks/read_log.py
 
 clean: ## Remove every environment and build product
-	rm -rf .venv build dist
+	rm -rf .venv build dist matchset-demo
 
 # Environments. A stamp file stands for each group of packages, so that a second call does nothing.
 

@@ -28,7 +28,7 @@ struct Lists {
     parts[i] = {items.size(), items.size() + list.size()};
     items.insert(items.end(), list.begin(), list.end());
   }
-  std::span<const T> operator[](std::size_t i) const { return std::span(items).subspan(parts[i].begin, parts[i].end - parts[i].begin); }
+  std::span<const T> operator[](std::size_t i) const { return std::span(items).first(parts[i].end).subspan(parts[i].begin); }
 };
 
 // Queries that go down the tree together, a level at a time. Those whose best nodes are neighbours follow each

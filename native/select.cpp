@@ -48,11 +48,16 @@ void sort_plain(std::uint64_t* keys, std::size_t n, std::uint64_t* spare) {
 }
 
 #ifdef MATCHSET_WIDE
+// Which of the next lanes hold a key, where n are left.
+MATCHSET_WIDE __mmask8 mask_of(std::size_t n) {
+  return static_cast<__mmask8>(_bzhi_u32(0xFF, static_cast<unsigned>(std::min(kLanes, n))));
+}
+
 MATCHSET_WIDE std::size_t split_wide(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::uint64_t* above) {
   const __m512i pivots = _mm512_set1_epi64(static_cast<long long>(pivot));
   std::size_t n_below = 0, n_above = 0;
   for (std::size_t i = 0; i < n; i += kLanes) {
-    const auto is_key = static_cast<__mmask8>(_bzhi_u32(0xFF, static_cast<unsigned>(std::min(kLanes, n - i))));
+    const __mmask8 is_key = mask_of(n - i);
     const __m512i some = _mm512_maskz_loadu_epi64(is_key, keys + i);
     const __mmask8 is_below = _mm512_mask_cmple_epu64_mask(is_key, some, pivots);
     const auto is_above = static_cast<__mmask8>(is_key & ~is_below);
@@ -64,11 +69,11 @@ MATCHSET_WIDE std::size_t split_wide(std::uint64_t* keys, std::size_t n, std::ui
   return n_below;
 }
 
-// The same for up to four times kLanes, which stay in registers.
+// Sorts up to four times kLanes by rank, in registers.
 MATCHSET_WIDE void sort_few(std::uint64_t* keys, std::size_t n) {
   __m512i some[4];
   for (std::size_t v = 0; v < 4; ++v) {
-    const auto is_key = static_cast<__mmask8>(_bzhi_u32(0xFF, static_cast<unsigned>(std::min(kLanes, n - std::min(n, v * kLanes)))));
+    const __mmask8 is_key = mask_of(n - std::min(n, v * kLanes));
     some[v] = _mm512_mask_loadu_epi64(_mm512_set1_epi64(-1), is_key, keys + v * kLanes);
   }
   std::uint64_t sorted[4 * kLanes];

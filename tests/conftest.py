@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 from serving import make_shop
 
-pytest_plugins = ["browser"]  # a fixture of that name
+pytest_plugins = ["browser", "pages"]  # fixtures
 
 settings.register_profile("full", deadline=None)
 settings.register_profile("few", deadline=None, max_examples=15)  # under a sanitizer

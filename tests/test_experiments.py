@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from experiments import CONFIG, EFFORT, count_making, make_small
 
-from matchset.data.shop import simulate_shop
-from matchset.errors import DataError
 from matchset.evaluate.compare import Difference
 from matchset.evaluate.evaluation import evaluate_questions
 from matchset.evaluate.experiments import neural
@@ -23,10 +21,9 @@ from matchset.evaluate.experiments.ordering import (
     check_claims,
     judge_difference,
 )
-from matchset.evaluate.experiments.problem import Plan, make_problem, take_test
+from matchset.evaluate.experiments.problem import Plan
 from matchset.evaluate.experiments.rows import FAST, OURS, choose_rows, list_rows
-from matchset.evaluate.experiments.run import run_rows
-from matchset.evaluate.experiments.sweeps import run_sweep, sweep_beams, sweep_thresholds
+from matchset.evaluate.experiments.run import Following, run_rows
 from matchset.evaluate.experiments.timing import on_one_core, time_queries
 from matchset.evaluate.experiments.vocabularies import choose_vocabularies
 from matchset.matchers.train import train
@@ -65,13 +62,19 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(problem, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=stop_after_two)
+        run_rows(
+            chosen_rows(problem, made), problem, store, EFFORT, follow=Following(stop_after_two)
+        )
     assert made == ["matchset", "unigrams"]
-    done = run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=heard.append)
+    done = run_rows(
+        chosen_rows(problem, made), problem, store, EFFORT, follow=Following(heard.append)
+    )
     assert made == list(NAMES)
     assert list(done) == list(NAMES)
     assert "(kept)" in heard[2]
-    again = run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=heard.append)
+    again = run_rows(
+        chosen_rows(problem, made), problem, store, EFFORT, follow=Following(heard.append)
+    )
     assert made == list(NAMES)
     for name, row in done.items():
         assert np.array_equal(again[name].recalls, row.recalls)
@@ -81,22 +84,23 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(problem, tmp_path):
 
 def test_a_changed_configuration_is_not_mixed_in(problem, tmp_path):
     store, made = Store(tmp_path).prepare(), []
-    run_rows(chosen_rows(problem, made), problem, store, EFFORT, hear=lambda _: None)
+    run_rows(chosen_rows(problem, made), problem, store, EFFORT)
     other = replace(CONFIG, title_weight=2.0)
     changed = make_small(config=other)
-    assert changed.digest != problem.digest
-    run_rows(chosen_rows(changed, made), changed, store, EFFORT, hear=lambda _: None)
-    assert made == [*NAMES, *NAMES]
-    # Another effort is another measurement.
-    more = replace(EFFORT, singles=21)
-    run_rows(chosen_rows(changed, made), changed, store, more, hear=lambda _: None)
-    assert made == [*NAMES, *NAMES, *NAMES]
+    run_rows(chosen_rows(changed, made), changed, store, EFFORT)
+    assert made == [*NAMES, "matchset", "unigrams"]  # the others have no such setting
+    more = replace(EFFORT, singles=21)  # another measurement
+    run_rows(chosen_rows(changed, made), changed, store, more)
+    assert made[6:] == list(NAMES)
+    other = make_small(config=replace(CONFIG, min_count=2.0))  # other pairs
+    run_rows(chosen_rows(other, made), other, store, more)
+    assert made[10:] == list(NAMES)
 
 
 @pytest.mark.parametrize("damage", ["manifest", "array", "model"])
 def test_what_is_damaged_or_gone_is_made_again(problem, tmp_path, damage):
     store, made = Store(tmp_path).prepare(), []
-    run_rows(chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT, hear=lambda _: None)
+    run_rows(chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT)
     row = tmp_path / "rows" / "bm25"
     if damage == "manifest":
         (row / "manifest.json").write_text("{")
@@ -104,9 +108,7 @@ def test_what_is_damaged_or_gone_is_made_again(problem, tmp_path, damage):
         (row / "recalls.bin").write_bytes(b"x")
     else:
         (tmp_path / "models" / "bm25").rename(tmp_path / "elsewhere")
-    done = run_rows(
-        chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT, hear=lambda _: None
-    )
+    done = run_rows(chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT)
     assert made == ["bm25", "bm25"]
     assert store.find_row("bm25", done["bm25"].digest) is not None
 
@@ -228,41 +230,6 @@ def test_an_order_is_shown_reversed_or_unclear(value, low, high, p, verdict):
     assert judge_difference(difference) == verdict
     checked = check_claims([difference], 100)
     assert [claim["verdict"] for claim in checked] == [verdict, *["not measured"] * 6]
-
-
-def test_pruning_and_the_beam_are_swept(problem, compared, tmp_path):
-    out, _ = compared
-    matcher = TreeMatcher.load(out / "models" / OURS)
-    heard = []
-    found = run_sweep(
-        matcher, problem.questions, tmp_path, EFFORT, no_graph="none here", hear=heard.append
-    )
-    weights = [row["weights"] for row in found["thresholds"]]
-    assert weights == sorted(weights, reverse=True)
-    assert [row["threshold"] for row in found["thresholds"]] == [0.1, 0.2, 0.3, 0.35, 0.4, 0.45]
-    recalls = [row["recall"]["20"]["value"] for row in found["beams"]]
-    assert recalls[0] < recalls[-1]
-    assert all(row["queries_per_second"] > 0 for row in found["beams"])
-    assert len(heard) == 16
-    assert (found["graphs"], found["no_graphs"]) == ([], "none here")
-    # A model cannot be pruned to less than it was trained with.
-    pruned = sweep_thresholds(matcher.prune(0.3), problem.questions, EFFORT, folder=tmp_path)
-    assert [row["threshold"] for row in pruned] == [0.3, 0.35, 0.4, 0.45]
-    assert (
-        sweep_beams(matcher.prune(0.5), problem.questions, EFFORT, beams=[3])[0]["threshold"] == 0.5
-    )
-
-
-def test_a_log_of_its_own_is_asked_whole_or_its_test_side(problem):
-    config = problem.config
-    log = simulate_shop(products=300, queries=900, seed=5).log
-    side = take_test(log, config, Plan())
-    assert side.queries == problem.questions.queries
-    assert len(take_test(log, config, Plan(split="none"))) > len(side)
-    with pytest.raises(ValueError, match=r"split must be auto, time or query.*got 'none'"):
-        make_problem(log, None, config, Plan(split="none"))
-    with pytest.raises(DataError, match="the training side must have positive pairs; got none"):
-        make_problem(log, None, replace(config, min_count=10**6), Plan())
 
 
 def test_digests_tell_what_differs():

@@ -1,84 +1,15 @@
-"""The page of a server, in a real browser."""
+"""The page of a server, in a real browser: what it shows, and what it survives."""
 
 import re
 import socket
 from contextlib import ExitStack
-from urllib.parse import urlsplit
 
-import pandas as pd
 import pytest
-from browser import DESKTOP, PHONE, visit
-from serving import serving
-
-import matchset as ms
+from browser import visit
+from pages import COLUMNS, QUERY, api, ask, rows, serving_page
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
-
-COLUMNS = ("tree", "bm25", "title_similarity")
-QUERY, HOSTILE = "sofa", "hostile lamp"
-TITLES = [
-    "<script>document.title='taken'</script> Hostile Lamp",
-    '"><img src=x onerror="document.title=\'taken\'"> Hostile Lamp',
-    "مصباح مكتب \u202e Hostile Lamp",
-    "🛋️ Hostile Lamp 💡 👩‍👩‍👧",
-    f"Hostile Lamp {'x' * 300}",
-    "{{constructor.constructor('alert(1)')()}} &lt;b&gt; Hostile Lamp",
-]
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory):
-    """Saved matchers and a test log, of a shop with titles that nobody should have."""
-    folder = tmp_path_factory.mktemp("shop")
-    goods_file, log_file = ms.simulate_shop(products=600).save(folder)
-    goods = pd.read_parquet(goods_file)
-    goods.loc[: len(TITLES) - 1, "title"] = TITLES
-    catalog = ms.read_catalog(goods)
-    train, test = ms.split_by_time(ms.read_log(str(log_file)), test_days=60)
-    # A tree with levels to be lost on.
-    config = ms.TrainConfig(learn=ms.LearnConfig(branching=4, max_leaf=20))
-    ms.train(train, catalog, config).save(folder / "model")
-    ms.BM25.learn(catalog).save(folder / "bm25")
-    ms.TitleSimilarity.learn(catalog).save(folder / "titles")
-    test.save(folder / "log.parquet")
-    return folder
-
-
-def serving_page(shop, *options, port=0):
-    beside = ("--beside", shop / "bm25", "--beside", shop / "titles")
-    return serving(shop, *beside, "--log", shop / "log.parquet", *options, workers=1, port=port)
-
-
-@pytest.fixture(scope="module")
-def address(shop):
-    with serving_page(shop) as server:
-        yield server.address
-
-
-@pytest.fixture
-def seen(browser, address):
-    """The page, ready to be used; whatever it does, it asks nobody else and has no error."""
-    with visit(browser, address) as seen:
-        seen.page.set_default_timeout(8_000)
-        yield seen
-        assert {urlsplit(url).netloc for url in seen.requests} == {urlsplit(address).netloc}
-        # A refusal that the page shows is in the console too: that is the browser's own doing.
-        assert [text for text in seen.errors if "Failed to load resource" not in text] == []
-
-
-def ask(page, query=QUERY):
-    page.get_by_label("Query").fill(query)
-    expect(page).to_have_title(f"{query} – matchset")
-    expect(page.get_by_role("status")).not_to_be_empty()
-
-
-def rows(page, column):
-    return page.locator(f"#column-{column} .product")
-
-
-def api(page, path):
-    return page.evaluate("path => fetch(path).then(answer => answer.json())", path)
 
 
 def test_every_column_answers_while_one_types(seen):
@@ -129,11 +60,11 @@ def test_example_queries_are_there_to_start_with(seen):
     expect(seen.page.get_by_role("button", name=examples[0], exact=True)).to_be_visible()
 
 
-def test_what_is_typed_before_the_model_is_known_stays(browser, address):
+def test_what_is_typed_before_the_model_is_known_stays(browser, page_address):
     with visit(browser, "about:blank") as seen:
         held = []
         seen.page.route("**/v1/model", lambda route: held.append(route))
-        seen.page.goto(f"{address}/?columns=tree,bm25")
+        seen.page.goto(f"{page_address}/?columns=tree,bm25")
         seen.page.get_by_label("Query").fill(QUERY)
         seen.page.get_by_label("Products (k)").fill("4")
         held[0].continue_()
@@ -145,9 +76,8 @@ def test_what_is_typed_before_the_model_is_known_stays(browser, address):
 def test_a_late_answer_does_not_overwrite_a_newer_one(seen):
     held = []
     seen.page.route("**/v1/match?q=lamp&**", lambda route: held.append(route))
-    seen.page.get_by_label("Query").fill("lamp")
-    seen.page.wait_for_timeout(300)
-    assert held
+    with seen.page.expect_request(re.compile("q=lamp&.*matcher=tree")):
+        seen.page.get_by_label("Query").fill("lamp")
     ask(seen.page, "mug")
     first = rows(seen.page, "tree").first.text_content()
     for route in held:
@@ -279,59 +209,29 @@ def test_going_back_closes_the_reasons_and_forward_opens_them(seen):
     expect(panel).to_contain_text("Found at rank 1")
 
 
-def test_the_page_survives_a_restart_of_the_server(shop, browser):
+def test_the_page_survives_a_restart_of_the_server(page_shop, browser):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with ExitStack() as stack:
-        with serving_page(shop, port=port) as server:
+        with serving_page(page_shop, port=port) as server:
             page = stack.enter_context(visit(browser, server.address)).page
             ask(page)
         page.get_by_label("Query").fill("mug")
         notice = page.get_by_role("alert").filter(has_text="The server does not answer.")
         expect(notice).to_be_visible()
-        with serving_page(shop, port=port):
+        with serving_page(page_shop, port=port):
             expect(notice).to_be_hidden(timeout=30_000)
             best = api(page, "v1/match?q=mug&k=1")["products"][0]["id"]
             expect(rows(page, "tree").first).to_have_attribute("data-id", best)
 
 
-def test_markup_in_titles_and_queries_is_shown_as_text(seen):
-    ask(seen.page, HOSTILE)
-    for column in COLUMNS:
-        shown = seen.page.locator(f"#column-{column} .title").all_text_contents()
-        assert set(TITLES) & set(shown), column
-    for title in TITLES[:2]:
-        seen.page.locator("#column-bm25 .product").filter(has_text=title).click()
-        expect(seen.page.locator("#reasons-title")).to_have_text(title)
-        seen.page.keyboard.press("Escape")
-    for query in (*TITLES, "\u202eevil", "a" * 512, "\0", "%00&k=1#x", "👩‍👩‍👧"):
-        seen.page.get_by_label("Query").fill(query)
-        seen.page.wait_for_timeout(250)
-    assert seen.page.locator("main script, main img, dialog script, dialog img").count() == 0
-    assert seen.page.title() != "taken"
-    seen.page.get_by_label("Query").fill("a" * 600)
-    expect(seen.page.locator("#q-error")).to_contain_text("at most 512 characters; got 600")
-
-
-def test_a_hostile_address_is_harmless(browser, address):
-    hostile = (
-        "?q=%3Cscript%3Ealert(1)%3C/script%3E&k=-1&beam=x&columns=,nobody&tab=%22&product=%3Cimg%3E"
-    )
-    with visit(browser, address + "/" + hostile) as seen:
-        expect(seen.page.get_by_label("Query")).to_have_value("<script>alert(1)</script>")
-        expect(seen.page.get_by_role("dialog")).to_contain_text("got '<img>'")
-        seen.page.keyboard.press("Escape")
-        expect(seen.page.locator(".column")).to_have_count(len(COLUMNS))
-        expect(seen.page.get_by_label("Products (k)")).to_have_value("50")
-
-
-def test_the_key_is_asked_for_and_kept_for_the_tab_alone(shop, browser, tmp_path):
+def test_the_key_is_asked_for_and_kept_for_the_tab_alone(page_shop, browser, tmp_path):
     file = tmp_path / "keys"
     file.write_text("a-key-of-many-letters\n")
     file.chmod(0o600)
     with (
-        serving_page(shop, "--api-key-file", file) as server,
+        serving_page(page_shop, "--api-key-file", file) as server,
         visit(browser, f"{server.address}/?q={QUERY}") as seen,
     ):
         page = seen.page
@@ -348,85 +248,3 @@ def test_the_key_is_asked_for_and_kept_for_the_tab_alone(shop, browser, tmp_path
         assert "a-key" not in page.url
         page.get_by_role("button", name="Forget the key").click()
         expect(page.get_by_role("dialog")).to_contain_text("This server asks for a key")
-
-
-@pytest.mark.parametrize("width", [PHONE, DESKTOP, 820])
-def test_nothing_is_wider_than_the_screen(browser, address, width):
-    with visit(browser, f"{address}/?tab=bm25", width=width) as seen:
-        assert seen.overflow() == 0
-        ask(seen.page, HOSTILE)
-        seen.page.get_by_label("Filter").fill("x" * 200)
-        expect(seen.page.locator("#where-error")).to_be_visible()
-        assert seen.overflow() == 0
-        seen.page.locator(".product:visible").filter(has_text="xxxx").first.click()
-        expect(seen.page.get_by_role("dialog")).to_be_visible()
-        assert seen.overflow() == 0
-        panel = seen.page.locator("#reasons")
-        assert panel.evaluate("each => each.scrollWidth - each.clientWidth") == 0
-
-
-def test_a_phone_shows_one_column_at_a_time(browser, address):
-    with visit(browser, f"{address}/?q={QUERY}", width=PHONE) as seen:
-        tabs = seen.page.get_by_role("tab")
-        expect(tabs).to_have_text(["XR-Linear", "BM25", "Title similarity"])
-        expect(seen.page.locator(".column:visible")).to_have_count(1)
-        tabs.nth(1).click()
-        expect(seen.page.locator(".column:visible")).to_have_attribute("id", "column-bm25")
-        expect(seen.page.get_by_role("tabpanel")).to_have_accessible_name("BM25")
-        seen.page.keyboard.press("ArrowRight")
-        expect(tabs.nth(2)).to_be_focused()
-        seen.page.reload()
-        expect(tabs.nth(2)).to_have_attribute("aria-selected", "true")
-        seen.page.set_viewport_size({"width": DESKTOP, "height": 900})
-        expect(seen.page.locator(".column:visible")).to_have_count(3)
-        assert seen.errors == []
-
-
-def test_the_keyboard_is_enough(seen):
-    page = seen.page
-    expect(page.get_by_label("Query")).to_be_focused()
-    page.keyboard.type(QUERY)
-    expect(rows(page, "tree").first).to_be_visible()
-    page.keyboard.press("ArrowDown")
-    expect(rows(page, "tree").first).to_be_focused()
-    page.keyboard.press("ArrowDown")
-    expect(rows(page, "tree").nth(1)).to_be_focused()
-    page.keyboard.press("ArrowRight")
-    held = page.locator(":focus")
-    expect(held).to_have_class(re.compile("product"))
-    assert held.evaluate("each => each.closest('.column').dataset.name") == "bm25"
-    product = held.get_attribute("data-id")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog")).to_contain_text(product)
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_be_hidden()
-    expect(page.locator(":focus")).to_have_attribute("data-id", product)
-    page.keyboard.press("/")
-    expect(page.get_by_label("Query")).to_be_focused()
-    expect(page.get_by_label("Query")).to_have_value(QUERY)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [PHONE, DESKTOP])
-def test_axe_finds_no_barrier(browser, address, width, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-
-    def barriers():
-        found = axe.run(seen.page).response["violations"]
-        return [(each["id"], [node["target"] for node in each["nodes"]]) for each in found]
-
-    with visit(browser, address, width=width, scheme=scheme) as seen:
-        seen.page.emulate_media(reduced_motion="reduce")
-        expect(seen.page.locator("#examples button").first).to_be_visible()
-        assert barriers() == []
-        example = api(seen.page, "v1/model")["examples"][0]
-        ask(seen.page, example)
-        assert barriers() == []
-        seen.page.get_by_label("Filter").fill("price >")
-        expect(seen.page.locator("#where-error")).to_be_visible()
-        assert barriers() == []
-        seen.page.get_by_label("Filter").fill("")
-        expect(seen.page.locator("#where-error")).to_be_hidden()
-        seen.page.locator(".product:visible").nth(1).click()
-        expect(seen.page.locator(".step").first).to_be_visible()
-        assert barriers() == []

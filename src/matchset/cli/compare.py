@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from cyclopts import Parameter
 
 from matchset.cli.columns import LogColumns
 from matchset.cli.console import say
-from matchset.cli.experiment import Test, hearing, read_problem, tell_command
+from matchset.cli.experiment import Test, following, read_problem, tell_command
 from matchset.cli.settings import Settings, make_config
 from matchset.evaluate.experiments.comparison import run_comparison
 from matchset.evaluate.experiments.run import QUICK, Effort
@@ -24,7 +25,7 @@ def compare(
     *,
     out: Annotated[Path, Parameter(alias="-o")],
     catalog: Path | None = None,
-    rows: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    rows: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     quick: bool = False,
     price_per_hour: float | None = None,
     config: Path | None = None,
@@ -46,7 +47,9 @@ def compare(
     catalog
         The products: id, title and attributes.
     rows
-        Rows to run, by name; all by default. Those that are kept already are told too.
+        Rows to run: matchset, unigrams, bigrams, more-bigrams, trigrams, dssm, dssm-hnsw, bm25,
+        title-similarity, nearest-queries, popularity. All by default; those that are kept already
+        are told too.
     quick
         A small shop, fewer test queries, a shorter training of DSSM.
     price_per_hour
@@ -54,7 +57,7 @@ def compare(
     config
         Settings of our own recipe in TOML, as of `matchset train`.
     test
-        How the log is split.
+        How the log is split; by default auto.
     columns
         Columns of log and catalogue.
     settings
@@ -66,14 +69,14 @@ def compare(
     hidden: dict[str, object] = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
     hidden |= {f"LOG{number or ''}": path for number, path in enumerate(log or [])}
     problem = read_problem(log or [], catalog, chosen, test, columns, quick=quick)
-    with hearing("comparing") as hear:
+    with following() as follow:
         run_comparison(
             problem,
             out,
-            QUICK if quick else Effort(),
+            replace(QUICK if quick else Effort(), seed=chosen.learn.seed),
             names=rows,
             price_per_hour=price_per_hour,
             command=tell_command(hidden),
-            hear=hear,
+            follow=follow,
         )
     say(f"report: {write_report(out)}")

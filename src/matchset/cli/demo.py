@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from matchset.cli.console import facts, heading, output, say, training_bar
 from matchset.cli.demo_serve import DemoShop, is_kept, keep_demo, serve_demo
 from matchset.cli.describe import show_features, show_log, show_split
-from matchset.cli.experiment import QUICK_SAMPLE, hearing
+from matchset.cli.experiment import QUICK_SAMPLE, following
 from matchset.config import DEFAULT_MIN_QUERY_COUNT, TrainConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
@@ -136,8 +136,10 @@ def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
     config = TrainConfig()
     plan = Plan(sample=QUICK_SAMPLE)
     problem = make_problem(log, catalog, config, plan, origin=origin)
-    with hearing("comparing") as hear:
-        found = run_comparison(problem, out, QUICK, names=FAST, command="matchset demo", hear=hear)
+    with following() as follow:
+        found = run_comparison(
+            problem, out, QUICK, names=FAST, command="matchset demo", follow=follow
+        )
     report = write_report(out)
     adds, ours = found["adds"], next(row for row in found["rows"] if row["name"] == OURS)
     heading("What matters")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cyclopts import Parameter
+from rich.status import Status
 
 from matchset.cli.columns import LogColumns
 from matchset.cli.console import errors, say
@@ -17,7 +18,7 @@ from matchset.config import TrainConfig
 from matchset.data.shop import simulate_shop
 from matchset.evaluate.evaluation import SAMPLE
 from matchset.evaluate.experiments.problem import Plan, Problem, SplitBy, make_problem
-from matchset.evaluate.experiments.run import Hear
+from matchset.evaluate.experiments.run import Following
 
 SHOP = {"products": 50_000, "queries": 200_000}
 QUICK_SHOP = {"products": 5_000, "queries": 20_000}
@@ -29,8 +30,8 @@ QUICK_SAMPLE = 5_000
 class Test:
     """How a log is split, and what of its test side is asked."""
 
-    split: SplitBy = "auto"
-    "By time or by query; auto: by time where the log has times; none: all of it tests (sweep)."
+    split: SplitBy | None = None
+    "By time or by query; auto: by time where the log has times; none: all of it tests."
     test_days: int = 30
     "Days at the end that test, of a split by time."
     folds: int = 5
@@ -38,14 +39,14 @@ class Test:
     fold: int = 0
     "Which part."
     relevant: dict[str, float] | None = None
-    "Weight of each event that makes a test product relevant, such as --relevant.purchase 1; by default as --events, or else what was bought, or else clicked."  # noqa: E501
+    "Weight of each event that makes a test product relevant; by default as --events or purchases."
     sample: int = SAMPLE
     "Test queries to ask at most."
 
-    def plan(self, config: TrainConfig, *, quick: bool) -> Plan:
-        """As the experiments take it."""
+    def plan(self, config: TrainConfig, usual: SplitBy, *, quick: bool) -> Plan:
+        """As the experiments take it; `usual` is the split where none is named."""
         return Plan(
-            split=self.split,
+            split=self.split or usual,
             test_days=self.test_days,
             folds=self.folds,
             fold=self.fold,
@@ -65,7 +66,7 @@ def read_problem(
     quick: bool,
 ) -> Problem:
     """Read a log and its catalogue, or simulate a shop where there is no log."""
-    plan = test.plan(config, quick=quick)
+    plan = test.plan(config, "auto", quick=quick)
     if sources:
         log, goods = columns.read(sources), columns.read_catalog(catalog)
         return make_problem(log, goods, config, plan, origin="a search log")
@@ -91,12 +92,11 @@ def tell_command(hidden: Mapping[str, object]) -> str:
 
 
 @contextmanager
-def hearing(what: str) -> Iterator[Hear]:
-    """Say each result as it comes; in a terminal also that the work goes on."""
-    with errors.status(what) if errors.is_terminal else _nothing():
-        yield say
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
+def following() -> Iterator[Following]:
+    """Say each result as it comes, and in a terminal what is being done; who stops loses little."""
+    with Status("", console=errors) as status:
+        try:
+            yield Following(say, status.update if errors.is_terminal else lambda _: None)
+        except KeyboardInterrupt:
+            errors.print("matchset: stopped; what is finished is kept, the same command goes on")
+            sys.exit(130)

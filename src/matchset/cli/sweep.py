@@ -9,16 +9,17 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from matchset.cli.columns import LogColumns
-from matchset.cli.console import say
-from matchset.cli.experiment import Test, hearing, read_problem, tell_command
-from matchset.config import TrainConfig
+from matchset.cli.console import errors, say
+from matchset.cli.experiment import Test, following, read_problem, tell_command
+from matchset.config import read_config
 from matchset.evaluate.experiments.problem import take_test
 from matchset.evaluate.experiments.run import QUICK, Effort
 from matchset.evaluate.experiments.sweeps import find_graph, run_sweep, take_models
+from matchset.evaluate.questions import Questions
 from matchset.evaluate.report.write import require_plots, write_report
 from matchset.matchers.tree_matcher import TreeMatcher
 
-COLUMNS, TEST = LogColumns(), Test(split="none")
+COLUMNS, TEST = LogColumns(), Test()
 
 
 def sweep(
@@ -50,7 +51,7 @@ def sweep(
     seed
         Of the simulated shop and of every random choice.
     test
-        How the log is split; by default all of it tests.
+        How the log is split; by default all of a log tests.
     columns
         Columns of the log.
 
@@ -60,18 +61,17 @@ def sweep(
         raise ValueError(f"a model must come with a log to test it on; got {model} alone")
     effort = replace(QUICK if quick else Effort(), seed=seed)
     command = tell_command({"OUT": out, "MODEL": model, "LOG": log[0] if log else None})
-    with hearing("sweeping") as hear:
+    with following() as follow:
         if model is None or not log:
-            config = TrainConfig()
-            config = replace(config, learn=replace(config.learn, seed=seed))
-            shop = replace(test, split="auto")
-            problem = read_problem([], None, config, shop, columns, quick=quick)
+            config = read_config({"learn": {"seed": seed}})
+            problem = read_problem([], None, config, test, columns, quick=quick)
             questions = problem.questions
-            matcher, graph, reason = take_models(problem, out, effort, hear=hear)
+            matcher, graph, reason = take_models(problem, out, effort, follow=follow)
         else:
             matcher = TreeMatcher.load(model)
-            plan = test.plan(matcher.config, quick=quick)
+            plan = test.plan(matcher.config, "none", quick=quick)
             questions = take_test(columns.read(log), matcher.config, plan)
+            _warn_if_seen(matcher, questions)
             graph, reason = find_graph(questions, out)
         run_sweep(
             matcher,
@@ -81,6 +81,11 @@ def sweep(
             command=command,
             graph=graph,
             no_graph=reason,
-            hear=hear,
+            follow=follow,
         )
     say(f"report: {write_report(out)}")
+
+
+def _warn_if_seen(matcher: TreeMatcher, questions: Questions) -> None:
+    if matcher.is_seen(questions.queries).all():
+        errors.print("every query of this log was trained on: was the model trained on this log?")

@@ -19,7 +19,7 @@ from matchset.evaluate.experiments.ordering import check_claims, compare_rows
 from matchset.evaluate.experiments.problem import Problem, digest_questions
 from matchset.evaluate.experiments.row import Row
 from matchset.evaluate.experiments.rows import LEXICAL, OURS, choose_rows, list_rows
-from matchset.evaluate.experiments.run import Effort, Hear, run_rows
+from matchset.evaluate.experiments.run import NOBODY, Effort, Following, run_rows
 from matchset.evaluate.experiments.vocabularies import choose_vocabularies
 
 COMPARISON = "comparison"
@@ -34,7 +34,7 @@ def run_comparison(
     names: Iterable[str] | None = None,
     price_per_hour: float | None = None,
     command: str = "",
-    hear: Hear = lambda _: None,
+    follow: Following = NOBODY,
 ) -> dict[str, Any]:
     """Make, ask and measure every row, and keep what was found in the folder `out`.
 
@@ -47,7 +47,7 @@ def run_comparison(
     rows = list_rows(problem, vocabularies, is_quick=effort.is_quick)
     chosen = choose_rows(rows, names)
     store = Store(out).prepare()
-    run_rows(chosen, problem, store, effort, hear=hear)
+    run_rows(chosen, problem, store, effort, follow=follow)
     done = _find_all(rows, problem, store, effort)
     differences = compare_rows({name: row.recalls for name, row in done.items()}, effort)
     findings = {

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.data.catalog import Catalog
 from matchset.evaluate.experiments.keep import Measured
 from matchset.evaluate.experiments.problem import Problem
 from matchset.evaluate.experiments.rows import LEXICAL, OURS
+from matchset.strings import Strings
 
 EACH = 3  # examples of each kind
 COLUMNS = (OURS, "trigrams", "dssm-hnsw", LEXICAL, "title-similarity", "nearest-queries")
@@ -29,13 +31,12 @@ def choose_examples(problem: Problem, rows: Mapping[str, Measured]) -> dict[str,
         return None
     gains = _count_found(problem, places, rows[OURS]) - _count_found(problem, places, rows[partner])
     kinds = _choose(gains, problem.questions.traffic[places], seed=problem.config.learn.seed)
-    titles = _Titles(problem)
     columns = [name for name in COLUMNS if name in rows]
     return {
         "partner": partner,
         "columns": columns,
         "queries": [
-            {"kind": kind, **_lay_out(int(place), problem, places, rows, columns, titles)}
+            {"kind": kind, **_lay_out(int(place), problem, places, rows, columns)}
             for kind, chosen in kinds.items()
             for place in chosen
         ],
@@ -70,23 +71,13 @@ def _relevant(problem: Problem, question: int) -> set[str]:
     return set(problem.questions.products.take(problem.questions.product[begin:end]))
 
 
-class _Titles:
-    """Titles of products by id, their ids where there are none."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._catalog = problem.catalog
-
-    def of(self, ids: list[str]) -> list[str]:
-        if self._catalog is None or not ids:
-            return ids
-        from matchset.strings import Strings
-
-        found = self._catalog.ids.find(Strings.of(ids))
-        titles = self._catalog.titles
-        return [
-            (titles[int(place)] if place >= 0 else "") or product
-            for place, product in zip(found, ids, strict=True)
-        ]
+def _name(ids: list[str], catalog: Catalog | None) -> list[str]:
+    """Titles of products, their ids where there are none."""
+    if catalog is None:
+        return ids
+    places = catalog.ids.find(Strings.of(ids)).tolist()
+    titles = (catalog.titles[place] if place >= 0 else "" for place in places)
+    return [title or product for title, product in zip(titles, ids, strict=True)]
 
 
 def _lay_out(
@@ -95,14 +86,13 @@ def _lay_out(
     places: NDArray[np.int64],
     rows: Mapping[str, Measured],
     columns: list[str],
-    titles: _Titles,
 ) -> dict[str, Any]:
     question = int(places[place])
     relevant = _relevant(problem, question)
     answers = {}
     for name in columns:
         ids = list(rows[name].answers[place])
-        found = zip(ids, titles.of(ids), strict=True)
+        found = zip(ids, _name(ids, problem.catalog), strict=True)
         answers[name] = [
             {"product_id": product, "title": title, "is_relevant": product in relevant}
             for product, title in found

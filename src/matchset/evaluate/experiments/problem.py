@@ -57,7 +57,7 @@ class Problem:
     questions: Questions  # of the test side
     may_show: NDArray[np.bool_]  # which questions may be shown to people, (n_questions,)
     facts: Mapping[str, Any]  # what the report tells of the data
-    digest: str  # of everything above
+    digest: str  # of everything above, but for what the rows tell of their own configuration
 
     def examples(self) -> NDArray[np.int64]:
         """Places of some questions that may be shown, chosen by chance."""
@@ -85,8 +85,13 @@ def make_problem(
         questions=questions,
         may_show=may_show(log, questions, config),
         facts={"origin": origin, **describe(split, pairs, wanted, catalog)},
-        digest=make_digest(split.train, split.test, catalog, config, plan, origin),
+        digest=make_digest(split.train, split.test, catalog, plan, origin, *_what_counts(config)),
     )
+
+
+def _what_counts(config: TrainConfig) -> tuple[Any, ...]:
+    """What of a configuration all rows share: the pairs, what may be shown, the seed."""
+    return config.events, config.min_count, config.min_query_count, config.learn.seed
 
 
 def take_test(log: Log, config: TrainConfig, plan: Plan) -> Questions:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from matchset.evaluate.experiments.digest import make_digest
 from matchset.evaluate.experiments.problem import Problem
 
+FORMAT = 1  # of a kept row
 NO_CATALOG = "needs titles: give --catalog"
 
 
@@ -27,7 +29,8 @@ class Row:
 
     def digest(self, problem: Problem, *measured: Any) -> str:
         """Of data, configuration and how it is measured."""
-        return make_digest(problem.digest, self.name, dict(self.config), *measured)
+        made_by = (FORMAT, version("matchset"))
+        return make_digest(made_by, problem.digest, self.name, dict(self.config), *measured)
 
 
 def give_up(_: Path) -> Any:

@@ -70,8 +70,8 @@ def _paper_rows(problem: Problem, vocabularies: Vocabularies) -> list[Row]:
     titles = {
         "unigrams": "XR-Linear, unigrams (V)",
         "bigrams": "XR-Linear, bigrams (V)",
-        "more-bigrams": "XR-Linear, bigrams (1.9 V)",
-        "trigrams": "XR-Linear, trigrams (1.4 V)",
+        "more-bigrams": "XR-Linear, bigrams (1.9\u00a0V)",
+        "trigrams": "XR-Linear, trigrams (1.4\u00a0V)",
     }
     learn = replace(problem.config.learn, pifa_entries=LearnConfig().pifa_entries)
     rows = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,16 @@ from matchset.matchers.dssm.space import SpaceMatcher
 from matchset.matchers.protocol import Matcher
 
 SHOWN = 10  # products of each matcher that are shown side by side
-Hear = Callable[[str], None]
+
+
+class Following(NamedTuple):
+    """Who follows a run: hears of what is done, and of what is begun."""
+
+    done: Callable[[str], None] = lambda _: None
+    begun: Callable[[str], None] = lambda _: None
+
+
+NOBODY = Following()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,23 +47,29 @@ QUICK = Effort(resamples=200, flips=2_000, singles=300, is_quick=True)
 
 
 def run_rows(
-    rows: Sequence[Row], problem: Problem, store: Store, effort: Effort, *, hear: Hear
+    rows: Sequence[Row],
+    problem: Problem,
+    store: Store,
+    effort: Effort,
+    *,
+    follow: Following = NOBODY,
 ) -> dict[str, Measured]:
     """Every row that can be made, by name; those that are kept already are not made again."""
     done: dict[str, Measured] = {}
     for row in rows:
         if row.absent:
-            hear(f"{row.title}: absent; {row.absent}")
+            follow.done(f"{row.title}: absent; {row.absent}")
             continue
         digest = row.digest(problem, effort)
         found = store.find_row(row.name, digest)
         if found is None or (row.load and not store.model(row.name).exists()):
+            follow.begun(row.title)
             before = sum(done[name].train_seconds for name in row.needs)
             found = run_row(row, problem, store, effort, digest=digest, before=before)
             store.keep_row(row.name, found)
-            hear(f"{row.title}: {_sum_up(found, effort)}")
+            follow.done(f"{row.title}: {_sum_up(found, effort)}")
         else:
-            hear(f"{row.title}: {_sum_up(found, effort)} (kept)")
+            follow.done(f"{row.title}: {_sum_up(found, effort)} (kept)")
         done[row.name] = found
     return done
 

@@ -16,7 +16,7 @@ from matchset.evaluate.experiments.machine import describe_machine, list_version
 from matchset.evaluate.experiments.neural import GRAPH, find_reason
 from matchset.evaluate.experiments.problem import Problem, digest_questions
 from matchset.evaluate.experiments.rows import OURS, choose_rows, list_rows
-from matchset.evaluate.experiments.run import Effort, Hear, run_rows
+from matchset.evaluate.experiments.run import NOBODY, Effort, Following, run_rows
 from matchset.evaluate.experiments.timing import time_batch, time_queries
 from matchset.evaluate.experiments.vocabularies import choose_vocabularies
 from matchset.evaluate.questions import Questions
@@ -40,16 +40,15 @@ def sweep_thresholds(
     folder: Path,
     thresholds: Sequence[float] = THRESHOLDS,
     beam: int = DEFAULT_BEAM,
-    hear: Hear = lambda _: None,
+    follow: Following = NOBODY,
 ) -> list[dict[str, Any]]:
     """Recall, weights, disk, memory and latency at each threshold that the model can be pruned to.
 
     A model that was trained with a larger threshold has no smaller weights: those are left out.
     """
     rows = []
-    for threshold in thresholds:
-        if threshold < matcher.config.learn.threshold:
-            continue
+    own = matcher.config.learn.threshold
+    for threshold in [value for value in thresholds if value >= own] or [own]:
         pruned = matcher.prune(threshold)
         row = {
             "threshold": threshold,
@@ -60,7 +59,7 @@ def sweep_thresholds(
             **measure(Beamed(pruned, beam), questions, effort),
         }
         rows.append(row)
-        hear(f"threshold {threshold:g}: {_sum_up(row)}, {row['disk_bytes'] / 1e6:.1f} MB")
+        follow.done(f"threshold {threshold:g}: {_sum_up(row)}, {row['disk_bytes'] / 1e6:.1f} MB")
     return rows
 
 
@@ -71,7 +70,7 @@ def sweep_beams(
     *,
     beams: Sequence[int] = BEAMS,
     threshold: float = SERVED,
-    hear: Hear = lambda _: None,
+    follow: Following = NOBODY,
 ) -> list[dict[str, Any]]:
     """Recall, latency and throughput of each beam, of the model pruned to a threshold."""
     least = max(threshold, matcher.config.learn.threshold)
@@ -85,7 +84,7 @@ def sweep_beams(
             "queries_per_second": measure_throughput(Beamed(pruned, beam), questions),
         }
         rows.append(row)
-        hear(f"beam {beam}: {_sum_up(row)}, {row['queries_per_second']:,.0f} queries/s")
+        follow.done(f"beam {beam}: {_sum_up(row)}, {row['queries_per_second']:,.0f} queries/s")
     return rows
 
 
@@ -98,7 +97,7 @@ def run_sweep(
     command: str = "",
     graph: DSSMWithHNSW | None = None,
     no_graph: str = "",
-    hear: Hear = lambda _: None,
+    follow: Following = NOBODY,
 ) -> dict[str, Any]:
     """Both sweeps and, beside the beams, a DSSM's graph; kept in the folder `out`.
 
@@ -115,9 +114,9 @@ def run_sweep(
         "ks": list(effort.ks),
         "asked": len(questions),
         "questions": digest_questions(questions),
-        "thresholds": sweep_thresholds(matcher, questions, effort, folder=out, hear=hear),
-        "beams": sweep_beams(matcher, questions, effort, hear=hear),
-        "graphs": [] if graph is None else sweep_graph(graph, questions, effort, hear=hear),
+        "thresholds": sweep_thresholds(matcher, questions, effort, folder=out, follow=follow),
+        "beams": sweep_beams(matcher, questions, effort, follow=follow),
+        "graphs": [] if graph is None else sweep_graph(graph, questions, effort, follow=follow),
         "no_graphs": no_graph,
     }
     store.keep_findings(SWEEP, findings)
@@ -125,7 +124,7 @@ def run_sweep(
 
 
 def take_models(
-    problem: Problem, out: Path, effort: Effort, *, hear: Hear
+    problem: Problem, out: Path, effort: Effort, *, follow: Following = NOBODY
 ) -> tuple[TreeMatcher, DSSMWithHNSW | None, str]:
     """Our recipe's model and DSSM's, as a comparison of the same data kept them, or else made.
 
@@ -134,7 +133,7 @@ def take_models(
     vocabularies = choose_vocabularies(problem.pairs.queries, problem.config.vectorizer)
     rows = list_rows(problem, vocabularies, is_quick=effort.is_quick)
     store = Store(out).prepare()
-    run_rows(choose_rows(rows, [OURS, GRAPH]), problem, store, effort, hear=hear)
+    run_rows(choose_rows(rows, [OURS, GRAPH]), problem, store, effort, follow=follow)
     ours, reason = TreeMatcher.load(store.model(OURS)), find_reason(problem)
     return ours, None if reason else DSSMWithHNSW.load(store.model(GRAPH)), reason
 
@@ -157,7 +156,7 @@ def sweep_graph(
     effort: Effort,
     *,
     expansions: Sequence[int] = EXPANSIONS,
-    hear: Hear = lambda _: None,
+    follow: Following = NOBODY,
 ) -> list[dict[str, Any]]:
     """Recall, latency and throughput of DSSM + HNSW, the more candidates it looks at."""
     rows = []
@@ -169,7 +168,7 @@ def sweep_graph(
             "queries_per_second": measure_throughput(expanded, questions),
         }
         rows.append(row)
-        hear(f"expansion_search {expansion}: {_sum_up(row)}")
+        follow.done(f"expansion_search {expansion}: {_sum_up(row)}")
     return rows
 
 

@@ -19,10 +19,11 @@ def where_it_loses(findings: Mapping[str, Any]) -> Html:
     if ours is None:
         return Html("")
     k = max(findings["ks"])
-    lost = [*_rows_ahead(rows, ours), *_segments_behind(rows, ours, k)]
+    behind = _find_behind(rows, ours, k)
+    lost = [*_rows_ahead(rows, ours), *_tell_segments(behind, ours, k)]
     told = [tag("li", line) for line in lost] or [tag("li", "Nowhere in this table.")]
     why = None
-    if any(line.startswith("cold product") for line in lost):
+    if "cold product" in behind:
         why = tag(
             "p",
             f"{percent(findings['data']['unseen_products'])} of the test products were never an "
@@ -51,17 +52,26 @@ def _rows_ahead(rows: Sequence[Row], ours: Row) -> Iterator[str]:
             )
 
 
-def _segments_behind(rows: Sequence[Row], ours: Row, k: int) -> Iterator[str]:
-    """Segments in which another row is ahead, and the two intervals do not meet."""
+def _find_behind(rows: Sequence[Row], ours: Row, k: int) -> dict[str, Row]:
+    """Segments in which another row is ahead, and the two intervals do not meet; and who it is."""
+    behind = {}
     for segment in dict.fromkeys(score["segment"] for score in ours["scores"]):
         best = max(rows, key=lambda row: recall_of(row, k, segment)["value"] or 0.0)
-        mine, theirs = (recall_of(row, k, segment) for row in (ours, best))
-        known = None not in (mine["high"], theirs["low"])
-        if segment != "all" and best is not ours and known and theirs["low"] > mine["high"]:
-            yield (
-                f"{segment}: {best['title']} finds {percent(theirs['value'])}, matchset "
-                f"{percent(mine['value'])} (Recall@{k})."
-            )
+        high, low = recall_of(ours, k, segment)["high"], recall_of(best, k, segment)["low"]
+        if segment != "all" and None not in (high, low) and low > high:
+            behind[segment] = best
+    return behind
+
+
+def _tell_segments(behind: Mapping[str, Row], ours: Row, k: int) -> Iterator[str]:
+    for title in dict.fromkeys(row["title"] for row in behind.values()):
+        shares = [
+            f"{segment} {percent(recall_of(row, k, segment)['value'])} against "
+            f"{percent(recall_of(ours, k, segment)['value'])}"
+            for segment, row in behind.items()
+            if row["title"] == title
+        ]
+        yield f"By segment, Recall@{k}: {title} finds more of {', '.join(shares)}."
 
 
 def _times(ratio: float) -> str:

@@ -135,7 +135,8 @@ def the_table(findings: Findings) -> Html:
     )
     times = (
         "Training takes all cores, queries are asked one by one through Python on one thread. "
-        "Vectorizing is the time of the same queries to features alone, search the rest of a call."
+        "Vectorizing is the time of the same queries to features alone, search the rest of a call. "
+        "The matrix product of exact kNN may take more than one core."
     )
     limits = (
         f"V is {sizes['V']:,} n-grams, {100 * sizes['share']:.0f} % of the "
@@ -220,7 +221,6 @@ def the_sweeps(sweep: Findings | None, *, is_same: bool) -> Html:
         if not is_same:
             told = "Those in this folder are of other test data: run `matchset sweep` again."
         return section("Pruning and the beam", tag("p", told, class_="note"), name="sweeps")
-    graphs = sweep["graphs"]
     return section(
         "Pruning and the beam",
         tag("h3", f"Pruning, at beam {sweep['thresholds'][0]['beam']}"),
@@ -229,11 +229,23 @@ def the_sweeps(sweep: Findings | None, *, is_same: bool) -> Html:
         tag("h3", f"The beam, at threshold {sweep['beams'][0]['threshold']:g}"),
         beam_table(sweep, sweep["beams"], "beam", "beam"),
         tag("h3", "DSSM + HNSW, by expansion_search"),
-        beam_table(sweep, graphs, "expansion_search", "expansion_search")
-        if graphs
-        else tag("p", f"Absent: {sweep['no_graphs']}", class_="note"),
+        *_tell_graphs(sweep),
         name="sweeps",
     )
+
+
+def _tell_graphs(sweep: Findings) -> list[Html]:
+    graphs = sweep["graphs"]
+    if not graphs:
+        return [tag("p", f"Absent: {sweep['no_graphs']}", class_="note")]
+    k = max(sweep["ks"])
+    note = (
+        f"Below k = {k} expansion_search changes nothing: the graph keeps at least k candidates. "
+        "As in the paper, M0 = 32 (usearch's connectivity of 16, doubled at the lowest level), "
+        "expansion_add = 300, float32."
+    )
+    table = beam_table(sweep, graphs, "expansion_search", "expansion_search")
+    return [table, tag("p", note, class_="note")]
 
 
 def side_by_side(findings: Findings) -> Html:

@@ -61,7 +61,7 @@ def recall_table(findings: Findings) -> Html:
         "",
         *(f"Recall@{k},\u00a0%" for k in ks),
         f"against matchset, @{deepest}",
-        f"the paper, @{deepest}",
+        f"the paper (other data), @{deepest}",
         "n-grams",
     ]
     best = _find_best(rows, ks)
@@ -209,7 +209,7 @@ def beam_table(sweep: Findings, rows: Sequence[Row], setting: str, label: str) -
     ]
     is_beam = setting == "beam"
     if is_beam:
-        headers.append("the paper, @100")
+        headers.append("the paper (other data), @100")
     body = []
     for row in rows:
         cells = [

@@ -120,7 +120,7 @@ function drawHead({ matcher, answer, roundTrip }, bought) {
   if (bought?.size) {
     const found = products.filter((product) => bought.has(product.id)).length;
     const text = `${found} of ${bought.size} bought`;
-    name.append(make("span", { className: "found" }, drawn("", "✓ "), text));
+    name.append(found ? make("span", { className: "found" }, drawn("", "✓ "), text) : make("span", {}, text));
   }
   const times = `${showTime(microseconds)} server, ${showTime(roundTrip * 1000)} round trip`;
   const size = make("span", {}, count(products.length, "product"));

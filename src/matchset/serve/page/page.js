@@ -169,6 +169,7 @@ function titleOf(id) {
 
 /** The panel was closed: by its button, by Escape, or because the history went back. */
 function closed() {
+  if (byId("reasons").open) return; // opened again before this event came
   explaining?.abort();
   // The browser gives the focus back, unless what had it was drawn anew.
   const isLost = document.activeElement === document.body;
