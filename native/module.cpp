@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -51,6 +52,16 @@ std::pair<Out<std::uint8_t>, Out<std::int64_t>> pack_strings(nb::handle texts, c
   return from_strings(std::move(packed));
 }
 
+// A str of UTF-8 that is nearly always ASCII, which needs no decoder.
+PyObject* to_str(const char* text, std::size_t size) {
+  std::uint8_t seen = 0;
+  for (std::size_t i = 0; i < size; ++i) seen |= static_cast<std::uint8_t>(text[i]);
+  if (size < 2 || seen > 127) return PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(size), "replace");
+  PyObject* made = PyUnicode_New(static_cast<Py_ssize_t>(size), 127);
+  if (made != nullptr) std::memcpy(PyUnicode_1BYTE_DATA(made), text, size);
+  return made;
+}
+
 using TupleOfStr = nb::typed<nb::tuple, nb::str, nb::ellipsis>;
 
 // A few of perhaps millions of strings, so only the offsets of those are checked: they may come from a file. Most
@@ -78,7 +89,7 @@ TupleOfStr decode_strings(const In<std::uint8_t>& data, const In<std::int64_t>& 
     }
     for (std::size_t i = 0; i < group.size(); ++i) {
       const std::int64_t begin = offsets.data()[group[i]], end = offsets.data()[group[i] + 1];
-      PyObject* item = PyUnicode_DecodeUTF8(bytes + begin, end - begin, "replace");
+      PyObject* item = to_str(bytes + begin, static_cast<std::size_t>(end - begin));
       if (item == nullptr) nb::raise_python_error();
       PyTuple_SET_ITEM(decoded.ptr(), static_cast<Py_ssize_t>(from + i), item);
     }
