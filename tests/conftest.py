@@ -1,6 +1,7 @@
 """Settings of the whole suite: speed is measured in benchmarks, never asserted in a timed test."""
 
 import os
+import shutil
 
 import pytest
 from hypothesis import settings
@@ -17,3 +18,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
 def served_shop(tmp_path_factory):
     """A folder with a model to serve; see `serving.make_shop`."""
     return make_shop(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture
+def folder(served_shop, tmp_path):
+    """A folder of its own, whose model may be replaced under a server."""
+    shutil.copytree(served_shop / "model", tmp_path / "model")
+    shutil.copy(served_shop / "keys", tmp_path / "keys")
+    return tmp_path

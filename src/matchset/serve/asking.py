@@ -33,16 +33,8 @@ def answer_quickly(served: Served, query: str, question: Question) -> tuple[byte
     started = time.perf_counter_ns()
     found = served.tree_matcher.match(query, question.k, beam=question.beam, where=where)
     spent = (time.perf_counter_ns() - started) // 1000
-    return (
-        b"".join(
-            (
-                served.start_of_tree,
-                *write_result(found, spent, has_titles=question.has_titles),
-                b"}",
-            )
-        ),
-        len(found),
-    )
+    written = write_result(found, spent, has_titles=question.has_titles)
+    return b"".join((served.start_of_tree, *written, b"}")), len(found)
 
 
 def answer_one(served: Served, query: str, question: Question) -> tuple[bytes, int]:

@@ -21,7 +21,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
         rule = "content-type must be application/json"
         raise RequestError("not_json", f"{rule}; got {kind[:100] or 'none'}", _CLOSE)
     told = headers.get("content-length", "")
-    if told.isdigit() and int(told) > limits.body_bytes:
+    if told.isascii() and told.isdigit() and int(told) > limits.body_bytes:
         raise _too_large(limits, f"{told[:20]}")
     try:
         async with asyncio.timeout(limits.body_seconds):

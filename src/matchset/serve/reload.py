@@ -15,6 +15,7 @@ from matchset.serve.generations import (
     Generation,
     RunFolder,
     current,
+    is_held,
     publish,
     read_workers,
     sweep,
@@ -26,6 +27,7 @@ from matchset.serve.settings import ServeConfig
 from matchset.serve.snapshots import Sources, naming, take_snapshots
 
 _POLL_SECONDS = 0.01
+_LOCK = "reload.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,16 @@ def make_generation(
 
 def reload(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded:
     """Serve what lies in the model's folder now; returns when every worker does."""
-    with try_hold(run.path / "reload.lock") as is_held:
-        if not is_held:
+    with try_hold(run.path / _LOCK) as is_mine:
+        if not is_mine:
             raise RequestError("reload_running", "one reload at a time; another is under way")
         return _switch(run, sources, config)
 
 
 def reload_if_wanted(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded | None:
     """Reload where a signal or the folder asks for it, unless another worker does so."""
-    with try_hold(run.path / "reload.lock") as is_held:
-        if not is_held or not is_wanted(run, sources, config):
+    with try_hold(run.path / _LOCK) as is_mine:
+        if not is_mine or not is_wanted(run, sources, config):
             return None
         return _switch(run, sources, config)
 
@@ -75,8 +77,21 @@ def is_wanted(run: RunFolder, sources: Sources, config: ServeConfig) -> bool:
     return wanted(run, sources, config) != run.read_text("tried")
 
 
+def is_running(run: RunFolder) -> bool:
+    """Whether some worker reloads just now."""
+    return is_held(run.path / _LOCK)
+
+
 def _switch(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded:
-    run.write_text("tried", wanted(run, sources, config))
+    asked = wanted(run, sources, config)
+    try:
+        return _try(run, sources, config)
+    finally:
+        # At the end: what a worker that is killed has begun, another begins anew.
+        run.write_text("tried", asked)
+
+
+def _try(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded:
     before = current(run)
     try:
         made = make_generation(run, sources, config, before.number + 1)

@@ -184,9 +184,9 @@ def _reserve(config: ServeConfig) -> socket.socket:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         reserved.bind((config.host, config.port))
     except OSError as error:
-        raise OSError(
-            f"{config.host}:{config.port}: cannot listen: {error.strerror}; choose another --port"
-        ) from None
+        place = f"{config.host}:{config.port}"
+        rule = f"cannot listen: {error.strerror}; choose another --host or --port"
+        raise OSError(f"{place}: {rule}") from None
     return reserved
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,14 @@ from matchset.serve.generations import (
 from matchset.serve.logs import AccessLog
 from matchset.serve.metrics import Metrics
 from matchset.serve.refusals import RequestError
-from matchset.serve.reload import Reloaded, is_wanted, reload, reload_if_wanted, wanted
+from matchset.serve.reload import (
+    Reloaded,
+    is_running,
+    is_wanted,
+    reload,
+    reload_if_wanted,
+    wanted,
+)
 from matchset.serve.served import Served, open_generation
 from matchset.serve.settings import Limits, ServeConfig
 from matchset.serve.snapshots import Sources
@@ -30,6 +38,8 @@ from matchset.serve.snapshots import Sources
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 _POLL_SECONDS = 0.05
+_LOOKS = 40  # after a change: a folder comes to rest, a worker that reloads may be killed
+_SWITCH_SECONDS = 0.0005  # a request waits so long at most for a thread that runs Python
 
 
 class Worker:
@@ -48,12 +58,12 @@ class Worker:
         self.served: Served = open_generation(run, generation, sources, config)
         self._acknowledge(generation)
         self._asked = ""
-        self._reloader: threading.Thread | None = None
         self._stop = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="generations", daemon=True)
 
     def start(self) -> None:
         """Follow reloads from now on."""
+        sys.setswitchinterval(_SWITCH_SECONDS)
         self._watcher.start()
 
     def stop(self) -> None:
@@ -85,12 +95,22 @@ class Worker:
         return await asyncio.to_thread(self.reload)
 
     def _watch(self) -> None:
+        seen, n_looks = "", 0
         while not self._stop.wait(_POLL_SECONDS):
             try:
-                self._follow()
-                self._obey()
+                found = self._glance()
+                n_looks = _LOOKS if found != seen else n_looks - 1
+                seen = found
+                if n_looks > 0:
+                    self._follow()
+                    self._obey()
             except Exception:
                 logger.exception("the watcher of generations failed")
+
+    def _glance(self) -> str:
+        """What changes when there is something to do: a few microseconds, twenty times a second."""
+        shared = self.run.identity("current", "asked", "tried")
+        return shared + (self.sources.identity() if self.config.watch else "")
 
     def _follow(self) -> None:
         """Switch to what is published."""
@@ -110,11 +130,10 @@ class Worker:
         """Reload if a signal or the folder asks for it."""
         asked = wanted(self.run, self.sources, self.config)
         is_at_rest, self._asked = asked == self._asked, asked  # a folder that changes is let alone
-        is_busy = self._reloader is not None and self._reloader.is_alive()
-        if is_at_rest and not is_busy and is_wanted(self.run, self.sources, self.config):
+        is_due = is_at_rest and is_wanted(self.run, self.sources, self.config)
+        if is_due and not is_running(self.run):
             # A thread of its own: this one must follow, for the reload to end.
-            self._reloader = threading.Thread(target=self._try_reload, name="reload", daemon=True)
-            self._reloader.start()
+            threading.Thread(target=self._try_reload, name="reload", daemon=True).start()
 
     def _try_reload(self) -> None:
         with suppress(RequestError):  # it is in the log

@@ -1,0 +1,86 @@
+"""Who may ask, by which name of the server, and what the log keeps of it."""
+
+import pytest
+from serving import KEY, serving
+
+
+@pytest.fixture(scope="module")
+def keyed(served_shop):
+    options = ["--api-key-file", served_shop / "keys", "--allow-host", "search.example"]
+    with serving(served_shop, *options, workers=1) as running:
+        yield running
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:99", "127.0.0.1", "[::1]:80", "10.1.2.3"])
+def test_the_server_answers_for_its_names(keyed, host):
+    assert keyed.call("/docs", headers={"host": host}).status == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::1", "a:b"],
+)
+def test_another_host_name_is_refused(keyed, host):
+    reply = keyed.call("/v1/match?q=a", headers={"host": host})
+    assert reply.status == 400
+    if reply.body:  # what is no host at all is refused before us
+        assert reply.code == "bad_host"
+
+
+def test_a_host_can_be_allowed(keyed):
+    assert keyed.call("/healthz", headers={"host": "Search.Example:443"}).status == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/docs", "/openapi.json"])
+def test_health_and_pages_need_no_key(keyed, path):
+    assert keyed.call(path).status == 200
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        "",
+        KEY,
+        f"Basic {KEY}",
+        "Bearer ",
+        f"Bearer {KEY}x",
+        f"Bearer {KEY[:-1]}",
+        "Bearer # keys",
+        "Bearer ümläut",
+    ],
+)
+def test_everything_else_needs_a_key(keyed, given):
+    headers = {} if given is None else {"authorization": given.encode("latin-1")}
+    for path in ("/v1/match?q=a", "/v1/model", "/v1/bought?q=a", "/metrics", "/nothing"):
+        reply = keyed.call(path, headers=headers)
+        assert (reply.status, reply.code) == (401, "unauthorized")
+        assert reply.headers["www-authenticate"] == "Bearer"
+    assert keyed.post("/v1/reload", {}, headers=headers).status == 401
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
+def test_a_key_opens(keyed, scheme):
+    headers = {"authorization": f"{scheme} {KEY}"}
+    assert keyed.call("/v1/match?q=sofa", headers=headers).status == 200
+    assert keyed.call("/metrics", headers=headers).status == 200
+
+
+def test_without_a_log_nothing_was_bought(keyed):
+    reply = keyed.call("/v1/bought?q=sofa", headers={"authorization": f"Bearer {KEY}"})
+    assert (reply.status, reply.code) == (404, "no_log")
+
+
+def test_the_log_has_neither_keys_nor_queries(keyed):
+    headers = {"authorization": f"Bearer {KEY}"}
+    keyed.call("/v1/match?q=secretword", headers=headers)
+    keyed.post("/v1/match", {"queries": ["secretword"]}, headers=headers)
+    keyed.call("/secretword?q=secretword", headers=headers)
+    assert keyed.stop() == 0
+    lines = keyed.lines()
+    assert {"time", "level", "event", "request_id", "method", "route", "status", "ms"} <= set(
+        lines[-1]
+    )
+    assert [line["route"] for line in lines[-3:]] == ["/v1/match", "/v1/match", "other"]
+    assert KEY not in keyed.log.read_text()
+    assert "secretword" not in keyed.log.read_text()
