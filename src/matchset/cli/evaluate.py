@@ -10,6 +10,7 @@ from matchset.evaluate.evaluation import evaluate as evaluate_matcher
 from matchset.evaluate.segments import who_knows_training
 from matchset.matchers.load import load
 from matchset.matchers.protocol import Matcher
+from matchset.serve.auth import read_key_lines
 from matchset.serve.client import Client
 
 COLUMNS = LogColumns()
@@ -89,14 +90,5 @@ def open_matcher(model: str, api_key_file: Path | None) -> Matcher:
         if api_key_file is not None:
             raise ValueError(f"--api-key-file must come with a server's address; got {model}")
         return load(model)
-    key = None if api_key_file is None else read_key(api_key_file)
+    key = None if api_key_file is None else read_key_lines(api_key_file)[0]
     return Client(model, api_key=key, titles=False)
-
-
-def read_key(file: Path) -> str:
-    """The first API key of a file."""
-    lines = map(str.strip, file.read_text(encoding="utf-8").splitlines())
-    key = next((line for line in lines if line and not line.startswith("#")), None)
-    if key is None:
-        raise ValueError(f"{file}: must hold an API key; got none")
-    return key

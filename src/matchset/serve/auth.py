@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import ipaddress
 import logging
+import re
 import stat
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +16,9 @@ from matchset.serve.refusals import RequestError
 
 logger = logging.getLogger(__name__)
 _LEAST_CHARACTERS = 16
+_KEY = re.compile(rf"[!-~]{{{_LEAST_CHARACTERS},}}")
 _SCHEME = b"bearer "
+_LONGEST_HOST = 300  # a DNS name has 253 characters, a port 5
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -32,22 +35,38 @@ class Keys:
         # All are compared, so that time does not tell which one it was.
         return sum(hmac.compare_digest(digest, known) for known in self.digests) > 0
 
+    def save(self, file: Path) -> None:
+        """Keep the digests, for workers that start later."""
+        file.write_bytes(b"".join(self.digests))
+
+    @classmethod
+    def load(cls, file: Path) -> Keys:
+        """Keys that were saved."""
+        data = file.read_bytes()
+        size = hashlib.sha256().digest_size
+        return cls(tuple(data[at : at + size] for at in range(0, len(data), size)))
+
 
 def read_keys(file: Path) -> Keys:
-    """Keys from a file, one a line; lines that start with # are comments."""
+    """The keys of a file, as a server keeps them."""
+    return Keys(tuple(hashlib.sha256(key.encode()).digest() for key in read_key_lines(file)))
+
+
+def read_key_lines(file: Path) -> list[str]:
+    """The keys of a file, one a line, at least one; lines that start with # are comments."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise ValueError(f"{file}: API keys cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{file}: API keys must be UTF-8") from None
-    keys = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    keys = [line for line in map(str.strip, lines) if line and not line.startswith("#")]
     if not keys:
         raise ValueError(f"{file}: must hold at least one API key; got none")
-    if any(len(key) < _LEAST_CHARACTERS or not key.isascii() or " " in key for key in keys):
+    if not all(map(_KEY.fullmatch, keys)):
         rule = f"an API key must be {_LEAST_CHARACTERS} or more ASCII characters without spaces"
         raise ValueError(f"{file}: {rule}; got another")
-    return Keys(tuple(hashlib.sha256(key.encode()).digest() for key in keys))
+    return keys
 
 
 def warn_of_readers(file: Path) -> None:
@@ -68,7 +87,7 @@ class Hosts:
 
     def check(self, host: bytes | None) -> None:
         """Refuse a Host header that names neither this server nor a plain address."""
-        if host is None or not _is_allowed(host, self.names):
+        if host is None or len(host) > _LONGEST_HOST or not _is_allowed(host, self.names):
             got = "none" if host is None else repr(host[:100].decode("latin-1"))
             rule = "Host must be localhost, an address, or a name given with --allow-host"
             raise RequestError("bad_host", f"{rule}; got {got}")

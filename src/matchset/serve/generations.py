@@ -6,7 +6,7 @@ The run folder of a server holds what its processes share:
     reload.lock     held by the process that makes a new generation
     current         the generation to serve: its number, its folder, its version
     asked, tried    when a reload was last asked for by a signal, and what was last tried
-    generations/    a folder of verified snapshots each
+    generations/    a folder of verified snapshots each, with the digests of the API keys
     workers/        of each worker a lock that it holds while it lives, and what it serves
     metrics/        counters of each worker
     bought/         what was bought for which query, where there is a log
@@ -18,6 +18,7 @@ process that dies, however it dies.
 from __future__ import annotations
 
 import fcntl
+import glob
 import json
 import os
 import secrets
@@ -99,8 +100,12 @@ class RunFolder:
     def write_text(self, name: str, text: str) -> None:
         """Replace a small file at once."""
         building = self.path / f"{name}.{secrets.token_hex(4)}.tmp"
-        building.write_text(text)
-        building.replace(self.path / name)
+        try:
+            building.write_text(text)
+            building.replace(self.path / name)
+        except OSError:
+            building.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
@@ -123,7 +128,7 @@ def make_run_folder(beside: Path) -> Iterator[RunFolder]:
     run = RunFolder(path)
     with _lock_new(path / "lock"):
         for parent in {beside.parent, temporary}:
-            _clear_left(parent, f".{beside.name}.*{_SUFFIX}")
+            _clear_left(parent, f".{glob.escape(beside.name)}.*{_SUFFIX}")
         try:
             for folder in (run.generations, run.workers, run.metrics):
                 folder.mkdir()
@@ -181,18 +186,9 @@ def read_workers(run: RunFolder) -> dict[int, Acknowledgement | None]:
     return live
 
 
-def forget_dead(run: RunFolder) -> list[int]:
-    """Remove what dead workers left, and say which they were."""
-    dead = [int(lock.stem) for lock in run.workers.glob("*.lock") if not is_held(lock)]
-    for pid in dead:
-        (run.workers / str(pid)).unlink(missing_ok=True)
-        (run.workers / f"{pid}.lock").unlink(missing_ok=True)
-    return dead
-
-
 def sweep(run: RunFolder) -> None:
     """Remove snapshots that no worker serves or opens."""
-    forget_dead(run)
+    _forget_dead(run)
     used = {current(run).folder}
     for said in read_workers(run).values():
         if said is None:
@@ -201,6 +197,13 @@ def sweep(run: RunFolder) -> None:
     for folder in run.generations.iterdir():
         if folder.name not in used:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _forget_dead(run: RunFolder) -> None:
+    for lock in run.workers.glob("*.lock"):
+        if not is_held(lock):
+            lock.with_suffix("").unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
 
 
 def _lock_new(file: Path) -> IO[str]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
+from matchset.serve.auth import read_keys
 from matchset.serve.generations import (
     Generation,
     RunFolder,
@@ -22,7 +24,7 @@ from matchset.serve.generations import (
     try_hold,
 )
 from matchset.serve.refusals import RequestError
-from matchset.serve.served import open_generation
+from matchset.serve.served import KEYS, open_generation
 from matchset.serve.settings import ServeConfig
 from matchset.serve.snapshots import Sources, naming, take_snapshots
 
@@ -48,6 +50,8 @@ def make_generation(
     try:
         with naming(sources, folder):
             version = take_snapshots(sources, folder, config.snapshot)
+            if config.api_key_file is not None:
+                read_keys(config.api_key_file).save(folder / KEYS)
             made = Generation(number, folder.name, version)
             open_generation(run, made, sources, config)
     except BaseException:
@@ -88,16 +92,17 @@ def _switch(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded:
         return _try(run, sources, config)
     finally:
         # At the end: what a worker that is killed has begun, another begins anew.
-        run.write_text("tried", asked)
+        with suppress(OSError):  # no room: it will be tried again, a few times
+            run.write_text("tried", asked)
 
 
 def _try(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded:
     before = current(run)
     try:
         made = make_generation(run, sources, config, before.number + 1)
+        publish(run, made)
     except (ValueError, OSError, MemoryError) as error:
         raise RequestError("model_refused", f"{error}; the old model is served on") from None
-    publish(run, made)
     n_workers = _wait(run, made, before, config.reload_seconds)
     sweep(run)
     return Reloaded(made.version, before.version, n_workers)

@@ -61,8 +61,9 @@ def serve(
     _raise_open_files()
     with make_run_folder(sources.model) as run, _reserve(config) as reserved:
         port = reserved.getsockname()[1]
+        asked = wanted(run, sources, config)  # before: what comes meanwhile is to be tried
         publish(run, make_generation(run, sources, config, 1))
-        run.write_text("tried", wanted(run, sources, config))
+        run.write_text("tried", asked)
         if read_log is not None:  # read here, so that nothing of it is kept
             store_bought(
                 read_log(),
@@ -96,7 +97,10 @@ class _Supervisor(MPServer):
 
     def signal_handler_reload(self, *_: Any) -> None:
         """Ask for a new model; granian would restart its workers."""
-        self.run.write_text("asked", secrets.token_hex(8))
+        try:
+            self.run.write_text("asked", secrets.token_hex(8))
+        except OSError as error:  # no room; raised here, it would end the server
+            logger.error("a reload cannot be asked for: %s", error)  # noqa: TRY400
 
     def _respawn_workers(self, *args: Any, **options: Any) -> None:
         super()._respawn_workers(*args, **options)

@@ -15,7 +15,7 @@ from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.model.expressions.parser import DEFAULT_LIMITS
 from matchset.model.filters import Filter, make_filter
 from matchset.serve.answers import Headers, model_headers
-from matchset.serve.auth import Keys, read_keys
+from matchset.serve.auth import Keys
 from matchset.serve.generations import Generation, RunFolder
 from matchset.serve.lookup import Lookup
 from matchset.serve.matchers import FUSED, LABELS, TREE, Named, open_matchers
@@ -23,6 +23,9 @@ from matchset.serve.questions import Wanted
 from matchset.serve.refusals import RequestError
 from matchset.serve.settings import ServeConfig
 from matchset.serve.snapshots import Sources, kept_folders
+
+KEYS = "keys"  # in the folder of a generation
+_MOST_BYTES = 2**26  # that remembered filters may take; one is remembered in any case
 
 
 class Filters:
@@ -56,9 +59,10 @@ class Filters:
         except FilterError as error:
             place = f"at character {error.place + 1}"
             raise RequestError("bad_filter", f"where: {error.rule} ({place})") from None
+        most = max(1, min(self._most, _MOST_BYTES // max(1, len(named.products))))
         with self._lock:
             self._made[named.name, wanted] = made
-            while len(self._made) > self._most:
+            while len(self._made) > most:
                 self._made.popitem(last=False)
         return made
 
@@ -155,8 +159,8 @@ class Served:
 def open_generation(
     run: RunFolder, generation: Generation, sources: Sources, config: ServeConfig
 ) -> Served:
-    """Open a snapshot, and read the API keys anew."""
+    """Open a snapshot, with the API keys that were read when it was made."""
     folder = run.generations / generation.folder
     matchers = open_matchers(kept_folders(folder, len(sources.folders)))
-    keys = None if config.api_key_file is None else read_keys(config.api_key_file)
+    keys = None if config.api_key_file is None else Keys.load(folder / KEYS)
     return Served(generation, matchers, keys, Filters(config.filters))
