@@ -36,7 +36,7 @@ class Sources:
         return (self.model, *self.beside)
 
     def identity(self) -> str:
-        """Changes when a folder is replaced."""
+        """Changes when a folder is replaced, or a file in it."""
         return " ".join(map(_identify, self.folders))
 
 
@@ -125,8 +125,18 @@ def _keep(handle: int, name: str, target: Path, how: Snapshot) -> None:
 
 
 def _identify(folder: Path) -> str:
+    """Changes when a file of a folder does: one that is copied in grows under the same name."""
     try:
-        found = [path.stat() for path in (folder, folder / MANIFEST)]
+        found = sorted(_tell_files(str(folder)))
     except OSError:
         return "none"
-    return ":".join(f"{one.st_dev}-{one.st_ino}-{one.st_mtime_ns}" for one in found)
+    return hashlib.sha256("\n".join(found).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _tell_files(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            stat = entry.stat()
+            yield f"{entry.path} {stat.st_dev} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
+            if entry.is_dir():
+                yield from _tell_files(entry.path)

@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -49,13 +48,15 @@ class Worker:
         self, run: RunFolder, sources: Sources, config: ServeConfig, limits: Limits
     ) -> None:
         self.run, self.sources, self.config, self.limits = run, sources, config, limits
+        self._registration = Registration(run)  # before anything that is kept of live workers alone
         self.metrics = Metrics(run)
         self.access_log = AccessLog(config.log_format)
         self.bought: Bought | None = open_bought(run.bought) if run.bought.exists() else None
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="matchset")
-        self._registration = Registration(run)
+        self._counting = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         generation = self._registration.claim()
         self.served: Served = open_generation(run, generation, sources, config)
+        self._told = 0  # number of the generation that was acknowledged last
         self._acknowledge(generation)
         self._asked = ""
         self._stop = threading.Event()
@@ -71,15 +72,23 @@ class Worker:
         self._stop.set()
         if self._watcher.ident is not None:
             self._watcher.join()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._counting):
+            pool.shutdown(wait=False, cancel_futures=True)
         self.access_log.flush()
         self._registration.close()
 
     async def in_thread(self, do: Callable[[], T]) -> T:
         """Do what takes longer beside the requests that take microseconds, within its time."""
+        return await self._wait_for(self._pool, do)
+
+    async def write_metrics(self) -> bytes:
+        """The sums over all workers, also while batches keep every other thread busy."""
+        return await self._wait_for(self._counting, self.metrics.write)
+
+    async def _wait_for(self, pool: ThreadPoolExecutor, do: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
         try:
-            return await asyncio.wait_for(loop.run_in_executor(self._pool, do), self.limits.seconds)
+            return await asyncio.wait_for(loop.run_in_executor(pool, do), self.limits.seconds)
         except TimeoutError:
             rule = f"a request must take at most {self.limits.seconds:g} s; got more"
             raise RequestError("timeout", rule) from None
@@ -108,22 +117,23 @@ class Worker:
                 logger.exception("the watcher of generations failed")
 
     def _glance(self) -> str:
-        """What changes when there is something to do: a few microseconds, twenty times a second."""
+        """What changes when there is something to do; it is looked at twenty times a second."""
         shared = self.run.identity("current", "asked", "tried")
         return shared + (self.sources.identity() if self.config.watch else "")
 
     def _follow(self) -> None:
         """Switch to what is published."""
         published = current(self.run)
-        if published.number == self.served.generation.number:
+        if published.number == self._told:
             return
-        try:
-            served = open_generation(self.run, published, self.sources, self.config)
-        except (ValueError, OSError, MemoryError) as error:
-            if current(self.run) == published:
-                self._acknowledge(published, error=str(error))
-            return
-        self.served = served  # requests in flight keep the one they began with
+        if published.number != self.served.generation.number:
+            try:
+                served = open_generation(self.run, published, self.sources, self.config)
+            except (ValueError, OSError, MemoryError) as error:
+                if current(self.run) == published:
+                    self._acknowledge(published, error=str(error))
+                return
+            self.served = served  # requests in flight keep the one they began with
         self._acknowledge(published)
 
     def _obey(self) -> None:
@@ -136,8 +146,12 @@ class Worker:
             threading.Thread(target=self._try_reload, name="reload", daemon=True).start()
 
     def _try_reload(self) -> None:
-        with suppress(RequestError):  # it is in the log
+        try:
             self._report(reload_if_wanted)
+        except RequestError:
+            return  # it is in the log
+        except Exception:
+            logger.exception("a reload failed")
 
     def _report(
         self, do: Callable[[RunFolder, Sources, ServeConfig], Reloaded | None]
@@ -159,3 +173,4 @@ class Worker:
         self._registration.acknowledge(
             Acknowledgement(published.number, now.folder, now.version, error=error)
         )
+        self._told = published.number
