@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from typing import Any
@@ -87,8 +88,8 @@ class Routes:
         batch = read_batch(await read_body(request, worker.limits), worker.limits)
         if worker.config.log_queries:
             request.scope["queries"] = batch.queries
-        seconds = worker.limits.seconds
-        body, n_empty = await worker.in_thread(lambda: answer_batch(served, batch, seconds))
+        deadline = time.monotonic() + worker.limits.seconds  # waiting for a thread counts too
+        body, n_empty = await worker.in_thread(lambda: answer_batch(served, batch, deadline))
         worker.metrics.count_queries(batch.question.matcher, len(batch.queries), n_empty)
         return Answer(body, headers=served.headers)
 
@@ -139,7 +140,7 @@ class Routes:
 
     async def metrics(self, _: Request) -> Response:
         """Numbers over all workers, for Prometheus."""
-        body = await self._worker.in_thread(self._worker.metrics.write)
+        body = await self._worker.write_metrics()
         return Answer(body, headers=((b"content-type", CONTENT_TYPE),))
 
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from matchset.serve.generations import RunFolder, forget_dead, read_workers
+from matchset.serve.generations import RunFolder, read_workers
 
 if TYPE_CHECKING:
     from prometheus_client import Counter, Histogram
@@ -22,6 +22,7 @@ _BUCKETS = (
     0.0001, 0.0002, 0.0003, 0.0005, 0.001, 0.002, 0.005, 0.01,
     0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
 )  # fmt: skip
+_LIVE = "gauge_live*.db"  # files of numbers that end with their process
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -67,7 +68,6 @@ class Metrics:
         # Looking children up by their labels takes as long as counting.
         self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._asked: dict[str, Counter] = {}
-        self._by_route: dict[tuple[str, int], tuple[object, object]] = {}
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Note a request that was answered."""
@@ -95,13 +95,20 @@ class Metrics:
         """The sums over all workers, in the text format of Prometheus."""
         from prometheus_client import CollectorRegistry, generate_latest, multiprocess
 
-        folder = str(self._run.metrics)
-        for pid in forget_dead(self._run):
-            multiprocess.mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
+        self._forget_in_flight_of_dead()
         registry = CollectorRegistry()
+        folder = str(self._run.metrics)
         multiprocess.MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
         registry.register(_Workers(self._run))
         return generate_latest(registry)
+
+    def _forget_in_flight_of_dead(self) -> None:
+        # Files first: workers are registered before they count, so that none that starts is lost.
+        files = {file.stem.rpartition("_")[2]: file for file in self._run.metrics.glob(_LIVE)}
+        live = read_workers(self._run)
+        for pid, file in files.items():
+            if int(pid) not in live:
+                file.unlink(missing_ok=True)
 
 
 class _Workers:
