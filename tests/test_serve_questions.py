@@ -286,6 +286,17 @@ def test_filters_are_remembered_up_to_a_number(served_shop):
     assert filters.find(named, "price < 1") is first
 
 
+def test_filters_are_remembered_up_to_a_size(served_shop, monkeypatch):
+    model = ms.load(served_shop / "model")
+    named = Named(TREE, model, model.products)
+    monkeypatch.setattr("matchset.serve.served._MOST_BYTES", 2 * len(model.products))
+    filters = Filters(64)
+    for bound in (1, 2, 3):
+        filters.make(named, f"price < {bound}")
+    assert filters.find(named, "price < 1") is None
+    assert filters.find(named, "price < 2") is not None
+
+
 def test_settings_are_checked():
     with pytest.raises(ValueError, match="k must be positive and finite; got 0"):
         Limits(k=0)

@@ -234,7 +234,8 @@ def test_only_json_is_read(server):
 def test_every_answer_carries_headers_that_protect(server):
     for path in ("/", "/docs", "/v1/model", "/nothing", "/metrics"):
         headers = server.call(path).headers
-        assert headers["content-security-policy"].startswith("default-src 'self'")
+        policy = headers["content-security-policy"].split("; ")
+        assert {"default-src 'self'", "form-action 'self'", "frame-ancestors 'none'"} <= set(policy)
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert "access-control-allow-origin" not in headers
@@ -253,6 +254,7 @@ def test_the_page_is_served_and_cached(server):
     assert reply.headers["content-type"] == "text/html; charset=utf-8"
     again = server.call("/", headers={"if-none-match": reply.headers["etag"]})
     assert (again.status, again.body) == (304, b"")
+    assert "content-length" not in again.headers  # it would be that of the page
 
 
 def test_pages_load_nothing_from_elsewhere(server):

@@ -29,7 +29,9 @@ class Answer(Response):
         self.status_code = status
         self.body = body
         self.background = None
-        self.raw_headers = [*headers, (b"content-length", b"%d" % len(body))]
+        self.raw_headers = list(headers)
+        if status != 304:  # which would have to tell the size of what it stands for (RFC 9110)
+            self.raw_headers.append((b"content-length", b"%d" % len(body)))
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         """Send it."""

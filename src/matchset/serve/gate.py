@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from matchset.serve.answers import error_answer
 from matchset.serve.auth import make_hosts
+from matchset.serve.logs import tell_fault
 from matchset.serve.refusals import RequestError
 from matchset.serve.worker import Worker
 
@@ -24,8 +25,13 @@ logger = logging.getLogger(__name__)
 
 HEALTH = frozenset({"/healthz", "/readyz"})
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_METHOD = 20  # characters of a method that are logged; a caller may send any
+_POLICY = (
+    b"default-src 'self'; object-src 'none'; form-action 'self'; "
+    b"frame-ancestors 'none'; base-uri 'none'"
+)
 _SECURITY = (
-    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'"),
+    (b"content-security-policy", _POLICY),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
@@ -83,8 +89,10 @@ class Gate:
             await self._app(scope, receive, send_noted)
         except RequestError as error:
             await error_answer(error, request_id)(scope, receive, send_noted)
-        except Exception:
-            logger.exception("request failed", extra={"fields": {"request_id": request_id}})
+        except Exception as error:
+            told = tell_fault(error, has_messages=self._worker.config.log_queries)
+            fields = {"request_id": request_id, "error": told}
+            logger.error("request failed", extra={"fields": fields})  # noqa: TRY400
             if not status:
                 fault = RequestError("internal", "the server failed; its log says why")
                 await error_answer(fault, request_id)(scope, receive, send_noted)
@@ -121,7 +129,7 @@ class Gate:
         if self._worker.config.access_log:
             fields: dict[str, Any] = {
                 "request_id": request_id,
-                "method": scope["method"],
+                "method": scope["method"][:_METHOD],
                 "route": route,
                 "status": status,
                 "ms": round(1000 * seconds, 3),

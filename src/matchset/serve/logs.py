@@ -9,7 +9,10 @@ import asyncio
 import logging
 import os
 import sys
+import traceback
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from select import PIPE_BUF
 from typing import Any
 
 import orjson
@@ -96,13 +99,39 @@ class AccessLog:
 
     def flush(self) -> None:
         """Write what is noted."""
-        if self._lines:
-            data = b"".join(self._lines)
-            self._lines.clear()
+        lines, self._lines = self._lines, []
+        for data in pack(lines):
             try:
                 os.write(_STDERR, data)
             except OSError:  # nobody reads; answering goes on
                 return
+
+
+def pack(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines joined to as few writes as a pipe keeps whole: all workers write to the same one."""
+    parts: list[bytes] = []
+    size = 0
+    for line in lines:
+        if parts and size + len(line) > PIPE_BUF:
+            yield b"".join(parts)
+            parts, size = [], 0
+        parts.append(line)
+        size += len(line)
+    if parts:
+        yield b"".join(parts)
+
+
+def tell_fault(error: BaseException, *, has_messages: bool) -> str:
+    """Where an exception came from; what it says may repeat a query, and is left out for that."""
+    told: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None:
+        is_shown = has_messages or isinstance(cause, OSError | MemoryError)
+        said = f": {cause}" if is_shown else ""
+        frames = "".join(traceback.format_tb(cause.__traceback__))
+        told.append(f"{frames}{type(cause).__name__}{said}")
+        cause = cause.__cause__ or cause.__context__
+    return "\nbefore that\n".join(told)
 
 
 def _one_line(value: object) -> str:
