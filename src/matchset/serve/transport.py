@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import urllib3
-from urllib3.exceptions import HTTPError, LocationParseError, MaxRetryError
+from urllib3.exceptions import HTTPError, InvalidHeader, LocationParseError, MaxRetryError
 from urllib3.util import Retry, Timeout, Url, parse_url
 
 from matchset.errors import FilterError, ServerError
@@ -20,6 +22,7 @@ from matchset.errors import FilterError, ServerError
 _AGAIN = (429, 502, 503, 504)
 _FIRST_WAIT = 0.1  # seconds before the second attempt, doubled before each later one
 _SPREAD = (0.75, 1.25)  # share of a wait, by chance, so that clients do not come back together
+_LATER = (1.0, 1.25)  # share of the wait that a server asks for
 _LONGEST_WAIT = 10.0  # seconds, whatever a server asks for
 # Refusals of what the caller asked for; an unknown product is one too, where a wrong path is not.
 _CALLERS_FAULT = range(400, 500)
@@ -38,13 +41,19 @@ class PatientRetry(Retry):
         return min(doubled, _LONGEST_WAIT) * random.uniform(*_SPREAD)  # noqa: S311
 
     def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
-        """Seconds that the server asks to wait."""
-        asked = super().get_retry_after(response)
-        return None if asked is None else min(asked, _LONGEST_WAIT)
+        """Seconds that the server asks to wait, and some by chance: it asks every caller alike."""
+        try:
+            asked = super().get_retry_after(response)
+        except (InvalidHeader, ValueError):
+            return None
+        return None if asked is None else min(asked, _LONGEST_WAIT) * random.uniform(*_LATER)  # noqa: S311
 
 
 class Transport:
-    """Calls to one server over connections that are kept open; threads may share it."""
+    """Calls to one server over connections that are kept open.
+
+    Threads may share it, and so may a process with those that it forks: each has its own.
+    """
 
     def __init__(
         self, url: str, *, api_key: str | None, timeout: float, retries: int, connections: int
@@ -58,7 +67,8 @@ class Transport:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if api_key is not None:
             headers["Authorization"] = f"Bearer {_check_key(api_key)}"
-        self._pool = urllib3.PoolManager(
+        self._make_pool = partial(
+            urllib3.PoolManager,
             maxsize=connections,
             headers=headers,
             timeout=Timeout(connect=timeout, read=timeout),
@@ -71,6 +81,7 @@ class Transport:
                 raise_on_redirect=False,
             ),
         )
+        self._pools = {os.getpid(): self._make_pool()}
 
     def get(self, path: str) -> dict[str, Any]:
         """The answer to a GET."""
@@ -83,6 +94,14 @@ class Transport:
     def close(self) -> None:
         """Close the connections."""
         self._pool.clear()
+
+    @property
+    def _pool(self) -> urllib3.PoolManager:
+        """Of this process: over a connection of its parent it could read another's answer."""
+        pool = self._pools.get(os.getpid())
+        if pool is None:
+            pool = self._pools.setdefault(os.getpid(), self._make_pool())
+        return pool
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
         data = None if body is None else encode(body)
