@@ -4,6 +4,7 @@ import { hasKey, isReady, setKey, Unreachable } from "./api.js";
 import { byId } from "./dom.js";
 
 const DELAYS = [1, 2, 4, 8, 15]; // seconds to the next try; the last stays
+const SENDABLE = /^[!-~]+$/; // in a header
 
 let tries = 0;
 let timer = null;
@@ -66,17 +67,26 @@ async function tryNow() {
 }
 
 function askKey() {
-  const dialog = byId("key");
-  const error = byId("key-error");
-  error.textContent = hasKey() ? "The server did not accept this key." : "";
-  error.hidden = !hasKey();
+  if (byId("key").open) return; // every column is refused with the same key
+  sayOfKey(hasKey() ? "The server did not accept this key." : "");
   setKey("");
-  if (!dialog.open) dialog.showModal();
+  byId("key").showModal();
   byId("key-input").focus();
 }
 
-function useKey() {
-  setKey(byId("key-input").value.trim());
+function sayOfKey(sentence) {
+  byId("key-error").textContent = sentence;
+  byId("key-error").hidden = sentence === "";
+}
+
+function useKey(event) {
+  const key = byId("key-input").value.trim();
+  if (!SENDABLE.test(key)) {
+    event.preventDefault();
+    sayOfKey("A key has letters, digits and signs of ASCII, and no spaces.");
+    return;
+  }
+  setKey(key);
   byId("key-input").value = "";
   onReturn();
 }

@@ -38,8 +38,9 @@ export function setFieldError(id, sentence) {
   byId(id).setAttribute("aria-invalid", String(sentence !== ""));
 }
 
-/** A score with three digits that count. */
+/** A score with three digits that count; null is one that was no number. */
 export function showScore(score) {
+  if (score === null) return "–";
   const size = Math.abs(score);
   if (size !== 0 && size < 0.001) return score.toExponential(1);
   return size >= 100 ? score.toFixed(0) : score.toPrecision(3);
