@@ -158,7 +158,7 @@ def test_the_demo_runs_and_runs_again(tmp_path):
     for part in ("A simulated shop of 500 products", "Training", "Recall", "never seen"):
         assert part in said
     assert f"report: {out / 'report.html'}\n" in said
-    assert said.endswith("matchset demo --serve\n")
+    assert said.endswith(f"matchset demo --serve --products 500 --out {out}\n")
     assert "both in turn, the same 100" in said
     assert "(kept)" in run("demo", "--products", 500, "--out", out)
     foreign = tmp_path / "mine"

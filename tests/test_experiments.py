@@ -97,6 +97,30 @@ def test_a_changed_configuration_is_not_mixed_in(problem, tmp_path):
     assert made[10:] == list(NAMES)
 
 
+def test_a_row_is_never_told_with_the_model_of_another(problem, tmp_path, monkeypatch):
+    store, made = Store(tmp_path).prepare(), []
+    run_rows(chosen_rows(problem, made, ["matchset"]), problem, store, EFFORT)
+    changed = make_small(config=replace(CONFIG, title_weight=2.0))
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "keep_row", stop)  # the model is there then, the row is not
+        with pytest.raises(KeyboardInterrupt):
+            run_rows(chosen_rows(changed, made, ["matchset"]), changed, store, EFFORT)
+    run_rows(chosen_rows(problem, made, ["matchset"]), problem, store, EFFORT)
+    assert made == ["matchset"] * 3
+    assert TreeMatcher.load(store.model("matchset")).config.title_weight == 10.0
+
+
+def test_what_a_killed_run_left_is_cleared_away(tmp_path):
+    left = tmp_path / ".measured-abc" / "model"
+    left.mkdir(parents=True)
+    Store(tmp_path).prepare()
+    assert not left.parent.exists()
+
+
 @pytest.mark.parametrize("damage", ["manifest", "array", "model"])
 def test_what_is_damaged_or_gone_is_made_again(problem, tmp_path, damage):
     store, made = Store(tmp_path).prepare(), []

@@ -1,12 +1,17 @@
 """The page of a server, in a real browser: what it shows, and what it survives."""
 
 import re
+import shutil
+import signal
 import socket
 from contextlib import ExitStack
 
 import pytest
 from browser import visit
 from pages import COLUMNS, QUERY, api, ask, rows, serving_page
+from serving import eventually
+
+import matchset as ms
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
@@ -120,8 +125,8 @@ def test_k_and_beam_are_asked_for_and_their_rules_are_told(seen):
 def test_columns_can_be_left_out(seen):
     ask(seen.page)
     seen.page.get_by_role("checkbox", name="BM25").uncheck()
-    expect(seen.page.locator(".column")).to_have_count(2)
-    assert "columns=tree%2Ctitle_similarity" in seen.page.url
+    expect(seen.page.locator(".column")).to_have_count(len(COLUMNS) - 1)
+    assert "columns=tree%2Ctitle_similarity%2Cfused" in seen.page.url
 
 
 def test_reasons_show_the_way_through_the_tree(seen):
@@ -224,6 +229,20 @@ def test_the_page_survives_a_restart_of_the_server(page_shop, browser):
             expect(notice).to_be_hidden(timeout=30_000)
             best = api(page, "v1/match?q=mug&k=1")["products"][0]["id"]
             expect(rows(page, "tree").first).to_have_attribute("data-id", best)
+
+
+def test_a_new_model_is_noticed(page_shop, browser, tmp_path):
+    shop = shutil.copytree(page_shop, tmp_path / "shop")
+    with serving_page(shop) as server, visit(browser, server.address) as seen:
+        model = seen.page.locator("#model")
+        before = server.call("/v1/model").json["model_version"]
+        expect(model).to_have_text(f"600 products · model {before}")
+        ms.load(shop / "model").prune(0.3).save(shop / "model", overwrite=True)
+        server.process.send_signal(signal.SIGHUP)
+        now = eventually(lambda: {server.call("/v1/model").json["model_version"]} - {before})
+        ask(seen.page)
+        expect(model).to_have_text(f"600 products · model {now.pop()}")
+        assert seen.errors == []
 
 
 def test_the_key_is_asked_for_and_kept_for_the_tab_alone(page_shop, browser, tmp_path):

@@ -60,7 +60,7 @@ def test_nothing_is_wider_than_the_screen(browser, page_address, width):
 def test_a_phone_shows_one_column_at_a_time(browser, page_address):
     with visit(browser, f"{page_address}/?q={QUERY}", width=PHONE) as seen:
         tabs = seen.page.get_by_role("tab")
-        expect(tabs).to_have_text(["XR-Linear", "BM25", "Title similarity"])
+        expect(tabs).to_have_text(["XR-Linear", "BM25", "Title similarity", "Fused"])
         expect(seen.page.locator(".column:visible")).to_have_count(1)
         tabs.nth(1).click()
         expect(seen.page.locator(".column:visible")).to_have_attribute("id", "column-bm25")
@@ -70,7 +70,7 @@ def test_a_phone_shows_one_column_at_a_time(browser, page_address):
         seen.page.reload()
         expect(tabs.nth(2)).to_have_attribute("aria-selected", "true")
         seen.page.set_viewport_size({"width": DESKTOP, "height": 900})
-        expect(seen.page.locator(".column:visible")).to_have_count(3)
+        expect(seen.page.locator(".column:visible")).to_have_count(len(COLUMNS))
         assert seen.errors == []
 
 

@@ -11,7 +11,14 @@ import numpy as np
 from cyclopts import Parameter
 
 from matchset.cli.console import facts, heading, output, say, training_bar
-from matchset.cli.demo_serve import DemoShop, is_kept, keep_demo, serve_demo
+from matchset.cli.demo_serve import (
+    FOLDER,
+    DemoShop,
+    is_kept,
+    keep_demo,
+    serve_demo,
+    tell_how_to_serve,
+)
 from matchset.cli.describe import show_features, show_log, show_split
 from matchset.cli.experiment import QUICK_SAMPLE, following
 from matchset.config import DEFAULT_MIN_QUERY_COUNT, TrainConfig
@@ -32,15 +39,14 @@ from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.serve.settings import ServeConfig
 
 EXAMPLES = 3
-FOLDER = Path("matchset-demo")
 ADDED = ("recall_first", "recall_second", "union")
-DEFAULT_PORT = ServeConfig().port
+SHOP, DEFAULT_PORT = DemoShop(), ServeConfig().port
 
 
 def demo(
     *,
-    products: int = 20_000,
-    seed: int = 0,
+    products: int = SHOP.products,
+    seed: int = SHOP.seed,
     out: Annotated[Path, Parameter(alias="-o")] = FOLDER,
     serve: bool = False,
     port: int = DEFAULT_PORT,
@@ -66,6 +72,8 @@ def demo(
         _run(shop, out)
     if serve:
         serve_demo(out, port)
+    else:
+        tell_how_to_serve(out, shop)
 
 
 def _run(shop: DemoShop, out: Path) -> None:
@@ -152,4 +160,3 @@ def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
         }
     )
     say(f"report: {report}")
-    say("To see the answers in a browser: matchset demo --serve")

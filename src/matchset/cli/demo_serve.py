@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.serve.settings import ServeConfig
 
+FOLDER = Path("matchset-demo")
 _SERVED = "served"  # in the demo's folder
 _MODEL, _BM25, _TITLES, _TEST = "model", "bm25", "title-similarity", "test.parquet"
 _MARK = "demo.json"  # written last: what lies beside it is whole
@@ -25,12 +27,15 @@ _MARK = "demo.json"  # written last: what lies beside it is whole
 class DemoShop:
     """What makes one demo another."""
 
-    products: int
-    seed: int
+    products: int = 20_000
+    seed: int = 0
 
     def mark(self) -> str:
         """What the folder of such a demo is marked with."""
         return json.dumps({**asdict(self), "matchset": version("matchset")})
+
+
+_SHOP = DemoShop()
 
 
 def is_kept(out: Path, shop: DemoShop) -> bool:
@@ -51,6 +56,14 @@ def keep_demo(out: Path, shop: DemoShop, matcher: TreeMatcher, catalog: Catalog,
     TitleSimilarity.learn(catalog).save(folder / _TITLES, overwrite=True)
     test.save(folder / _TEST)
     (folder / _MARK).write_text(shop.mark())
+
+
+def tell_how_to_serve(out: Path, shop: DemoShop) -> None:
+    """Say what shows the page of this demo."""
+    options = {name: value for name, value in asdict(shop).items() if value != getattr(_SHOP, name)}
+    options |= {} if out == FOLDER else {"out": shlex.quote(str(out))}
+    command = " ".join(["matchset demo --serve", *(f"--{n} {v}" for n, v in options.items())])
+    say(f"to see the answers in a browser: {command}")
 
 
 def serve_demo(out: Path, port: int) -> None:

@@ -23,6 +23,7 @@ from matchset.evaluate.metrics import Values
 from matchset.folders import open_folder, write_folder
 
 ROW, FINDINGS = "row of a comparison", "findings"
+_SCRATCH = ".measured-"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +52,8 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise PermissionError(f"{self.path}: cannot be written; choose another folder")
+        for left in self.path.glob(f"{_SCRATCH}*"):  # by a run that was killed
+            shutil.rmtree(left, ignore_errors=True)
         return self
 
     def model(self, name: str) -> Path:
@@ -67,6 +70,10 @@ class Store:
             return None
         timing = Timing(np.array(arrays["total"]), np.array(arrays["vectorizing"]))
         return Measured(**header, recalls=np.array(arrays["recalls"]), timing=timing)
+
+    def drop_row(self, name: str) -> None:
+        """Forget a row whose model is about to be another's, whatever happens then."""
+        shutil.rmtree(self.path / "rows" / name, ignore_errors=True)
 
     def keep_row(self, name: str, row: Measured) -> None:
         """Keep a finished row, in place of one of the same name."""
@@ -94,7 +101,7 @@ class Store:
 
 def measure_disk(matcher: Any, folder: Path, *, keep_at: Path | None = None) -> int:
     """Bytes of a saved matcher; it stays at `keep_at`, if that is given."""
-    with tempfile.TemporaryDirectory(prefix=".measured-", dir=folder) as scratch:
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
         model = Path(scratch) / "model"
         matcher.save(model)
         size = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())

@@ -64,6 +64,7 @@ def run_rows(
         found = store.find_row(row.name, digest)
         if found is None or (row.load and not store.model(row.name).exists()):
             follow.begun(row.title)
+            store.drop_row(row.name)
             before = sum(done[name].train_seconds for name in row.needs)
             found = run_row(row, problem, store, effort, digest=digest, before=before)
             store.keep_row(row.name, found)

@@ -7,6 +7,7 @@ from typing import Any
 
 from matchset.evaluate.report.html import Html, foreign, join, tag
 from matchset.evaluate.report.tables import wide
+from matchset.matchers.show import printable
 
 PLACES = 10
 KINDS = {
@@ -62,7 +63,8 @@ def _list(answers: Sequence[Mapping[str, Any]], means: str) -> Html:
         is_relevant = answer["is_relevant"]
         told = tag("span", f"{means}: " if is_relevant else f"not {means}: ", class_="hidden")
         shown = foreign(answer["title"])
-        places.append(tag("li", told, shown, class_="yes" if is_relevant else "no"))
+        kind = "yes" if is_relevant else "no"
+        places.append(tag("li", told, shown, class_=kind, title=printable(answer["title"], 300)))
     if not answers:
         places.append(tag("li", "no answer", class_="none"))
     return tag("ol", *places)

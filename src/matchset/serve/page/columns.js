@@ -120,7 +120,8 @@ function drawHead({ matcher, answer, roundTrip }, bought) {
   if (bought?.size) {
     const found = products.filter((product) => bought.has(product.id)).length;
     const text = `${found} of ${bought.size} bought`;
-    name.append(found ? make("span", { className: "found" }, drawn("", "✓ "), text) : make("span", {}, text));
+    const mark = found ? drawn("", "✓ ") : null;
+    name.append(make("span", { className: found ? "found" : "" }, mark, text));
   }
   const times = `${showTime(microseconds)} server, ${showTime(roundTrip * 1000)} round trip`;
   const size = make("span", {}, count(products.length, "product"));

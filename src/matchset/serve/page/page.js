@@ -3,7 +3,7 @@
 import { get, post, Refused } from "./api.js";
 import * as columns from "./columns.js";
 import { answered, handle, watchConnection } from "./connection.js";
-import { fillControls, drawModel, readControls, watchControls } from "./controls.js";
+import { drawModel, fillControls, readControls, watchControls } from "./controls.js";
 import { byId, count, make, setFieldError } from "./dom.js";
 import { drawFailure, drawReasons, drawWaiting } from "./reasons.js";
 import { search, stopSearch } from "./search.js";
@@ -46,15 +46,20 @@ function refresh() {
   if (isEmpty) {
     stopSearch();
     found = null;
+    showFault(null);
     draw();
   } else searching = search(view, matchers(), model.has_bought, show);
   if (view.product && !isEmpty) openReasons(view.product, opened?.column ?? "");
 }
 
-function show(result) {
+function showFault(fault) {
   for (const field of ["q", "where", "k", "beam"]) {
-    setFieldError(field, result.fault?.field === field ? result.fault.message : "");
+    setFieldError(field, fault?.field === field ? fault.message : "");
   }
+}
+
+function show(result) {
+  showFault(result.fault);
   if (result.fault) {
     byId("status").textContent = found ? "Below is the last answer that could be given." : "";
     return;
@@ -73,8 +78,13 @@ function draw() {
   drawMissing(missingOf(found));
 }
 
+/** Every product that some column has. */
+function idsOf(shown) {
+  return new Set(shown.flatMap(({ answer }) => answer?.products.map(({ id }) => id) ?? []));
+}
+
 function tell({ columns: shown, bought }) {
-  const all = new Set(shown.flatMap(({ answer }) => answer?.products.map(({ id }) => id) ?? []));
+  const all = idsOf(shown);
   const sum = `${count(all.size, "product")} in ${count(shown.length, "column")}`;
   if (bought === null) return `${sum}.`;
   if (!bought.size) return `${sum}. Nobody bought anything for this query in the test log.`;
@@ -84,7 +94,7 @@ function tell({ columns: shown, bought }) {
 
 function missingOf(result) {
   if (!result?.isDone || !result.bought) return [];
-  const all = new Set(result.columns.flatMap(({ answer }) => answer?.products.map(({ id }) => id) ?? []));
+  const all = idsOf(result.columns);
   return [...result.bought].filter((id) => !all.has(id));
 }
 
@@ -110,10 +120,11 @@ async function renewModel() {
 }
 
 /** Keep the view in the address; a step of the history ends where `isStep`. */
-function keep(isStep = false, state = {}) {
+function keep(isStep = false) {
   const method = history.state?.isStep ? "pushState" : "replaceState";
-  if (writeView(view) === writeView(readView(location.search)) && !isStep) return;
-  history[method]({ ...state, isStep }, "", writeView(view));
+  const isSame = writeView(view) === writeView(readView(location.search));
+  if (isSame && (!isStep || history.state?.isStep)) return;
+  history[method]({ isStep }, "", writeView(view));
 }
 
 function change(changes, isStep) {
@@ -152,8 +163,9 @@ async function openReasons(id, column) {
     drawReasons(reasons, ranks(id), view);
   } catch (error) {
     if (signal.aborted) return;
-    drawFailure(error instanceof Refused ? error.message : "The server does not answer.", ranks(id));
-    handle(error);
+    const isRefused = error instanceof Refused;
+    drawFailure(isRefused ? error.message : "The server does not answer.", ranks(id));
+    if (!handle(error) && !isRefused) throw error;
   }
 }
 

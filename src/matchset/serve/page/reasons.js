@@ -92,7 +92,7 @@ function drawStep(step, steps, largest, asked) {
 
 function showRank(step, isLast, asked) {
   if (step.rank === null) return "not reached";
-  return `rank ${step.rank}; ${isLast ? `k keeps ${asked.k}` : `the beam keeps ${asked.beam}`}`;
+  return `rank ${step.rank}; ${isLast ? `k ${asked.k}` : `beam ${asked.beam}`}`;
 }
 
 function drawWeights(step, largest) {
