@@ -120,7 +120,7 @@ def serving(folder: Path, *options, model="model", workers=2, port=0):
         )
     try:
         address = process.stdout.readline().strip()
-        assert address.startswith("http://127.0.0.1:"), log.read_text()
+        assert address.startswith(("http://127.0.0.1:", "http://localhost:")), log.read_text()
         yield Running(address, process, log)
     finally:
         if process.poll() is None:

@@ -168,6 +168,16 @@ def test_what_is_no_http_does_no_harm(server, sent):
     assert server.call("/healthz").status == 200
 
 
+@pytest.mark.parametrize("hosts", [(b"evil.example", b"localhost"), (b"localhost", b"localhost")])
+def test_a_request_has_one_host(server, hosts):
+    with Wire(server.port) as wire:
+        told = b"".join(b"host: %b\r\n" % host for host in hosts)
+        wire.send(b"GET /healthz HTTP/1.1\r\n" + told + b"\r\n")
+        answer = wire.read()
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert b"Host must be given once; got 2" in answer
+
+
 def test_a_caller_who_goes_away_does_no_harm(server):
     for _ in range(20):
         with Wire(server.port) as wire:

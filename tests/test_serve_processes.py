@@ -92,6 +92,12 @@ def test_workers_do_not_outlive_the_main_process(folder, served_shop):
         assert server.match("sofa").status == 200
 
 
+def test_a_server_listens_on_a_name(folder):
+    with serving(folder, "--host", "localhost", workers=1) as server:
+        assert server.address == f"http://localhost:{server.port}"
+        assert server.match("sofa").status == 200
+
+
 def test_a_port_that_is_taken_is_not_shared(folder):
     with serving(folder, workers=1) as server:
         done = subprocess.run(

@@ -160,6 +160,8 @@ def test_what_was_bought_is_told(server, served_shop):
 def test_health_is_told(server, path):
     reply = server.call(path)
     assert (reply.status, reply.json) == (200, {"status": "ok"})
+    reply = server.call(path, method="HEAD")
+    assert (reply.status, reply.body) == (200, b"")
 
 
 @pytest.mark.parametrize("title", HOSTILE)

@@ -19,7 +19,7 @@ from matchset.serve.answers import Answer, error_answer, json_answer, model_head
 from matchset.serve.asking import answer_batch, answer_one, answer_quickly, explain
 from matchset.serve.bodies import read_body
 from matchset.serve.docs import write_docs
-from matchset.serve.gate import Gate
+from matchset.serve.gate import HEALTH, Gate
 from matchset.serve.metrics import CONTENT_TYPE
 from matchset.serve.pages import PageFile, make_file, read_page
 from matchset.serve.questions import MatchReader, read_batch, read_bought, read_doubt
@@ -156,6 +156,8 @@ def _add_routes(app: FastAPI, worker: Worker) -> None:
     app.add_api_route("/v1/bought", routes.bought, **operations.bought(limits))
     app.add_api_route("/v1/reload", routes.reload, methods=["POST"], **operations.reload())
     app.add_api_route("/metrics", routes.metrics, **operations.metrics())
+    for path in HEALTH:  # load balancers ask so
+        app.add_api_route(path, routes.health, methods=["HEAD"], include_in_schema=False)
 
 
 def _read_docs(app: FastAPI, worker: Worker) -> dict[str, PageFile]:

@@ -8,6 +8,7 @@ import ipaddress
 import logging
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -91,6 +92,13 @@ class Hosts:
             got = "none" if host is None else repr(host[:100].decode("latin-1"))
             rule = "Host must be localhost, an address, or a name given with --allow-host"
             raise RequestError("bad_host", f"{rule}; got {got}")
+
+
+def check_one_host(headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Refuse several Host headers: who stands before this server may have looked at another."""
+    n_hosts = sum(name == b"host" for name, _ in headers)
+    if n_hosts > 1:
+        raise RequestError("bad_host", f"Host must be given once; got {n_hosts}")
 
 
 def make_hosts(host: str, allowed: tuple[str, ...]) -> Hosts:

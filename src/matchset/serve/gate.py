@@ -16,7 +16,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from matchset.serve.answers import error_answer
-from matchset.serve.auth import make_hosts
+from matchset.serve.auth import check_one_host, make_hosts
 from matchset.serve.logs import tell_fault
 from matchset.serve.refusals import RequestError
 from matchset.serve.worker import Worker
@@ -85,6 +85,8 @@ class Gate:
         self._n_in_flight += 1
         self._worker.metrics.in_flight.inc()
         try:
+            if len(headers) < len(scope["headers"]):
+                check_one_host(scope["headers"])
             self._check(scope["path"], headers)
             await self._app(scope, receive, send_noted)
         except RequestError as error:

@@ -186,9 +186,17 @@ def read_workers(run: RunFolder) -> dict[int, Acknowledgement | None]:
     return live
 
 
+def forget_dead(run: RunFolder) -> None:
+    """Remove what dead workers left."""
+    for lock in run.workers.glob("*.lock"):
+        if not is_held(lock):
+            lock.with_suffix("").unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
+
+
 def sweep(run: RunFolder) -> None:
     """Remove snapshots that no worker serves or opens."""
-    _forget_dead(run)
+    forget_dead(run)
     used = {current(run).folder}
     for said in read_workers(run).values():
         if said is None:
@@ -197,13 +205,6 @@ def sweep(run: RunFolder) -> None:
     for folder in run.generations.iterdir():
         if folder.name not in used:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _forget_dead(run: RunFolder) -> None:
-    for lock in run.workers.glob("*.lock"):
-        if not is_held(lock):
-            lock.with_suffix("").unlink(missing_ok=True)
-            lock.unlink(missing_ok=True)
 
 
 def _lock_new(file: Path) -> IO[str]:

@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from matchset.serve.generations import RunFolder, read_workers
+from matchset.serve.generations import RunFolder, forget_dead, read_workers
 
 if TYPE_CHECKING:
     from prometheus_client import Counter, Histogram
@@ -95,6 +95,7 @@ class Metrics:
         """The sums over all workers, in the text format of Prometheus."""
         from prometheus_client import CollectorRegistry, generate_latest, multiprocess
 
+        forget_dead(self._run)
         self._forget_in_flight_of_dead()
         registry = CollectorRegistry()
         folder = str(self._run.metrics)

@@ -60,7 +60,7 @@ def serve(
     _check_access(config)
     _raise_open_files()
     with make_run_folder(sources.model) as run, _reserve(config) as reserved:
-        port = reserved.getsockname()[1]
+        address, port = reserved.getsockname()[:2]  # of a name, and of port 0, what was taken
         asked = wanted(run, sources, config)  # before: what comes meanwhile is to be tried
         publish(run, make_generation(run, sources, config, 1))
         run.write_text("tried", asked)
@@ -72,7 +72,7 @@ def serve(
                 min_query_count=DEFAULT_MIN_QUERY_COUNT,
             )
         prepare(run)
-        server = _make_server(run, config, limits, port)
+        server = _make_server(run, config, limits, address=address, port=port)
         shown = f"[{config.host}]" if ":" in config.host else config.host
         threading.Thread(
             target=_announce,
@@ -109,10 +109,12 @@ class _Supervisor(MPServer):
         time.sleep(_RESPAWN_SECONDS)
 
 
-def _make_server(run: RunFolder, config: ServeConfig, limits: Limits, port: int) -> _Supervisor:
+def _make_server(
+    run: RunFolder, config: ServeConfig, limits: Limits, *, address: str, port: int
+) -> _Supervisor:
     server = _Supervisor(
         "matchset",
-        address=config.host,
+        address=address,
         port=port,
         interface=Interfaces.ASGI,
         workers=config.n_workers,
