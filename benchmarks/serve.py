@@ -7,7 +7,8 @@ Two workers of `matchset serve`, loaded by wrk from a process of its own over lo
 /v1/match at k = 100 with 10,000 different queries, and /healthz, which does nothing, in turn. First
 as fast as it goes; then at half of the rate that match reached, for both. For the steady rate each
 connection waits by chance between requests (autocannon sends each second's requests at once, which
-measures saturation at any rate). Load generator and server share the machine.
+measures saturation at any rate). Load generator and server share the machine; the server writes no
+access log.
 """
 
 from __future__ import annotations
