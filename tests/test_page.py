@@ -258,6 +258,9 @@ def test_the_key_is_asked_for_and_kept_for_the_tab_alone(page_shop, browser, tmp
         page.get_by_label("Key", exact=True).fill("wrong")
         page.keyboard.press("Enter")
         expect(page.locator("#key-error")).to_have_text("The server did not accept this key.")
+        page.get_by_label("Key", exact=True).fill("schlüssel")  # no header can hold it
+        page.keyboard.press("Enter")
+        expect(page.locator("#key-error")).to_contain_text("letters, digits and signs of ASCII")
         page.get_by_label("Key", exact=True).fill("a-key-of-many-letters")
         page.get_by_role("button", name="Use this key").click()
         expect(rows(page, "tree").first).to_be_visible()

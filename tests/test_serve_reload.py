@@ -118,6 +118,22 @@ def test_a_watched_folder_reloads_when_it_is_replaced(folder, served_shop):
         eventually(lambda: versions(server, 10) == {before})
 
 
+def test_a_watched_folder_that_is_copied_in_is_served_once_it_is_whole(folder, served_shop):
+    with serving(folder, "--watch", workers=1) as server:
+        (before,) = versions(server, 2)
+        shutil.rmtree(folder / "model")
+        shutil.copytree(served_shop / "other", folder / "model")
+        file = folder / "model" / "tree.data.bin"
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-100])
+        eventually(
+            lambda: any("tree.data.bin" in line.get("reason", "") for line in server.lines())
+        )
+        with file.open("ab") as stream:
+            stream.write(whole[-100:])
+        eventually(lambda: before not in versions(server, 2))
+
+
 def test_keys_are_read_again_on_reload(folder):
     with serving(folder, "--api-key-file", folder / "keys", workers=1) as server:
         (folder / "keys").write_text("another-key-of-length\n")
