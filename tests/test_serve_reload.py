@@ -121,15 +121,15 @@ def test_a_watched_folder_reloads_when_it_is_replaced(folder, served_shop):
 def test_a_watched_folder_that_is_copied_in_is_served_once_it_is_whole(folder, served_shop):
     with serving(folder, "--watch", workers=1) as server:
         (before,) = versions(server, 2)
+        half = shutil.copytree(served_shop / "other", folder / "half")
+        whole = (half / "tree.data.bin").read_bytes()
+        (half / "tree.data.bin").write_bytes(whole[:-100])
         shutil.rmtree(folder / "model")
-        shutil.copytree(served_shop / "other", folder / "model")
-        file = folder / "model" / "tree.data.bin"
-        whole = file.read_bytes()
-        file.write_bytes(whole[:-100])
+        half.rename(folder / "model")
         eventually(
             lambda: any("tree.data.bin" in line.get("reason", "") for line in server.lines())
         )
-        with file.open("ab") as stream:
+        with (folder / "model" / "tree.data.bin").open("ab") as stream:
             stream.write(whole[-100:])
         eventually(lambda: before not in versions(server, 2))
 
