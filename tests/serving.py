@@ -1,5 +1,6 @@
 """A shop, its model, and real servers of it, each in processes of its own."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -139,3 +140,23 @@ def eventually(is_so, seconds=20):
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
     return found
+
+
+def ask(worker, path, query_string=b"", headers=()):
+    """Ask the application of a worker in this process."""
+    from matchset.serve.app import make_app  # other tests need no server
+
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": b""}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http", "method": "GET", "path": path, "query_string": query_string,
+        "headers": [(b"host", b"localhost"), *headers], "root_path": "",
+    }  # fmt: skip
+    asyncio.run(make_app(worker)(scope, receive, send))
+    return sent[0]["status"], json.loads(sent[1]["body"])

@@ -1,14 +1,13 @@
 """What goes wrong inside stays inside, and the log says it."""
 
-import asyncio
 import json
 import logging
 import subprocess
 import sys
 
 import pytest
+from serving import ask
 
-from matchset.serve.app import make_app
 from matchset.serve.auth import make_hosts, read_keys, warn_of_readers
 from matchset.serve.generations import current, make_run_folder, publish, try_hold
 from matchset.serve.logs import LineFormatter, write_line
@@ -28,24 +27,6 @@ def worker(served_shop):
         made = Worker(run, sources, config, Limits())
         yield made
         made.stop()
-
-
-def ask(worker, path, query_string=b""):
-    """Ask an application in this process."""
-    sent = []
-
-    async def receive():
-        return {"type": "http.request", "body": b""}
-
-    async def send(message):
-        sent.append(message)
-
-    scope = {
-        "type": "http", "method": "GET", "path": path, "query_string": query_string,
-        "headers": [(b"host", b"localhost")], "root_path": "",
-    }  # fmt: skip
-    asyncio.run(make_app(worker)(scope, receive, send))
-    return sent[0]["status"], json.loads(sent[1]["body"])
 
 
 def test_a_fault_inside_is_told_without_its_trace(worker, monkeypatch, caplog):
@@ -158,10 +139,18 @@ def test_several_keys_open_and_are_never_shown(tmp_path, caplog):
 
 
 def test_names_of_the_server_are_whole_names():
-    hosts = make_hosts("0.0.0.0", ("Shop.Example",))
+    hosts = make_hosts("", ("Shop.Example",))
     for host in (b"shop.example", b"SHOP.EXAMPLE:8080", b"shop.example.", b"192.168.1.5:80"):
         hosts.check(host)
-    for host in (b"xshop.example", b"shop.example.evil", b"shop.example:80:80", b"\xff", None):
+    for host in (
+        b"",
+        b".",
+        b"xshop.example",
+        b"shop.example.evil",
+        b"shop.example:80:80",
+        b"\xff",
+        None,
+    ):
         with pytest.raises(RequestError, match="Host must be"):
             hosts.check(host)
 

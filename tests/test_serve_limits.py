@@ -1,8 +1,7 @@
 """Limits hold while a request comes in, and refuse with a reason."""
 
 import socket
-import threading
-import time
+from contextlib import ExitStack
 
 import pytest
 from serving import eventually, serving
@@ -62,12 +61,6 @@ class Wire:
         except ConnectionError:
             pass
         return found
-
-    def is_closed(self):
-        try:
-            return self._socket.recv(1) == b""
-        except ConnectionError:
-            return True
 
 
 def test_limits_are_told_and_followed(server):
@@ -186,18 +179,24 @@ def test_a_caller_who_goes_away_does_no_harm(server):
     eventually(lambda: server.match("sofa").status == 200)
 
 
-def test_too_many_requests_at_once_are_refused_but_health_is_told(server):
-    wires = [Wire(server.port) for _ in range(3)]
-    try:
-        for wire in wires:
+def ask_while_full(server):
+    """A refusal, and what health says meanwhile; nothing where the others' time was over."""
+    with ExitStack() as stack:
+        for _ in range(3):
+            wire = stack.enter_context(Wire(server.port))
             wire.post(b"content-length: 100\r\n")
             wire.send(b"{")
-        reply = eventually(lambda: (r := server.match("sofa")).status == 503 and r)
-        assert (reply.code, reply.headers["retry-after"]) == ("overloaded", "1")
-        assert server.call("/healthz").status == 200
-    finally:
-        for wire in wires:
-            wire.__exit__()
+        for _ in range(20):
+            reply, health = server.match("sofa"), server.call("/healthz")
+            if reply.status == 503:
+                return reply, health
+    return None
+
+
+def test_too_many_requests_at_once_are_refused_but_health_is_told(server):
+    reply, health = eventually(lambda: ask_while_full(server))
+    assert (reply.code, reply.headers["retry-after"]) == ("overloaded", "1")
+    assert health.status == 200
     eventually(lambda: server.match("sofa").status == 200)
 
 
@@ -217,21 +216,3 @@ def test_a_request_that_takes_too_long_is_refused(served_shop):
         reply = running.post("/v1/match", {"queries": ["sofa"] * 200})
         assert (reply.status, reply.code) == (504, "timeout")
         assert running.match("sofa").status == 200  # microseconds of work: nothing to wait for
-
-
-def test_requests_go_on_while_a_batch_is_answered(server):
-    stop = threading.Event()
-
-    def ask():
-        while not stop.is_set():
-            server.post("/v1/match", {"queries": ["sofa"] * 3})
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    try:
-        deadline = time.monotonic() + 0.5
-        while time.monotonic() < deadline:
-            assert server.match("sofa").status == 200
-    finally:
-        stop.set()
-        thread.join()

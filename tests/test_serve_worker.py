@@ -9,7 +9,7 @@ from select import PIPE_BUF
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import KEY
+from serving import KEY, ask
 
 from matchset.serve.asking import answer_batch
 from matchset.serve.generations import RunFolder, current, make_run_folder, publish, read_workers
@@ -62,11 +62,17 @@ def test_what_was_in_flight_in_a_dead_worker_is_forgotten(worker):
     assert b"matchset_workers{" in text
 
 
-def test_metrics_are_told_while_every_thread_is_busy(worker):
+def test_queries_and_metrics_are_answered_while_every_thread_is_busy(worker, monkeypatch):
     release = threading.Event()
     busy = [worker._pool.submit(release.wait, 60) for _ in range(worker.config.threads + 1)]
     try:
         assert b"matchset_workers{" in asyncio.run(worker.write_metrics())
+        monkeypatch.setattr(worker, "config", ServeConfig(access_log=False))
+        key = [(b"authorization", f"Bearer {KEY}".encode())]
+        assert ask(worker, "/v1/match", b"q=sofa", key)[0] == 200
+        monkeypatch.setattr(worker, "limits", Limits(seconds=0.01))
+        status, answer = ask(worker, "/v1/match", b"q=sofa&where=price<9", key)
+        assert (status, answer["error"]["code"]) == (504, "timeout")
     finally:
         release.set()
     assert all(one.result() for one in busy)
