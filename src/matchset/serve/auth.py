@@ -103,7 +103,8 @@ def check_one_host(headers: Sequence[tuple[bytes, bytes]]) -> None:
 
 def make_hosts(host: str, allowed: tuple[str, ...]) -> Hosts:
     """The names to answer for: localhost, the name listened on, and those allowed."""
-    return Hosts(frozenset(name.lower().rstrip(".") for name in ("localhost", host, *allowed)))
+    names = {name.lower().rstrip(".") for name in ("localhost", host, *allowed)}
+    return Hosts(frozenset(names - {""}))
 
 
 @lru_cache(maxsize=256)
