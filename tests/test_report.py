@@ -6,10 +6,12 @@ import json
 import re
 import socket
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from experiments import CONFIG, EFFORT, HOSTILE, make_small
 
+from matchset.cli.experiment import tell_command
 from matchset.data.shop import simulate_shop
 from matchset.evaluate.experiments.comparison import run_comparison
 from matchset.evaluate.experiments.keep import Store
@@ -116,6 +118,13 @@ def test_nothing_on_the_page_names_this_machine(told):
         assert str(told.parent) not in text
         assert socket.gethostname() not in text
         assert f"/home/{getpass.getuser()}" not in text
+
+
+def test_a_command_is_told_without_paths_however_they_are_written(monkeypatch):
+    given = ["sweep", "./own/model/", "a.csv", "/data//b.csv", "-o=out/", "--split", "auto"]
+    monkeypatch.setattr("sys.argv", ["matchset", *given])
+    told = tell_command({"OUT": Path("out"), "MODEL": Path("own/model")}, ["a.csv", "/data/b.csv"])
+    assert told == "matchset sweep MODEL LOG LOG1 -o=OUT --split auto"
 
 
 def test_the_page_shows_the_numbers_of_the_results(page, results):
