@@ -272,6 +272,16 @@ def test_without_a_catalogue_the_rows_that_need_titles_are_absent(problem, tmp_p
     assert found["adds"] is None
 
 
+def test_without_a_title_to_learn_from_the_neural_rows_are_absent(problem, monkeypatch):
+    monkeypatch.setattr(neural, "find_spec", lambda name: name)
+    assert neural.find_reason(problem) == ""
+    strangers = Strings.of(f"x{place}" for place in range(len(problem.catalog)))
+    nameless = Strings.of([""] * len(problem.catalog))
+    for changed in ({"ids": strangers}, {"titles": nameless}):
+        catalog = replace(problem.catalog, **changed)
+        assert "needs a title" in neural.find_reason(replace(problem, catalog=catalog))
+
+
 def test_without_the_extra_the_neural_rows_say_how_to_get_it(problem, monkeypatch):
     monkeypatch.setattr(neural, "find_spec", lambda name: None)
     rows = {row.name: row for row in rows_of(problem)}
