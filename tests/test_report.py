@@ -92,6 +92,14 @@ def test_every_part_is_there_in_order(told):
     assert text.count('<svg role="img"') == 5
 
 
+def test_tables_and_regions_have_names(told):
+    text = told.read_text(encoding="utf-8")
+    assert not re.search(r"<th[^>]*></th>", text)
+    names = re.findall(r'role="region" aria-label="([^"]*)"', text)
+    assert len(names) > 6
+    assert len(set(names)) == len(names)
+
+
 def test_titles_and_queries_stay_text(told, page):
     text = told.read_text(encoding="utf-8")
     assert page.elements <= ALLOWED, page.elements - ALLOWED
@@ -173,6 +181,10 @@ def test_the_table_holds_the_numbers_of_the_results(told, results):
                 )
                 wanted = "" if score["value"] is None else repr(score["value"])
                 assert found[key] == wanted
+                if score["metric"] == "recall":
+                    more = (row["name"], f"{score['metric']}_ceiling", *key[3:])
+                    wanted = "" if score["ceiling"] is None else repr(score["ceiling"])
+                    assert found.get(("comparison", *more), "") == wanted
             key = ("comparison", row["name"], "disk_bytes", "", "")
             assert float(found[key]) == row["disk_bytes"]
     for row in results["sweep"]["beams"]:

@@ -47,7 +47,7 @@ def _show(
     return tag(
         "article",
         tag("p", tag("b", foreign(query["query"])), note),
-        wide(tag("div", *lists, class_="answers"), label="Answers side by side"),
+        wide(tag("div", *lists, class_="answers"), label=f"Answers to {printable(query['query'], 60)}"),
         class_="example",
     )
 
