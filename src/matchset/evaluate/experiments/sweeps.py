@@ -149,6 +149,8 @@ def find_graph(questions: Questions, out: Path) -> tuple[DSSMWithHNSW | None, st
     told = next(row for row in compared["rows"] if row["name"] == GRAPH)
     if told["absent"] is not None:
         return None, told["absent"]
+    if not store.model(GRAPH).exists():
+        return None, "its model is gone; `matchset compare` with the same --out makes it again."
     return DSSMWithHNSW.load(store.model(GRAPH)), ""
 
 
