@@ -53,8 +53,8 @@ class Store:
         rows, models = self.path / "rows", self.path / "models"
         if not rows.exists() and models.exists() and any(models.iterdir()):
             raise FileExistsError(
-                f"{models}: must be of an experiment, with {rows.name} beside it; got other models; "
-                "choose another folder"
+                f"{models}: must be of an experiment, with {rows.name} beside it; got other "
+                "models; choose another folder"
             )
         for folder in (rows, models):
             folder.mkdir(parents=True, exist_ok=True)

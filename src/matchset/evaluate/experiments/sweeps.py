@@ -193,7 +193,7 @@ def measure(matcher: Matcher, questions: Questions, effort: Effort) -> dict[str,
 
 
 def measure_throughput(matcher: Matcher, questions: Questions, effort: Effort) -> float:
-    """Queries per second of a batch, in an order by chance: questions are sorted, traffic is not."""
+    """Queries per second of a batch, in an order by chance: the questions' own is sorted."""
     order = np.random.default_rng(effort.seed).permutation(len(questions))
     return time_batch(matcher.match, questions.queries.take(order[:BATCH]))
 
