@@ -88,7 +88,7 @@ def test_a_flag_beats_the_file_and_the_file_beats_the_default(tmp_path):
     file.write_text("titles = 'none'\n[learn]\nbranching = 64\nseed = 3\n")
     config = make_config(file, Settings(branching=16))
     assert (config.learn.branching, config.learn.seed, config.titles) == (16, 3, "none")
-    assert config.learn.max_leaf == ms.LearnConfig().max_leaf
+    assert config.learn.max_leaf == ms.TrainConfig().learn.max_leaf
 
 
 def test_every_setting_says_what_it_does():

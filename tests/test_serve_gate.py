@@ -10,7 +10,7 @@ import pytest
 
 from matchset.serve.app import make_app
 from matchset.serve.auth import make_hosts, read_keys, warn_of_readers
-from matchset.serve.generations import current, make_run_folder, publish
+from matchset.serve.generations import current, make_run_folder, publish, try_hold
 from matchset.serve.logs import LineFormatter, write_line
 from matchset.serve.refusals import RequestError
 from matchset.serve.reload import make_generation, reload, wanted
@@ -79,6 +79,14 @@ def test_a_reload_that_a_worker_does_not_follow_ends_in_time(worker):
     with pytest.raises(RequestError, match=r"within 0\.2 s; got 1 that have not yet") as raised:
         reload(worker.run, worker.sources, worker.config)  # its watcher has not been started
     assert raised.value.code == "reload_timeout"
+
+
+def test_a_reload_does_not_wait_for_another_without_end(worker):
+    with try_hold(worker.run.path / "reload.lock") as is_mine:
+        assert is_mine
+        with pytest.raises(RequestError, match="another is under way") as raised:
+            reload(worker.run, worker.sources, worker.config)
+    assert (raised.value.code, raised.value.status) == ("reload_running", 409)
 
 
 def test_a_worker_that_cannot_open_a_model_takes_the_others_back(worker, monkeypatch):

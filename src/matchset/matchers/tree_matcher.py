@@ -90,10 +90,11 @@ class TreeMatcher:
     ) -> Match | Matches:
         """The k best products of one query, or of each of many.
 
-        A wider `beam` looks at more of the tree: slower, and better up to a point. `where` allows
-        some products only (see `filter`). Products below `min_score` are left out. A query without
-        a known n-gram gets no products, or with `or_popular` those with the most training queries,
-        with a score of 0.
+        A wider `beam` looks at more of the tree: slower, and better up to a point. It ends in as
+        many leaves, of at most 50 products unless trained otherwise: a larger k needs a wider one.
+        `where` allows some products only (see `filter`). Products below `min_score` are left out. A
+        query without a known n-gram gets no products, or with `or_popular` those with the most
+        training queries, with a score of 0.
         """
         most = min(check_k(k), len(self.products)) or 1
         rule = search_rule(most, beam, min_score=min_score)

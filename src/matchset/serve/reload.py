@@ -58,10 +58,15 @@ def make_generation(
 
 def reload(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded:
     """Serve what lies in the model's folder now; returns when every worker does."""
-    with try_hold(run.path / _LOCK) as is_mine:
-        if not is_mine:
+    deadline = time.monotonic() + config.reload_seconds
+    while True:
+        with try_hold(run.path / _LOCK) as is_mine:
+            if is_mine:
+                return _switch(run, sources, config)
+        # Another reload may have begun before the folder was replaced: this one waits its turn.
+        if time.monotonic() > deadline:
             raise RequestError("reload_running", "one reload at a time; another is under way")
-        return _switch(run, sources, config)
+        time.sleep(_POLL_SECONDS)
 
 
 def reload_if_wanted(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded | None:
