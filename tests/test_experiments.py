@@ -190,6 +190,14 @@ def test_rows_left_out_are_told_if_they_are_kept(problem, tmp_path):
         run_comparison(problem, tmp_path, EFFORT, names=["bm26"])
 
 
+def test_a_row_left_out_whose_model_is_gone_adds_nothing(problem, tmp_path):
+    found = run_comparison(problem, tmp_path, EFFORT, names=["matchset", "bm25"])
+    assert found["adds"] is not None
+    Store(tmp_path).model("matchset").rename(tmp_path / "elsewhere")
+    found = run_comparison(problem, tmp_path, EFFORT, names=["bm25"])
+    assert found["adds"] is None
+
+
 def test_every_row_is_measured_as_if_alone(problem, compared):
     out, found = compared
     matcher = TreeMatcher.load(out / "models" / OURS)
