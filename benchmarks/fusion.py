@@ -3,13 +3,8 @@
     python benchmarks/fusion.py --products 20000
     python benchmarks/fusion.py --real FOLDER --folds 5    # Home Depot, by query
 
-<<<<<<< HEAD
 Parts learn from the training side alone, weights are tuned on the validation side, and everything
 is measured on the test side.
-=======
-Parts learn from the training side alone, weights are tuned on the validation side, and all is
-measured on the test side.
->>>>>>> main
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from learn_side import BEAM, K, peak_memory
 from pip._vendor.packaging.requirements import Requirement
 from problems import read, recall
-from search_side import time_batch, time_singles
+from search_side import choose, time_batch, time_singles
 
 BRANCHING, MAX_LEAF, C, THRESHOLD, MAX_PASSES = 32, 100, 1.0, 0.1, 100
 LEVELS = 5  # of a binary tree that make 32 branches
@@ -220,7 +220,7 @@ def measure(side: str, folder: Path, threads: int, singles: int) -> dict[str, An
     answerer = SIDES[side].open(place)
     X = read_rows(folder, "test")
     batch = X[np.arange(BATCH) % X.shape[0]]
-    rows = answerer.rows(X[: min(singles, X.shape[0])])
+    rows = answerer.rows(X[choose(X.shape[0], singles)])
     name = PACKAGES.get(side, side)
     return {
         "version": metadata.version(name),

@@ -85,9 +85,11 @@ def measure_pecos(folder: Path, singles: int) -> dict[str, float]:
         found = model.predict(vectorizer.predict([text], threads=1), **options)
         return names[found.indices]
 
-    each = [X[i] for i in range(min(singles, len(texts)))]
+    each = {i: X[i] for i in choose(len(texts), singles)}
     figures = time_singles("text", ask, texts, singles)
-    figures |= time_singles("row", lambda row: model.predict(row, **options), each, singles)
+    figures |= time_singles(
+        "row", lambda i: model.predict(each[i], **options), range(len(texts)), singles
+    )
     figures["batch"] = time_batch(lambda: model.predict(rows, **options))
     figures["text_batch"] = time_batch(
         lambda: model.predict(vectorizer.predict(batch, threads=1), **options)
@@ -124,9 +126,14 @@ def measure_filters(folder: Path, singles: int) -> dict[str, float]:
     return figures
 
 
+def choose(n: int, singles: int) -> list[int]:
+    """Places of the questions to ask one by one: they are sorted, so the first are no sample."""
+    return np.random.default_rng(0).permutation(n)[:singles].tolist()
+
+
 def time_singles(name: str, ask: Callable, questions: Sequence, singles: int) -> dict[str, float]:
-    """Median and 99th percentile, in microseconds, after a warm-up."""
-    asked = questions[:singles]
+    """Median and 99th percentile, in microseconds, after a warm-up; the same for every side."""
+    asked = [questions[place] for place in choose(len(questions), singles)]
     for question in asked[: len(asked) // 4]:
         ask(question)
     times = []

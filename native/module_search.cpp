@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -215,7 +216,9 @@ ParentOut unpack_parent(const PackedTree& tree, std::size_t level, std::size_t p
 
 Rule make_rule(std::size_t k, std::size_t beam, unsigned hinge_power, bool is_log, float min_score) {
   if (hinge_power > 6) throw std::invalid_argument("hinge_power must be from 0 to 6; got " + std::to_string(hinge_power));
-  return {k, beam, {hinge_power, is_log, min_score}};
+  // No level has as many nodes, and small multiples of them are still numbers.
+  constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
+  return {std::min(k, kMost), std::min(beam, kMost), {hinge_power, is_log, min_score}};
 }
 
 }  // namespace

@@ -131,6 +131,7 @@ void cut(std::vector<std::uint64_t>& keys, std::size_t k, std::vector<std::uint6
 }  // namespace
 
 void keep_smallest(std::vector<std::uint64_t>& keys, std::size_t k, std::vector<std::uint64_t>& spare) {
+  if (keys.empty()) return;  // perhaps without memory, which no pointer may be counted from
   cut(keys, k, spare);
   sort(keys.data(), keys.size(), spare.data());
 }

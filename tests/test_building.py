@@ -107,6 +107,21 @@ def test_a_folder_that_was_swept_before_it_was_locked_is_made_again(tmp_path, mo
         assert names(tmp_path) == [building.name]
 
 
+def test_a_folder_that_was_swept_before_it_was_opened_is_made_again(tmp_path, monkeypatch):
+    made, really_open = [], os.open
+
+    def open_late(path, flags):
+        made.append(Path(path))
+        if len(made) == 1:
+            made[0].rmdir()
+        return really_open(path, flags)
+
+    monkeypatch.setattr("matchset.building.os.open", open_late)
+    with build_beside(tmp_path / "model") as building:
+        assert building == made[1]
+        assert names(tmp_path) == [building.name]
+
+
 def test_a_full_disk_leaves_the_old_model_and_no_rubbish(tmp_path):
     path = tmp_path / "model"
     save(path, 7)

@@ -189,12 +189,13 @@ def test_a_log_without_a_pair_to_learn_from_is_an_error():
         ms.train_dssm(make_log({"soil": {5: 1}}), make_catalog(), CONFIG)
 
 
+@pytest.mark.parametrize("share", [0.1, 0.7, 1.0])
 @pytest.mark.parametrize("k", [1, 7, 50, 500])
-def test_nearest_are_those_of_a_plain_sort(k):
+def test_nearest_are_those_of_a_plain_sort(k, share):
     rng = np.random.default_rng(0)
     vectors = rng.integers(-2, 3, (300, 8)).astype(np.float32)  # many ties
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1)
-    labels = np.flatnonzero(rng.random(300) < 0.7).astype(np.int32)
+    labels = np.flatnonzero(rng.random(300) < share).astype(np.int32)
     queries = vectors[:20]
     found = find_nearest(vectors, queries, k, labels=labels)
     for row, query in enumerate(queries):

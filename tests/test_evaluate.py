@@ -185,6 +185,15 @@ def test_an_evaluation_prints_as_a_table_and_converts_to_frames():
     assert recall.value.item() == result.recall(4)
 
 
+def test_a_k_beyond_the_catalogue_is_asked_and_shown():
+    most = 2**31 - 1
+    result = run(ks=[4, most])
+    assert result.recall(most) == result.recall(4)
+    assert result.to_pandas().k.max() == most
+    with pytest.raises(ValueError, match=r"ks must be at most 2147483647; got 2147483648"):
+        run(ks=[4, most + 1])
+
+
 def test_per_query_recalls_are_kept():
     result = run()
     assert list(result.queries) == list(RELEVANT)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from experiments import CONFIG, EFFORT, count_making, make_small
 
+from matchset.building import build_beside
 from matchset.evaluate.compare import Difference
 from matchset.evaluate.evaluation import evaluate_questions
-from matchset.evaluate.experiments import neural
-from matchset.evaluate.experiments.comparison import run_comparison
+from matchset.evaluate.experiments import keep, neural
+from matchset.evaluate.experiments.comparison import COMPARISON, run_comparison
 from matchset.evaluate.experiments.digest import make_digest
 from matchset.evaluate.experiments.examples import choose_examples
-from matchset.evaluate.experiments.keep import Store
+from matchset.evaluate.experiments.keep import Store, measure_disk
 from matchset.evaluate.experiments.ordering import (
     CLAIMS,
     REVERSED,
@@ -26,6 +27,7 @@ from matchset.evaluate.experiments.rows import FAST, OURS, choose_rows, list_row
 from matchset.evaluate.experiments.run import Following, run_rows
 from matchset.evaluate.experiments.timing import on_one_core, time_queries
 from matchset.evaluate.experiments.vocabularies import choose_vocabularies
+from matchset.matchers.popularity import Popularity
 from matchset.matchers.train import train
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.strings import Strings
@@ -115,10 +117,49 @@ def test_a_row_is_never_told_with_the_model_of_another(problem, tmp_path, monkey
 
 
 def test_what_a_killed_run_left_is_cleared_away(tmp_path):
-    left = tmp_path / ".measured-abc" / "model"
+    left = tmp_path / ".measured.01234567.tmp" / "model"
     left.mkdir(parents=True)
-    Store(tmp_path).prepare()
-    assert not left.parent.exists()
+    with build_beside(tmp_path / "measured") as alive:  # another run's, which goes on
+        (alive / "model").mkdir()
+        Store(tmp_path).prepare()
+        assert not left.parent.exists()
+        assert alive.exists()
+
+
+def test_nothing_is_left_of_a_model_that_was_measured(problem, tmp_path):
+    matcher = Popularity.learn(problem.pairs)
+    assert measure_disk(matcher, tmp_path) > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_matchset_did_not_write_is_never_removed(problem, tmp_path):
+    models = tmp_path / "own" / "models"
+    models.mkdir(parents=True)
+    Popularity.learn(problem.pairs).save(models / "popularity")
+    with pytest.raises(FileExistsError, match="models: must be of an experiment"):
+        Store(tmp_path / "own").prepare()
+    store, kept = Store(tmp_path).prepare(), []
+    for place in (tmp_path / COMPARISON, tmp_path / "rows" / "bm25", tmp_path / "models" / "bm25"):
+        place.mkdir()
+        kept.append(place / "letter.txt")
+        kept[-1].write_text("dear")
+    with pytest.raises(FileExistsError, match="must be what matchset wrote"):
+        store.keep_findings(COMPARISON, {})
+    with pytest.raises(FileExistsError, match="must be what matchset wrote"):
+        store.drop_row("bm25")
+    with pytest.raises(FileExistsError, match="must be what matchset wrote"):
+        measure_disk(Popularity.learn(problem.pairs), tmp_path, keep_at=store.model("bm25"))
+    assert all(file.exists() for file in kept)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_row_of_another_machine_is_made_again(problem, tmp_path, monkeypatch):
+    store, made = Store(tmp_path).prepare(), []
+    run_rows(chosen_rows(problem, made, ["popularity"]), problem, store, EFFORT)
+    monkeypatch.setattr(keep, "describe_machine", lambda: {"processor": "another"})
+    run_rows(chosen_rows(problem, made, ["popularity"]), problem, store, EFFORT)
+    run_rows(chosen_rows(problem, made, ["popularity"]), problem, store, EFFORT)
+    assert made == ["popularity"] * 2
 
 
 @pytest.mark.parametrize("damage", ["manifest", "array", "model"])
@@ -147,6 +188,14 @@ def test_rows_left_out_are_told_if_they_are_kept(problem, tmp_path):
     assert found["adds"] is None
     with pytest.raises(ValueError, match=r"rows must be of matchset, unigrams.*; got 'bm26'"):
         run_comparison(problem, tmp_path, EFFORT, names=["bm26"])
+
+
+def test_a_row_left_out_whose_model_is_gone_adds_nothing(problem, tmp_path):
+    found = run_comparison(problem, tmp_path, EFFORT, names=["matchset", "bm25"])
+    assert found["adds"] is not None
+    Store(tmp_path).model("matchset").rename(tmp_path / "elsewhere")
+    found = run_comparison(problem, tmp_path, EFFORT, names=["bm25"])
+    assert found["adds"] is None
 
 
 def test_every_row_is_measured_as_if_alone(problem, compared):
@@ -229,6 +278,16 @@ def test_without_a_catalogue_the_rows_that_need_titles_are_absent(problem, tmp_p
     assert "give --catalog" in absent["bm25"]
     assert "give --catalog" in absent["dssm"]
     assert found["adds"] is None
+
+
+def test_without_a_title_to_learn_from_the_neural_rows_are_absent(problem, monkeypatch):
+    monkeypatch.setattr(neural, "find_spec", lambda name: name)
+    assert neural.find_reason(problem) == ""
+    strangers = Strings.of(f"x{place}" for place in range(len(problem.catalog)))
+    nameless = Strings.of([""] * len(problem.catalog))
+    for changed in ({"ids": strangers}, {"titles": nameless}):
+        catalog = replace(problem.catalog, **changed)
+        assert "needs a title" in neural.find_reason(replace(problem, catalog=catalog))
 
 
 def test_without_the_extra_the_neural_rows_say_how_to_get_it(problem, monkeypatch):

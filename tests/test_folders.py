@@ -68,6 +68,7 @@ def test_a_failed_write_leaves_nothing(tmp_path):
         (lambda p: (p / "slots.bin").write_bytes(b"123"), "slots.bin: damaged: must be .* got 3"),
         (lambda p: (p / "manifest.json").unlink(), "not a matchset folder: it has no manifest"),
         (lambda p: (p / "manifest.json").write_text("{"), "manifest.json: cannot be read"),
+        (lambda p: (p / "manifest.json").write_text("[" * 10**5), "manifest.json: cannot be read"),
         (lambda p: (p / "manifest.json").write_text("[]"), "not a manifest of matchset"),
         (lambda p: edit_manifest(p, matchset=VERSION + 1), "written by a newer matchset"),
         (lambda p: edit_manifest(p, kind="shop"), "holds a 'shop'; expected a 'vectorizer'"),

@@ -310,6 +310,9 @@ def test_tuning_finds_the_part_that_is_right():
     assert tuned.match("q3", k=1).ids == ("p3",)
     with pytest.raises(ValueError, match="tune needs the method rrf or weighted; got 'append'"):
         ms.Fusion([right], "append").tune(make_positives(relevant, 10))
+    for options, rule in (({"k": []}, "k must be at least one"), ({"sample": 0}, "sample must be")):
+        with pytest.raises(ValueError, match=rule):
+            ms.Fusion([right]).tune(make_positives(relevant, 10), **options)
 
 
 def test_a_fusion_of_fusions_is_saved_whole_and_verified(tmp_path):

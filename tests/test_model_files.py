@@ -1,5 +1,6 @@
 """A model folder holds all its parts, is replaced at once, and names whatever is damaged."""
 
+import errno
 import json
 import os
 import signal
@@ -92,6 +93,23 @@ def test_where_folders_cannot_be_exchanged_the_old_one_is_moved_away(saved, monk
     monkeypatch.setattr(exchange, "exchange", lambda *_: False)
     save_model(saved, 7, overwrite=True)
     assert open_parts(saved)[0]["seed"] == 7
+    assert [entry.name for entry in saved.parent.iterdir()] == ["model"]
+
+
+def test_the_old_folder_comes_back_where_the_new_one_cannot_be_moved(saved, monkeypatch):
+    before = open_parts(saved)[0]
+    monkeypatch.setattr(exchange, "exchange", lambda *_: False)
+    really_rename = Path.rename
+
+    def rename(path, target):
+        if Path(target) == saved and not path.name.endswith(".old.tmp"):
+            raise OSError(errno.EIO, "Input/output error")
+        return really_rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(OSError, match="Input/output"):
+        save_model(saved, 7, overwrite=True)
+    assert open_parts(saved)[0] == before
     assert [entry.name for entry in saved.parent.iterdir()] == ["model"]
 
 

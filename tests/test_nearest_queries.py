@@ -28,6 +28,12 @@ def test_nearest_queries_keep_the_contract(check, form, saved):
     check(Subject(matcher, QUERIES, IDS))
 
 
+def test_what_is_saved_does_not_spell_out_queries(saved):
+    assert not any(NearestQueries.load(saved).vectorizer.vocabulary.names)
+    texts = b"".join(file.read_bytes() for file in saved.glob("vectorizer.*"))
+    assert not any(word.encode() in texts for query in RELEVANT for word in query.split())
+
+
 @pytest.mark.parametrize("power", [1, 3])
 def test_scores_are_sums_of_similarities(power):
     vectorizer = Vectorizer().fit(list(RELEVANT))

@@ -6,10 +6,12 @@ import json
 import re
 import socket
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from experiments import CONFIG, EFFORT, HOSTILE, make_small
 
+from matchset.cli.experiment import tell_command
 from matchset.data.shop import simulate_shop
 from matchset.evaluate.experiments.comparison import run_comparison
 from matchset.evaluate.experiments.keep import Store
@@ -90,6 +92,14 @@ def test_every_part_is_there_in_order(told):
     assert text.count('<svg role="img"') == 5
 
 
+def test_tables_and_regions_have_names(told):
+    text = told.read_text(encoding="utf-8")
+    assert not re.search(r"<th[^>]*></th>", text)
+    names = re.findall(r'role="region" aria-label="([^"]*)"', text)
+    assert len(names) > 6
+    assert len(set(names)) == len(names)
+
+
 def test_titles_and_queries_stay_text(told, page):
     text = told.read_text(encoding="utf-8")
     assert page.elements <= ALLOWED, page.elements - ALLOWED
@@ -116,6 +126,13 @@ def test_nothing_on_the_page_names_this_machine(told):
         assert str(told.parent) not in text
         assert socket.gethostname() not in text
         assert f"/home/{getpass.getuser()}" not in text
+
+
+def test_a_command_is_told_without_paths_however_they_are_written(monkeypatch):
+    given = ["sweep", "./own/model/", "a.csv", "/data//b.csv", "-o=out/", "--split", "auto"]
+    monkeypatch.setattr("sys.argv", ["matchset", *given])
+    told = tell_command({"OUT": Path("out"), "MODEL": Path("own/model")}, ["a.csv", "/data/b.csv"])
+    assert told == "matchset sweep MODEL LOG LOG1 -o=OUT --split auto"
 
 
 def test_the_page_shows_the_numbers_of_the_results(page, results):
@@ -164,6 +181,10 @@ def test_the_table_holds_the_numbers_of_the_results(told, results):
                 )
                 wanted = "" if score["value"] is None else repr(score["value"])
                 assert found[key] == wanted
+                if score["metric"] == "recall":
+                    more = (row["name"], f"{score['metric']}_ceiling", *key[3:])
+                    wanted = "" if score["ceiling"] is None else repr(score["ceiling"])
+                    assert found.get(("comparison", *more), "") == wanted
             key = ("comparison", row["name"], "disk_bytes", "", "")
             assert float(found[key]) == row["disk_bytes"]
     for row in results["sweep"]["beams"]:

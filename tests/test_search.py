@@ -150,6 +150,19 @@ def test_a_filter_gives_the_best_that_it_allows(seed, splits, share):
         assert_same(narrow, beam_search(model, x, k=5, beam=1, allowed=is_allowed))
 
 
+@pytest.mark.parametrize("most", [2**64 // 5 + 1, 2**62, 10**30])
+def test_a_k_or_beam_whose_multiples_are_no_numbers_means_all(most):
+    model, X = random_model(6), random_rows(6, n=70)
+    packed, everything = pack(model), search_rule(model.n_labels, model.n_labels)
+    for rule in (search_rule(most, model.n_labels), search_rule(model.n_labels, most)):
+        for allowed in (None, packed.allow(np.ones(model.n_labels, dtype=np.bool_))):
+            found = packed.search_rows(X, rule, allowed)
+            for array, wanted in zip(
+                found.arrays, packed.search_rows(X, everything).arrays, strict=True
+            ):
+                np.testing.assert_array_equal(array, wanted)
+
+
 def test_what_does_not_fit_is_refused():
     packed, X = pack(random_model(8)), random_rows(8, n_features=41)
     with pytest.raises(ValueError, match="X must have 40 features; got 41"):

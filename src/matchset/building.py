@@ -51,7 +51,10 @@ def _make_locked(path: Path) -> tuple[Path, int]:
     while True:
         building = name_temporary(path)
         building.mkdir()
-        handle = os.open(building, os.O_RDONLY)
+        try:
+            handle = os.open(building, os.O_RDONLY)
+        except FileNotFoundError:  # swept between the making and the opening
+            continue
         with suppress(OSError):  # some network file systems have no locks: nothing is swept there
             fcntl.flock(handle, fcntl.LOCK_EX)
         if building.exists():

@@ -29,7 +29,11 @@ def put_in_place(building: Path, path: Path) -> None:
     else:
         old = name_temporary(path, ".old")
         path.rename(old)
-        building.rename(path)
+        try:
+            building.rename(path)
+        except OSError:
+            old.rename(path)
+            raise
         shutil.rmtree(old, ignore_errors=True)
 
 

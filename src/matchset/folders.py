@@ -131,7 +131,7 @@ def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:
         manifest = json.loads(file.read_bytes())
     except FileNotFoundError:
         raise ModelFileError(f"{path}: not a matchset folder: it has no {MANIFEST}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{file}: cannot be read: {error}") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("matchset"), int):
         raise ModelFileError(f"{file}: not a manifest of matchset")

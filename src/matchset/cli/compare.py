@@ -66,8 +66,7 @@ def compare(
     """
     require_plots()
     chosen = make_config(config, settings)
-    hidden: dict[str, object] = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
-    hidden |= {f"LOG{number or ''}": path for number, path in enumerate(log or [])}
+    hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
     problem = read_problem(log or [], catalog, chosen, test, columns, quick=quick)
     with following() as follow:
         run_comparison(
@@ -76,7 +75,7 @@ def compare(
             replace(QUICK if quick else Effort(), seed=chosen.learn.seed),
             names=rows,
             price_per_hour=price_per_hour,
-            command=tell_command(hidden),
+            command=tell_command(hidden, log or []),
             follow=follow,
         )
     say(f"report: {write_report(out)}")

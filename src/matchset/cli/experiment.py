@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,15 +78,16 @@ def read_problem(
     return make_problem(shop.log, shop.catalog, config, plan, origin=origin)
 
 
-def tell_command(hidden: Mapping[str, object]) -> str:
-    """The command as it was given, with a word instead of each path."""
-    words = {str(path): word for word, path in hidden.items() if path is not None}
+def tell_command(hidden: Mapping[str, Path | None], logs: Iterable[str]) -> str:
+    """The command as it was given, with a word instead of each path, however that is written."""
+    words = {Path(path): word for word, path in hidden.items() if path is not None}
+    words |= {Path(path): f"LOG{number or ''}" for number, path in enumerate(logs)}
 
     def hide(argument: str) -> str:
         flag, is_set, value = argument.partition("=")
-        if is_set and value in words:
-            return f"{flag}={words[value]}"
-        return words.get(argument, argument)
+        if is_set and Path(value) in words:
+            return f"{flag}={words[Path(value)]}"
+        return words.get(Path(argument), argument)
 
     return shlex.join(["matchset", *map(hide, sys.argv[1:])])
 

@@ -49,7 +49,7 @@ def sweep(
     quick
         A small shop, fewer test queries.
     seed
-        Of the simulated shop and of every random choice.
+        Of the simulated shop and of every random choice; a log is split by the model's own.
     test
         How the log is split; by default all of a log tests.
     columns
@@ -60,7 +60,7 @@ def sweep(
     if model is not None and not log:
         raise ValueError(f"a model must come with a log to test it on; got {model} alone")
     effort = replace(QUICK if quick else Effort(), seed=seed)
-    command = tell_command({"OUT": out, "MODEL": model, "LOG": log[0] if log else None})
+    command = tell_command({"OUT": out, "MODEL": model}, log or [])
     with following() as follow:
         if model is None or not log:
             config = read_config({"learn": {"seed": seed}})

@@ -42,6 +42,7 @@ NAMES = {
     "long_tail": "Long tail",
 }
 _NAN = float("nan")
+_LARGEST = 2**31 - 1  # products that a catalogue may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,8 @@ def check_ks(ks: Iterable[int]) -> tuple[int, ...]:
     depths = tuple(sorted({check_k(k) for k in ks}))
     if not depths:
         raise ValueError("ks must hold at least one k; got none")
+    if depths[-1] > _LARGEST:
+        raise ValueError(f"ks must be at most {_LARGEST}; got {depths[-1]}")
     return depths
 
 

@@ -137,6 +137,10 @@ class Fusion:
         if self.rule.method not in SCORED:
             raise ValueError(f"tune needs the method rrf or weighted; got {self.rule.method!r}")
         ks = tuple(sorted(check_k(each) for each in (k if isinstance(k, Sequence) else [k])))
+        if not ks:
+            raise ValueError("k must be at least one; got none")
+        if sample < 1:
+            raise ValueError(f"sample must be positive; got {sample}")
         if isinstance(validation, Log):
             validation = relevance(validation, events=events, min_count=min_count)
         if len(validation) == 0:

@@ -69,10 +69,12 @@ class NearestQueries:
     ) -> Self:
         """Remember the queries and their products; the catalogue gives titles and attributes.
 
-        Without a fitted `vectorizer` one is fitted to the queries.
+        Without a fitted `vectorizer` one is fitted to the queries. Its n-grams have no names, which
+        together with the lists would spell out queries that may not be shown.
         """
         if vectorizer is None:
-            vectorizer = Vectorizer().fit(positives.queries, threads=threads)
+            hidden = np.zeros(len(positives.queries), dtype=np.bool_)
+            vectorizer = Vectorizer().fit(positives.queries, shown=hidden, threads=threads)
         X = from_scipy(vectorizer.transform(positives.queries, threads=threads))
         products = make_products(positives.products, catalog)
         pairs = from_scipy(positives.pairs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from functools import lru_cache
 
 import numpy as np
@@ -37,7 +38,11 @@ def search_rule(
     if math.isnan(least):
         raise ValueError("min_score must be a number; got nan")
     return _native.SearchRule(
-        k=k, beam=beam, hinge_power=int(found[2] or 0), is_log=bool(found[1]), min_score=least
+        k=min(k, sys.maxsize),
+        beam=min(beam, sys.maxsize),
+        hinge_power=int(found[2] or 0),
+        is_log=bool(found[1]),
+        min_score=least,
     )
 
 

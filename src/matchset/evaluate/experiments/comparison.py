@@ -126,7 +126,8 @@ def _tell_addition(
 ) -> dict[str, Any] | None:
     """What our recipe adds to lexical search; None where one of them is missing."""
     pair = [row for row in rows if row.name in (OURS, LEXICAL) and row.name in done]
-    matchers = [row.load(store.model(row.name)) for row in pair if row.load]
+    kept = [row for row in pair if store.model(row.name).exists()]
+    matchers = [row.load(store.model(row.name)) for row in kept if row.load]
     if len(matchers) < 2:
         return None
     added = add_up(

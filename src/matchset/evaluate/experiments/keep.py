@@ -2,14 +2,14 @@
 
 The folder of an experiment has `rows/NAME` for each finished row, `models/NAME` for models that are
 needed again, and one folder for all that the report tells of each kind of experiment. All are
-written at once or not at all, and each row carries the digest of its data and configuration.
+written at once or not at all, and each row carries the digest of its data and configuration, and
+the machine that it was measured on. What matchset did not write is never removed.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from matchset.building import build_beside, sweep
 from matchset.errors import ModelFileError
+from matchset.evaluate.experiments.machine import describe_machine
 from matchset.evaluate.experiments.timing import Timing
 from matchset.evaluate.metrics import Values
-from matchset.folders import open_folder, write_folder
+from matchset.folders import MANIFEST, open_folder, write_folder
 
 ROW, FINDINGS = "row of a comparison", "findings"
-_SCRATCH = ".measured-"
+_SCRATCH = "measured"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,12 +50,17 @@ class Store:
 
     def prepare(self) -> Store:
         """Itself, if the folder can be written; asked before the work."""
-        for folder in (self.path / "rows", self.path / "models"):
+        rows, models = self.path / "rows", self.path / "models"
+        if not rows.exists() and models.exists() and any(models.iterdir()):
+            raise FileExistsError(
+                f"{models}: must be of an experiment, with {rows.name} beside it; got other "
+                "models; choose another folder"
+            )
+        for folder in (rows, models):
             folder.mkdir(parents=True, exist_ok=True)
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise PermissionError(f"{self.path}: cannot be written; choose another folder")
-        for left in self.path.glob(f"{_SCRATCH}*"):  # by a run that was killed
-            shutil.rmtree(left, ignore_errors=True)
+        sweep(self.path / _SCRATCH)  # what a run that was killed has left
         return self
 
     def model(self, name: str) -> Path:
@@ -61,19 +68,20 @@ class Store:
         return self.path / "models" / name
 
     def find_row(self, name: str, digest: str) -> Measured | None:
-        """A finished row, if it is of this data and configuration."""
+        """A finished row, if it is of this data, configuration and machine."""
         try:
             header, arrays = open_folder(self.path / "rows" / name, ROW)
         except ModelFileError:  # there is none, or it is damaged: it is made again
             return None
-        if header.get("digest") != digest:
+        here = describe_machine()
+        if header.get("digest") != digest or header.pop("machine", here) != here:
             return None
         timing = Timing(np.array(arrays["total"]), np.array(arrays["vectorizing"]))
         return Measured(**header, recalls=np.array(arrays["recalls"]), timing=timing)
 
     def drop_row(self, name: str) -> None:
         """Forget a row whose model is about to be another's, whatever happens then."""
-        shutil.rmtree(self.path / "rows" / name, ignore_errors=True)
+        _remove(self.path / "rows" / name)
 
     def keep_row(self, name: str, row: Measured) -> None:
         """Keep a finished row, in place of one of the same name."""
@@ -83,7 +91,7 @@ class Store:
             "vectorizing": row.timing.vectorizing,
         }
         names = ("digest", "features", "train_seconds", "disk_bytes", "scores", "answers")
-        header = {name: getattr(row, name) for name in names}
+        header = {name: getattr(row, name) for name in names} | {"machine": describe_machine()}
         _write(self.path / "rows" / name, ROW, header, arrays)
 
     def keep_findings(self, kind: str, findings: Mapping[str, Any]) -> None:
@@ -101,22 +109,30 @@ class Store:
 
 def measure_disk(matcher: Any, folder: Path, *, keep_at: Path | None = None) -> int:
     """Bytes of a saved matcher; it stays at `keep_at`, if that is given."""
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
-        model = Path(scratch) / "model"
+    with build_beside(folder / _SCRATCH) as scratch:
+        model = scratch / "model"
         matcher.save(model)
         size = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
         if keep_at is not None:
-            shutil.rmtree(keep_at, ignore_errors=True)
+            _remove(keep_at)
             model.rename(keep_at)
+        shutil.rmtree(scratch)
     return size
 
 
 def _write(
     path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> None:
-    if path.exists():
-        try:
-            open_folder(path, kind)
-        except ModelFileError:  # half a row of a killed run is never there: this is damaged
-            shutil.rmtree(path)
+    try:
+        open_folder(path, kind)
+    except ModelFileError:  # half a row of a killed run is never there: this is damaged
+        _remove(path)
     write_folder(path, kind, header=header, arrays=arrays, overwrite=True)
+
+
+def _remove(path: Path) -> None:
+    """Make room for what comes there; what matchset did not write stays, and is an error."""
+    is_ours = (path / MANIFEST).is_file() or (path.is_dir() and not any(path.iterdir()))
+    if path.exists() and not is_ours:
+        raise FileExistsError(f"{path}: must be what matchset wrote; choose another folder")
+    shutil.rmtree(path, ignore_errors=True)

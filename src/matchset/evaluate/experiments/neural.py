@@ -18,6 +18,7 @@ from matchset.threads import count_threads
 
 EXACT, GRAPH = "dssm", "dssm-hnsw"
 NO_EXTRA = "needs PyTorch and usearch: pip install 'matchset[dssm]', in a checkout make .venv/dssm"
+NO_TITLE = "needs a title in --catalog of some product that a training query led to"
 QUICK_EPOCHS = 2
 
 
@@ -51,6 +52,9 @@ def find_reason(problem: Problem) -> str:
     """Why there can be no DSSM here; empty where there can."""
     if problem.catalog is None:
         return NO_CATALOG
+    places = problem.catalog.ids.find(problem.pairs.products)
+    if not problem.catalog.titles.lengths[places[places >= 0]].any():
+        return NO_TITLE
     has_extra = all(find_spec(name) is not None for name in ("torch", "usearch"))
     return "" if has_extra else NO_EXTRA
 

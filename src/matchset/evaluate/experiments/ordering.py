@@ -27,7 +27,7 @@ CLAIMS = (
 SHOWN, REVERSED, UNCLEAR, UNKNOWN = (
     "shown",
     "not shown: the other way round",
-    "within the interval",
+    "not shown: may be luck",
     "not measured",
 )
 

@@ -68,6 +68,8 @@ def _row(row: Mapping[str, Any]) -> Iterator[Number]:
     for score in row["scores"]:
         named = (score["metric"], score["k"], score["segment"])
         yield Number("comparison", row["name"], *named, *_share(score))
+        for measure, share in _others(score):
+            yield Number("comparison", row["name"], measure, *named[1:], *share)
     for k, found in row["against_ours"].items():
         yield Number("comparison", row["name"], "against matchset", int(k), None, *_share(found))
     for measure in ("features", "train_seconds", "cost", "disk_bytes"):
@@ -76,6 +78,15 @@ def _row(row: Mapping[str, Any]) -> Iterator[Number]:
                 "comparison", row["name"], measure, None, None, row[measure], *_NO_INTERVAL
             )
     yield from _latency("comparison", row["name"], row["latency"])
+
+
+def _others(score: Mapping[str, Any]) -> Iterator[tuple[str, tuple[float | None, ...]]]:
+    """By traffic and ceiling of a score, where it has them."""
+    if score["by_traffic"] is not None:
+        bounds = (score["by_traffic_low"], score["by_traffic_high"])
+        yield f"{score['metric']}_by_traffic", (score["by_traffic"], *bounds)
+    if score["ceiling"] is not None:
+        yield f"{score['metric']}_ceiling", (score["ceiling"], *_NO_INTERVAL)
 
 
 def _setting(table: str, name: str, row: Mapping[str, Any]) -> Iterator[Number]:

@@ -44,10 +44,11 @@ def _show(
     ]  # fmt: skip
     n = query["n_relevant"]
     note = tag("small", f" · {n:,} {'product' if n == 1 else 'products'} {means} in the test")
+    label = f"Answers to {printable(query['query'], 60)}"
     return tag(
         "article",
         tag("p", tag("b", foreign(query["query"])), note),
-        wide(tag("div", *lists, class_="answers"), label="Answers side by side"),
+        wide(tag("div", *lists, class_="answers"), label=label),
         class_="example",
     )
 

@@ -10,6 +10,10 @@ from matchset.evaluate.report.numbers import percent, points
 from matchset.evaluate.report.tables import ALPHA, OURS, recall_of
 
 Row = Mapping[str, Any]
+NOWHERE = (
+    "In recall, no row and no segment is ahead of it beyond chance. What it costs more than others "
+    "do is in the table above."
+)
 
 
 def where_it_loses(findings: Mapping[str, Any]) -> Html:
@@ -21,7 +25,7 @@ def where_it_loses(findings: Mapping[str, Any]) -> Html:
     k = max(findings["ks"])
     behind = _find_behind(rows, ours, k)
     lost = [*_rows_ahead(rows, ours), *_tell_segments(behind, ours, k)]
-    told = [tag("li", line) for line in lost] or [tag("li", "Nowhere in this table.")]
+    told = [tag("li", line) for line in lost] or [tag("li", NOWHERE)]
     why = None
     if "cold product" in behind:
         why = tag(

@@ -58,10 +58,10 @@ def recall_table(findings: Findings) -> Html:
     rows, ks = findings["rows"], findings["ks"]
     deepest = max(ks)
     headers = [
-        "",
+        "matcher",
         *(f"Recall@{k},\u00a0%" for k in ks),
         f"against matchset, @{deepest}",
-        f"the paper (other data), @{deepest}",
+        "the paper (other data), @100",
         "n-grams",
     ]
     best = _find_best(rows, ks)
@@ -85,7 +85,7 @@ def cost_table(findings: Findings) -> Html:
     rows = findings["rows"]
     has_cost = any(row.get("cost") is not None for row in rows)
     headers = [
-        "",
+        "matcher",
         "training",
         *(["cost"] if has_cost else []),
         "on disk",
@@ -172,7 +172,7 @@ def segment_table(findings: Findings) -> Html:
     k = max(findings["ks"])
     scores = [s for s in rows[0]["scores"] if s["metric"] == "recall" and s["k"] == k]
     segments = [score["segment"] for score in scores]
-    headers = ["", *(f"{s['segment']} ({s['queries']:,})" for s in scores)]
+    headers = ["matcher", *(f"{s['segment']} ({s['queries']:,})" for s in scores)]
     body = []
     for row in rows:
         cells = [share_cell(recall_of(row, k, segment)) for segment in segments]
