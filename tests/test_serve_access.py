@@ -13,7 +13,7 @@ def keyed(served_shop):
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:99", "127.0.0.1", "[::1]:80", "10.1.2.3"])
 def test_the_server_answers_for_its_names(keyed, host):
-    assert keyed.call("/docs", headers={"host": host}).status == 200
+    assert keyed.call("/", headers={"host": host}).status == 200
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,17 @@ def test_a_host_can_be_allowed(keyed):
     assert keyed.call("/healthz", headers={"host": "Search.Example:443"}).status == 200
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/docs", "/openapi.json"])
-def test_health_and_pages_need_no_key(keyed, path):
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/page.js"])
+def test_health_and_the_page_need_no_key(keyed, path):
     assert keyed.call(path).status == 200
+
+
+def test_docs_and_metrics_can_be_opened(served_shop):
+    options = ["--api-key-file", served_shop / "keys", "--open-docs", "--open-metrics"]
+    with serving(served_shop, *options, workers=1) as running:
+        for path in ("/docs", "/openapi.json", "/metrics"):
+            assert running.call(path).status == 200
+        assert running.call("/v1/model").status == 401
 
 
 @pytest.mark.parametrize(
@@ -52,7 +60,8 @@ def test_health_and_pages_need_no_key(keyed, path):
 )
 def test_everything_else_needs_a_key(keyed, given):
     headers = {} if given is None else {"authorization": given.encode("latin-1")}
-    for path in ("/v1/match?q=a", "/v1/model", "/v1/bought?q=a", "/metrics", "/nothing"):
+    closed = ("/v1/match?q=a", "/v1/model", "/v1/bought?q=a", "/metrics", "/docs", "/openapi.json")
+    for path in (*closed, "/nothing"):
         reply = keyed.call(path, headers=headers)
         assert (reply.status, reply.code) == (401, "unauthorized")
         assert reply.headers["www-authenticate"] == "Bearer"

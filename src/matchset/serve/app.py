@@ -36,13 +36,17 @@ def make_app(worker: Worker) -> ASGIApp:
     )
     app.router.route_class = PlainRoute
     _add_routes(app, worker)
-    page = {**read_page(), **_read_docs(app, worker)}
-    for path, file in page.items():
+    page, docs = read_page(), _read_docs(app, worker)
+    for path, file in {**page, **docs}.items():
         app.add_api_route(path, _send(file), methods=["GET", "HEAD"], include_in_schema=False)
     app.add_exception_handler(RequestError, _refuse)
     app.add_exception_handler(HTTPException, _refuse_path(app))
     app.add_exception_handler(Exception, _fail)
-    open_routes = frozenset(page) | ({"/metrics"} if worker.config.open_metrics else set())
+    open_routes = frozenset(page)
+    if worker.config.open_docs:
+        open_routes |= frozenset(docs)
+    if worker.config.open_metrics:
+        open_routes |= {"/metrics"}
     routes = frozenset(str(getattr(route, "path", "")) for route in app.routes)
     return Gate(app, worker, routes=routes, open_routes=open_routes)
 

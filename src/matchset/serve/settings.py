@@ -73,6 +73,8 @@ class ServeConfig:
     "Reload the model when its folder is replaced."
     snapshot: Snapshot = "link"
     "How the served files are kept apart: hard links (link), or copies (copy)."
+    open_docs: bool = False
+    "Give /docs and /openapi.json without a key too."
     open_metrics: bool = False
     "Give /metrics without a key too."
     log_format: LogFormat = "auto"
