@@ -48,6 +48,7 @@ def test_pruning_and_the_beam_are_swept(problem, matcher, tmp_path):
     assert recalls[0] < recalls[-1]
     assert all(row["queries_per_second"] > 0 for row in found["beams"])
     assert len(heard) == 16
+    assert heard[-1].startswith("beam 100 at threshold 0.35: Recall@20 ")
     assert (found["graphs"], found["no_graphs"]) == ([], "none here")
 
 

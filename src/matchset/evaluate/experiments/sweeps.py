@@ -86,7 +86,8 @@ def sweep_beams(
             "queries_per_second": measure_throughput(Beamed(pruned, beam), questions, effort),
         }
         rows.append(row)
-        follow.done(f"beam {beam}: {_sum_up(row)}, {row['queries_per_second']:,.0f} queries/s")
+        speed = f"{row['queries_per_second']:,.0f} queries/s"
+        follow.done(f"beam {beam} at threshold {least:g}: {_sum_up(row)}, {speed}")
     return rows
 
 
