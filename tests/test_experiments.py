@@ -273,11 +273,24 @@ def test_no_example_is_shown_where_none_is_frequent_enough(tmp_path):
 
 def test_without_a_catalogue_the_rows_that_need_titles_are_absent(problem, tmp_path):
     blind = replace(problem, catalog=None, digest="blind")
-    found = run_comparison(blind, tmp_path, EFFORT, names=["matchset", "bm25", "dssm-hnsw"])
+    found = run_comparison(blind, tmp_path, EFFORT, names=["matchset"])
     absent = {row["name"]: row["absent"] for row in found["rows"]}
     assert "give --catalog" in absent["bm25"]
     assert "give --catalog" in absent["dssm"]
     assert found["adds"] is None
+
+
+def test_a_row_that_is_named_but_cannot_run_is_refused_before_any_work(
+    problem, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(neural, "find_spec", lambda name: None)
+    blind = replace(problem, catalog=None, digest="blind")
+    out = tmp_path / "out"
+    for asked, name, how in [(problem, "dssm", "pip install"), (blind, "bm25", "give --catalog")]:
+        rule = f"rows must be such as can run here; got '{name}': needs .*{how}"
+        with pytest.raises(ValueError, match=rule):
+            run_comparison(asked, out, EFFORT, names=["matchset", name])
+    assert not out.exists()
 
 
 def test_without_a_title_to_learn_from_the_neural_rows_are_absent(problem, monkeypatch):

@@ -48,8 +48,8 @@ def compare(
         The products: id, title and attributes.
     rows
         Rows to run: matchset, unigrams, bigrams, more-bigrams, trigrams, dssm, dssm-hnsw, bm25,
-        title-similarity, nearest-queries, popularity. All by default; those that are kept already
-        are told too.
+        title-similarity, nearest-queries, popularity. By default all that can run here; those that
+        are kept already are told too.
     quick
         A small shop, fewer test queries, a shorter training of DSSM.
     price_per_hour

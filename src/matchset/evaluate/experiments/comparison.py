@@ -39,13 +39,15 @@ def run_comparison(
     """Make, ask and measure every row, and keep what was found in the folder `out`.
 
     Rows that are kept there already, of the same data and configuration, are taken as they are; of
-    rows that `names` leaves out only those are told.
+    rows that `names` leaves out only those are told. One that it names must be able to run.
     """
     if price_per_hour is not None and not 0 <= price_per_hour < float("inf"):
         raise ValueError(f"price_per_hour must be at least 0, and finite; got {price_per_hour}")
     vocabularies = choose_vocabularies(problem.pairs.queries, problem.config.vectorizer)
     rows = list_rows(problem, vocabularies, is_quick=effort.is_quick)
     chosen = choose_rows(rows, names)
+    if names is not None:
+        _refuse_absent(chosen)
     store = Store(out).prepare()
     run_rows(chosen, problem, store, effort, follow=follow)
     done = _find_all(rows, problem, store, effort)
@@ -60,6 +62,12 @@ def run_comparison(
     }
     store.keep_findings(COMPARISON, findings)
     return findings
+
+
+def _refuse_absent(rows: Sequence[Row]) -> None:
+    for row in rows:
+        if row.absent:
+            raise ValueError(f"rows must be such as can run here; got {row.name!r}: {row.absent}")
 
 
 def _find_all(
