@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 
 import contract
 import numpy as np
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
@@ -120,6 +121,16 @@ def test_a_log_without_positives_says_so(split):
     config = ms.TrainConfig(min_count=10**9)
     with pytest.raises(ms.DataError, match="a log must have a positive pair to learn from; got"):
         ms.train(split.train, config=config)
+
+
+def test_ratings_that_were_not_read_give_a_hint(split):
+    frame = pa.table({"query": ["hat"] * 2, "product_id": ["a", "b"], "stars": [3, 1]})
+    config = ms.TrainConfig(min_count=2.33)
+    with pytest.raises(ms.DataError, match=r"min_count 2\.33; a column of ratings .* by --count"):
+        ms.train(ms.read_log(frame), config=config)
+    assert ms.train(ms.read_log(frame, count="stars"), config=config).match("hat").ids == ("a",)
+    with pytest.raises(ms.DataError, match=r"min_count 1e\+09$"):  # it has events
+        ms.train(split.train, config=ms.TrainConfig(min_count=10**9))
 
 
 @pytest.mark.parametrize(

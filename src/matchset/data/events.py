@@ -102,6 +102,13 @@ def relevance_rule(
     return EventRule(dict.fromkeys(names, 1.0), min_count)
 
 
+def hint_at_counts(rule: EventRule) -> str:
+    """What to try where a log without events has no positive pair; else nothing, for a message."""
+    if any(kind_of(name) != "none" for name in rule.weights):
+        return ""
+    return "; a column of ratings or counts is named by --count (count= in Python)"
+
+
 def find_uncounted(events: Iterable[str]) -> list[str]:
     """The events that no default rule knows, which a user should hear of, for a message.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from matchset.config import LearnConfig, TrainConfig, VectorizerConfig
 from matchset.data.catalog import Catalog
+from matchset.data.events import hint_at_counts
 from matchset.data.log import Log
 from matchset.data.positives import Positives, apply_rule, positives
 from matchset.errors import DataError
@@ -47,6 +48,7 @@ def prepare(
         raise DataError(
             f"a log must have a positive pair to learn from; got none of its {len(log):,} rows "
             f"with {dict(pairs.rule.weights)} and min_count {pairs.rule.min_count:g}"
+            f"{hint_at_counts(pairs.rule)}"
         )
     teaches_titles = catalog is not None and config.titles == "instances"
     products = make_products(pairs.products, catalog, with_unseen=teaches_titles)
