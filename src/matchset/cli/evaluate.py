@@ -6,8 +6,11 @@ from pathlib import Path
 
 from matchset.cli.columns import LogColumns
 from matchset.cli.console import errors, output, say
-from matchset.evaluate.evaluation import evaluate as evaluate_matcher
-from matchset.evaluate.segments import who_knows_training
+from matchset.cli.experiment import warn_if_trained_on
+from matchset.evaluate.evaluation import evaluate_questions
+from matchset.evaluate.questions import make_questions
+from matchset.evaluate.rules import choose_rule
+from matchset.evaluate.segments import recall_training
 from matchset.matchers.load import load
 from matchset.matchers.protocol import Matcher
 from matchset.serve.auth import read_key_lines
@@ -32,7 +35,7 @@ def evaluate(
     train: list[str] | None = None,
     api_key_file: Path | None = None,
     events: dict[str, float] | None = None,
-    min_count: float = 1.0,
+    min_count: float | None = None,
     sample: int = 100_000,
     seed: int = 0,
     columns: LogColumns = COLUMNS,
@@ -53,9 +56,10 @@ def evaluate(
         File of a server's API key; of several lines the first that is one counts.
     events
         Weight of each event that makes a product relevant, such as --events.purchase 1; by default
-        what was bought, or else clicked.
+        what was bought, or else clicked, or else what the model was trained with.
     min_count
-        Purchases (or what the log has) that make a product relevant for a query.
+        Purchases (or what the log has) that make a product relevant for a query; by default 1, or
+        the model's own where a log has neither purchases nor clicks, such as one of ratings.
     sample
         Queries to ask at most.
     seed
@@ -66,22 +70,17 @@ def evaluate(
     """
     matcher = open_matcher(model, api_key_file)
     test = columns.read(log)
-    result = evaluate_matcher(
-        matcher,
-        test,
-        train=None if train is None else columns.read(train),
-        events=events,
-        min_count=min_count,
-        sample=sample,
-        seed=seed,
+    rule = choose_rule(matcher, test, events=events, min_count=min_count)
+    questions = make_questions(
+        test, events=rule.weights, min_count=rule.min_count, sample=sample, seed=seed
     )
-    output.print(result)
+    learned = None if train is None else columns.read(train)
+    output.print(evaluate_questions(matcher, questions, train=learned, seed=seed))
+    say(f"Relevant: {rule}.")
     say(LEGEND)
     if isinstance(matcher, Client) and train is None:
         errors.print(WITHOUT_TRAINING)
-    learned = who_knows_training(matcher)
-    if learned is not None and len(test.queries) and learned.is_seen(test.queries).all():
-        errors.print("every query of this log was trained on: was the model trained on this log?")
+    warn_if_trained_on(questions, recall_training(questions, learned, matcher))
 
 
 def open_matcher(model: str, api_key_file: Path | None) -> Matcher:

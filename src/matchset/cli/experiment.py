@@ -1,4 +1,4 @@
-"""Experiment: which data do `compare` and `sweep` work on, and what do they say meanwhile?"""
+"""Experiment: which data do `compare` and `sweep` work on, and what do they say of it?"""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ from matchset.data.shop import simulate_shop
 from matchset.evaluate.evaluation import SAMPLE
 from matchset.evaluate.experiments.problem import Plan, Problem, SplitBy, make_problem
 from matchset.evaluate.experiments.run import Following
+from matchset.evaluate.questions import Questions
+from matchset.evaluate.segments import Training, is_like_training
 
 SHOP = {"products": 50_000, "queries": 200_000}
 QUICK_SHOP = {"products": 5_000, "queries": 20_000}
 QUICK_SAMPLE = 5_000
+TRAINED_ON = (
+    "nearly every query of this log was in training: is it the log that the model was trained on?"
+)
 
 
 @Parameter(name="*")
@@ -90,6 +95,12 @@ def tell_command(hidden: Mapping[str, Path | None], logs: Iterable[str]) -> str:
         return words.get(Path(argument), argument)
 
     return shlex.join(["matchset", *map(hide, sys.argv[1:])])
+
+
+def warn_if_trained_on(questions: Questions, training: Training) -> None:
+    """Say so where a test looks like the log of the training: it would be found by heart."""
+    if is_like_training(questions, training):
+        errors.print(TRAINED_ON, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

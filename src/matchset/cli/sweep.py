@@ -9,14 +9,14 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from matchset.cli.columns import LogColumns
-from matchset.cli.console import errors, say
-from matchset.cli.experiment import Test, following, read_problem, tell_command
+from matchset.cli.console import say
+from matchset.cli.experiment import Test, following, read_problem, tell_command, warn_if_trained_on
 from matchset.config import read_config
 from matchset.evaluate.experiments.problem import take_test
 from matchset.evaluate.experiments.run import QUICK, Effort
 from matchset.evaluate.experiments.sweeps import find_graph, run_sweep, take_models
-from matchset.evaluate.questions import Questions
 from matchset.evaluate.report.write import require_plots, write_report
+from matchset.evaluate.segments import recall_training
 from matchset.matchers.tree_matcher import TreeMatcher
 
 COLUMNS, TEST = LogColumns(), Test()
@@ -71,7 +71,7 @@ def sweep(
             matcher = TreeMatcher.load(model)
             plan = test.plan(matcher.config, "none", quick=quick)
             questions = take_test(columns.read(log), matcher.config, plan)
-            _warn_if_seen(matcher, questions)
+            warn_if_trained_on(questions, recall_training(questions, None, matcher))
             graph, reason = find_graph(questions, out)
         run_sweep(
             matcher,
@@ -84,8 +84,3 @@ def sweep(
             follow=follow,
         )
     say(f"report: {write_report(out)}")
-
-
-def _warn_if_seen(matcher: TreeMatcher, questions: Questions) -> None:
-    if matcher.is_seen(questions.queries).all():
-        errors.print("every query of this log was trained on: was the model trained on this log?")

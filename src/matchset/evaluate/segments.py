@@ -29,6 +29,7 @@ SEGMENTS = (
     "warm product",
     "cold product",
 )
+LIKE_TRAINING = 0.95  # of the pairs, that training knew; of a later month it knew about 0.7
 HEAD_SHARE = 0.5  # of the traffic, which the head makes up
 
 Bools = NDArray[np.bool_]
@@ -70,6 +71,14 @@ def who_knows_training(matcher: Matcher | None) -> KnowsTraining | None:
         return learned
     parts = matcher.matchers if isinstance(matcher, Fusion) else ()
     return next(filter(None, map(who_knows_training, parts)), None)
+
+
+def is_like_training(questions: Questions, training: Training) -> bool:
+    """Whether the questions look like those of training: nearly all is known, pair by pair."""
+    if training.is_seen is None or training.is_warm is None:
+        return False
+    is_known = training.is_seen[questions.row] & training.is_warm
+    return float(is_known.mean()) >= LIKE_TRAINING
 
 
 def is_head(traffic: Values) -> Bools:

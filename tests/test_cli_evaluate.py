@@ -1,0 +1,89 @@
+"""`matchset evaluate` tells by which rule it tests, and when the test is no test."""
+
+import os
+import subprocess
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from test_cli import COMMAND
+
+import matchset as ms
+from matchset.evaluate.rules import choose_rule
+
+RATED = [(f"hat {n}", f"p{n}", 3.0) for n in range(8)] + [("hat 1", "p2", 1.0), ("cap", "p3", 1.0)]
+
+
+def read_rows(rows, *names):
+    columns = zip(*rows, strict=True)
+    return pa.table(dict(zip(("query", "product_id", *names), map(list, columns), strict=True)))
+
+
+def evaluate(*arguments):
+    done = subprocess.run(
+        [COMMAND, "evaluate", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    return ms.read_log(read_rows(RATED, "stars"), count="stars")
+
+
+@pytest.fixture(scope="module")
+def matcher(ratings):
+    return ms.train(ratings, config=ms.TrainConfig(min_count=2.33))
+
+
+def test_ratings_are_tested_by_the_rule_of_the_training(matcher, ratings):
+    assert choose_rule(matcher, ratings).min_count == 2.33
+    popular = ms.Popularity.learn(ms.positives(ratings))
+    assert choose_rule(popular, ratings).min_count == 1
+    assert choose_rule(ms.Fusion([popular, matcher]), ratings).min_count == 2.33
+    assert choose_rule(matcher, ratings, min_count=2).min_count == 2
+
+
+def test_purchases_and_clicks_are_tested_by_one_whatever_the_training(matcher):
+    for names in (["purchase", "click"], ["click", "impression"]):
+        log = ms.read_log(read_rows([("hat", "p1", name) for name in names], "event"))
+        rule = choose_rule(matcher, log)
+        assert (dict(rule.weights), rule.min_count) == ({names[0]: 1.0}, 1.0)
+
+
+def test_an_event_without_a_usual_name_is_tested_as_it_was_trained():
+    log = ms.read_log(read_rows([("hat", "p1", "gemerkt"), ("cap", "p2", "gemerkt")], "event"))
+    matcher = ms.train(log, config=ms.TrainConfig(events={"gemerkt": 2.0}, min_count=2))
+    rule = choose_rule(matcher, log)
+    assert (dict(rule.weights), rule.min_count) == ({"gemerkt": 2.0}, 2.0)
+    unnamed = ms.read_log(read_rows([("hat", "p1")]))  # its events are others
+    assert choose_rule(matcher, unnamed).min_count == 1
+    with pytest.raises(ms.DataError, match="events= must say which events"):
+        choose_rule(ms.Popularity.learn(ms.positives(unnamed)), log)
+
+
+def test_the_rule_is_said_and_the_log_of_the_training_is_noticed(matcher, tmp_path):
+    model, file = tmp_path / "model", tmp_path / "log.parquet"
+    matcher.save(model)
+    pq.write_table(read_rows(RATED, "stars"), file)
+    done = evaluate(model, file, "--count", "stars")
+    assert "Relevant: count of at least 2.33." in done.stdout
+    assert "8 relevant products" in done.stdout
+    # The log has a query without a positive pair, which training did not see.
+    assert "is it the log that the model was trained on?" in done.stderr
+    told = evaluate(model, file, "--count", "stars", "--min-count", 1)
+    assert "Relevant: count of at least 1." in told.stdout
+
+
+def test_a_later_month_is_not_taken_for_the_log_of_the_training(tmp_path):
+    shop = ms.simulate_shop(products=500)
+    split = ms.split_by_time(shop.log, test_days=30)
+    ms.train(split.train, shop.catalog).save(tmp_path / "model")
+    split.test.save(tmp_path / "test.parquet")
+    done = evaluate(tmp_path / "model", tmp_path / "test.parquet")
+    assert "Relevant: 1 x purchase of at least 1." in done.stdout
+    assert done.stderr == ""
