@@ -110,5 +110,6 @@ build/address/installed build/thread/installed: build/%/installed: $(SOURCES) | 
 	@touch $@
 
 $(VENV)/installed: $(SOURCES) | $(VENV)/dependencies
+	@echo "compiling the native module: a minute or a few, the first time"
 	$(PIP) $(INSTALL)release .
 	@touch $@

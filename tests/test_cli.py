@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 from dataclasses import fields
@@ -122,7 +124,10 @@ def test_a_product_is_explained(model):
 
 def test_a_model_is_pruned(model, tmp_path):
     assert "weights" in run("prune", model, "--threshold", 0.35, "-o", tmp_path / "small")
-    assert ms.load(tmp_path / "small").tree.n_weights < ms.load(model).tree.n_weights
+    n_weights = ms.load(tmp_path / "small").tree.n_weights
+    assert n_weights < ms.load(model).tree.n_weights
+    layers = re.findall(r"nodes, ([0-9,]+) weights", run("inspect", tmp_path / "small"))
+    assert sum(int(layer.replace(",", "")) for layer in layers) == n_weights
 
 
 def test_a_model_is_evaluated(model, shop):
@@ -138,18 +143,34 @@ def test_a_filter_by_a_value_that_no_product_has_gives_a_hint(model):
 
 
 def test_mistakes_are_one_sentence(model, shop, tmp_path):
+    log, key = shop / "log.parquet", tmp_path / "key.csv"
+    key.write_text("sku,words\n1,sofa\n")
     faults = [
         (["describe", tmp_path / "none.csv"], "none.csv"),
         (["simulate", "--products", 5, "-o", tmp_path], "products must be at least 100; got 5"),
-        (["match", tmp_path, "sofa"], "not a matchset folder"),
+        (["match", tmp_path, "sofa"], "not a matchset folder: it has no manifest.json"),
+        (["match", tmp_path / "none", "sofa"], "none: not a matchset folder: there is no such"),
+        (["match", key, "sofa"], "key.csv: not a matchset folder: it is a file"),
+        (["simulate", "-o", key], "key.csv: File exists"),
+        (["describe", key, "--product", "sku"], "matchset: --query must name a column where"),
+        (["describe", key, "--query", "term"], "matchset: --query 'term' must name a column; got"),
+        (["train", log, "--catalog", key, "-o", tmp_path / "m"], "--catalog-title must name a"),
         (["match", model, "sofa", "--where", "prize < 3"], "price"),
         (["prune", model, "--threshold", 99, "-o", tmp_path / "s"], "none is left; got 99.0"),
         (["prune", model, "--threshold", -1, "-o", tmp_path / "s"], "zero or positive, and finite"),
-        (["train", shop / "log.parquet", "-o", model], "already exists"),
-        (["train", shop / "log.parquet", "-o", tmp_path / "m", "--seed", -1], "at least 0; got -1"),
+        (["train", log, "-o", model], "already exists; --overwrite replaces it"),
+        (["train", log, "-o", tmp_path / "m", "--seed", -1], "at least 0; got -1"),
     ]  # fmt: skip
     for arguments, part in faults:
-        assert part in run(*arguments, ok=False)
+        said = run(*arguments, ok=False)
+        assert part in said
+        assert "Errno" not in said
+
+
+def test_a_server_that_is_not_there_is_one_line(shop):
+    said = run("evaluate", "http://127.0.0.1:9", shop / "log.parquet", ok=False)
+    assert said.startswith("matchset: http://127.0.0.1:9: no answer")
+    assert said.count("\n") == 1
 
 
 def test_the_demo_runs_and_runs_again(tmp_path):
@@ -165,6 +186,7 @@ def test_the_demo_runs_and_runs_again(tmp_path):
     foreign.mkdir()
     (foreign / "letter.txt").write_text("dear")
     assert "must be new, empty or of an earlier demo" in run("demo", "-o", foreign, ok=False)
+    assert "must be a folder" in run("demo", "-o", foreign / "letter.txt", ok=False)
 
 
 def test_matchers_are_compared_and_a_model_is_swept(shop, tmp_path):
@@ -189,8 +211,10 @@ def test_matchers_are_compared_and_a_model_is_swept(shop, tmp_path):
 
 
 def test_mistakes_of_experiments_are_one_sentence(shop, tmp_path):
-    log = shop / "log.parquet"
+    log, key = shop / "log.parquet", tmp_path / "key"
+    key.write_text("secret")
     faults = [
+        (["compare", log, "-o", key], f"{key}: cannot be written: Not a directory"),
         (["compare", log, "-o", tmp_path, "--rows", "bm26"], "rows must be of matchset"),
         (["compare", "--catalog", log, "-o", tmp_path], "a catalogue must come with a log"),
         (["sweep", tmp_path, "-o", tmp_path], "a model must come with a log"),
@@ -209,6 +233,21 @@ def test_the_demo_is_served_from_what_an_earlier_one_kept(tmp_path):
         assert (model["products"], model["has_bought"]) == (500, True)
     said, model = _serve_demo(tmp_path, "--products", 600)
     assert model["products"] == 600
+
+
+def test_the_demo_invites_nobody_to_a_port_that_is_taken(tmp_path):
+    options = ["demo", "--products", 500, "--out", tmp_path]
+    run(*options)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            list(map(str, [COMMAND, *options, "--serve", "--port", port])),
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 1
+    assert "cannot listen" in done.stderr
+    assert "Open this address" not in done.stdout
 
 
 def _serve_demo(folder, *options):

@@ -64,6 +64,7 @@ def test_how_a_query_is_asked_is_remembered_but_not_the_query():
         (b"", "bad_parameter"),
         (b"k=3", "bad_parameter"),
         (b"q=a&q=b", "bad_parameter"),
+        (b"q=a&q", "bad_parameter"),
         (b"q=a&k=1&k=1", "bad_parameter"),
         (b"q=a&beem=5", "bad_parameter"),
         (b"q=a&%6b=5", "bad_parameter"),
@@ -88,6 +89,13 @@ def test_how_a_query_is_asked_is_remembered_but_not_the_query():
 )
 def test_a_bad_query_string_is_refused(query_string, code):
     assert code_of(read_match, query_string) == code
+
+
+def test_a_wrong_name_is_told_all_the_right_ones():
+    with pytest.raises(
+        RequestError, match="one of beam, k, matcher, q, titles, where; got 'query'"
+    ):
+        read_match(b"query=sofa")
 
 
 def test_characters_are_counted_and_not_bytes():

@@ -129,8 +129,8 @@ def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:
     file = path / MANIFEST
     try:
         manifest = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        raise ModelFileError(f"{path}: not a matchset folder: it has no {MANIFEST}") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise ModelFileError(f"{path}: not a matchset folder: {_what_lacks(path)}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{file}: cannot be read: {error}") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("matchset"), int):
@@ -147,6 +147,12 @@ def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:
     if not _are_folders(manifest.get("folders", {})):
         raise ModelFileError(f"{file}: damaged: folders must be names with checksums")
     return manifest
+
+
+def _what_lacks(path: Path) -> str:
+    if path.is_dir():
+        return f"it has no {MANIFEST}"
+    return "it is a file" if path.exists() else "there is no such folder"
 
 
 def _are_folders(folders: object) -> bool:

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from cyclopts import App
 
 from matchset.cli.compare import compare
-from matchset.cli.console import errors
+from matchset.cli.console import errors, tell
 from matchset.cli.demo import demo
 from matchset.cli.describe import describe
 from matchset.cli.evaluate import evaluate
@@ -50,6 +50,7 @@ for command in COMMANDS:
 def main() -> None:
     """Run the command line; a mistake in the input is one sentence and exit code 1."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # of each attempt; the last one is told
     try:
         app()
         sys.stdout.flush()
@@ -57,7 +58,7 @@ def main() -> None:
         sys.stdout = None  # nor should Python try at exit
         sys.exit(0)
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
-        errors.print(f"matchset: {error}", markup=False, highlight=False, soft_wrap=True)
+        errors.print(f"matchset: {tell(error)}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
         errors.print("matchset: stopped; nothing was saved")

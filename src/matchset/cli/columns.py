@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,8 +12,13 @@ from cyclopts import Parameter
 
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
+from matchset.data.columns import LOG_NAMES
 from matchset.data.log import Log
 from matchset.data.read import read_log
+from matchset.errors import DataError
+
+_LOG_FLAGS = {role: f"--{role}" for role in LOG_NAMES}
+_CATALOG_FLAGS = {"product": "--catalog-product", "title": "--catalog-title"}
 
 
 @Parameter(name="*")
@@ -40,16 +48,28 @@ class LogColumns:
         """Read the catalogue, if there is one."""
         if file is None:
             return None
-        return read_catalog(str(file), product=self.catalog_product, title=self.catalog_title)
+        with _naming(_CATALOG_FLAGS):
+            return read_catalog(str(file), product=self.catalog_product, title=self.catalog_title)
 
     def read(self, sources: list[str]) -> Log:
         """Read the log."""
-        return read_log(
-            sources[0] if len(sources) == 1 else sources,
-            query=self.query,
-            product=self.product,
-            event=self.event,
-            timestamp=self.timestamp,
-            count=self.count,
-            strict=self.strict,
-        )
+        with _naming(_LOG_FLAGS):
+            return read_log(
+                sources[0] if len(sources) == 1 else sources,
+                query=self.query,
+                product=self.product,
+                event=self.event,
+                timestamp=self.timestamp,
+                count=self.count,
+                strict=self.strict,
+            )
+
+
+@contextmanager
+def _naming(flags: Mapping[str, str]) -> Iterator[None]:
+    """Name flags where an error names the parameters of Python that they set."""
+    try:
+        yield
+    except DataError as error:
+        parameter = re.compile(rf"^({'|'.join(flags)})=(?='| must) ?")
+        raise DataError(parameter.sub(lambda found: f"{flags[found[1]]} ", str(error))) from None

@@ -15,6 +15,7 @@ from matchset.learn.train import Progress as Step
 output = Console()
 errors = Console(stderr=True)
 
+_FLAGS = {"overwrite=True": "--overwrite", "events= must": "--events must"}
 STAGES = {
     "read": "reading",
     "vectorize": "queries to features",
@@ -30,6 +31,16 @@ STAGES = {
 def say(text: object) -> None:
     """Plain text, never markup, and whole lines: they may be piped into another program."""
     output.print(str(text), markup=False, highlight=False, soft_wrap=True)
+
+
+def tell(error: Exception) -> str:
+    """A mistake in a person's words: parameters of Python are flags here."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    said = str(error)
+    for parameter, flag in _FLAGS.items():
+        said = said.replace(parameter, flag)
+    return said
 
 
 def heading(text: str) -> None:

@@ -94,6 +94,8 @@ def _run(shop: DemoShop, out: Path) -> None:
 
 def _check_folder(out: Path) -> None:
     """Refuse to write among what is not a demo's."""
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"{out}: must be a folder; got a file; choose --out")
     if out.exists() and any(out.iterdir()) and not (out / "shop" / "log.parquet").exists():
         raise FileExistsError(f"{out}: must be new, empty or of an earlier demo; choose --out")
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
+import sys
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from matchset.cli.console import say
-from matchset.cli.serve import serve
+from matchset.cli.serve import say_address, start
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
+from matchset.data.read import read_log
 from matchset.matchers.bm25 import BM25
 from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.tree_matcher import TreeMatcher
-from matchset.serve.settings import ServeConfig
+from matchset.serve.settings import Limits, ServeConfig
+from matchset.serve.snapshots import Sources
 
 FOLDER = Path("matchset-demo")
 _SERVED = "served"  # in the demo's folder
@@ -62,17 +67,31 @@ def tell_how_to_serve(out: Path, shop: DemoShop) -> None:
     """Say what shows the page of this demo."""
     options = {name: value for name, value in asdict(shop).items() if value != getattr(_SHOP, name)}
     options |= {} if out == FOLDER else {"out": shlex.quote(str(out))}
-    command = " ".join(["matchset demo --serve", *(f"--{n} {v}" for n, v in options.items())])
+    command = " ".join([_own_name(), "demo --serve", *(f"--{n} {v}" for n, v in options.items())])
     say(f"to see the answers in a browser: {command}")
+
+
+def _own_name() -> str:
+    """The program as a person can type it: `make demo` puts it on no path."""
+    called = Path(sys.argv[0])
+    found = shutil.which("matchset")
+    if called.name != "matchset" or (found is not None and called.samefile(found)):
+        return "matchset"
+    return shlex.quote(sys.argv[0])
 
 
 def serve_demo(out: Path, port: int) -> None:
     """Serve what `keep_demo` saved, until told to stop."""
     folder = out / _SERVED
-    say("\nOpen this address in a browser; Ctrl-C stops the server.")
-    serve(
-        folder / _MODEL,
-        beside=(folder / _BM25, folder / _TITLES),
-        log=(str(folder / _TEST),),
-        config=ServeConfig(port=port),
+    start(
+        Sources(folder / _MODEL, (folder / _BM25, folder / _TITLES)),
+        ServeConfig(port=port),
+        Limits(),
+        read_log=partial(read_log, str(folder / _TEST)),
+        on_ready=_invite,
     )
+
+
+def _invite(address: str) -> None:
+    say("\nOpen this address in a browser; Ctrl-C stops the server.")
+    say_address(address)

@@ -10,7 +10,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from matchset.cli.columns import LogColumns
-from matchset.cli.console import facts, heading, say
+from matchset.cli.console import facts, heading, say, tell
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.log import Log
 from matchset.data.positives import positives, relevance
@@ -59,7 +59,7 @@ def describe(
         show_split(split, events=events)
         show_features(split.train, events=events)
     except DataError as error:
-        say(f"not possible: {error} (see --test-days and --events)")
+        say(f"not possible: {tell(error)} (see --test-days and --events)")
     goods = columns.read_catalog(catalog)
     if goods is not None:
         heading("Catalogue")

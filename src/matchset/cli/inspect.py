@@ -9,6 +9,7 @@ from pathlib import Path
 from matchset.cli.console import facts, heading, output, say
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.model.explain import strongest
+from matchset.model.packed import count_weights
 from matchset.parts import verify as verify_model
 
 NODES = 12  # of the first level that are shown
@@ -44,20 +45,20 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
             "trained": matcher.provenance.get("trained", "unknown"),
             "by matchset": matcher.provenance.get("matchset", "unknown"),
             "from": f"{summary.get('pairs', 0):,} pairs of {summary.get('queries', 0):,} queries",
-            "on disk": f"{on_disk / 1e6:.1f} MB",
+            "on disk": f"{on_disk / 1e6:.1f} MB, the whole folder",
             "products": repr(matcher.products),
             "vocabulary": repr(matcher.vectorizer),
         }
     )
     heading("Tree")
-    sizes, weights = matcher.tree.sizes, summary.get("weights", [])
+    sizes, n_weights = matcher.tree.sizes, matcher.tree.n_weights
+    weights = count_weights(matcher.tree)
     layers = {
-        f"layer {level}": f"{size:,} nodes" + (f", {n:,} weights" if n else "")
-        for level, (size, n) in enumerate(zip(sizes, weights or [0] * len(sizes), strict=False), 1)
+        f"layer {level}": f"{size:,} nodes, {n:,} weights"
+        for level, (size, n) in enumerate(zip(sizes, weights, strict=True), 1)
     }
-    n_weights = matcher.tree.n_weights
     size = f"{matcher.tree.n_bytes / 1e6:.1f} MB, {matcher.tree.n_bytes / max(1, n_weights):.2f}"
-    facts(layers | {"weights": n_weights, "size": f"{size} bytes per weight"})
+    facts(layers | {"weights": n_weights, "tree and weights": f"{size} bytes per weight"})
     heading("Top of the tree: the strongest n-grams of its first nodes")
     facts({f"node {node + 1}": name_node(matcher, node) for node in range(min(NODES, sizes[0]))})
     heading("Configuration")

@@ -49,7 +49,8 @@ def match(
     where
         Filter, such as "price < 20 and locale = 'us'".
     min_score
-        Leave out products that score less; of trees alone.
+        Leave out products that score less, such as 0.01: scores far below the best are noise. Of
+        trees alone.
     file
         File of queries, one a line; - is standard input.
     form

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from matchset.cli.columns import LogColumns
+from matchset.data.log import Log
 from matchset.serve.settings import Limits, ServeConfig
 from matchset.serve.snapshots import Sources
 
@@ -46,15 +48,28 @@ def serve(
         Columns of the log.
 
     """
+    read = partial(columns.read, list(log)) if log else None
+    start(Sources(model, beside), config, limits, read_log=read, on_ready=say_address)
+
+
+def start(
+    sources: Sources,
+    config: ServeConfig,
+    limits: Limits,
+    *,
+    read_log: Callable[[], Log] | None,
+    on_ready: Callable[[str], None],
+) -> None:
+    """Run the server, if what it needs is installed."""
     try:
         from matchset.serve.run import serve as run
     except ImportError as error:
         needs = "the server needs more packages: pip install 'matchset[serve]'"
         raise ValueError(f"{needs} ({error.name} is missing)") from None
-    read = partial(columns.read, list(log)) if log else None
-    run(Sources(model, beside), config, limits, read_log=read, on_ready=_say)
+    run(sources, config, limits, read_log=read_log, on_ready=on_ready)
 
 
-def _say(address: str) -> None:
+def say_address(address: str) -> None:
+    """Print where the server answers, at once: a program may wait for it."""
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()

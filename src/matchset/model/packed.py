@@ -142,6 +142,14 @@ def pack_layers(
     )  # fmt: skip
 
 
+def count_weights(packed: PackedTree) -> tuple[int, ...]:
+    """Weights of each layer."""
+    return tuple(
+        sum(len(packed.native.unpack_parent(level, parent)[3]) for parent in range(n_parents))
+        for level, n_parents in enumerate((1, *packed.sizes[:-1]))
+    )
+
+
 def unpack(packed: PackedTree) -> TreeModel:
     """The model that a packed tree holds: exact for float32, else the weights it scores with."""
     offsets, layers = [], []

@@ -21,7 +21,7 @@ from matchset.serve.rankings import read_candidates, read_fusion
 from matchset.serve.refusals import RequestError, bad
 from matchset.serve.settings import Limits
 
-_MATCH_FIELDS = frozenset({"k", "beam", "where", "matcher", "titles"})  # beside q
+_MATCH_FIELDS = frozenset({"q", "k", "beam", "where", "matcher", "titles"})
 _BATCH_FIELDS = frozenset(
     {"queries", "k", "beam", "where", "matcher", "titles", "candidates", "fusion"}
 )
@@ -79,6 +79,8 @@ class MatchReader:
         for pair in query_string.split(b"&"):
             if pair[:2] == b"q=":
                 queries.append(pair[2:])
+            elif pair == b"q":
+                queries.append(b"")
             elif pair:
                 rest.append(pair)
         question = self._read_rest(b"&".join(rest))

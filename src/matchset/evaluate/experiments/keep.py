@@ -51,13 +51,17 @@ class Store:
     def prepare(self) -> Store:
         """Itself, if the folder can be written; asked before the work."""
         rows, models = self.path / "rows", self.path / "models"
-        if not rows.exists() and models.exists() and any(models.iterdir()):
+        if not rows.exists() and models.is_dir() and any(models.iterdir()):
             raise FileExistsError(
                 f"{models}: must be of an experiment, with {rows.name} beside it; got other "
                 "models; choose another folder"
             )
-        for folder in (rows, models):
-            folder.mkdir(parents=True, exist_ok=True)
+        try:
+            for folder in (rows, models):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"{error.strerror}; choose another folder"
+            raise OSError(f"{self.path}: cannot be written: {reason}") from None
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise PermissionError(f"{self.path}: cannot be written; choose another folder")
         sweep(self.path / _SCRATCH)  # what a run that was killed has left
