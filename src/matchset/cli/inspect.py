@@ -38,14 +38,13 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
     if verify:
         verify_model(model)
         say(f"{model}: every file is as it was written")
-    kind = kind_of(model)
-    on_disk = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
-    if kind != TREE:
-        _tell_other(model, kind, on_disk)
+    if kind_of(model) != TREE:
+        _tell_other(model)
         return
     matcher = TreeMatcher.load(model)
     summary = matcher.provenance.get("summary", {})
     heading("Model")
+    on_disk = sum(file.stat().st_size for file in model.iterdir())
     facts(
         {
             "trained": matcher.provenance.get("trained", "unknown"),
@@ -71,11 +70,17 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
     output.print_json(json.dumps(asdict(matcher.config)))
 
 
-def _tell_other(model: Path, kind: str, on_disk: int) -> None:
+def _tell_other(model: Path) -> None:
     """What every saved matcher has: one that is no tree has no layers."""
     matcher = load(model)
     heading("Matcher")
-    size, products = f"{on_disk / 1e6:.1f} MB", getattr(matcher, "products", "unknown")
-    facts({"kind": kind, "on disk": size, "products": repr(products)})
+    on_disk = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
+    facts(
+        {
+            "kind": kind_of(model),
+            "on disk": f"{on_disk / 1e6:.1f} MB",
+            "products": repr(getattr(matcher, "products", "unknown")),
+        }
+    )
     if isinstance(matcher, Fusion):
         facts({"rule": repr(matcher)})
