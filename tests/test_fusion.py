@@ -226,6 +226,12 @@ def test_a_match_is_fused_with_what_another_engine_found():
     assert ms.fuse_matches({"a": ours}, rule=ms.FusionRule(method="interleave")).ids == ours.ids
 
 
+def test_matches_of_different_queries_are_not_fused():
+    matches = {name: ms.Match.of(name, ["p1"], [1]) for name in ("clay pot", "vase")}
+    with pytest.raises(ValueError, match="of the same query; got 'clay pot', 'vase'"):
+        ms.fuse_matches(matches)
+
+
 def test_fused_ids_are_those_of_the_fusion():
     parts = make_parts()
     for options in METHODS:

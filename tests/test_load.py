@@ -84,9 +84,16 @@ def test_the_command_line_asks_any_matcher(saved):
     assert "Recall" in run("evaluate", saved / "fusion", saved / "log.csv")
 
 
+def test_any_matcher_is_inspected_and_verified(saved):
+    said = run("inspect", saved / "fusion", "--verify")
+    for part in ("every file is as it was written", "with titles", "rrf of bm25, popularity"):
+        assert part in said
+    assert "bm25" in run("inspect", saved / "bm25")
+
+
 @pytest.mark.parametrize(
     "arguments",
-    [["inspect"], ["explain", "vase", "p6"], ["prune", "--threshold", 0.1, "-o", "small"]],
+    [["explain", "vase", "p6"], ["prune", "--threshold", 0.1, "-o", "small"]],
     ids=lambda arguments: arguments[0],
 )
 def test_what_needs_a_tree_says_so(saved, arguments):

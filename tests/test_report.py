@@ -5,6 +5,7 @@ import getpass
 import json
 import re
 import socket
+from copy import deepcopy
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from matchset.evaluate.experiments.sweeps import SWEEP, find_graph, run_sweep
 from matchset.evaluate.report import plots
 from matchset.evaluate.report.html import Html, foreign, join, tag
 from matchset.evaluate.report.numbers import megabytes, moment, percent, points, seconds
+from matchset.evaluate.report.sections import the_ordering
+from matchset.evaluate.report.tables import cost_table, recall_table
 from matchset.evaluate.report.write import require_plots, write_report
 from matchset.matchers.tree_matcher import TreeMatcher
 
@@ -69,7 +72,9 @@ def told(tmp_path_factory):
     )
     matcher = TreeMatcher.load(out / "models" / OURS)
     graph, reason = find_graph(problem.questions, out)
-    run_sweep(matcher, problem.questions, out, EFFORT, graph=graph, no_graph=reason)
+    run_sweep(
+        matcher, problem.questions, out, EFFORT, origin="a small shop", graph=graph, no_graph=reason
+    )
     return write_report(out)
 
 
@@ -202,6 +207,32 @@ def test_the_best_recall_is_bold(told, results):
     assert re.search(rf'data-value="{re.escape(repr(best))}"[^>]*><b>{100 * best:.1f}</b>', text)
 
 
+def test_values_that_look_equal_are_equally_bold(results):
+    found = deepcopy(results["comparison"])
+    ours, other, floor = (
+        next(row for row in found["rows"] if row["name"] == name)
+        for name in (OURS, "bm25", "popularity")
+    )
+    for row, share, size in ((ours, 0.99994, 1000), (other, 0.99991, 1001), (floor, 0.99994, 999)):
+        row["disk_bytes"] = size
+        for score in row["scores"]:
+            score["value"] = share
+    bold = re.compile(r'<tr[^>]*data-row="([a-z0-9-]+)">(?:(?!</tr>).)*?<b>100.0</b>')
+    assert set(bold.findall(recall_table(found))) == {OURS, "bm25"}
+    small = re.compile(r'<tr[^>]*data-row="([a-z0-9-]+)">(?:(?!</tr>).)*?<b>0.00100\u00a0MB</b>')
+    assert set(small.findall(cost_table(found))) == {OURS, "bm25"}
+
+
+def test_without_dssm_nothing_is_said_of_it(page, results):
+    assert all(row["absent"] for row in results["comparison"]["rows"] if "dssm" in row["name"])
+    assert "Our DSSM is trained" not in page.text
+    assert "numbers are beams." in page.text
+    assert "expansion_search of the graph" not in page.text
+    found = deepcopy(results["comparison"])
+    found["rows"] = [row | {"absent": None} for row in found["rows"]]
+    assert "Our DSSM is trained" in the_ordering(found)
+
+
 def test_plots_follow_the_page(told):
     text = told.read_text(encoding="utf-8")
     assert "var(--c1)" in text
@@ -235,6 +266,9 @@ def test_a_sweep_alone_is_a_report_too(told, tmp_path):
     Store(tmp_path).keep_findings(SWEEP, Store(told.parent).find_findings(SWEEP))
     page = Page(write_report(tmp_path).read_text(encoding="utf-8"))
     assert "Pruning, at beam 10" in page.text
+    assert "What matchset finds" not in page.text
+    assert "What pruning and the beam cost" in page.text
+    assert re.search(r"Measured on [\d,]+ test queries of a small shop, \d{4}-", page.text)
     with pytest.raises(FileNotFoundError, match="must hold a comparison or a sweep; got neither"):
         write_report(tmp_path / "nothing")
 

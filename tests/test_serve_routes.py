@@ -81,6 +81,18 @@ def test_all_matchers_together_answer_fused(server, served_shop):
             assert ranks.get(product, known) == known
 
 
+def test_a_saved_fusion_answers_beside_the_tree_with_ranks(served_shop, tmp_path):
+    parts = [ms.load(served_shop / name) for name in ("model", "bm25")]
+    fusion = ms.Fusion(parts, "weighted", weights=[2, 1])
+    fusion.save(tmp_path / "fusion")
+    with serving(served_shop, "--beside", tmp_path / "fusion") as running:
+        found = running.match("sofa bed", k=5, matcher="fusion").json
+        theirs = ms.Client(running.address, matcher="fusion").match("sofa bed", k=5)
+    expected = fusion.match("sofa bed", k=5)
+    assert [one["ranks"] for one in found["products"]] == list(expected.ranks)
+    assert (theirs.ids, theirs.titles) == (expected.ids, expected.titles)
+
+
 def test_candidates_of_the_caller_are_fused(server, matcher):
     ours = matcher.match("sofa", k=100)
     theirs = ["unknown-1", ours.ids[5], "unknown-2"]
@@ -110,6 +122,23 @@ def test_a_candidate_that_we_know_has_its_title(server, matcher):
     asked = {"queries": [""], "candidates": [[product]]}
     (found,) = server.post("/v1/match", asked).json["results"][0]["products"]
     assert found["title"] == matcher.products.titles[200]
+
+
+@pytest.mark.parametrize(
+    ("by", "kept"),
+    [("expression", ["new", "cheap"]), ("cheap", ["cheap"]), ("cheap new", ["new", "cheap"])],
+)
+def test_candidates_are_filtered_like_our_own_products(server, matcher, by, kept):
+    names = {"new": "not-in-the-model"}
+    for name, where in (("dear", "price > 30"), ("cheap", "price <= 30")):
+        names[name] = matcher.match("sofa", k=1, where=where).ids[0]
+    where = "price <= 30" if by == "expression" else [names[name] for name in by.split()]
+    theirs = [names[name] for name in ("dear", "new", "cheap")]
+    asked = {"queries": ["sofa"], "k": 1000, "candidates": [theirs], "where": where}
+    products = server.post("/v1/match", asked).json["results"][0]["products"]
+    ranks = {one["id"]: one["ranks"].get("candidates") for one in products}
+    assert [ranks.get(names[name]) for name in kept] == list(range(1, len(kept) + 1))
+    assert names["dear"] not in ranks
 
 
 def test_a_product_is_explained(server, matcher):

@@ -7,6 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from matchset.cli.console import facts, heading, output, say
+from matchset.matchers.fusion import Fusion
+from matchset.matchers.load import load
+from matchset.matchers.stored import TREE, kind_of
 from matchset.matchers.tree_matcher import TreeMatcher
 from matchset.model.explain import strongest
 from matchset.model.packed import count_weights
@@ -28,7 +31,7 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
     Parameters
     ----------
     model
-        Folder of a trained model.
+        Folder of a trained model, or of any saved matcher.
     verify
         Compare every byte with its checksum first.
 
@@ -36,6 +39,9 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
     if verify:
         verify_model(model)
         say(f"{model}: every file is as it was written")
+    if kind_of(model) != TREE:
+        _tell_other(model)
+        return
     matcher = TreeMatcher.load(model)
     summary = matcher.provenance.get("summary", {})
     heading("Model")
@@ -63,3 +69,19 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
     facts({f"node {node + 1}": name_node(matcher, node) for node in range(min(NODES, sizes[0]))})
     heading("Configuration")
     output.print_json(json.dumps(asdict(matcher.config)))
+
+
+def _tell_other(model: Path) -> None:
+    """What every saved matcher has: one that is no tree has no layers."""
+    matcher = load(model)
+    heading("Matcher")
+    on_disk = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
+    facts(
+        {
+            "kind": kind_of(model),
+            "on disk": f"{on_disk / 1e6:.1f} MB",
+            "products": repr(getattr(matcher, "products", "unknown")),
+        }
+    )
+    if isinstance(matcher, Fusion):
+        facts({"rule": repr(matcher)})

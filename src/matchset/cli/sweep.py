@@ -65,13 +65,14 @@ def sweep(
         if model is None or not log:
             config = read_config({"learn": {"seed": seed}})
             problem = read_problem([], None, config, test, columns, quick=quick)
-            questions = problem.questions
+            questions, origin = problem.questions, str(problem.facts["origin"])
             matcher, graph, reason = take_models(problem, out, effort, follow=follow)
         else:
             matcher = TreeMatcher.load(model)
             plan = test.plan(matcher.config, "none", quick=quick)
             questions = take_test(columns.read(log), matcher.config, plan)
             warn_if_trained_on(questions, recall_training(questions, None, matcher))
+            origin = "a search log"
             graph, reason = find_graph(questions, out)
         run_sweep(
             matcher,
@@ -79,6 +80,7 @@ def sweep(
             out,
             effort,
             command=command,
+            origin=origin,
             graph=graph,
             no_graph=reason,
             follow=follow,

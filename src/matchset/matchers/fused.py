@@ -107,6 +107,9 @@ def fuse_matches(
     if not matches:
         raise ValueError("matches must be at least one; got none")
     most, given = check_k(k), list(matches.values())
+    asked = list(dict.fromkeys(match.query for match in given))
+    if len(asked) > 1:
+        raise ValueError(f"matches must be of the same query; got {', '.join(map(repr, asked))}")
     label = {product: n for n, product in enumerate(dict.fromkeys(p for m in given for p in m.ids))}
     rankings = [
         Csr(
@@ -118,8 +121,7 @@ def fuse_matches(
         for match in given
     ]
     depth = max(1, *map(len, given))
-    query = given[0].query
-    queries = Strings.of([query])
+    query, queries = asked[0], Strings.of(asked)
     fused = fuse(rankings, most, rule or FusionRule(), depth=depth, queries=queries)
     labels, scores = fused.found.columns, fused.found.values
     products = Products(Strings.of(list(label)), _titles_of(given, label))

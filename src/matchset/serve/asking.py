@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from matchset.matchers.fused import fuse_matches
+from matchset.matchers.fused import FusedMatch, fuse_matches
 from matchset.matchers.match import Match
 from matchset.model.filters import Filter
 from matchset.serve.answers import write_fused, write_result
@@ -82,6 +82,8 @@ class _Asker:
         if theirs is None and len(self._parts) == 1:
             found = self._find(0, query, question.k)
             spent = (time.perf_counter_ns() - started) // 1000
+            if isinstance(found, FusedMatch):  # of a fusion that was saved
+                return write_fused(found, spent, has_titles=question.has_titles), len(found)
             written = write_result(found, spent, has_titles=question.has_titles)
             return b"".join(written), len(found)
         rankings = {} if theirs is None else {CANDIDATES: self._make_match(query, theirs)}
@@ -97,7 +99,9 @@ class _Asker:
         )
 
     def _make_match(self, query: str, theirs: Sequence[str]) -> Match:
-        """A caller's own ranking: scores fall with the rank, titles are those that we know."""
+        """A caller's own ranking, filtered: scores fall with the rank, titles are those we know."""
+        if self._question.where is not None:
+            theirs = self._served.find_allowed(theirs, self._question.where)
         scores = [1.0 / rank for rank in range(1, len(theirs) + 1)]
         return Match.of(query, theirs, scores, self._served.titles_of(theirs))
 

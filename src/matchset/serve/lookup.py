@@ -28,16 +28,21 @@ class Lookup:
         order = np.argsort(hashes, kind="stable")
         return cls(products, hashes[order], order.astype(np.int32))
 
-    def titles(self, ids: Sequence[str]) -> list[str]:
-        """Title of each id, empty where there is no such product, or it has none."""
-        if self.products.titles is None or not len(self.hashes) or not ids:
-            return [""] * len(ids)
+    def find(self, ids: Sequence[str]) -> Ids:
+        """Label of each id, -1 where there is no such product."""
+        if not len(self.hashes) or not ids:
+            return np.full(len(ids), -1, dtype=np.int32)
         wanted = Strings.of(list(ids)).hashes()
         place = np.minimum(np.searchsorted(self.hashes, wanted), len(self.hashes) - 1)
-        labels = np.where(self.hashes[place] == wanted, self.labels[place], 0).astype(np.int32)
+        labels = self.labels[place]
         found = self.products.ids.decode(labels)  # two ids may have one hash
-        titles = self.products.titles.decode(labels)
-        return [
-            title if known == asked else ""
-            for known, asked, title in zip(found, ids, titles, strict=True)
-        ]
+        is_known = [known == asked for known, asked in zip(found, ids, strict=True)]
+        return np.where(is_known, labels, -1).astype(np.int32)
+
+    def titles(self, ids: Sequence[str]) -> list[str]:
+        """Title of each id, empty where there is no such product, or it has none."""
+        if self.products.titles is None or not len(self.hashes):
+            return [""] * len(ids)
+        labels = self.find(ids)
+        titles = self.products.titles.decode(np.maximum(labels, 0))
+        return [title if label >= 0 else "" for label, title in zip(labels, titles, strict=True)]

@@ -148,7 +148,10 @@ def _candidates(limits: Limits) -> dict[str, Json]:
     product = {**TEXT, "maxLength": limits.id_characters}
     ranking = array(product, maxItems=limits.candidates, uniqueItems=True)
     lists = array(ranking, maxItems=limits.queries)
-    lists["description"] = "The caller's own ranking of each query, best first, to fuse with ours."
+    lists["description"] = (
+        "The caller's own ranking of each query, best first, to fuse with ours. `where` filters it "
+        "too; of ids that the model does not know an expression keeps all, a list those it names."
+    )
     number = {**NUMBER, "minimum": 0, "maximum": MOST}
     fusion = {
         "method": {**TEXT, "enum": list(get_args(Method)), "default": "rrf"},

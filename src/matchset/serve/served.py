@@ -129,6 +129,18 @@ class Served:
         """Title of each id, empty where the model does not know it."""
         return self._lookup.titles(ids)
 
+    def find_allowed(self, ids: Sequence[str], wanted: Wanted) -> list[str]:
+        """Those that a filter allows; an id that the model does not know meets any expression."""
+        if not isinstance(wanted, str):
+            listed = set(wanted)
+            return [product for product in ids if product in listed]
+        allowed, labels = self.filters.make(self.tree, wanted).allowed, self._lookup.find(ids)
+        return [
+            product
+            for product, label in zip(ids, labels.tolist(), strict=True)
+            if label < 0 or allowed[label]
+        ]
+
     @cached_property
     def _lookup(self) -> Lookup:
         return Lookup.of(self.tree.products)

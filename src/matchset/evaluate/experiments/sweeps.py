@@ -98,13 +98,14 @@ def run_sweep(
     effort: Effort,
     *,
     command: str = "",
+    origin: str = "a log",
     graph: DSSMWithHNSW | None = None,
     no_graph: str = "",
     follow: Following = NOBODY,
 ) -> dict[str, Any]:
     """Both sweeps and, beside the beams, a DSSM's graph; kept in the folder `out`.
 
-    Where there is no `graph`, `no_graph` says why.
+    `origin` tells what the questions are of. Where there is no `graph`, `no_graph` says why.
     """
     store = Store(out).prepare()
     findings = {
@@ -115,6 +116,7 @@ def run_sweep(
         "config": asdict(matcher.config),
         "effort": asdict(effort),
         "ks": list(effort.ks),
+        "origin": origin,
         "asked": len(questions),
         "questions": digest_questions(questions),
         "thresholds": sweep_thresholds(matcher, questions, effort, folder=out, follow=follow),

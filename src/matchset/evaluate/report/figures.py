@@ -166,7 +166,8 @@ def draw_throughput(beams: Rows, graphs: Rows, k: int) -> Html:
         for _, title, rows, _ in curves
     ]
     says = f"Queries per second against Recall@{k}, first and last point. {'; '.join(ends)}."
-    caption = "Throughput against recall; numbers are beams, or expansion_search of the graph."
+    numbers = "beams, or expansion_search of the graph" if graphs else "beams"
+    caption = f"Throughput against recall; numbers are {numbers}."
     return embed(figure, "plot-throughput", says=says, caption=caption)
 
 

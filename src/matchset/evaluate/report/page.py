@@ -22,6 +22,9 @@ from matchset.evaluate.report.sections import (
 # Nothing but what the page itself brings may be loaded or run.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
+COMPARED = "What matchset finds, and what it costs"
+SWEPT = "What pruning and the beam cost matchset, and what they gain"
+
 
 def make_page(
     comparison: Mapping[str, Any] | None, sweep: Mapping[str, Any] | None, *, is_same: bool = True
@@ -40,27 +43,29 @@ def make_page(
     if comparison is not None:
         parts.append(side_by_side(comparison))
     parts.append(how_to_repeat(comparison, sweep))
-    return _frame(_head(comparison, sweep), parts)
+    heading = COMPARED if comparison is not None else SWEPT
+    return _frame(heading, _tell_data(comparison, sweep), parts)
 
 
-def _head(comparison: Mapping[str, Any] | None, sweep: Mapping[str, Any] | None) -> str:
+def _tell_data(comparison: Mapping[str, Any] | None, sweep: Mapping[str, Any] | None) -> str:
     if comparison is not None:
         return f"Measured on {comparison['data']['origin']}, {comparison['date']}."
-    return f"Measured on {sweep['date']}." if sweep is not None else ""
+    if sweep is None:
+        return ""
+    asked = f"{sweep['asked']:,} test queries of {sweep.get('origin', 'a log')}"
+    return f"Measured on {asked}, {sweep['date']}."
 
 
-def _frame(about: str, parts: list[Html]) -> str:
+def _frame(heading: str, about: str, parts: list[Html]) -> str:
     style = (files("matchset.evaluate.report") / "style.css").read_text(encoding="utf-8")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", "matchset: what it finds"),
+        tag("title", heading),
         tag("style", Html(style)),
     )
-    title = join(
-        [tag("h1", "What matchset finds, and what it costs"), tag("p", about, class_="note")]
-    )
+    title = join([tag("h1", heading), tag("p", about, class_="note")])
     body = tag("body", tag("main", tag("header", title), *parts))
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"

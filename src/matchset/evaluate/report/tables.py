@@ -69,7 +69,10 @@ def recall_table(findings: Findings) -> Html:
     def cells(row: Row) -> list[Html]:
         shares = ((k, recall_of(row, k)) for k in ks)
         return [
-            *(share_cell(s, is_best=s["value"] == best.get(f"recall{k}")) for k, s in shares),
+            *(
+                share_cell(s, is_best=_is_best(row, f"recall{k}", s["value"], best, percent))
+                for k, s in shares
+            ),
             _against(row, deepest),
             _paper_cell(row["name"]),
             cell(NOTHING if row["features"] is None else f"{row['features']:,}", row["features"]),
@@ -100,8 +103,7 @@ def cost_table(findings: Findings) -> Html:
 
     def cells(row: Row) -> list[Html | None]:
         def told(column: str, value: float, show: Callable[[float], str]) -> Html:
-            is_best = value == best.get(column) and row["name"] != FLOOR
-            return cell(show(value), value, is_best=is_best)
+            return cell(show(value), value, is_best=_is_best(row, column, value, best, show))
 
         return [
             told("train_seconds", row["train_seconds"], seconds),
@@ -126,6 +128,13 @@ def _find_best(rows: Sequence[Row], ks: Sequence[int]) -> dict[str, float]:
     for name in LATENCIES:
         best[name] = min(filter(None, (row["latency"][name] for row in present)), default=0.0)
     return best
+
+
+def _is_best(
+    row: Row, column: str, value: float, best: Mapping[str, float], show: Callable[[float], str]
+) -> bool:
+    """Whether a reader sees the best value of a column: what looks equal is equally bold."""
+    return row["name"] != FLOOR and NOTHING != show(value) == show(best[column])
 
 
 def _make_row(row: Row, cells: Callable[[Row], Sequence[Html | None]], *, n_columns: int) -> Html:
