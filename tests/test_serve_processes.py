@@ -20,10 +20,10 @@ def test_a_killed_worker_is_replaced_again_and_again(folder):
         assert not killed & set(server.workers)
         n_asked = load.n_asked
         eventually(lambda: load.n_asked > n_asked + 20)
-    # A killed process takes what it was answering with it, and its socket refuses until the kernel
-    # has closed it, which a busy machine does late; no answer is wrong.
+    # A killed process takes with it what it was answering, and what came to its socket until the
+    # kernel closed it: of each of the two callers, per kill, an answer and a try or two.
     assert all(isinstance(fault, str) for fault in load.faults)
-    assert len(load.faults) <= 3 * 20
+    assert len(load.faults) <= 3 * 2 * 3
 
 
 def test_a_worker_killed_amid_a_reload_leaves_the_rest_whole(folder, served_shop):
