@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=10_000, help="test queries at most")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    logging.getLogger("matchset.matchers.tuning").setLevel(logging.INFO)
+    logging.getLogger("matchset.matchers.fusion_tuning").setLevel(logging.INFO)
     real = options.real
     problems = read_homedepot(real, options.folds) if real else make_shop(options.products)
     min_count = RELEVANT if real else 1.0

@@ -16,12 +16,11 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from matchset.learn.tree import plan_splits
+from matchset.learn.label_tree import plan_splits
 from matchset.matrices import to_csr
-from matchset.model.layers import LayerWeights, TreeModel
 from matchset.model.packed import PackedTree, pack
 from matchset.model.search import search_rule
-from matchset.model.tree import LabelTree
+from matchset.model.tree import LabelTree, LayerWeights, TreeModel
 
 FREQUENT, RARE, OWN = 200, 20_000, 40  # features of all clusters, of some, of one
 SHARED, MAX_LEAF, QUERIES = 10, 100, 3000

@@ -44,11 +44,10 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
     from matchset.features.vocabulary import store_vocabulary
     from matchset.learn.train import Examples, train
     from matchset.matrices import to_csr
-    from matchset.model.files import store_products, store_tree
-    from matchset.model.packed import pack
-    from matchset.model.products import Products
+    from matchset.model.packed import pack, store_tree
+    from matchset.model.products import Products, store_products
     from matchset.model.search import search
-    from matchset.parts import save_parts
+    from matchset.storage.sections import save_parts
     from matchset.strings import Strings
 
     texts, Y = read(folder, "train")

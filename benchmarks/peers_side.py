@@ -59,9 +59,8 @@ def read_rows(folder: Path, name: str) -> sp.csr_matrix:
 def train_matchset(folder: Path, place: Path, threads: int) -> None:
     """Ours: the estimator, and its tree packed to 8 bits as `ms.train` keeps it."""
     from matchset import XRLinear
-    from matchset.model.files import store_tree
-    from matchset.model.packed import pack
-    from matchset.parts import save_parts
+    from matchset.model.packed import pack, store_tree
+    from matchset.storage.sections import save_parts
 
     settings = {"branching": BRANCHING, "max_leaf": MAX_LEAF, "C": C, "threshold": THRESHOLD}
     estimator = XRLinear(**settings, threads=threads)
@@ -73,9 +72,9 @@ def train_matchset(folder: Path, place: Path, threads: int) -> None:
 def open_matchset(place: Path) -> Answerer:
     """Ours, memory-mapped; a single row goes in as two arrays."""
     from matchset.matrices import to_csr
-    from matchset.model.files import read_tree
+    from matchset.model.packed import read_tree
     from matchset.model.search import search_rule
-    from matchset.parts import open_parts
+    from matchset.storage.sections import open_parts
 
     tree, rule = read_tree(open_parts(place)[1]["tree"]), search_rule(K, BEAM)
     return Answerer(

@@ -59,7 +59,7 @@ def generate(path: Path, rows: int) -> None:
 
 def measure(path: str) -> None:
     """Read a log in this process and print what it took."""
-    from matchset.data.read import read_log  # so that the parent stays small
+    from matchset.data.log_reader import read_log  # so that the parent stays small
 
     before = time.perf_counter()
     log = read_log(path)

@@ -15,10 +15,9 @@ import scipy.sparse as sp
 from environments import peer_python
 
 from matchset.matrices import to_csr
-from matchset.model.layers import LayerWeights, TreeModel
 from matchset.model.packed import pack
 from matchset.model.search import search_rule
-from matchset.model.tree import LabelTree
+from matchset.model.tree import LabelTree, LayerWeights, TreeModel
 
 ANSWER = """
 import sys, scipy.sparse as sp

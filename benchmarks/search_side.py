@@ -23,9 +23,10 @@ def measure_matchset(folder: Path, singles: int) -> dict[str, float]:
     from matchset.features.vectorizer import Vectorizer
     from matchset.features.vocabulary import read_vocabulary
     from matchset.matrices import to_csr
-    from matchset.model.files import read_products, read_tree
+    from matchset.model.packed import read_tree
+    from matchset.model.products import read_products
     from matchset.model.search import search_rule
-    from matchset.parts import open_parts
+    from matchset.storage.sections import open_parts
     from matchset.strings import Strings
 
     started = time.perf_counter()
@@ -106,9 +107,9 @@ def measure_pecos(folder: Path, singles: int) -> dict[str, float]:
 def measure_filters(folder: Path, singles: int) -> dict[str, float]:
     """Ours alone: what a filter costs that admits less and less."""
     from matchset.features.vocabulary import read_vocabulary
-    from matchset.model.files import read_tree
+    from matchset.model.packed import read_tree
     from matchset.model.search import search_rule
-    from matchset.parts import open_parts
+    from matchset.storage.sections import open_parts
 
     _, parts = open_parts(folder / "matchset")
     tree = read_tree(parts["tree"])

@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 
 import matchset as ms
-from matchset.evaluate.experiments.run import Effort
-from matchset.evaluate.experiments.sweeps import sweep_beams, sweep_thresholds
-from matchset.evaluate.questions import make_questions
+from matchset.evaluate.qrels import make_questions
+from matchset.lab.experiments.runner import Effort
+from matchset.lab.experiments.sweeps import sweep_beams, sweep_thresholds
 
 EFFORT = Effort(resamples=1, singles=2000)
 K = 100

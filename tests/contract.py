@@ -1,4 +1,4 @@
-"""The contract of `matchset.matchers.protocol.Matcher`, as checks that any matcher can be put to.
+"""The contract of `matchset.matchers.base.Matcher`, as checks that any matcher can be put to.
 
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
 def test_my_matcher_keeps_the_contract(check):
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from matchset.filters.filter import Filter, make_filter
+from matchset.matchers.base import Matcher
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.protocol import Matcher
-from matchset.model.filters import Filter, make_filter
 
 EMPTY_QUERIES = ["", "  ", "\t\n", "!?", "\x00", "\u200b"]
 

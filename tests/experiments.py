@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from matchset.config import LearnConfig, TrainConfig
-from matchset.data.shop import simulate_shop
-from matchset.evaluate.experiments.problem import Plan, make_problem
-from matchset.evaluate.experiments.run import Effort
+from matchset.lab.experiments.benchmark import Plan, make_problem
+from matchset.lab.experiments.runner import Effort
+from matchset.lab.shop import simulate_shop
 from matchset.strings import Strings
 
 EFFORT = Effort(ks=(5, 10, 20), resamples=50, flips=200, singles=20)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from matchset.data.read import read_log
+from matchset.data.log_reader import read_log
 
 DAY = dt.date(2026, 1, 2)
 DAY_NUMBER = (DAY - dt.date(1970, 1, 1)).days

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from matchset.data.events import training_rule
 from matchset.data.positives import Positives
-from matchset.matchers.protocol import answer
+from matchset.matchers.base import answer
 from matchset.matrices import Csr
 from matchset.model.products import Products
 from matchset.strings import Strings

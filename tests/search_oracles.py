@@ -3,8 +3,7 @@
 import numpy as np
 
 from matchset.matrices import Csr, to_csr
-from matchset.model.layers import LayerWeights, TreeModel
-from matchset.model.tree import LabelTree
+from matchset.model.tree import LabelTree, LayerWeights, TreeModel
 
 
 def starts(counts):

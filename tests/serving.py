@@ -144,7 +144,7 @@ def eventually(is_so, seconds=20):
 
 def ask(worker, path, query_string=b"", headers=()):
     """Ask the application of a worker in this process."""
-    from matchset.serve.app import make_app  # other tests need no server
+    from matchset.serve.http.app import make_app  # other tests need no server
 
     sent = []
 

@@ -9,17 +9,17 @@ import matchset
 
 ROOMS = [
     ["_native"],
-    ["errors", "config", "threads", "building"],
+    ["errors", "config"],
     ["strings", "matrices"],
-    ["text", "exchange"],
-    ["folders"],
-    ["parts"],
+    ["text"],
+    ["storage"],
     ["data"],
-    ["features"],
+    ["features", "filters"],
     ["model"],
     ["learn"],
     ["matchers"],
     ["evaluate"],
+    ["lab", "client"],
     ["serve"],
     ["cli"],
 ]

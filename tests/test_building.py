@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from matchset import folders
-from matchset.building import build_beside, name_temporary, sweep
-from matchset.folders import open_folder, write_folder
+from matchset.storage import folders
+from matchset.storage.atomic import build_beside, name_temporary, sweep
+from matchset.storage.folders import open_folder, write_folder
 
 HANGS = """
 import pathlib, sys, time
@@ -25,7 +25,7 @@ with building.build_beside(pathlib.Path(sys.argv[1])) as folder:
 TOO_LARGE = """
 import pathlib, resource, sys
 import numpy as np
-from matchset.folders import write_folder
+from matchset.storage.folders import write_folder
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 arrays = {"small": np.zeros(10), "large": np.zeros(100_000)}
 write_folder(pathlib.Path(sys.argv[1]), "test", header={}, arrays=arrays, overwrite=True)
@@ -100,8 +100,8 @@ def test_a_folder_that_was_swept_before_it_was_locked_is_made_again(tmp_path, mo
         if len(made) == 1:
             made[0].rmdir()
 
-    monkeypatch.setattr("matchset.building.name_temporary", name)
-    monkeypatch.setattr("matchset.building.fcntl.flock", lock)
+    monkeypatch.setattr("matchset.storage.atomic.name_temporary", name)
+    monkeypatch.setattr("matchset.storage.atomic.fcntl.flock", lock)
     with build_beside(tmp_path / "model") as building:
         assert building == made[1]
         assert names(tmp_path) == [building.name]
@@ -116,7 +116,7 @@ def test_a_folder_that_was_swept_before_it_was_opened_is_made_again(tmp_path, mo
             made[0].rmdir()
         return really_open(path, flags)
 
-    monkeypatch.setattr("matchset.building.os.open", open_late)
+    monkeypatch.setattr("matchset.storage.atomic.os.open", open_late)
     with build_beside(tmp_path / "model") as building:
         assert building == made[1]
         assert names(tmp_path) == [building.name]

@@ -15,10 +15,10 @@ from scripted import LIMITS, Script, refusal
 from urllib3 import HTTPResponse
 
 import matchset as ms
+from matchset.client.transport import PatientRetry
 from matchset.errors import FilterError, ServerError
-from matchset.model.filters import make_filter
+from matchset.filters.filter import make_filter
 from matchset.model.products import Products
-from matchset.serve.transport import PatientRetry
 from matchset.strings import Strings
 
 KEY = "a-key-of-the-shop"

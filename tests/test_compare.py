@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from rankings import Recited, make_positives, random_test
 
-from matchset.evaluate.adds import what_it_adds
 from matchset.evaluate.compare import compare_matchers, find_differences
 from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.latency import measure_latency
+from matchset.evaluate.overlap import what_it_adds
 from matchset.model.products import Products
 from matchset.strings import Strings
 

@@ -11,7 +11,7 @@ from towers import CONFIG, make_log, read_rows, train_small
 
 import matchset as ms
 from matchset.errors import DataError, ModelFileError
-from matchset.matchers.dssm.nearest import find_nearest
+from matchset.lab.dssm.exact import find_nearest
 from matchset.strings import Strings
 
 pytestmark = pytest.mark.torch
@@ -75,10 +75,9 @@ def test_a_text_has_the_same_vector_alone_and_among_others(matcher):
 def test_the_numpy_tower_gives_what_the_network_gives():
     import torch
 
-    from matchset.matchers.dssm.examples import take_rows
-    from matchset.matchers.dssm.lessons import prepare
-    from matchset.matchers.dssm.network import Network
-    from matchset.matchers.dssm.tower import pool_rows
+    from matchset.lab.dssm.network import Network
+    from matchset.lab.dssm.space import pool_rows
+    from matchset.lab.dssm.training_data import prepare, take_rows
 
     lessons = prepare(make_log(), make_catalog(), CONFIG, threads=1)
     network = Network(lessons.vectorizer.n_features, 16, seed=3)
@@ -133,7 +132,7 @@ def test_no_epoch_starts_after_the_time_limit():
 
 
 def test_what_was_shown_in_vain_is_told_from_what_was_bought():
-    from matchset.matchers.dssm.lessons import prepare
+    from matchset.lab.dssm.training_data import prepare
 
     seen = [("p0", "purchase"), ("p0", "impression"), ("p1", "impression"), ("p5", "impression")]
     rows = [{"query": "rose", "product_id": product, "event": event} for product, event in seen]

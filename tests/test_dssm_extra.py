@@ -8,8 +8,8 @@ from bookshelf import make_catalog, make_pairs
 from towers import CONFIG, make_log
 
 import matchset as ms
-from matchset.matchers.dssm.config import read_dssm_config
-from matchset.matchers.dssm.graph import GraphConfig, build_graph
+from matchset.lab.dssm.hnsw import GraphConfig, build_graph
+from matchset.lab.dssm.settings import read_dssm_config
 
 HOW = r"an extra; get it by: pip install 'matchset\[dssm\]'"
 

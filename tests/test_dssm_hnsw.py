@@ -12,7 +12,7 @@ from towers import train_small
 
 import matchset as ms
 from matchset.errors import ModelFileError
-from matchset.matchers.dssm.graph import GraphConfig, build_graph
+from matchset.lab.dssm.hnsw import GraphConfig, build_graph
 from matchset.model.products import Products
 from matchset.strings import Strings
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from towers import CONFIG
 
-from matchset.matchers.dssm.examples import Batch, Examples, draw_batches, hold_back
+from matchset.lab.dssm.training_data import Batch, Examples, draw_batches, hold_back
 from matchset.matrices import from_scipy
 
 N_QUERIES, N_PRODUCTS = 50, 30
@@ -83,7 +83,7 @@ BATCH = Batch(
 def test_softmax_leaves_a_querys_other_positives_out():
     import torch
 
-    from matchset.matchers.dssm.losses import measure_loss
+    from matchset.lab.dssm.network import measure_loss
 
     config = replace(CONFIG, loss="softmax", temperature=0.5)
     weights = np.exp(COSINES.astype(np.float64) / 0.5)
@@ -97,7 +97,7 @@ def test_softmax_leaves_a_querys_other_positives_out():
 def test_hinge_has_three_parts_each_over_the_pairs_that_break_its_rule():
     import torch
 
-    from matchset.matchers.dssm.losses import measure_loss
+    from matchset.lab.dssm.network import measure_loss
 
     config = replace(CONFIG, loss="hinge")
     purchased = (0.1**2 + 0.4**2) / 2  # 0.8 and 0.5 are below 0.9, 0.95 is not
@@ -111,7 +111,7 @@ def test_hinge_has_three_parts_each_over_the_pairs_that_break_its_rule():
 def test_a_step_changes_only_the_embeddings_of_its_ngrams(examples):
     import torch
 
-    from matchset.matchers.dssm.network import Network
+    from matchset.lab.dssm.network import Network
 
     batch = next(draw_batches(examples, pairs_of(examples), np.random.default_rng(0), CONFIG))
     network = Network(40, 8, seed=0)  # 12 n-grams are used, 28 are not

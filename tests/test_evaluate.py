@@ -7,14 +7,14 @@ from rankings import Recited, make_positives, random_test
 from rich.console import Console
 
 from matchset.data.positives import positives
-from matchset.data.shop import simulate_shop
 from matchset.data.split import compare, split_by_time
 from matchset.errors import DataError
 from matchset.evaluate.evaluation import evaluate
-from matchset.evaluate.questions import make_questions
+from matchset.evaluate.qrels import make_questions
 from matchset.evaluate.segments import SEGMENTS, is_head
+from matchset.lab.shop import simulate_shop
+from matchset.matchers.base import KnowsTraining
 from matchset.matchers.popularity import Popularity
-from matchset.matchers.protocol import KnowsTraining
 from matchset.matchers.train import train
 from matchset.strings import Strings
 

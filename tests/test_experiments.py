@@ -6,32 +6,33 @@ import numpy as np
 import pytest
 from experiments import CONFIG, EFFORT, count_making, make_small
 
-from matchset.building import build_beside
+from matchset.config import count_threads
 from matchset.evaluate.compare import Difference
 from matchset.evaluate.evaluation import evaluate_questions
-from matchset.evaluate.experiments import keep, neural
-from matchset.evaluate.experiments.comparison import COMPARISON, run_comparison
-from matchset.evaluate.experiments.digest import make_digest
-from matchset.evaluate.experiments.examples import choose_examples
-from matchset.evaluate.experiments.keep import Store, measure_disk
-from matchset.evaluate.experiments.ordering import (
+from matchset.lab.experiments import contenders as neural
+from matchset.lab.experiments import store as keep
+from matchset.lab.experiments.benchmark import Plan
+from matchset.lab.experiments.comparison import (
     CLAIMS,
+    COMPARISON,
     REVERSED,
     SHOWN,
     UNCLEAR,
     check_claims,
     judge_difference,
+    run_comparison,
 )
-from matchset.evaluate.experiments.problem import Plan
-from matchset.evaluate.experiments.rows import FAST, OURS, choose_rows, list_rows
-from matchset.evaluate.experiments.run import Following, run_rows
-from matchset.evaluate.experiments.timing import on_one_core, time_queries
-from matchset.evaluate.experiments.vocabularies import choose_vocabularies
+from matchset.lab.experiments.contenders import FAST, OURS, choose_rows, list_rows
+from matchset.lab.experiments.examples import choose_examples
+from matchset.lab.experiments.runner import Following, run_rows
+from matchset.lab.experiments.store import Store, make_digest, measure_disk
+from matchset.lab.experiments.timing import on_one_core, time_queries
+from matchset.lab.experiments.vocabularies import choose_vocabularies
 from matchset.matchers.popularity import Popularity
 from matchset.matchers.train import train
-from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.matchers.xr_linear import TreeMatcher
+from matchset.storage.atomic import build_beside
 from matchset.strings import Strings
-from matchset.threads import count_threads
 
 NAMES = ("matchset", "unigrams", "bm25", "popularity")
 

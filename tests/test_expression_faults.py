@@ -10,8 +10,8 @@ from shelf import ROWS, make_columns
 
 from matchset.data.catalog import Column
 from matchset.errors import FilterError
-from matchset.model.expressions.evaluate import evaluate
-from matchset.model.expressions.parser import DEFAULT_LIMITS, Limits, parse
+from matchset.filters.parser import DEFAULT_LIMITS, Limits, parse
+from matchset.filters.predicate import evaluate
 
 
 def fault(text, limits=DEFAULT_LIMITS):

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from shelf import EPOCH, KINDS, ROWS, make_columns
 
 from matchset.data.catalog import Column
-from matchset.model.expressions.evaluate import evaluate
-from matchset.model.expressions.parser import Limits, parse
-from matchset.model.expressions.syntax import And, Attribute, Compare, Constant, In, IsNull, Not, Or
+from matchset.filters.parser import Limits, parse
+from matchset.filters.predicate import evaluate
+from matchset.filters.syntax import And, Attribute, Compare, Constant, In, IsNull, Not, Or
 
 PYTHON = {
     "=": operator.eq,

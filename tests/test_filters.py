@@ -10,8 +10,8 @@ from shelf import ROWS, make_columns
 
 from matchset.data.catalog import Catalog
 from matchset.errors import FilterError
-from matchset.model.expressions.parser import Limits
-from matchset.model.filters import Filter, make_filter
+from matchset.filters.filter import Filter, make_filter
+from matchset.filters.parser import Limits
 from matchset.model.products import Products
 from matchset.strings import Strings
 

@@ -10,7 +10,7 @@ from test_vectorizer import SHOP, same_rows
 
 from matchset.errors import ModelFileError
 from matchset.features.vectorizer import KIND, Vectorizer
-from matchset.folders import VERSION, open_folder, verify_folder, write_folder
+from matchset.storage.folders import VERSION, open_folder, verify_folder, write_folder
 
 
 @pytest.fixture

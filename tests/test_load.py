@@ -10,8 +10,7 @@ from bookshelf import QUERIES, make_catalog, make_pairs
 from test_cli import run
 
 import matchset as ms
-from matchset.matchers.load import WHO
-from matchset.matchers.stored import TREE
+from matchset.matchers.registry import TREE, WHO
 
 LOG = "query,product_id,event\nred rose,p0,purchase\nclay pot,p2,purchase\nvase,p6,purchase\n"
 

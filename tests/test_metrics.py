@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from ir_measures import RR, P, R, Success, nDCG
 from rankings import Recited, make_positives, random_test
 
-from matchset.evaluate.chance import bootstrap, holm, mean, randomization_test
-from matchset.evaluate.judge import judge
+from matchset.evaluate.judgments import judge
 from matchset.evaluate.metrics import METRICS, MISSING, Judged, ceiling, recall
-from matchset.evaluate.questions import make_questions
+from matchset.evaluate.qrels import make_questions
+from matchset.evaluate.significance import bootstrap, holm, mean, randomization_test
 
 THEIRS = {
     "recall": lambda k: R @ k,

@@ -15,17 +15,16 @@ from search_oracles import random_model, random_rows
 from test_vectorizer import SHOP, same_rows
 
 import matchset as ms
-from matchset import exchange
 from matchset.data.catalog import Column
 from matchset.errors import ModelFileError
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
-from matchset.folders import open_folder, verify_folder, write_folder
-from matchset.model.files import read_products, read_tree, store_products, store_tree
-from matchset.model.packed import pack
-from matchset.model.products import Products
+from matchset.model.packed import pack, read_tree, store_tree
+from matchset.model.products import Products, read_products, store_products
 from matchset.model.search import search_rule
-from matchset.parts import open_parts, read_part, save_parts
+from matchset.storage import atomic as exchange
+from matchset.storage.folders import open_folder, verify_folder, write_folder
+from matchset.storage.sections import open_parts, read_part, save_parts
 from matchset.strings import Strings
 
 GOLDEN = Path(__file__).parent / "golden" / "model-1"
@@ -135,7 +134,7 @@ def test_two_folders_are_exchanged_in_one_step(tmp_path):
 
 KILLED = """
 import sys, pathlib, numpy as np
-from matchset.folders import write_folder
+from matchset.storage.folders import write_folder
 path, n = pathlib.Path(sys.argv[1]), 0
 while True:
     n += 1

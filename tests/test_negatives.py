@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from matchset.config import LearnConfig
+from matchset.learn.label_tree import plan_offsets
 from matchset.learn.negatives import raise_labels, select_instances
 from matchset.learn.train import Examples, train
-from matchset.learn.tree import plan_offsets
 from matchset.matrices import to_csr
 from matchset.model.search import search_nodes
 from matchset.model.tree import LabelTree

@@ -9,11 +9,17 @@ from hypothesis import strategies as st
 from search_oracles import random_model, random_rows
 
 from matchset.errors import ModelFileError
-from matchset.model.files import read_tree, store_tree
-from matchset.model.packed import PackedTree, pack, unpack
-from matchset.model.prune import prune, prune_packed
+from matchset.model.packed import (
+    PackedTree,
+    pack,
+    prune,
+    prune_packed,
+    read_tree,
+    store_tree,
+    unpack,
+)
 from matchset.model.search import search_rule
-from matchset.parts import Part, open_parts, read_part, save_parts
+from matchset.storage.sections import Part, open_parts, read_part, save_parts
 
 LAYER = ("row_offsets", "features", "entry_offsets", "children", "weights", "bias")
 shapes = st.lists(st.sampled_from([1, 2, 5, 9, 40]), min_size=1, max_size=3)

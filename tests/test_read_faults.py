@@ -14,9 +14,8 @@ import pytest
 from logs import ROWS, one_value, write_rows
 
 from matchset.data.catalog_reader import read_catalog
-from matchset.data.engine import open_engine
-from matchset.data.faults import explain
-from matchset.data.read import read_log
+from matchset.data.duckdb_session import explain, open_engine
+from matchset.data.log_reader import read_log
 from matchset.errors import DataError
 
 

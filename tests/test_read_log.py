@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from logs import DAY_NUMBER, ROWS, one_value, rows_of, write_rows
 
 from matchset.data.log import NO_DAY
-from matchset.data.read import read_log
+from matchset.data.log_reader import read_log
 from matchset.errors import DataError
 from matchset.strings import Strings
 from matchset.text import normalize_strings
@@ -246,7 +246,7 @@ def test_a_log_is_an_arrow_table():
 WITHOUT_FRAMES = """
 import sys
 sys.modules |= dict.fromkeys(["pandas", "polars", "pyarrow"])  # None: importing fails
-from matchset.data.read import read_log
+from matchset.data.log_reader import read_log
 path, saved = sys.argv[1:]
 log = read_log(path, strict=True)
 log.save(saved)

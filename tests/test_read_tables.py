@@ -11,7 +11,7 @@ from logs import DAY_NUMBER, rows_of, write_rows
 
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import NO_DAY
-from matchset.data.read import read_log
+from matchset.data.log_reader import read_log
 from matchset.data.tables import open_tables
 from matchset.errors import DataError
 

@@ -10,7 +10,7 @@ import pytest
 from logs import DAY, DAY_NUMBER, one_value, rows_of, write_rows
 
 from matchset.data.log import NO_DAY
-from matchset.data.read import read_log
+from matchset.data.log_reader import read_log
 from matchset.errors import DataError
 
 

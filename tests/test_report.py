@@ -12,20 +12,29 @@ from pathlib import Path
 import pytest
 from experiments import CONFIG, EFFORT, HOSTILE, make_small
 
-from matchset.cli.experiment import tell_command
-from matchset.data.shop import simulate_shop
-from matchset.evaluate.experiments.comparison import run_comparison
-from matchset.evaluate.experiments.keep import Store
-from matchset.evaluate.experiments.problem import Plan, take_test
-from matchset.evaluate.experiments.rows import FAST, OURS
-from matchset.evaluate.experiments.sweeps import SWEEP, find_graph, run_sweep
-from matchset.evaluate.report import plots
-from matchset.evaluate.report.html import Html, foreign, join, tag
-from matchset.evaluate.report.numbers import megabytes, moment, percent, points, seconds
-from matchset.evaluate.report.sections import the_ordering
-from matchset.evaluate.report.tables import cost_table, recall_table
-from matchset.evaluate.report.write import require_plots, write_report
-from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.cli.experiments import tell_command
+from matchset.lab.experiments.benchmark import Plan, take_test
+from matchset.lab.experiments.comparison import run_comparison
+from matchset.lab.experiments.contenders import FAST, OURS
+from matchset.lab.experiments.store import Store
+from matchset.lab.experiments.sweeps import SWEEP, find_graph, run_sweep
+from matchset.lab.report import plots
+from matchset.lab.report.formatting import (
+    Html,
+    foreign,
+    join,
+    megabytes,
+    moment,
+    percent,
+    points,
+    seconds,
+    tag,
+)
+from matchset.lab.report.page import require_plots, write_report
+from matchset.lab.report.recall_tables import cost_table, recall_table
+from matchset.lab.report.sections import the_ordering
+from matchset.lab.shop import simulate_shop
+from matchset.matchers.xr_linear import TreeMatcher
 
 ALLOWED = set(  # elements of the page, and those of its plots
     re.findall(

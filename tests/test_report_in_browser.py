@@ -4,11 +4,11 @@ import pytest
 from browser import DESKTOP, PHONE, visit
 from experiments import EFFORT, HOSTILE, make_small
 
-from matchset.evaluate.experiments.comparison import run_comparison
-from matchset.evaluate.experiments.rows import FAST, OURS
-from matchset.evaluate.experiments.sweeps import run_sweep
-from matchset.evaluate.report.write import write_report
-from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.lab.experiments.comparison import run_comparison
+from matchset.lab.experiments.contenders import FAST, OURS
+from matchset.lab.experiments.sweeps import run_sweep
+from matchset.lab.report.page import write_report
+from matchset.matchers.xr_linear import TreeMatcher
 
 pytestmark = pytest.mark.browser
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from matchset import _native
 from matchset.matchers.match import Match
-from matchset.serve.answers import write_result
+from matchset.serve.http.answers import write_result
 from matchset.strings import Strings
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=80)

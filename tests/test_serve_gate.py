@@ -8,13 +8,13 @@ import sys
 import pytest
 from serving import ask
 
-from matchset.serve.auth import make_hosts, read_keys, warn_of_readers
-from matchset.serve.generations import current, make_run_folder, publish, try_hold
-from matchset.serve.logs import LineFormatter, write_line
-from matchset.serve.refusals import RequestError
-from matchset.serve.reload import make_generation, reload, wanted
-from matchset.serve.settings import Limits, ServeConfig
-from matchset.serve.snapshots import Sources
+from matchset.serve.http.access_log import LineFormatter, write_line
+from matchset.serve.http.auth import make_hosts, read_keys, warn_of_readers
+from matchset.serve.http.problems import RequestError
+from matchset.serve.options import Limits, ServeConfig
+from matchset.serve.reload.generations import current, make_run_folder, publish, try_hold
+from matchset.serve.reload.snapshots import Sources
+from matchset.serve.reload.switch import make_generation, reload, wanted
 from matchset.serve.worker import Worker
 
 
@@ -35,7 +35,7 @@ def test_a_fault_inside_is_told_without_its_trace(worker, monkeypatch, caplog):
     def fail(*_):
         raise ZeroDivisionError(query) from OSError(28, "No space left on device")
 
-    monkeypatch.setattr("matchset.serve.app.answer_quickly", fail)
+    monkeypatch.setattr("matchset.serve.http.app.answer_quickly", fail)
     with caplog.at_level(logging.ERROR):
         status, answer = ask(worker, "/v1/match", b"q=sofa")
     assert (status, answer["error"]["code"]) == (500, "internal")

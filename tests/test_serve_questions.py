@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matchset as ms
-from matchset.serve.matchers import TREE, Named
-from matchset.serve.questions import MatchReader, Question, read_batch, read_bought, read_doubt
-from matchset.serve.rankings import check_weights
-from matchset.serve.refusals import CODES, RequestError
-from matchset.serve.served import Filters
-from matchset.serve.settings import Limits, ServeConfig
+from matchset.serve.http.bodies import check_weights
+from matchset.serve.http.problems import CODES, RequestError
+from matchset.serve.http.requests import MatchReader, Question, read_batch, read_bought, read_doubt
+from matchset.serve.loaded_model import TREE, Filters, Named
+from matchset.serve.options import Limits, ServeConfig
 
 LIMITS = Limits(
     query_characters=5,
@@ -297,7 +296,7 @@ def test_filters_are_remembered_up_to_a_number(served_shop):
 def test_filters_are_remembered_up_to_a_size(served_shop, monkeypatch):
     model = ms.load(served_shop / "model")
     named = Named(TREE, model, model.products)
-    monkeypatch.setattr("matchset.serve.served._MOST_BYTES", 2 * len(model.products))
+    monkeypatch.setattr("matchset.serve.loaded_model._MOST_BYTES", 2 * len(model.products))
     filters = Filters(64)
     for bound in (1, 2, 3):
         filters.make(named, f"price < {bound}")

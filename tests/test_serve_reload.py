@@ -10,8 +10,8 @@ from serving import eventually, serving
 
 import matchset as ms
 from matchset.errors import ModelFileError
-from matchset.serve.generations import make_run_folder
-from matchset.serve.snapshots import Sources, naming, take_snapshots, version_of
+from matchset.serve.reload.generations import make_run_folder
+from matchset.serve.reload.snapshots import Sources, naming, take_snapshots, version_of
 
 
 def test_a_reload_switches_every_worker_and_fails_no_request(folder, served_shop):

@@ -7,7 +7,7 @@ import pytest
 from serving import HOSTILE, serving
 
 import matchset as ms
-from matchset.serve.refusals import CODES
+from matchset.serve.http.problems import CODES
 
 
 @pytest.fixture(scope="module")

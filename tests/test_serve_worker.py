@@ -11,16 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serving import KEY, ask
 
-from matchset.serve.asking import answer_batch
-from matchset.serve.generations import RunFolder, current, make_run_folder, publish, read_workers
-from matchset.serve.logs import pack
-from matchset.serve.questions import Batch, Question
-from matchset.serve.refusals import RequestError
-from matchset.serve.reload import make_generation, reload
+from matchset.serve.http.access_log import pack
+from matchset.serve.http.handlers import answer_batch
+from matchset.serve.http.problems import RequestError
+from matchset.serve.http.requests import Batch, Question
+from matchset.serve.loaded_model import open_generation
+from matchset.serve.options import Limits, ServeConfig
+from matchset.serve.reload.generations import (
+    RunFolder,
+    current,
+    make_run_folder,
+    publish,
+    read_workers,
+)
+from matchset.serve.reload.snapshots import Sources
+from matchset.serve.reload.switch import make_generation, reload
 from matchset.serve.run import _Supervisor
-from matchset.serve.served import open_generation
-from matchset.serve.settings import Limits, ServeConfig
-from matchset.serve.snapshots import Sources
 from matchset.serve.worker import Worker
 
 FULL = OSError(28, "No space left on device")
@@ -92,7 +98,7 @@ def test_an_acknowledgement_that_could_not_be_written_is_made_up_for(worker, mon
 
 def test_a_full_disk_refuses_a_new_model_and_keeps_the_old(worker, monkeypatch):
     before = current(worker.run)
-    monkeypatch.setattr("matchset.serve.reload.publish", fail)
+    monkeypatch.setattr("matchset.serve.reload.switch.publish", fail)
     with pytest.raises(RequestError, match="No space left on device; the old model") as raised:
         reload(worker.run, worker.sources, worker.config)
     assert raised.value.code == "model_refused"

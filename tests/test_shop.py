@@ -13,17 +13,15 @@ import pytest
 from scipy.sparse import csr_array
 
 from matchset.data.catalog_reader import read_catalog
-from matchset.data.read import read_log
-from matchset.data.shop import describe_shop, simulate_shop
-from matchset.data.shop.customers import EXACT
-from matchset.data.shop.lexicon import make_lexicon
-from matchset.data.shop.products import make_products
-from matchset.data.shop.seasons import LAST_DAY
-from matchset.data.shop.shop import Shop, ask_around
-from matchset.data.shop.spelling import headline, plural
-from matchset.data.shop.visits import PURCHASE, visit_shop
-from matchset.data.shop.vocabulary import SLOTS, read_vocabulary
-from matchset.data.shop.wording import Lists, compact, join_words, misspell
+from matchset.data.log_reader import read_log
+from matchset.lab.shop import describe_shop, simulate_shop
+from matchset.lab.shop.assortment import make_products
+from matchset.lab.shop.customers import EXACT, LAST_DAY
+from matchset.lab.shop.lexicon import make_lexicon
+from matchset.lab.shop.simulate import Shop, ask_around
+from matchset.lab.shop.visits import PURCHASE, visit_shop
+from matchset.lab.shop.wording import Lists, compact, headline, join_words, misspell, plural
+from matchset.lab.shop.words import SLOTS, read_vocabulary
 from matchset.strings import Strings
 
 # The shop of seed 0. Whoever changes it states every matcher's results before and after.

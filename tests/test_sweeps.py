@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 from experiments import EFFORT, make_small
 
-from matchset.data.shop import simulate_shop
 from matchset.errors import DataError
-from matchset.evaluate.experiments.comparison import run_comparison
-from matchset.evaluate.experiments.problem import Plan, make_problem, take_test
-from matchset.evaluate.experiments.run import Following
-from matchset.evaluate.experiments.sweeps import (
+from matchset.lab.experiments.benchmark import Plan, make_problem, take_test
+from matchset.lab.experiments.comparison import run_comparison
+from matchset.lab.experiments.runner import Following
+from matchset.lab.experiments.sweeps import (
     find_graph,
     run_sweep,
     sweep_beams,
@@ -18,6 +17,7 @@ from matchset.evaluate.experiments.sweeps import (
     sweep_thresholds,
     take_models,
 )
+from matchset.lab.shop import simulate_shop
 from matchset.matchers.train import train
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import matchset as ms
 from matchset.config import read_config
-from matchset.learn.lessons import prepare
+from matchset.learn.training_data import prepare
 from matchset.strings import Strings
 
 

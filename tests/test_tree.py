@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from matchset import _native
 from matchset.learn.embeddings import to_length_one
-from matchset.learn.tree import build_tree, plan_offsets, plan_splits
+from matchset.learn.label_tree import build_tree, plan_offsets, plan_splits
 from matchset.matrices import to_csr
 
 

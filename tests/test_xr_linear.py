@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from matchset.config import LearnConfig
-from matchset.matchers.xr_linear import XRLinear
+from matchset.matchers.estimator import XRLinear
 from matchset.matrices import to_csr
 from matchset.model.search import search
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matchset.matchers.protocol import answer
+from matchset.matchers.base import answer
 from matchset.matrices import Csr
 from matchset.model.products import Products
 from matchset.strings import Strings

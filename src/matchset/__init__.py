@@ -2,41 +2,41 @@
 
 from importlib.metadata import version
 
+from matchset.client.client import Client
 from matchset.config import LearnConfig, NGrams, TrainConfig, VectorizerConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
+from matchset.data.log_reader import read_log
 from matchset.data.positives import Positives, positives, relevance
-from matchset.data.read import read_log
-from matchset.data.shop import Shop, describe_shop, simulate_shop
 from matchset.data.split import Split, split_by_query, split_by_time
 from matchset.data.ubi import read_ubi
 from matchset.errors import DataError, FilterError, ModelFileError, ServerError
-from matchset.evaluate.adds import Addition, what_it_adds
 from matchset.evaluate.compare import Comparison, compare_matchers
 from matchset.evaluate.evaluation import Evaluation, evaluate
 from matchset.evaluate.latency import Latency, measure_latency
+from matchset.evaluate.overlap import Addition, what_it_adds
 from matchset.features.vectorizer import Vectorizer
+from matchset.filters.filter import Filter
+from matchset.lab.dssm.exact import DSSM
+from matchset.lab.dssm.hnsw import DSSMWithHNSW
+from matchset.lab.dssm.settings import DssmConfig
+from matchset.lab.dssm.train import train_dssm
+from matchset.lab.shop import Shop, describe_shop, simulate_shop
+from matchset.matchers.base import Matcher
 from matchset.matchers.bm25 import BM25
-from matchset.matchers.dssm.config import DssmConfig
-from matchset.matchers.dssm.hnsw import DSSMWithHNSW
-from matchset.matchers.dssm.matcher import DSSM
-from matchset.matchers.dssm.train import train_dssm
-from matchset.matchers.fuse import FusionRule
-from matchset.matchers.fused import FusedMatch, FusedMatches, fuse_matches
+from matchset.matchers.estimator import XRLinear
+from matchset.matchers.fused_match import FusedMatch, FusedMatches, fuse_matches
 from matchset.matchers.fusion import Fusion
-from matchset.matchers.load import load
+from matchset.matchers.fusion_rules import FusionRule
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.nearest_queries import NearestQueries
 from matchset.matchers.popularity import Popularity
-from matchset.matchers.protocol import Matcher
+from matchset.matchers.registry import load
 from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import train
-from matchset.matchers.tree_matcher import TreeMatcher
-from matchset.matchers.xr_linear import XRLinear
-from matchset.model.filters import Filter
-from matchset.parts import verify
-from matchset.serve.client import Client
+from matchset.matchers.xr_linear import TreeMatcher
+from matchset.storage.sections import verify
 
 __version__ = version("matchset")
 

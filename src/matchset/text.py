@@ -22,8 +22,8 @@ changes nothing. The Unicode version is pinned, whatever Python runs it.
 from __future__ import annotations
 
 from matchset import _native
+from matchset.config import count_threads
 from matchset.strings import Strings
-from matchset.threads import count_threads
 
 UNICODE_VERSION = _native.unicode_version()
 

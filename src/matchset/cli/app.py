@@ -8,20 +8,15 @@ from importlib.metadata import version
 
 from cyclopts import App
 
-from matchset.cli.compare import compare
 from matchset.cli.console import errors, tell
 from matchset.cli.demo import demo
-from matchset.cli.describe import describe
 from matchset.cli.evaluate import evaluate
-from matchset.cli.explain import explain
-from matchset.cli.inspect import inspect
-from matchset.cli.match import match
-from matchset.cli.prune import prune
+from matchset.cli.experiments import compare, sweep
+from matchset.cli.logs import describe, simulate, split
+from matchset.cli.match import explain, match
+from matchset.cli.models import inspect, prune
 from matchset.cli.serve import serve
-from matchset.cli.simulate import simulate
-from matchset.cli.split import split
-from matchset.cli.sweep import sweep
-from matchset.cli.train import train
+from matchset.cli.training import train
 
 app = App(
     name="matchset",

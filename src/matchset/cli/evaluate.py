@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matchset.cli.columns import LogColumns
 from matchset.cli.console import errors, output, say
-from matchset.cli.experiment import warn_if_trained_on
+from matchset.cli.experiments import warn_if_trained_on
+from matchset.cli.options import LogColumns
+from matchset.client.client import Client
 from matchset.evaluate.evaluation import evaluate_questions
-from matchset.evaluate.questions import make_questions
-from matchset.evaluate.rules import choose_rule
-from matchset.evaluate.segments import recall_training
-from matchset.matchers.load import load
-from matchset.matchers.protocol import Matcher
-from matchset.serve.auth import read_key_lines
-from matchset.serve.client import Client
+from matchset.evaluate.qrels import make_questions
+from matchset.evaluate.segments import choose_rule, recall_training
+from matchset.matchers.base import Matcher
+from matchset.matchers.registry import load
+from matchset.serve.http.auth import read_key_lines
 
 COLUMNS = LogColumns()
 LEGEND = (

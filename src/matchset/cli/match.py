@@ -1,4 +1,4 @@
-"""Match: which products does a model give for a query?"""
+"""Explain: why does a query get a product?"""
 
 from __future__ import annotations
 
@@ -12,10 +12,29 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from matchset.cli.console import output
-from matchset.matchers.load import load, name_kind
+from matchset.matchers.base import Matcher
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.protocol import Matcher
-from matchset.matchers.tree_matcher import TreeMatcher
+from matchset.matchers.registry import load, name_kind
+from matchset.matchers.xr_linear import DEFAULT_BEAM, TreeMatcher
+
+
+def explain(model: Path, query: str, product: str, /, *, beam: int = DEFAULT_BEAM) -> None:
+    """Show the way of a product through the tree, and what spoke for and against it.
+
+    Parameters
+    ----------
+    model
+        Folder of a trained model.
+    query
+        What a customer typed.
+    product
+        Product id.
+    beam
+        Nodes kept per level of the tree.
+
+    """
+    output.print(TreeMatcher.load(model).explain(query, product, beam=beam))
+
 
 BATCH = 10_000  # queries of a file that are asked together
 

@@ -10,10 +10,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from matchset.cli.columns import LogColumns
+from matchset.cli.options import LogColumns
 from matchset.data.log import Log
-from matchset.serve.settings import Limits, ServeConfig
-from matchset.serve.snapshots import Sources
+from matchset.serve.options import Limits, ServeConfig
+from matchset.serve.reload.snapshots import Sources
 
 COLUMNS, CONFIG, LIMITS = LogColumns(), ServeConfig(), Limits()
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.arrow import ExportColumn, export_columns
-from matchset.data.engine import write_parquet
+from matchset.data.duckdb_session import write_parquet
 from matchset.data.log import NO_DAY
 from matchset.strings import Strings
 

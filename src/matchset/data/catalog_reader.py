@@ -13,15 +13,24 @@ from numpy.typing import NDArray
 
 from matchset.data.arrow import ArrowColumn, read_columns
 from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
-from matchset.data.columns import CATALOG_NAMES, ColumnChoice, choose_column, describe_columns
-from matchset.data.engine import DEFAULT_MEMORY_LIMIT, fetch_row, quote_name
-from matchset.data.expressions import day_of, is_number, text_of
-from matchset.data.faults import explain, naming_errors, refuse_small_memory
+from matchset.data.duckdb_session import (
+    DEFAULT_MEMORY_LIMIT,
+    explain,
+    fetch_row,
+    naming_errors,
+    quote_name,
+    refuse_small_memory,
+)
 from matchset.data.grouping import renumber
 from matchset.data.log import NO_DAY
+from matchset.data.sql import day_of, is_number, text_of
 from matchset.data.tables import (
+    CATALOG_NAMES,
+    ColumnChoice,
     Table,
     TableSource,
+    choose_column,
+    describe_columns,
     is_nested,
     open_tables,
 )

@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from matchset.data.columns import describe_columns
-from matchset.data.engine import DEFAULT_MEMORY_LIMIT, quote_name, quote_text
+from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT, quote_name, quote_text
 from matchset.data.log import Log
-from matchset.data.read import read_groups, to_log
-from matchset.data.scan import find_roles
-from matchset.data.tables import Table, TableSource, is_nested, open_tables
+from matchset.data.log_reader import find_roles, read_groups, to_log
+from matchset.data.tables import Table, TableSource, describe_columns, is_nested, open_tables
 from matchset.errors import DataError
 
 logger = logging.getLogger(__name__)

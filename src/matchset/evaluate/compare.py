@@ -13,7 +13,11 @@ from matchset.data.arrow import ExportColumn
 from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives
-from matchset.evaluate.chance import (
+from matchset.evaluate.evaluation import KS, SAMPLE, Evaluation, check_ks, evaluate_questions
+from matchset.evaluate.judgments import BATCH
+from matchset.evaluate.qrels import make_questions
+from matchset.evaluate.segments import SEGMENTS
+from matchset.evaluate.significance import (
     FLIPS,
     RESAMPLES,
     Values,
@@ -21,14 +25,9 @@ from matchset.evaluate.chance import (
     holm,
     randomization_test,
 )
-from matchset.evaluate.evaluation import KS, SAMPLE, Evaluation, check_ks, evaluate_questions
-from matchset.evaluate.judge import BATCH
-from matchset.evaluate.questions import make_questions
-from matchset.evaluate.segments import SEGMENTS
-from matchset.evaluate.show import Headed, percent, with_margin
-from matchset.matchers.protocol import Matcher
-from matchset.matchers.show import Grid, printable
-from matchset.matchers.tables import Tabular
+from matchset.matchers.base import Matcher
+from matchset.matchers.display import Grid, Headed, percent, printable, with_margin
+from matchset.matchers.frames import Tabular
 from matchset.strings import Strings
 
 

@@ -12,10 +12,9 @@ from matchset.data.arrow import ExportColumn
 from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives
-from matchset.evaluate.chance import RESAMPLES, bootstrap, mean
-from matchset.evaluate.judge import BATCH, Answers, judge
+from matchset.evaluate.judgments import BATCH, Answers, judge
 from matchset.evaluate.metrics import METRICS, Judged, Values, ceiling
-from matchset.evaluate.questions import Questions, make_questions
+from matchset.evaluate.qrels import Questions, make_questions
 from matchset.evaluate.segments import (
     ALL,
     SEGMENTS,
@@ -24,10 +23,10 @@ from matchset.evaluate.segments import (
     make_segments,
     recall_training,
 )
-from matchset.evaluate.show import Headed, percent, with_margin
-from matchset.matchers.protocol import Matcher, check_k
-from matchset.matchers.show import Grid
-from matchset.matchers.tables import Tabular
+from matchset.evaluate.significance import RESAMPLES, bootstrap, mean
+from matchset.matchers.base import Matcher, check_k
+from matchset.matchers.display import Grid, Headed, percent, with_margin
+from matchset.matchers.frames import Tabular
 from matchset.strings import Strings
 
 KS = (10, 50, 100)

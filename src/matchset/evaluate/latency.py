@@ -11,7 +11,7 @@ import numpy as np
 from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.evaluate.metrics import Values
-from matchset.matchers.protocol import DEFAULT_K, Matcher
+from matchset.matchers.base import DEFAULT_K, Matcher
 from matchset.strings import Strings
 
 SAMPLE = 300

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.config import TrainConfig
+from matchset.data.events import EventRule, EventWeights, kind_of, relevance_rule
 from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.evaluate.metrics import Values
-from matchset.evaluate.questions import Questions, training_pairs
+from matchset.evaluate.qrels import Questions, training_pairs
+from matchset.matchers.base import KnowsTraining, Matcher
 from matchset.matchers.fusion import Fusion
-from matchset.matchers.protocol import KnowsTraining, Matcher
+from matchset.matchers.xr_linear import TreeMatcher
 from matchset.strings import Strings
 
 ALL = "all"
@@ -113,3 +116,29 @@ def make_segments(
         known |= {"warm product": training.is_warm, "cold product": ~training.is_warm}
     chosen: Mapping[str, Bools] = {name: known[name] for name in names if name in known}
     return {ALL: np.ones(questions.n_pairs, dtype=np.bool_), **chosen}
+
+
+def choose_rule(
+    matcher: Matcher,
+    log: Log,
+    *,
+    events: EventWeights | None = None,
+    min_count: float | None = None,
+) -> EventRule:
+    """What is given; else purchases, or else clicks; of a log with neither, as in training.
+
+    Ratings have no usual threshold: one that taught the model is the best guess.
+    """
+    config = _trained_with(matcher)
+    has_usual = any(kind_of(name) in ("purchase", "cart", "click") for name in log.events)
+    if not has_usual and config is not None and set(config.events or ()) <= set(log.events):
+        events = config.events if events is None else events
+        min_count = config.min_count if min_count is None else min_count
+    least = 1.0 if min_count is None else min_count
+    return relevance_rule(log.events, weights=events, min_count=least)
+
+
+def _trained_with(matcher: Matcher) -> TrainConfig | None:
+    """Of a tree, or of a fusion's; None where it is not known."""
+    learned = who_knows_training(matcher)
+    return learned.config if isinstance(learned, TreeMatcher) else None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from matchset import _native
-from matchset.config import VectorizerConfig
+from matchset.config import VectorizerConfig, count_threads
 from matchset.features.vocabulary import (
     Vocabulary,
     kind_arrays,
@@ -21,11 +21,10 @@ from matchset.features.vocabulary import (
     read_vocabulary,
     store_vocabulary,
 )
-from matchset.folders import open_folder, write_folder
-from matchset.parts import Part, read_part
+from matchset.storage.folders import open_folder, write_folder
+from matchset.storage.sections import Part, read_part
 from matchset.strings import Strings
 from matchset.text import normalize_strings
-from matchset.threads import count_threads
 
 Rows = csr_array[np.float32, tuple[int, int]]
 KIND = "vectorizer"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import NGrams, VectorizerConfig, read_vectorizer_config
-from matchset.parts import Part, read_strings, store_strings, under
+from matchset.storage.sections import Part, read_strings, store_strings, under
 from matchset.strings import Strings
 
 SLOTS_PER_NGRAM = 4 / 3  # room in the hash table: more is faster, less is smaller

@@ -13,7 +13,7 @@ from matchset import _native
 from matchset.config import LearnConfig
 from matchset.learn.sinks import Part, Sink
 from matchset.matrices import Csr, Floats, Offsets
-from matchset.model.layers import LayerWeights
+from matchset.model.tree import LayerWeights
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,8 @@ import scipy.sparse as sp
 
 from matchset.config import LearnConfig
 from matchset.matrices import Csr, from_scipy
-from matchset.model.layers import TreeModel
 from matchset.model.search import search_nodes
-from matchset.model.tree import LabelTree
+from matchset.model.tree import LabelTree, TreeModel
 
 
 def raise_labels(Y: Csr, tree: LabelTree) -> list[Csr]:

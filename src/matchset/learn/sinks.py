@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.matrices import Floats, Ids
-from matchset.model.layers import LayerWeights
+from matchset.model.tree import LayerWeights
 
 # Feature rows of each parent, features, entries of each row, children, weights, bias of each child.
 Part = tuple[NDArray[np.int64], Ids, Ids, NDArray[np.uint16], Floats, Floats]

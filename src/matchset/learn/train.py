@@ -9,16 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from matchset.config import LearnConfig
+from matchset.config import LearnConfig, count_threads
 from matchset.learn.embeddings import embed_labels
+from matchset.learn.label_tree import build_tree
 from matchset.learn.layers import LayerProblem, train_layer
 from matchset.learn.negatives import raise_labels, select_instances
 from matchset.learn.sinks import FolderSink, MemorySink
-from matchset.learn.tree import build_tree
 from matchset.matrices import Csr, Ids, from_scipy
-from matchset.model.layers import TreeModel
-from matchset.model.tree import LabelTree
-from matchset.threads import count_threads
+from matchset.model.tree import LabelTree, TreeModel
 
 log = logging.getLogger(__name__)
 

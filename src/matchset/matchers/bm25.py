@@ -12,15 +12,14 @@ from typing import Self, overload
 import numpy as np
 
 from matchset.data.catalog import Catalog
+from matchset.filters.filter import Filter, Where
+from matchset.matchers.base import DEFAULT_K, answer
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.protocol import DEFAULT_K, answer
-from matchset.matchers.stored import load_matcher, save_matcher
+from matchset.matchers.registry import load_matcher, save_matcher
 from matchset.matrices import Csr
-from matchset.model.files import read_products, store_products
-from matchset.model.filters import Filter, Where
 from matchset.model.postings import Postings, read_postings, store_postings
-from matchset.model.products import Products, make_products
-from matchset.parts import Part, read_strings, store_strings
+from matchset.model.products import Products, make_products, read_products, store_products
+from matchset.storage.sections import Part, read_strings, store_strings
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 

@@ -16,7 +16,10 @@ from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives, relevance
 from matchset.errors import DataError
-from matchset.matchers.fuse import (
+from matchset.filters.filter import Filter, Where, make_filter
+from matchset.matchers.base import DEFAULT_K, Matcher, check_k, to_texts
+from matchset.matchers.fused_match import FusedMatch, FusedMatches, unite
+from matchset.matchers.fusion_rules import (
     DEFAULT_CONSTANT,
     SCORED,
     FusionRule,
@@ -24,17 +27,12 @@ from matchset.matchers.fuse import (
     Normalization,
     fuse,
 )
-from matchset.matchers.fused import FusedMatch, FusedMatches
-from matchset.matchers.load import load, name_kind
+from matchset.matchers.fusion_tuning import Lessons, tune
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.protocol import DEFAULT_K, Matcher, check_k, to_texts
-from matchset.matchers.stored import load_matcher, save_matcher
-from matchset.matchers.tuning import Lessons, tune
-from matchset.matchers.union import unite
+from matchset.matchers.registry import load, load_matcher, name_kind, save_matcher
 from matchset.matrices import Csr
-from matchset.model.filters import Filter, Where, make_filter
 from matchset.model.products import Products
-from matchset.parts import Part
+from matchset.storage.sections import Part
 from matchset.strings import Strings
 
 KIND = "fusion"

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from matchset.data.arrow import ExportColumn
-from matchset.matchers.show import MOST_ROWS, Grid, Shown, printable
-from matchset.matchers.tables import Tabular
+from matchset.matchers.display import MOST_ROWS, Grid, Shown, printable
+from matchset.matchers.frames import Tabular
 from matchset.matrices import Csr, Floats, Ids
 from matchset.model.products import Products
 from matchset.strings import Strings

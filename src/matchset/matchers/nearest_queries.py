@@ -14,15 +14,14 @@ from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
+from matchset.filters.filter import Filter, Where
+from matchset.matchers.base import DEFAULT_K, answer
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.protocol import DEFAULT_K, answer
-from matchset.matchers.stored import load_matcher, save_matcher
+from matchset.matchers.registry import load_matcher, save_matcher
 from matchset.matrices import Csr, from_scipy
-from matchset.model.files import read_products, store_products
-from matchset.model.filters import Filter, Where
 from matchset.model.postings import Postings, read_postings, store_postings
-from matchset.model.products import Products, make_products
-from matchset.parts import Part
+from matchset.model.products import Products, make_products, read_products, store_products
+from matchset.storage.sections import Part
 from matchset.strings import Strings
 
 KIND = "nearest queries"

@@ -11,14 +11,13 @@ import numpy as np
 
 from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
+from matchset.filters.filter import Filter, Where
+from matchset.matchers.base import DEFAULT_K, answer
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.protocol import DEFAULT_K, answer
-from matchset.matchers.stored import load_matcher, save_matcher
+from matchset.matchers.registry import load_matcher, save_matcher
 from matchset.matrices import Csr, Floats, Ids
-from matchset.model.files import read_products, store_products
-from matchset.model.filters import Filter, Where
-from matchset.model.products import Products, make_products
-from matchset.parts import Part
+from matchset.model.products import Products, make_products, read_products, store_products
+from matchset.storage.sections import Part
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 

@@ -17,20 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from matchset.config import TrainConfig
+from matchset.config import TrainConfig, count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
-from matchset.data.read import read_log
+from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
-from matchset.folders import check_target
-from matchset.learn.lessons import Lessons, prepare
 from matchset.learn.train import Progress
 from matchset.learn.train import train as train_tree
-from matchset.matchers.tree_matcher import TreeMatcher
-from matchset.model.layers import TreeModel
+from matchset.learn.training_data import Lessons, prepare
+from matchset.matchers.xr_linear import TreeMatcher
 from matchset.model.packed import pack
-from matchset.threads import count_threads
+from matchset.model.tree import TreeModel
+from matchset.storage.folders import check_target
 
 logger = logging.getLogger(__name__)
 

@@ -1,204 +1,219 @@
-"""XR-Linear over matrices: which labels does a feature vector call for?"""
+"""Tree matcher: XR-Linear over text, which the paper is about."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Self
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from matchset.config import LearnConfig
-from matchset.learn.train import Examples, Progress, train
-from matchset.matrices import Csr, drop_zeros, to_csr
-from matchset.model.layers import TreeModel
-from matchset.model.packed import PackedTree, pack
+from matchset import _native
+from matchset.config import TrainConfig, count_threads, read_config
+from matchset.features.vectorizer import Vectorizer
+from matchset.features.vocabulary import read_vocabulary, store_vocabulary
+from matchset.filters.filter import Filter, Where
+from matchset.matchers.base import DEFAULT_K, check_k, to_texts
+from matchset.matchers.explanation import Reasons, name_reasons
+from matchset.matchers.match import Match, Matches
+from matchset.matchers.registry import TREE, require_kind
+from matchset.matrices import Csr, Ids
+from matchset.model.explain import explain
+from matchset.model.packed import PackedTree, prune_packed, read_tree, store_tree
+from matchset.model.products import Products, read_products, store_products
 from matchset.model.search import search_rule
-from matchset.threads import count_threads
+from matchset.storage.sections import Part, open_parts, read_part, save_parts
+from matchset.strings import Strings
+from matchset.text import normalize_strings
 
-_DEFAULT = LearnConfig()
+DEFAULT_BEAM = 10
 
 
-class XRLinear:
-    """A tree of sparse linear classifiers, as an estimator in the manner of scikit-learn.
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeMatcher:
+    """What `matchset.train` learned: a vectorizer, a tree of classifiers, and the products.
 
-    Parameters are those of `LearnConfig`, with the same defaults; `fit` checks them. After `fit`,
-    `model_` is the trained model, `n_features_in_` and `n_labels_` its widths.
-
-    >>> import numpy as np, matchset.matchers.xr_linear as xr
-    >>> X = np.eye(4, dtype=np.float32)
-    >>> xr.XRLinear().fit(X, X).predict(X, k=1).toarray().argmax(axis=1)
-    array([0, 1, 2, 3])
+    Nothing in it changes, so any number of threads may ask at once.
     """
 
-    def __init__(
-        self,
-        *,
-        branching: int = _DEFAULT.branching,
-        max_leaf: int = _DEFAULT.max_leaf,
-        cluster_passes: int = _DEFAULT.cluster_passes,
-        embeddings: str = _DEFAULT.embeddings,
-        pifa_entries: int | None = _DEFAULT.pifa_entries,
-        pifa_rows: str = _DEFAULT.pifa_rows,
-        given_share: float = _DEFAULT.given_share,
-        negatives: str = _DEFAULT.negatives,
-        man_beam: int = _DEFAULT.man_beam,
-        loss: str = _DEFAULT.loss,
-        C: float = _DEFAULT.C,
-        positive_weight: float = _DEFAULT.positive_weight,
-        negative_weight: float = _DEFAULT.negative_weight,
-        weights: str = _DEFAULT.weights,
-        bias: float = _DEFAULT.bias,
-        tolerance: float = _DEFAULT.tolerance,
-        max_passes: int = _DEFAULT.max_passes,
-        threshold: float = _DEFAULT.threshold,
-        max_weights: int | None = _DEFAULT.max_weights,
-        seed: int = _DEFAULT.seed,
-        threads: int | None = _DEFAULT.threads,
-    ) -> None:
-        self.branching = branching
-        self.max_leaf = max_leaf
-        self.cluster_passes = cluster_passes
-        self.embeddings = embeddings
-        self.pifa_entries = pifa_entries
-        self.pifa_rows = pifa_rows
-        self.given_share = given_share
-        self.negatives = negatives
-        self.man_beam = man_beam
-        self.loss = loss
-        self.C = C
-        self.positive_weight = positive_weight
-        self.negative_weight = negative_weight
-        self.weights = weights
-        self.bias = bias
-        self.tolerance = tolerance
-        self.max_passes = max_passes
-        self.threshold = threshold
-        self.max_weights = max_weights
-        self.seed = seed
-        self.threads = threads
+    vectorizer: Vectorizer
+    tree: PackedTree
+    products: Products
+    config: TrainConfig
+    query_hashes: NDArray[np.uint64]  # of the queries trained on, ascending
+    n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # when, from what, how
+    _allowed: WeakKeyDictionary[Filter, _native.Allowed] = field(
+        init=False, repr=False, default_factory=WeakKeyDictionary
+    )
 
-    def fit(
+    @overload
+    def match(  # type: ignore[overload-overlap]
         self,
-        X: Any,
-        Y: Any,
+        queries: str,
+        k: int = ...,
         *,
-        label_vectors: Any = None,
-        pair_weights: Any = None,
-        negatives: Any = None,
-        folder: Path | None = None,
-        progress: Callable[[Progress], None] = lambda _: None,
-    ) -> Self:
-        """Learn from X (instances x features) and Y (instances x labels).
+        beam: int = ...,
+        where: Where | None = ...,
+        min_score: float | None = ...,
+        or_popular: bool = ...,
+        threads: int | None = ...,
+    ) -> Match: ...
+    @overload
+    def match(
+        self,
+        queries: Iterable[str],
+        k: int = ...,
+        *,
+        beam: int = ...,
+        where: Where | None = ...,
+        min_score: float | None = ...,
+        or_popular: bool = ...,
+        threads: int | None = ...,
+    ) -> Matches: ...
+    def match(
+        self,
+        queries: str | Iterable[str],
+        k: int = DEFAULT_K,
+        *,
+        beam: int = DEFAULT_BEAM,
+        where: Where | None = None,
+        min_score: float | None = None,
+        or_popular: bool = False,
+        threads: int | None = None,
+    ) -> Match | Matches:
+        """The k best products of one query, or of each of many.
 
-        Both are any SciPy sparse matrix or array; where Y is not zero, the label is right for the
-        instance. `label_vectors` (labels x anything) serve `embeddings="given"`, `pair_weights` (of
-        Y's pattern) `weights="given"`, `negatives` (instances x labels) `negatives="given"`. With
-        a `folder`, weights are kept in files there and mapped.
+        A wider `beam` looks at more of the tree: slower, and better up to a point. It ends in as
+        many leaves, of at most 50 products unless trained otherwise: a larger k needs a wider one.
+        `where` allows some products only (see `filter`). Products below `min_score` are left out. A
+        query without a known n-gram gets no products, or with `or_popular` those with the most
+        training queries, with a score of 0.
         """
-        config = LearnConfig(**self.get_params())
-        given = {
-            "label_vectors": (label_vectors, "given" in config.embeddings, "embeddings"),
-            "pair_weights": (pair_weights, config.weights == "given", "weights"),
-            "negatives": (negatives, "given" in config.negatives.split("+"), "negatives"),
+        most = min(check_k(k), len(self.products)) or 1
+        rule = search_rule(most, beam, min_score=min_score)
+        allowed = None if where is None else self._allow(self.filter(where))
+        if isinstance(queries, str):  # the short way: a few microseconds count here
+            labels, scores = self.tree.search_text(self.vectorizer.native, queries, rule, allowed)
+            if len(labels) == 0 and or_popular and len(self.vectorizer.encode(queries)[0]) == 0:
+                labels = self._popular(most, where)
+                scores = np.zeros(len(labels), dtype=np.float32)
+            return Match(queries, labels, scores, self.products)
+        texts = to_texts(queries)
+        found = self.tree.search_texts(
+            self.vectorizer.native, texts, rule, allowed, threads=count_threads(threads)
+        )
+        if or_popular:
+            found = self._or_popular(texts, found, most, where)
+        return Matches(texts, found, self.products)
+
+    def filter(self, what: Where) -> Filter:
+        """A filter to use again and again: `match(..., where=filter)`.
+
+        From an expression such as "in_stock and price < 20", product ids, or a boolean array.
+        """
+        return self.products.filter(what)
+
+    def explain(
+        self, query: str, product: str, *, k: int = DEFAULT_K, beam: int = DEFAULT_BEAM
+    ) -> Reasons:
+        """Why a query gets a product, or where in the tree it was lost."""
+        label = int(self.products.labels([product])[0])
+        if label < 0:
+            raise ValueError(f"product must be one of the matcher's; got {product!r}")
+        ids, weights = self.vectorizer.encode(query)
+        found = explain(self.tree, ids.astype(np.int32), weights, label, k=k, beam=beam)
+        return name_reasons(found, query, self.products, self.vectorizer, self.tree)
+
+    def prune(self, threshold: float, *, threads: int | None = None) -> TreeMatcher:
+        """A smaller matcher, without weights of at most `threshold` in magnitude."""
+        tree = prune_packed(self.tree, threshold, threads=count_threads(threads))
+        learn = replace(self.config.learn, threshold=max(threshold, self.config.learn.threshold))
+        return replace(self, tree=tree, config=replace(self.config, learn=learn))
+
+    def is_seen(self, queries: Strings) -> NDArray[np.bool_]:
+        """Which queries it was trained on, (n_queries,)."""
+        hashes = normalize_strings(queries).hashes()
+        return np.isin(hashes, self.query_hashes)
+
+    def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
+        """Which products had a positive query in training, (n_ids,)."""
+        labels = self.products.ids.find(ids)
+        return np.asarray((labels >= 0) & (self.n_queries_of[labels] > 0))
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the model to a folder, at once or not at all; its files never change afterwards."""
+        memory = {"query_hashes": self.query_hashes, "n_queries_of": self.n_queries_of}
+        parts = {
+            "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
+            "tree": store_tree(self.tree),
+            "products": store_products(self.products),
+            "memory": Part(arrays=memory),
         }
-        for name, (value, is_wanted, parameter) in given.items():
-            if (value is not None) != is_wanted:
-                got = "none" if value is None else "some"
-                raise ValueError(
-                    f"{name} must come with {parameter}='given', and with it only; got {got}"
-                )
-        examples = Examples(
-            to_csr(X, "X"),
-            drop_zeros(to_csr(Y, "Y")),
-            *(
-                None if value is None else to_csr(value, name)
-                for name, (value, *_) in given.items()
-            ),
-        )
-        _check(examples)
-        vars(self).pop("_packed_model", None)
-        self.model_ = train(examples, config, folder=folder, progress=progress)
-        self.n_features_in_ = examples.X.width
-        self.n_labels_ = examples.Y.width
-        return self
+        header = {"config": asdict(self.config), "provenance": dict(self.provenance)}
+        save_parts(path, parts, header=header, overwrite=overwrite)
 
-    def predict(
-        self, X: Any, k: int = 100, beam: int = 10, threads: int | None = None
-    ) -> sp.csr_array:
-        """Scores of the k best labels of each row, (n_rows, n_labels).
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TreeMatcher:
+        """Open a saved model: memory-mapped, shared between processes, in milliseconds."""
+        header, parts = open_parts(path)
+        require_kind(path, header, TREE)
 
-        A score is the product of `exp(-max(0, 1 - w.x)^3)` along the label's path. The entries of a
-        row stand best first, equal scores in the order of the tree. A row of zeros has none.
-        """
-        threads = count_threads(self.threads if threads is None else threads)
-        found = self._packed(threads).search_rows(
-            drop_zeros(to_csr(X, "X")), search_rule(k, beam), threads=threads
-        )
-        return found.to_scipy()
+        def read() -> TreeMatcher:
+            memory = parts["memory"].arrays
+            return cls(
+                vectorizer=Vectorizer.of(read_vocabulary(parts["vectorizer"])),
+                tree=read_tree(parts["tree"]),
+                products=read_products(parts["products"]),
+                config=read_config(header["config"]),
+                query_hashes=memory["query_hashes"],
+                n_queries_of=memory["n_queries_of"],
+                provenance=header["provenance"],
+            )
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Parameters by name; `deep` is there for scikit-learn's sake."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(LearnConfig)}
+        return read_part(path, "model", read)
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name."""
-        known = self.get_params()
-        for name, value in params.items():
-            if name not in known:
-                raise ValueError(f"parameters must be among {', '.join(known)}; got {name!r}")
-            setattr(self, name, value)
-        return self
+    def __post_init__(self) -> None:
+        n_labels, n_features = len(self.products), self.vectorizer.n_features
+        found = (self.tree.n_labels, self.tree.n_features, len(self.n_queries_of))
+        if found != (n_labels, n_features, n_labels):
+            raise ValueError(
+                f"a tree must be of {n_labels:,} products and {n_features:,} features; "
+                f"got one of {self.tree.n_labels:,} and {self.tree.n_features:,}"
+            )
 
     def __repr__(self) -> str:
-        """Parameters that differ from their defaults."""
-        default = dataclasses.asdict(_DEFAULT)
-        changed = (f"{k}={v!r}" for k, v in self.get_params().items() if v != default[k])
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: parameters and what was learned; it is packed again when first used."""
-        return {name: value for name, value in vars(self).items() if name != "_packed_model"}
-
-    def _packed(self, threads: int) -> PackedTree:
-        """The model in the form that search wants, made once."""
-        model: TreeModel | None = getattr(self, "model_", None)
-        if model is None:
-            raise ValueError("fit must be called before predict; got an estimator without model_")
-        packed: PackedTree | None = getattr(self, "_packed_model", None)
-        if packed is None:
-            packed = pack(model, precision="float32", threads=threads)
-            self._packed_model = packed
-        return packed
-
-
-def _check(examples: Examples) -> None:
-    X, Y = examples.X, examples.Y
-    if len(X) != len(Y):
-        raise ValueError(f"X and Y must have as many rows; got {len(X)} and {len(Y)}")
-    if len(Y.values) == 0:
-        raise ValueError(f"Y must have at least one positive pair; got none in {Y.width} labels")
-    if Y.values.min() < 0:
-        row = Y.row_of_entry[np.argmin(Y.values)]
-        raise ValueError(f"Y must not be negative; got {Y.values.min()} in row {row}")
-    vectors, weights, negatives = examples.label_vectors, examples.pair_weights, examples.negatives
-    if vectors is not None and len(vectors) != Y.width:
-        raise ValueError(f"label_vectors must have {Y.width} rows; got {len(vectors)}")
-    if weights is not None:
-        _check_weights(weights, Y)
-    if negatives is not None and (len(negatives), negatives.width) != (len(Y), Y.width):
-        raise ValueError(
-            f"negatives must be as large as Y, {(len(Y), Y.width)}; "
-            f"got {(len(negatives), negatives.width)}"
+        return (
+            f"TreeMatcher({len(self.products):,} products, "
+            f"{self.vectorizer.n_features:,} features, {self.tree.n_weights:,} weights)"
         )
 
+    def _popular(self, k: int, where: Where | None) -> Ids:
+        """The allowed products with the most training queries, ties by label."""
+        counts = self.n_queries_of
+        if where is not None:
+            counts = counts * self.filter(where).allowed
+        best = np.argsort(-counts, kind="stable")[:k]
+        return best[counts[best] > 0].astype(np.int32)
 
-def _check_weights(weights: Csr, Y: Csr) -> None:
-    if not (
-        np.array_equal(weights.offsets, Y.offsets) and np.array_equal(weights.columns, Y.columns)
-    ):
-        raise ValueError("pair_weights must have entries where Y has, and nowhere else; got others")
-    if weights.values.min() <= 0:
-        raise ValueError(f"pair_weights must be positive; got {weights.values.min()}")
+    def _or_popular(self, texts: Strings, found: Csr, k: int, where: Where | None) -> Csr:
+        """Give the popular products to texts without a known n-gram."""
+        is_unknown = np.diff(self.vectorizer.transform(texts).indptr) == 0
+        popular = self._popular(k, where)
+        sizes = np.where(is_unknown, len(popular), np.diff(found.offsets))
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        columns, values = np.empty(offsets[-1], np.int32), np.zeros(offsets[-1], np.float32)
+        is_popular = np.repeat(is_unknown, sizes)
+        columns[is_popular] = np.tile(popular, np.count_nonzero(is_unknown))
+        columns[~is_popular], values[~is_popular] = found.columns, found.values
+        return Csr(offsets, columns, values, found.width)
+
+    def _allow(self, chosen: Filter) -> _native.Allowed:
+        """A filter as the tree takes it, made once for each."""
+        allowed = self._allowed.get(chosen)
+        if allowed is None:
+            allowed = self._allowed[chosen] = self.tree.allow(chosen.allowed)
+        return allowed

@@ -5,6 +5,7 @@ native/packed.hpp tells how the bytes lie.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.config import Precision
 from matchset.matrices import Csr, Floats, Ids, Offsets
-from matchset.model.layers import LayerWeights, TreeModel
-from matchset.model.tree import LabelTree
+from matchset.model.tree import LabelTree, LayerWeights, TreeModel
+from matchset.storage.sections import Part
 from matchset.strings import Strings
 
 WEIGHT_BYTES: dict[Precision, int] = {"int8": 1, "float32": 4}
@@ -189,3 +190,67 @@ def _arrays(
 
 def _cumulated(sizes: Sequence[int] | NDArray[np.int64]) -> Offsets:
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+
+
+def store_tree(tree: PackedTree) -> Part:
+    """A packed tree as a part."""
+    header = {
+        "sizes": tree.sizes,
+        "n_features": tree.n_features,
+        "n_labels": tree.n_labels,
+        "n_weights": tree.n_weights,
+        "precision": tree.precision,
+    }
+    names = ("labels", "first_block", "blocks", "data")
+    return Part(header, {name: getattr(tree, name) for name in names})
+
+
+def read_tree(part: Part) -> PackedTree:
+    """A packed tree from its part: offsets of nodes and blocks are checked."""
+    header, arrays = part.header, part.arrays
+    return PackedTree(
+        labels=arrays["labels"],
+        first_block=arrays["first_block"],
+        blocks=arrays["blocks"],
+        data=arrays["data"],
+        sizes=tuple(map(int, header["sizes"])),
+        n_features=int(header["n_features"]),
+        n_labels=int(header["n_labels"]),
+        n_weights=int(header["n_weights"]),
+        precision=header["precision"],
+    )
+
+
+def prune(model: TreeModel, threshold: float) -> TreeModel:
+    """The model without weights of at most `threshold` in magnitude, as if trained with it."""
+    if not (threshold >= 0 and math.isfinite(threshold)):
+        raise ValueError(f"threshold must be zero or positive, and finite; got {threshold}")
+    largest = max((float(np.abs(each.weights).max(initial=0)) for each in model.layers), default=0)
+    if 0 < largest <= threshold:
+        rule = f"threshold must be below the largest weight's magnitude, {largest:.4g}"
+        raise ValueError(f"{rule}, or none is left; got {threshold}")
+    layers = tuple(_prune_layer(layer, threshold) for layer in model.layers)
+    return TreeModel(model.tree, layers, model.n_features, model.n_labels)
+
+
+def prune_packed(packed: PackedTree, threshold: float, *, threads: int = 1) -> PackedTree:
+    """A packed tree without its small weights, in the same precision."""
+    return pack(prune(unpack(packed), threshold), precision=packed.precision, threads=threads)
+
+
+def _prune_layer(layer: LayerWeights, threshold: float) -> LayerWeights:
+    is_kept = np.abs(layer.weights) > threshold
+    n_entries = np.diff(_starts(is_kept)[layer.entry_offsets])  # of each row
+    has_entry = n_entries > 0
+    return LayerWeights(
+        _starts(has_entry)[layer.row_offsets],
+        layer.features[has_entry],
+        _starts(n_entries[has_entry]),
+        layer.children[is_kept],
+        layer.weights[is_kept],
+        layer.bias,
+    )
+
+
+def _starts(counts: np.ndarray) -> Offsets:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.folders import Arrays
+from matchset.config import count_threads
 from matchset.matrices import Csr
-from matchset.parts import Part
-from matchset.threads import count_threads
+from matchset.storage.folders import Arrays
+from matchset.storage.sections import Part
 
 _SMALL_BATCH = 32  # queries that are not worth a thread
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from matchset import _native
 from matchset.matrices import Csr
-from matchset.model.layers import TreeModel
 from matchset.model.packed import pack, pack_layers
-from matchset.model.tree import LabelTree
+from matchset.model.tree import LabelTree, TreeModel
 
 SCORES = "l1-hinge to l6-hinge, sigmoid, or one of them after log-"
 

@@ -26,15 +26,15 @@ from starlette.types import ASGIApp
 
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.log import Log
-from matchset.serve.app import make_app
-from matchset.serve.auth import read_keys, warn_of_readers
-from matchset.serve.bought import store_bought
-from matchset.serve.generations import RunFolder, make_run_folder, publish, read_workers
-from matchset.serve.logs import log_settings
-from matchset.serve.metrics import prepare
-from matchset.serve.reload import make_generation, wanted
-from matchset.serve.settings import Limits, ServeConfig
-from matchset.serve.snapshots import Sources
+from matchset.serve.http.access_log import log_settings
+from matchset.serve.http.app import make_app
+from matchset.serve.http.auth import read_keys, warn_of_readers
+from matchset.serve.http.prometheus import prepare
+from matchset.serve.options import Limits, ServeConfig
+from matchset.serve.purchases import store_bought
+from matchset.serve.reload.generations import RunFolder, make_run_folder, publish, read_workers
+from matchset.serve.reload.snapshots import Sources
+from matchset.serve.reload.switch import make_generation, wanted
 from matchset.serve.worker import Worker
 
 logger = logging.getLogger(__name__)

@@ -11,18 +11,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TypeVar
 
-from matchset.serve.bought import Bought, open_bought
-from matchset.serve.generations import (
+from matchset.serve.http.access_log import AccessLog
+from matchset.serve.http.problems import RequestError
+from matchset.serve.http.prometheus import Metrics
+from matchset.serve.loaded_model import Served, open_generation
+from matchset.serve.options import Limits, ServeConfig
+from matchset.serve.purchases import Bought, open_bought
+from matchset.serve.reload.generations import (
     Acknowledgement,
     Generation,
     Registration,
     RunFolder,
     current,
 )
-from matchset.serve.logs import AccessLog
-from matchset.serve.metrics import Metrics
-from matchset.serve.refusals import RequestError
-from matchset.serve.reload import (
+from matchset.serve.reload.snapshots import Sources
+from matchset.serve.reload.switch import (
     Reloaded,
     is_running,
     is_wanted,
@@ -30,9 +33,6 @@ from matchset.serve.reload import (
     reload_if_wanted,
     wanted,
 )
-from matchset.serve.served import Served, open_generation
-from matchset.serve.settings import Limits, ServeConfig
-from matchset.serve.snapshots import Sources
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

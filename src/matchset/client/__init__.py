@@ -1,0 +1,1 @@
+"""How does another process ask a server?"""

@@ -1,0 +1,258 @@
+"""Client: how does a program ask a matcher that runs elsewhere?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Self, overload
+
+import numpy as np
+
+from matchset.client.transport import Transport, encode
+from matchset.errors import ServerError
+from matchset.filters.filter import Filter, Where
+from matchset.filters.parser import parse
+from matchset.matchers.base import DEFAULT_K, check_k, to_texts
+from matchset.matchers.explanation import Reasons, ReasonStep
+from matchset.matchers.match import Match, Matches
+from matchset.matrices import Csr
+from matchset.model.products import Products
+from matchset.strings import Strings
+
+TIMEOUT = 10.0
+RETRIES = 4
+CONNECTIONS = 4
+_FRAME = 64  # bytes of a body beside its queries and its other parameters, and to spare
+
+
+class Client:
+    """A matcher behind `matchset serve`: what it gives is what the model gives where it runs.
+
+    Connections are kept open, and threads may share a client. A call that finds no server, or an
+    overloaded one, is repeated `retries` times, after waits that grow and vary by chance, or as the
+    server asks. `timeout` bounds connecting and each wait for data, in seconds, of every attempt.
+    The caller's mistakes are the exceptions of a local matcher, everything else is a `ServerError`.
+
+    `matcher` names one of the server's (see `model`); by default the tree answers. Without `titles`
+    answers are smaller. Many queries go in as many requests as the server's limits ask for,
+    `connections` at a time.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        timeout: float = TIMEOUT,
+        retries: int = RETRIES,
+        matcher: str | None = None,
+        titles: bool = True,
+        connections: int = CONNECTIONS,
+    ) -> None:
+        self._transport = Transport(
+            url, api_key=api_key, timeout=timeout, retries=retries, connections=connections
+        )
+        self._connections = connections
+        self._options = {"titles": titles} | ({} if matcher is None else {"matcher": matcher})
+
+    # A str is an iterable of str too, hence the overlap; the first overload comes first.
+    @overload
+    def match(  # type: ignore[overload-overlap]
+        self, queries: str, k: int = ..., *, where: Where | None = ..., beam: int | None = ...
+    ) -> Match: ...
+    @overload
+    def match(
+        self,
+        queries: Iterable[str],
+        k: int = ...,
+        *,
+        where: Where | None = ...,
+        beam: int | None = ...,
+    ) -> Matches: ...
+    def match(
+        self,
+        queries: str | Iterable[str],
+        k: int = DEFAULT_K,
+        *,
+        where: Where | None = None,
+        beam: int | None = None,
+    ) -> Match | Matches:
+        """The k best products of one query, or of each of many, as the server's model has them.
+
+        `where` is an expression, product ids, or a filter, whose ids are sent; not an array, since
+        the order of the server's products is not known here. `beam` is the server's by default.
+        """
+        options: dict[str, Any] = {"k": self._bound(check_k(k)), **self._options}
+        if where is not None:
+            options["where"] = _to_json(where)
+        if beam is not None:
+            options["beam"] = beam
+        if isinstance(queries, str):
+            (result,) = self._ask(list(Strings.of([queries])), options)
+            with _reading(self._transport.url):
+                return Match.of(queries, *_split(result["products"]))
+        texts = to_texts(queries)
+        batches = list(self._batch(texts, options))
+        if len(batches) < 2:
+            results = [self._ask(batch, options) for batch in batches]
+        else:
+            with ThreadPoolExecutor(min(self._connections, len(batches))) as pool:
+                results = list(pool.map(lambda batch: self._ask(batch, options), batches))
+        with _reading(self._transport.url):
+            return _to_matches(texts, [result["products"] for batch in results for result in batch])
+
+    def explain(
+        self, query: str, product: str, *, k: int = DEFAULT_K, beam: int | None = None
+    ) -> Reasons:
+        """Why a query gets a product, or where in the tree it was lost."""
+        body: dict[str, Any] = {"query": query, "product": product, "k": check_k(k)}
+        if beam is not None:
+            body["beam"] = beam
+        answer = self._transport.post("/v1/explain", body)
+        with _reading(self._transport.url):
+            return _to_reasons(answer)
+
+    def model(self) -> dict[str, Any]:
+        """What the server says of its model: version, matchers, attributes, limits, provenance."""
+        return self._transport.get("/v1/model")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self._transport.url!r})"
+
+    @cached_property
+    def _facts(self) -> tuple[int, Mapping[str, int]]:
+        """Number of products and limits of the server, as they were when first needed."""
+        model = self.model()
+        with _reading(self._transport.url):
+            return int(model["products"]), dict(model["limits"])
+
+    def _bound(self, k: int) -> int:
+        """A k beyond a small catalogue gives what there is, also where it exceeds the limit."""
+        if k <= DEFAULT_K:
+            return k
+        n_products, limits = self._facts
+        return min(k, limits["k"]) if n_products <= limits["k"] else k
+
+    def _batch(self, texts: Strings, options: Mapping[str, Any]) -> Iterator[list[str]]:
+        """The queries in batches that the server takes."""
+        if len(texts) == 0:
+            return
+        _, limits = self._facts
+        room = limits["body_bytes"] - len(encode(options)) - _FRAME
+        batch: list[str] = []
+        n_bytes = 0
+        for text in texts:
+            size = len(encode(text)) + 1
+            if batch and (len(batch) == limits["queries"] or n_bytes + size > room):
+                yield batch
+                batch, n_bytes = [], 0
+            batch.append(text)
+            n_bytes += size
+        yield batch
+
+    def _ask(self, queries: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The results of one request, one of each query."""
+        answer = self._transport.post("/v1/match", {"queries": queries, **options})
+        with _reading(self._transport.url):
+            results: list[dict[str, Any]] = answer["results"]
+            if len(results) != len(queries):
+                raise ValueError(f"{len(results)} results for {len(queries)} queries")
+            return results
+
+
+@contextmanager
+def _reading(url: str) -> Iterator[None]:
+    """Whatever is not as `matchset serve` writes it is a ServerError."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = "matchset serve must answer there"
+        raise ServerError(f"{url}: {what}; got JSON of another form ({error!r})") from error
+
+
+def _to_json(where: Where) -> str | list[str]:
+    """What can be sent of a filter: its text, or the ids that it allows."""
+    if isinstance(where, str):
+        if not where:  # which a server takes for no filter
+            parse(where)
+        return where
+    if isinstance(where, Filter):
+        return list(where.ids.take(np.flatnonzero(where.allowed)))
+    is_array = not isinstance(where, Strings) and hasattr(where, "__array__")
+    given: object = where
+    if (
+        isinstance(given, bytes)
+        or not isinstance(given, Iterable)
+        or (is_array and np.asarray(where).dtype.kind not in "OUT")
+    ):
+        got = f"an array of {np.asarray(where).dtype}" if is_array else type(given).__name__
+        raise TypeError(
+            "where must be an expression, a filter, product ids (of a server, no array: "
+            f"the order of its products is not known here); got {got}"
+        )
+    return list(Strings.of(given, "where"))
+
+
+Hits = Sequence[Mapping[str, Any]]
+
+
+def _split(hits: Hits) -> tuple[list[str], list[float], list[str] | None]:
+    """Ids, scores, and titles, empty where a product has none; None where none has any."""
+    has_titles = any("title" in hit for hit in hits)
+    titles = [hit.get("title") or "" for hit in hits] if has_titles else None
+    return [hit["id"] for hit in hits], [hit["score"] for hit in hits], titles
+
+
+def _to_matches(queries: Strings, found: Sequence[Hits]) -> Matches:
+    """Answers as flat arrays over the products that occur in them, in order of occurrence."""
+    hits = [hit for products in found for hit in products]
+    ids, scores, titles = _split(hits)
+    place: dict[str, int] = {}
+    labels = [place.setdefault(product, len(place)) for product in ids]
+    known = Products(Strings.of(list(place), "ids"))
+    if titles is not None:
+        title_of = dict(zip(ids, titles, strict=True))
+        known = Products(known.ids, Strings.of([title_of[product] for product in place], "titles"))
+    offsets = np.concatenate([[0], np.cumsum([len(products) for products in found])])
+    entries = Csr(
+        offsets.astype(np.int64),
+        np.array(labels, dtype=np.int32),
+        np.array(scores, dtype=np.float32),
+        len(known),
+    )
+    return Matches(queries, entries, known)
+
+
+def _to_reasons(answer: Mapping[str, Any]) -> Reasons:
+    """The way down the tree, as it was sent."""
+    steps = tuple(
+        ReasonStep(
+            level=level,
+            name=step["name"],
+            score=step["score"],
+            rank=step["rank"],
+            is_kept=step["in_beam"],
+            spoke_for=_to_pairs(step["for"]),
+            spoke_against=_to_pairs(step["against"]),
+            bias=step["bias"],
+        )
+        for level, step in enumerate(answer["steps"])
+    )
+    product = answer["product"]
+    return Reasons(answer["query"], product["id"], product.get("title"), answer["score"], steps)
+
+
+def _to_pairs(spoke: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, float], ...]:
+    return tuple((said["ngram"], said["weight"]) for said in spoke)

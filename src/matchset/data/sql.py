@@ -1,0 +1,97 @@
+"""Expressions: how are ids, times and counts of any type read in SQL?"""
+
+from __future__ import annotations
+
+from matchset.data.duckdb_session import quote_name
+from matchset.data.tables import JSON_NUMBER, Table, is_nested
+from matchset.errors import DataError
+
+_DAY_US = 86_400_000_000
+_NUMBER = r"[+-]?\d+(\.\d*)?"
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
+_NUMBERS = _INTEGERS | {f"U{kind}" for kind in _INTEGERS} | {"FLOAT", "DOUBLE", "DECIMAL"}
+_NEVER_TIMES = {"BOOLEAN", "TIME", "TIME WITH TIME ZONE", "INTERVAL", "UUID", "BLOB", "BIT"}
+
+
+def is_number(kind: str) -> bool:
+    """Whether a DuckDB type is of numbers."""
+    return kind.split("(")[0] in _NUMBERS
+
+
+def text_of(table: Table, column: str) -> str:
+    """A text as it stands; a number in its plain form: 123 stays "123", and never is "123.0"."""
+    name, kind = quote_name(column), _plain_type(table, column)
+    if kind in ("DOUBLE", "FLOAT"):
+        whole = f"{name} = trunc({name}) AND abs({name}) < 1e18"
+        return f"CASE WHEN {whole} THEN {name}::BIGINT::VARCHAR ELSE {name}::VARCHAR END"
+    if kind == JSON_NUMBER:
+        return rf"regexp_replace({name}, '\.0$', '')"
+    return name if kind == "VARCHAR" else f"{name}::VARCHAR"
+
+
+def day_of(table: Table, column: str) -> str:
+    """The day, in UTC, since 1970-01-01, of a time in any usual form; NULL where there is none.
+
+    Dates and timestamps (without a zone: taken as UTC), ISO texts, and numbers, also as text: eight
+    digits that are a date (20261231), fourteen that are a date and time (20261231235959), or else a
+    time since 1970 in seconds, milliseconds, microseconds or nanoseconds, told apart by size (1e11,
+    1e14 and 1e17 divide them). A number below 1e8 that is no such date is not understood: a year, a
+    month (202612), a day of Excel's. Nor are fourteen digits that start like a date and are none:
+    as milliseconds they were in the 26th century.
+    """
+    name, kind = quote_name(column), _plain_type(table, column)
+    if kind == "DATE":
+        return f"if(isfinite({name}), ({name} - DATE '1970-01-01')::BIGINT, NULL)"
+    if kind.startswith("TIMESTAMP"):
+        has_zone = "ZONE" in kind or "TZ" in kind
+        instant = f"{name}::TIMESTAMPTZ" if has_zone else f"{name}::TIMESTAMP"
+        return f"if(isfinite({instant}), {_floor_day(f'epoch_us({instant})')}, NULL)"
+    if kind in _NUMBERS:
+        return _day_of_number(f"{name}::DOUBLE")
+    if kind in _NEVER_TIMES:
+        raise DataError(f"column {column!r} must hold times; got {kind} in {table.name}")
+    text = f"trim({name}::VARCHAR)"
+    return (
+        f"CASE WHEN regexp_full_match({text}, '{_NUMBER}') "
+        f"THEN {_day_of_number(f'try_cast({text} AS DOUBLE)')} "
+        f"ELSE {_floor_day(f'epoch_us(try_cast({text} AS TIMESTAMPTZ))')} END"
+    )
+
+
+def count_of(table: Table, column: str) -> str:
+    """A count that is finite and not negative; NULL where it is not."""
+    name, kind = quote_name(column), _plain_type(table, column)
+    # Trimmed, because DuckDB moves the cast of a bare column into its CSV reader, where one value
+    # that is not a number fails the whole file. The same holds for every other cast of texts.
+    value = f"trim({name})" if kind in ("VARCHAR", JSON_NUMBER) else name
+    number = f"try_cast({value} AS DOUBLE)"
+    return f"if({number} >= 0 AND isfinite({number}), {number}, NULL)"
+
+
+def _floor_day(microseconds: str) -> str:
+    return f"floor({microseconds} / {_DAY_US}.0)::BIGINT"
+
+
+def _day_of_number(number: str) -> str:
+    digits = f"try_cast({number} AS BIGINT)::VARCHAR"
+    scale = " ".join(
+        f"WHEN abs({number}) < {limit} THEN {divisor}"
+        for limit, divisor in (("1e11", "86400"), ("1e14", "86400e3"), ("1e17", "86400e6"))
+    )
+    since = f"try_cast(floor({number} / CASE {scale} ELSE 86400e9 END) AS BIGINT)"
+    is_small = f"{number} < 1e8"  # as seconds: before March 1973
+    is_date = f"{number} BETWEEN 19000101 AND 21001231 AND {number} = trunc({number})"
+    date = f"if({is_date}, try_strptime({digits}, '%Y%m%d'), NULL)"
+    is_moment = f"{number} BETWEEN 19000101000000 AND 21001231235960"
+    moment = f"try_strptime({digits}, '%Y%m%d%H%M%S')"
+    return (
+        f"CASE WHEN {is_small} THEN {_floor_day(f'epoch_us({date})')} "
+        f"WHEN {is_moment} THEN {_floor_day(f'epoch_us({moment})')} ELSE {since} END"
+    )
+
+
+def _plain_type(table: Table, column: str) -> str:
+    kind = table.columns[column]
+    if is_nested(kind):
+        raise DataError(f"column {column!r} must hold plain values; got {kind} in {table.name}")
+    return kind.split("(")[0]

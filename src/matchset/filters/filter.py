@@ -1,0 +1,172 @@
+"""Filters: which products may be returned?"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.data.catalog import Column
+from matchset.filters.parser import DEFAULT_LIMITS, Limits, parse
+from matchset.filters.predicate import evaluate, find_hints
+from matchset.strings import Strings
+
+logger = logging.getLogger(__name__)
+
+_MOST_KEPT = 64  # expressions whose filters are kept
+_MOST_BYTES = 2**26  # that they may take together; one is kept in any case
+
+
+class Filterable(Protocol):
+    """Products with attributes: a model's `Products`, or a `Catalog`."""
+
+    @property
+    def ids(self) -> Strings:
+        """Product ids, distinct."""
+
+    @property
+    def attributes(self) -> Mapping[str, Column]:
+        """Columns by name."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Filter:
+    """The allowed products among those of `ids`; make it once, use it for any number of queries."""
+
+    allowed: NDArray[np.bool_]  # read-only, (n_products,)
+    ids: Strings  # the products it was made for, (n_products,)
+    description: str  # the expression, or what else it was made from
+    n_allowed: int
+    n_unknown: int = 0  # product ids it was made from that are not among the products
+    hints: tuple[str, ...] = ()  # what in the expression may be a mistake
+
+    def __repr__(self) -> str:
+        unknown = f", {self.n_unknown:,} unknown ids ignored" if self.n_unknown else ""
+        counts = f"{self.n_allowed:,} of {len(self.ids):,} products{unknown}"
+        hints = "".join(f"; {hint}" for hint in self.hints)
+        return f"Filter({self.description!r}: {counts}{hints})"
+
+    def __and__(self, other: Filter) -> Filter:
+        """Products that both allow.
+
+        A shop's own filter and a customer's are joined like this, never as text: a parenthesis too
+        many in one would undo the other.
+        """
+        if not isinstance(other, Filter):
+            return NotImplemented
+        allowed = self.allowed & other.require_for(self.ids).allowed
+        description = f"({self.description}) and ({other.description})"
+        n_unknown = self.n_unknown + other.n_unknown
+        joined = _freeze(allowed, self.ids, description, n_unknown=n_unknown)
+        return replace(joined, hints=self.hints + other.hints)
+
+    def require_for(self, ids: Strings) -> Filter:
+        """Itself, if it was made for the products of `ids`; else a ValueError."""
+        if self.ids is ids or self.ids == ids:
+            return self
+        n, wanted = len(self.ids), len(ids)
+        which = "other ones" if n == wanted else f"one of {n:,}"
+        raise ValueError(
+            f"where must be a filter of this matcher's {wanted:,} products; got {which}"
+        )
+
+
+Where: TypeAlias = str | Filter | Iterable[str] | NDArray[np.bool_]
+
+
+def make_filter(products: Filterable, what: Where, *, limits: Limits = DEFAULT_LIMITS) -> Filter:
+    """Make a filter over `products` from
+
+    - an expression such as `in_stock and price < 20` (see `matchset.filters`), which is
+      always what a `str` is taken for;
+    - product ids, in any order; those that are not among the products are ignored, and counted in
+      `n_unknown`: lists of what may be sold come from other systems and run ahead of a model;
+    - a boolean array with an entry for each product, in the order of `products.ids`.
+
+    A filter is returned as it is if it was made for the same products.
+    """
+    if isinstance(what, Filter):
+        return what.require_for(products.ids)
+    if isinstance(what, str):
+        return _from_expression(products, what, limits)
+    if not isinstance(what, Strings) and hasattr(what, "__array__"):
+        array = np.asarray(what)
+        if array.dtype.kind not in "OUT":  # NumPy's texts are product ids
+            return _from_array(products.ids, array)
+    given: object = what
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        got = type(given).__name__
+        raise TypeError(
+            f"where must be an expression, a filter, product ids or a boolean array; got {got}"
+        )
+    return _from_ids(products.ids, Strings.of(given, "where"))
+
+
+class FilterCache:
+    """The filters of the expressions that were asked for last, so that text may be given each time.
+
+    Any number of threads may ask at once; two that ask for the same new text may both make it.
+    """
+
+    def __init__(self) -> None:
+        """Keep none yet."""
+        self._kept: OrderedDict[str, Filter] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[FilterCache], tuple[()]]:
+        """A copy, in another process too, starts empty."""
+        return FilterCache, ()
+
+    def make(self, products: Filterable, what: Where) -> Filter:
+        """`make_filter`, or what it made of the same text before; hints are logged once."""
+        if not isinstance(what, str):
+            return make_filter(products, what)
+        with self._lock:
+            if (kept := self._kept.get(what)) is not None:
+                self._kept.move_to_end(what)
+                return kept
+        made = make_filter(products, what)
+        for hint in made.hints:
+            logger.warning("%s", hint)
+        n_kept = max(1, min(_MOST_KEPT, _MOST_BYTES // max(1, len(products.ids))))
+        with self._lock:
+            self._kept[what] = made
+            while len(self._kept) > n_kept:
+                self._kept.popitem(last=False)
+        return made
+
+
+def _from_expression(products: Filterable, text: str, limits: Limits) -> Filter:
+    expression = parse(text, limits)
+    allowed = evaluate(expression, products.attributes, len(products.ids))
+    hints = find_hints(expression.condition, products.attributes)
+    return replace(_freeze(allowed, products.ids, text), hints=hints)
+
+
+def _from_array(ids: Strings, array: NDArray[Any]) -> Filter:
+    if array.dtype != np.bool_:
+        raise TypeError(f"where must be a boolean array; got one of {array.dtype}")
+    if array.shape != (len(ids),):
+        raise ValueError(f"where must have the shape ({len(ids)},); got {array.shape}")
+    return _freeze(array.copy(), ids, "a boolean array")
+
+
+def _from_ids(ids: Strings, wanted: Strings) -> Filter:
+    _, first = wanted.group()
+    # Products are looked for among the wanted, not the reverse: a smaller table, five times faster.
+    allowed = wanted.take(first).find(ids) >= 0
+    n_unknown = len(first) - int(np.count_nonzero(allowed))
+    return _freeze(allowed, ids, f"{len(first):,} product ids", n_unknown=n_unknown)
+
+
+def _freeze(
+    allowed: NDArray[np.bool_], ids: Strings, description: str, *, n_unknown: int = 0
+) -> Filter:
+    allowed.flags.writeable = False
+    return Filter(allowed, ids, description, int(np.count_nonzero(allowed)), n_unknown)

@@ -1,0 +1,231 @@
+"""Parser: what does the text of an expression say?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import NoReturn
+
+from matchset.errors import FilterError
+from matchset.filters.syntax import (
+    And,
+    Attribute,
+    Compare,
+    Condition,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Not,
+    Operator,
+    Or,
+)
+from matchset.filters.tokens import Token, tokenize
+
+_OPERATORS: dict[str, Operator] = {
+    "=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+}  # fmt: skip
+_MIRRORED: dict[Operator, Operator] = {
+    "=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=",
+}  # fmt: skip
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much an expression may ask for: it may come from a stranger.
+
+    `length` counts characters, `depth` parentheses and `not` inside each other, `terms` conditions
+    and the values of `in`. Evaluation takes time for each term and memory for each level of depth.
+    """
+
+    length: int = 10_000
+    depth: int = 32
+    terms: int = 500
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Expression:
+    """Read an expression; anything outside the grammar or the limits is a FilterError."""
+    if not isinstance(text, str):
+        raise TypeError(f"an expression must be str; got {type(text).__name__}")
+    if len(text) > limits.length:
+        rule = f"an expression must have at most {limits.length:,} characters; got {len(text):,}"
+        raise FilterError(rule, text, limits.length)
+    parser = _Parser(text, limits)
+    condition = parser.read_expression(depth=0)
+    if parser.token.kind != "end":
+        parser.expected("`and`, `or` or the end")
+    return Expression(text, condition)
+
+
+def parse_date(text: str) -> date | None:
+    """The day written as YYYY-MM-DD, None where it is not one."""
+    if not _DATE.fullmatch(text):
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+class _Parser:
+    """Recursive descent over the words of one text."""
+
+    def __init__(self, text: str, limits: Limits) -> None:
+        self.text = text
+        self.limits = limits
+        self.tokens = tokenize(text)
+        self.at = 0
+        self.n_terms = 0
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.at]
+
+    def expected(self, what: str) -> NoReturn:
+        token = self.token
+        if token.source == "(" and self.at and self.tokens[self.at - 1].kind == "name":
+            name = self.tokens[self.at - 1].source
+            self.fail(f"a filter has no functions; got {name}(", self.tokens[self.at - 1])
+        got = token.source if len(token.source) <= 30 else f"{token.source[:27]}..."
+        self.fail(f"expected {what}; got {got}", token)
+
+    def fail(self, rule: str, token: Token) -> NoReturn:
+        raise FilterError(rule, self.text, token.place)
+
+    def next(self) -> Token:
+        token = self.token
+        self.at += 1
+        return token
+
+    def accept(self, *words: str) -> bool:
+        """Step over these keywords and signs, if they come next."""
+        coming = self.tokens[self.at : self.at + len(words)]
+        if [t.text if t.kind in ("keyword", "sign") else None for t in coming] != list(words):
+            return False
+        self.at += len(words)
+        return True
+
+    def require(self, word: str, what: str) -> None:
+        if not self.accept(word):
+            self.expected(what)
+
+    def read_expression(self, depth: int) -> Condition:
+        conditions = [self.read_conjunction(depth)]
+        while self.accept("or"):
+            conditions.append(self.read_conjunction(depth))
+        return conditions[0] if len(conditions) == 1 else Or(tuple(conditions))
+
+    def read_conjunction(self, depth: int) -> Condition:
+        conditions = [self.read_negation(depth)]
+        while self.accept("and"):
+            conditions.append(self.read_negation(depth))
+        return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+
+    def read_negation(self, depth: int) -> Condition:
+        if depth > self.limits.depth:
+            most = self.limits.depth
+            self.fail(f"an expression must nest at most {most} deep; got more", self.token)
+        if self.accept("not"):
+            return Not(self.read_negation(depth + 1))
+        if self.accept("("):
+            condition = self.read_expression(depth + 1)
+            self.require(")", "`and`, `or` or `)`")
+            return condition
+        self.count_term()
+        return self.read_condition()
+
+    def read_condition(self) -> Condition:
+        if self.is_constant():
+            return self.read_mirrored()
+        attribute = self.read_attribute("an attribute, a value, `not` or `(`")
+        if self.accept("is", "not"):
+            self.require("null", "`null`")
+            return Not(IsNull(attribute))
+        if self.accept("is"):
+            self.require("null", "`null` or `not null`")
+            return IsNull(attribute)
+        if self.accept("not", "in"):
+            return Not(In(attribute, self.read_list()))
+        if self.accept("in"):
+            return In(attribute, self.read_list())
+        if self.token.text in _OPERATORS and self.token.kind == "sign":
+            operator = _OPERATORS[self.next().text]
+            return Compare(attribute, operator, self.read_constant())
+        if self.token.source == "(" or self.token.kind in ("name", "text", "number"):
+            self.expected("an operator, `in` or `is`")
+        return attribute
+
+    def read_mirrored(self) -> Condition:
+        """Value, operator, attribute."""
+        constant = self.read_constant()
+        if self.token.kind != "sign" or self.token.text not in _OPERATORS:
+            self.expected("an operator")
+        operator = _OPERATORS[self.next().text]
+        if self.is_constant():
+            self.fail("a comparison needs an attribute; got two values", self.token)
+        return Compare(self.read_attribute("an attribute"), _MIRRORED[operator], constant)
+
+    def read_attribute(self, what: str) -> Attribute:
+        if self.token.kind != "name":
+            self.expected(what)
+        token = self.next()
+        return Attribute(token.text, token.place)
+
+    def is_constant(self) -> bool:
+        token = self.token
+        return (
+            token.kind in ("text", "number")
+            or (token.kind == "keyword" and token.text in ("true", "false"))
+            or self.is_date()
+        )
+
+    def is_date(self) -> bool:
+        """Whether `date` and a text come next; else `date` is the name of an attribute."""
+        is_word = self.token.kind == "name" and self.token.source.lower() == "date"
+        return is_word and self.tokens[self.at + 1].kind == "text"
+
+    def read_constant(self) -> Constant:
+        token = self.token
+        if token.kind == "keyword" and token.text == "null":
+            self.fail("a value must not be null (use `is null` or `is not null`); got null", token)
+        if token.kind == "name" and not self.is_date():
+            self.fail(
+                f"an attribute is compared with a value (text in quotes); got {token.source}", token
+            )
+        if not self.is_constant():
+            self.expected("a value")
+        self.next()
+        if token.kind == "text":
+            return Constant(token.text, token.place)
+        if token.kind == "number":
+            return Constant(float(token.text), token.place)
+        if token.kind == "keyword":
+            return Constant(token.text == "true", token.place)
+        return self.read_date()
+
+    def read_date(self) -> Constant:
+        token = self.next()
+        day = parse_date(token.text)
+        if day is None:
+            self.fail(f"a date must be like '2026-10-01'; got {token.source}", token)
+        return Constant(day, token.place)
+
+    def read_list(self) -> tuple[Constant, ...]:
+        self.require("(", "`(`")
+        constants = [self.read_constant()]
+        while self.accept(","):
+            self.count_term()
+            constants.append(self.read_constant())
+        self.require(")", "`,` or `)`")
+        return tuple(constants)
+
+    def count_term(self) -> None:
+        self.n_terms += 1
+        if self.n_terms > self.limits.terms:
+            most = self.limits.terms
+            self.fail(f"an expression must have at most {most} terms; got more", self.token)

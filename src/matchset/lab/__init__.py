@@ -1,0 +1,1 @@
+"""What is measured and simulated: a made-up shop, experiments, their report, heavier baselines."""

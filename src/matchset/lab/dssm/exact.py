@@ -1,0 +1,65 @@
+"""DSSM: which products have the largest cosine with a query's vector?"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from matchset.filters.filter import Filter
+from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW, GraphConfig, build_graph
+from matchset.lab.dssm.space import Space, SpaceMatcher, find_nearest, read_space, store_space
+from matchset.matchers.registry import load_matcher, save_matcher
+from matchset.matrices import Csr, Floats
+
+KIND = "dssm"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DSSM(SpaceMatcher):
+    """Two-tower retrieval after "Semantic Product Search" (Nigam et al., 2019), by exact search.
+
+    Queries and titles go through one network, `space.tower`; a product scores the cosine of the
+    two vectors. Every product with a title is looked at. Made by `train_dssm`.
+    """
+
+    space: Space
+
+    def search(self, vectors: Floats, k: int, *, where: Filter | None = None) -> Csr:
+        """Labels and cosines of the k nearest products of each vector, best first.
+
+        Vectors are what `encode` gives; one of zeros gets nothing.
+        """
+        return find_nearest(self.space.vectors, vectors, k, labels=self.space.allow(where))
+
+    def with_hnsw(
+        self,
+        *,
+        connectivity: int = DEFAULT_GRAPH.connectivity,
+        expansion_add: int = DEFAULT_GRAPH.expansion_add,
+        expansion_search: int = DEFAULT_GRAPH.expansion_search,
+        dtype: str = DEFAULT_GRAPH.dtype,
+        threads: int = 1,
+    ) -> DSSMWithHNSW:
+        """The same space, searched through a graph of neighbours (usearch, the extra `dssm`).
+
+        The defaults are those of the XR-Linear paper: its M0 = 32 is the degree of the lowest
+        level, twice the `connectivity`. An `expansion_search` below k changes nothing;
+        `with_expansion` changes it without building again. With one thread the same vectors give
+        the same graph; more build it faster, in an order that chance decides.
+        """
+        graph = build_graph(
+            self.space.vectors,
+            self.space.placed,
+            GraphConfig(connectivity, expansion_add, expansion_search, dtype),
+            threads=threads,
+        )
+        return DSSMWithHNSW(self.space, graph)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write it to a folder, at once or not at all."""
+        save_matcher(path, KIND, store_space(self.space), overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> DSSM:
+        """Open a folder that `save` wrote, memory-mapped; it needs neither PyTorch nor usearch."""
+        return load_matcher(path, KIND, lambda parts: cls(read_space(parts)))

@@ -1,0 +1,284 @@
+"""Tower: what vector does a text get?"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from matchset.features.vectorizer import Vectorizer
+from matchset.features.vocabulary import read_vocabulary, store_vocabulary
+from matchset.filters.filter import Filter, Where, make_filter
+from matchset.lab.dssm.settings import DssmConfig, read_dssm_config
+from matchset.matchers.base import DEFAULT_K, answer
+from matchset.matchers.match import Match, Matches
+from matchset.matrices import Csr, Floats, Ids
+from matchset.model.products import Products, read_products, store_products
+from matchset.storage.sections import Part, under
+from matchset.strings import Strings
+from matchset.text import normalize_strings
+
+_TEXTS_AT_ONCE = 8192
+_SMALLEST = np.float32(1e-12)  # length that a vector is divided by
+
+_SCORES_AT_ONCE = 2**24  # of one block of queries against all products
+_ROUNDING = 1e-4  # more than two ways of adding up the same cosine can differ by
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tower:
+    """The trained network as NumPy runs it: for one query faster than PyTorch does.
+
+    tanh(mean of the embeddings of a text's n-grams + shift), scaled to unit length. Batch
+    normalisation multiplies and shifts by constants once training is over: the factors are in the
+    embeddings, the rest is `shift`.
+    """
+
+    vectorizer: Vectorizer
+    embeddings: Floats  # of each n-gram, (n_features, dimensions)
+    shift: Floats  # (dimensions,)
+
+    def __post_init__(self) -> None:
+        wanted = (self.vectorizer.n_features, *self.shift.shape)
+        if self.embeddings.shape != wanted or self.shift.ndim != 1:
+            raise ValueError(f"embeddings must be of {wanted}; got {self.embeddings.shape}")
+        if self.embeddings.dtype != np.float32 or self.shift.dtype != np.float32:
+            found = f"{self.embeddings.dtype} and {self.shift.dtype}"
+            raise ValueError(f"embeddings and shift must be float32; got {found}")
+
+    @property
+    def dimensions(self) -> int:
+        """Length of a vector."""
+        return len(self.shift)
+
+    def encode(self, texts: Strings, *, threads: int | None = 1) -> Floats:
+        """A unit vector per text, zeros where no n-gram is known, (n_texts, dimensions)."""
+        if len(texts) == 1:
+            return self._encode_one(texts[0])
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        for first in range(0, len(texts), _TEXTS_AT_ONCE):
+            some = slice(first, first + _TEXTS_AT_ONCE)
+            rows = self.vectorizer.transform(texts[some], threads=threads)
+            vectors[some] = pool_rows(rows, self.embeddings, self.shift)
+        return vectors
+
+    def _encode_one(self, text: str) -> Floats:
+        """The short way: a few microseconds count here."""
+        ids, _ = self.vectorizer.encode(text)
+        if len(ids) == 0:
+            return np.zeros((1, self.dimensions), dtype=np.float32)
+        # Added in the order of `pool_rows`: a query has the same vector alone and in a batch.
+        total = np.add.reduce(self.embeddings.take(ids, axis=0), axis=0, keepdims=True)
+        return _finish(total, np.float32(len(ids)), self.shift)
+
+
+def pool_rows(rows: csr_array, embeddings: Floats, shift: Floats) -> Floats:
+    """Unit vectors of texts given as rows of n-grams, zeros of empty rows, (n_rows, dimensions)."""
+    ones = csr_array((np.ones_like(rows.data), rows.indices, rows.indptr), shape=rows.shape)
+    sizes = np.diff(rows.indptr).astype(np.float32)[:, np.newaxis]
+    vectors = _finish(np.asarray(ones @ embeddings), np.maximum(sizes, 1), shift)
+    vectors[sizes[:, 0] == 0] = 0
+    return vectors
+
+
+def _finish(totals: Floats, sizes: Floats | np.float32, shift: Floats) -> Floats:
+    vectors = np.divide(totals, sizes, dtype=np.float32)
+    vectors += shift
+    np.tanh(vectors, out=vectors)
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    vectors /= np.maximum(lengths, _SMALLEST)[:, np.newaxis]
+    return vectors
+
+
+def store_tower(tower: Tower) -> Part:
+    """A tower as a part."""
+    vocabulary = store_vocabulary(tower.vectorizer.vocabulary)
+    arrays = under("vocabulary", vocabulary.arrays)
+    arrays |= {"embeddings": tower.embeddings, "shift": tower.shift}
+    return Part({"vocabulary": vocabulary.header}, arrays)
+
+
+def read_tower(part: Part) -> Tower:
+    """A tower from its part."""
+    vocabulary = Part(part.header["vocabulary"], part.within("vocabulary"))
+    vectorizer = Vectorizer.of(read_vocabulary(vocabulary))
+    # Still mapped, but without what NumPy's memmap does at every slice.
+    weights = map(np.asarray, (part.arrays["embeddings"], part.arrays["shift"]))
+    return Tower(vectorizer, *weights)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Space:
+    """What training gives: the tower, and where it puts every product."""
+
+    products: Products
+    tower: Tower
+    vectors: Floats  # unit length, or zeros where the title says nothing, (n_products, dimensions)
+    query_hashes: NDArray[np.uint64]  # of the queries trained on, ascending
+    n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
+    config: DssmConfig
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # when, from what, how
+
+    def __post_init__(self) -> None:
+        wanted = (len(self.products), self.tower.dimensions)
+        if self.vectors.shape != wanted or self.vectors.dtype != np.float32:
+            found = f"{self.vectors.dtype} of {self.vectors.shape}"
+            raise ValueError(f"vectors must be float32 of {wanted}; got {found}")
+        if self.n_queries_of.shape != wanted[:1]:
+            raise ValueError(f"n_queries_of must be of {wanted[:1]}; got {self.n_queries_of.shape}")
+
+    @cached_property
+    def placed(self) -> Ids:
+        """Labels of the products that have a vector, ascending."""
+        return np.flatnonzero(self.vectors.any(axis=1)).astype(np.int32)
+
+    def allow(self, where: Filter | None) -> Ids:
+        """Labels of the allowed products that have a vector, ascending."""
+        return self.placed if where is None else self.placed[where.allowed[self.placed]]
+
+
+class SpaceMatcher(ABC):
+    """What the matchers over a space have in common: all but how the nearest are found."""
+
+    space: Space
+
+    @abstractmethod
+    def search(self, vectors: Floats, k: int, *, where: Filter | None = None) -> Csr:
+        """Labels and cosines of the k nearest products of each vector, best first.
+
+        Vectors are what `encode` gives; one of zeros gets nothing.
+        """
+
+    def encode(self, texts: Iterable[str]) -> Floats:
+        """A unit vector per text, zeros where no n-gram is known, (n_texts, dimensions)."""
+        return self.space.tower.encode(Strings.of(texts, "texts"))
+
+    @overload
+    def match(  # type: ignore[overload-overlap]
+        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Match: ...
+    @overload
+    def match(
+        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Matches: ...
+    def match(
+        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
+    ) -> Match | Matches:
+        """The allowed products nearest to the query; none without a title is ever given."""
+        return answer(self.space.products, queries, k, where=where, search=self._search)
+
+    def filter(self, what: Where) -> Filter:
+        """A filter to use again and again: `match(..., where=filter)`."""
+        return make_filter(self.space.products, what)
+
+    def is_seen(self, queries: Strings) -> NDArray[np.bool_]:
+        """Which queries it was trained on, (n_queries,)."""
+        return np.isin(normalize_strings(queries).hashes(), self.space.query_hashes)
+
+    def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
+        """Which products had a positive query in training, (n_ids,)."""
+        labels = self.space.products.ids.find(ids)
+        return np.asarray((labels >= 0) & (self.space.n_queries_of[labels] > 0))
+
+    @property
+    def products(self) -> Products:
+        """What can be found."""
+        return self.space.products
+
+    @property
+    def config(self) -> DssmConfig:
+        """How it was trained."""
+        return self.space.config
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """When, from what and how it was trained."""
+        return self.space.provenance
+
+    def __repr__(self) -> str:
+        tower = self.space.tower
+        shape = f"{tower.vectorizer.n_features:,} n-grams, {tower.dimensions} dimensions"
+        return f"{type(self).__name__}({len(self.products):,} products, {shape})"
+
+    def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
+        return self.search(self.encode(queries), k, where=where)
+
+
+def store_space(space: Space) -> dict[str, Part]:
+    """A space as parts of a folder."""
+    memory = {"query_hashes": space.query_hashes, "n_queries_of": space.n_queries_of}
+    about = {"config": asdict(space.config), "provenance": dict(space.provenance)}
+    return {
+        "products": store_products(space.products),
+        "tower": store_tower(space.tower),
+        "space": Part(about, {"vectors": space.vectors}),
+        "memory": Part(arrays=memory),
+    }
+
+
+def read_space(parts: Mapping[str, Part]) -> Space:
+    """A space from its parts; whatever does not fit is a KeyError, TypeError or ValueError."""
+    about, memory = parts["space"].header, parts["memory"].arrays
+    return Space(
+        products=read_products(parts["products"]),
+        tower=read_tower(parts["tower"]),
+        vectors=np.asarray(parts["space"].arrays["vectors"]),
+        query_hashes=memory["query_hashes"],
+        n_queries_of=memory["n_queries_of"],
+        config=read_dssm_config(about["config"]),
+        provenance=about["provenance"],
+    )
+
+
+def _take_best(
+    vectors: Floats, query: Floats, scores: Floats, k: int, *, labels: Ids
+) -> tuple[Ids, Floats]:
+    if not query.any():
+        return labels[:0], scores[:0]
+    places: NDArray[np.int64]
+    if k < len(scores):
+        kth = np.partition(scores, len(scores) - k)[len(scores) - k]
+        places = np.flatnonzero(scores >= kth - _ROUNDING)
+    else:
+        places = np.arange(len(scores))
+    exact = np.einsum("ij,j->i", vectors[labels[places]], query)
+    best = np.lexsort([places, -exact])[:k]
+    return labels[places[best]], exact[best]
+
+
+def find_nearest(vectors: Floats, queries: Floats, k: int, *, labels: Ids) -> Csr:
+    """The k largest cosines of each query with the vectors at `labels`, ties by label.
+
+    Vectors have unit length; a query of zeros gets nothing. A block of queries is multiplied with
+    all vectors at once; its best are then scored pair by pair, because the sums of a matrix
+    product depend on the size of the block, and a query's answer must not.
+    """
+    n_products = len(vectors)
+    # To multiply with all and leave some out costs less than a copy of most of the vectors.
+    is_most = 4 * len(labels) > n_products
+    chosen = vectors if is_most else vectors[labels]
+    found: list[tuple[Ids, Floats]] = []
+    step = max(1, _SCORES_AT_ONCE // max(1, len(chosen)))
+    for first in range(0, len(queries), step):
+        block = queries[first : first + step]
+        scores = block @ chosen.T
+        if is_most and len(labels) < n_products:
+            scores = scores[:, labels]
+        for query, each in zip(block, scores, strict=True):
+            found.append(_take_best(vectors, query, each, k, labels=labels))
+    return join_rows(found, n_products)
+
+
+def join_rows(found: list[tuple[Ids, Floats]], width: int) -> Csr:
+    """Labels and scores of each query as one matrix."""
+    offsets = np.zeros(len(found) + 1, dtype=np.int64)
+    np.cumsum([len(labels) for labels, _ in found], out=offsets[1:])
+    nothing = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
+    labels, scores = zip(*(found or [nothing]), strict=True)
+    return Csr(offsets, np.concatenate(labels), np.concatenate(scores), width)

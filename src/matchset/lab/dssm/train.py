@@ -1,0 +1,107 @@
+"""Extra: is what only DSSM needs installed?"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from matchset.config import count_threads
+from matchset.data.catalog import Catalog
+from matchset.data.catalog_reader import read_catalog
+from matchset.data.log import Log
+from matchset.data.log_reader import read_log
+from matchset.data.tables import TableSource
+from matchset.lab.dssm.exact import DSSM
+from matchset.lab.dssm.settings import DssmConfig, import_extra
+from matchset.lab.dssm.space import Space, Tower
+from matchset.lab.dssm.training_data import Lessons, prepare
+from matchset.learn.train import Progress
+from matchset.storage.folders import check_target
+
+if TYPE_CHECKING:
+    from matchset.lab.dssm.network import Fitted
+
+logger = logging.getLogger(__name__)
+
+
+def train_dssm(
+    log: Log | TableSource,
+    catalog: Catalog | TableSource,
+    config: DssmConfig | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> DSSM:
+    """Learn vectors in which a query lies near the titles of what customers bought with it.
+
+    `log` and `catalog` are what `read_log` and `read_catalog` give, or take. It needs PyTorch, the
+    extra `dssm`. On a CPU the same seed and number of threads give the same bytes. `progress` hears
+    of every step; an exception that it raises cancels the training, and nothing is saved.
+    """
+    import_extra("torch")
+    from matchset.lab.dssm.network import fit  # it needs PyTorch, which nothing else here does
+
+    if out is not None:
+        check_target(Path(out), overwrite=overwrite)
+    config = config or DssmConfig()
+    n_threads = count_threads(threads)
+    started = time.perf_counter()
+    events = log if isinstance(log, Log) else read_log(log)
+    goods = catalog if isinstance(catalog, Catalog) else read_catalog(catalog)
+    progress(Progress("read", 1, 1))
+    lessons = prepare(events, goods, config, threads=n_threads)
+    progress(Progress("vectorize", 1, 1))
+    fitted = fit(lessons.examples, config, threads=n_threads, progress=progress)
+    tower = Tower(lessons.vectorizer, fitted.embeddings, fitted.shift)
+    vectors = tower.encode(lessons.titles, threads=n_threads)
+    progress(Progress("encode", 1, 1))
+    matcher = DSSM(
+        Space(
+            products=lessons.products,
+            tower=tower,
+            vectors=vectors,
+            query_hashes=np.sort(lessons.positives.queries.hashes()),
+            n_queries_of=lessons.n_queries_of,
+            config=config,
+            provenance=_trace(lessons, fitted, time.perf_counter() - started),
+        )
+    )
+    if out is not None:
+        matcher.save(out, overwrite=overwrite)
+    return matcher
+
+
+def _trace(lessons: Lessons, fitted: Fitted, seconds: float) -> dict[str, Any]:
+    """When, with what and from what it was made, and how well it recalls queries held back."""
+    summary = {
+        "pairs": len(lessons.positives),
+        "queries": len(lessons.positives.queries),
+        "products": len(lessons.products),
+        "rule": str(lessons.positives.rule),
+        "impressed": len(lessons.examples.impressed.columns),
+        "features": lessons.vectorizer.n_features,
+        "epochs": fitted.epochs,
+        "validation_recall": list(fitted.recalls),
+        "device": fitted.device,
+        "seconds": seconds,
+    }
+    logger.info("trained: %s", summary)
+    return {
+        "trained": datetime.now(UTC).isoformat(timespec="seconds"),
+        "matchset": version("matchset"),
+        "torch": version("torch"),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "summary": summary,
+    }

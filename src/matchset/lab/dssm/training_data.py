@@ -1,0 +1,192 @@
+"""Examples: what does a step of training look at?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from matchset.data.catalog import Catalog
+from matchset.data.events import EventRule
+from matchset.data.log import Log
+from matchset.data.positives import Positives, apply_rule, positives
+from matchset.errors import DataError
+from matchset.features.vectorizer import Vectorizer
+from matchset.lab.dssm.settings import DssmConfig
+from matchset.learn.training_data import fit_vectorizer
+from matchset.matrices import Csr, Ids, Offsets, from_scipy
+from matchset.model.products import Products, make_products
+from matchset.strings import Strings
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examples:
+    """Texts as their n-grams, and which products a query led to."""
+
+    queries: Csr  # training queries x n-grams
+    titles: Csr  # products x n-grams
+    positives: Csr  # training queries x products
+    impressed: Csr  # training queries x products that it was shown in vain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Pairs, and their products as columns: every query is compared with every column."""
+
+    queries: Places  # (n_pairs,)
+    products: Places  # distinct, (n_columns,)
+    target: Places  # column of each pair's product, (n_pairs,)
+    positives: tuple[Places, Places]  # pairs and columns that are positive, targets too
+    impressed: tuple[Places, Places]  # pairs and columns that were shown in vain
+
+
+def hold_back(examples: Examples, config: DssmConfig) -> tuple[tuple[Places, Places], Places]:
+    """Pairs to train on, as queries and products, and the queries held back to measure recall."""
+    answered = np.flatnonzero(np.diff(examples.positives.offsets))
+    n_held = min(int(config.validation_share * len(answered)), config.validation_queries)
+    order = np.random.default_rng(config.seed).permutation(answered)
+    is_held = np.zeros(len(examples.queries), dtype=np.bool_)
+    is_held[order[:n_held]] = True
+    query = examples.positives.row_of_entry.astype(np.int64)
+    is_trained = ~is_held[query]
+    pairs = query[is_trained], examples.positives.columns[is_trained].astype(np.int64)
+    return pairs, np.flatnonzero(is_held)
+
+
+def draw_batches(
+    examples: Examples,
+    pairs: tuple[Places, Places],
+    rng: np.random.Generator,
+    config: DssmConfig,
+) -> Iterator[Batch]:
+    """All pairs once, in an order by chance, each batch with further products to compare with."""
+    titled = np.flatnonzero(np.diff(examples.titles.offsets))
+    order = rng.permutation(len(pairs[0]))
+    column_of = np.full(len(examples.titles), -1, dtype=np.int64)
+    for rows in np.array_split(order, count_batches(pairs, config)):
+        queries, bought = pairs[0][rows], pairs[1][rows]
+        asking = np.repeat(queries, config.n_impressed if config.loss == "hinge" else 0)
+        shown = draw_from_rows(examples.impressed, asking, rng)
+        drawn = titled[rng.integers(0, len(titled), config.n_random)]
+        products = np.unique(np.concatenate([bought, shown, drawn]))
+        column_of[products] = np.arange(len(products))
+        yield Batch(
+            queries,
+            products,
+            column_of[bought],
+            _find_columns(examples.positives, queries, column_of),
+            _find_columns(examples.impressed, queries, column_of),
+        )
+        column_of[products] = -1
+
+
+def count_batches(pairs: tuple[Places, Places], config: DssmConfig) -> int:
+    """Batches per epoch, of almost equal size."""
+    return math.ceil(len(pairs[0]) / config.batch_size)
+
+
+def draw_from_rows(matrix: Csr, rows: Places, rng: np.random.Generator) -> Places:
+    """A column by chance of each row; rows without one are left out."""
+    starts, sizes = matrix.offsets[rows], np.diff(matrix.offsets)[rows]
+    chosen = starts + (rng.random(len(rows)) * sizes).astype(np.int64)
+    return matrix.columns[chosen[sizes > 0]].astype(np.int64)
+
+
+def take_rows(matrix: Csr, rows: Places) -> tuple[Ids, Offsets]:
+    """The columns of some rows, one row after another, and where each row starts."""
+    sizes = np.diff(matrix.offsets)[rows]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    entries = np.arange(starts[-1]) + np.repeat(matrix.offsets[rows] - starts[:-1], sizes)
+    return matrix.columns[entries], starts
+
+
+def _find_columns(matrix: Csr, queries: Places, column_of: Places) -> tuple[Places, Places]:
+    """Which pairs of place in `queries` and column the matrix has."""
+    products, starts = take_rows(matrix, queries)
+    columns = column_of[products]
+    is_there = columns >= 0
+    return np.repeat(np.arange(len(queries)), np.diff(starts))[is_there], columns[is_there]
+
+
+_ANY_COUNT = 1e-30  # every pair of the log reaches it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lessons:
+    """Queries and titles as n-grams, and the pairs between them."""
+
+    products: Products
+    titles: Strings  # (n_products,)
+    vectorizer: Vectorizer
+    examples: Examples
+    positives: Positives
+
+    @property
+    def n_queries_of(self) -> NDArray[np.int64]:
+        """Positive queries of each product, (n_products,)."""
+        return np.bincount(self.positives.pairs.indices, minlength=len(self.products))
+
+
+def prepare(log: Log, catalog: Catalog, config: DssmConfig, *, threads: int) -> Lessons:
+    """Decide what is positive and what was shown in vain, number the products, fit the n-grams."""
+    pairs = positives(log, events=config.events, min_count=config.min_count)
+    products = make_products(pairs.products, catalog, with_unseen=True)
+    titles = Strings.of([]) if products.titles is None else products.titles
+    vectorizer = fit_vectorizer(
+        log,
+        pairs,
+        titles,
+        config.vectorizer,
+        min_query_count=config.min_query_count,
+        threads=threads,
+    )
+    X = vectorizer.transform(pairs.queries, threads=threads)
+    T = vectorizer.transform(titles, threads=threads)
+    Y, shown = _find_pairs(log, pairs, products)
+    is_empty = (np.diff(X.indptr) == 0, np.diff(T.indptr) == 0)
+    Y, shown = _leave_out(Y, *is_empty), _leave_out(shown, *is_empty)
+    if Y.nnz == 0:
+        raise DataError(
+            f"a log must have a positive pair with a title to learn from; got none of its "
+            f"{len(log):,} rows with {dict(pairs.rule.weights)} and min_count "
+            f"{pairs.rule.min_count:g}, and {len(catalog):,} titles"
+        )
+    examples = Examples(from_scipy(X), from_scipy(T), from_scipy(Y), from_scipy(shown))
+    return Lessons(products, titles, vectorizer, examples, pairs)
+
+
+def _find_pairs(
+    log: Log, pairs: Positives, products: Products
+) -> tuple[sp.csr_array, sp.csr_array]:
+    """Positive pairs, and pairs with any event that are not positive, (n_queries, n_products)."""
+    Y = pairs.pairs
+    shape = (Y.shape[0], len(products))
+    Y = sp.csr_array((np.ones_like(Y.data), Y.indices, Y.indptr), shape=shape)
+    rule = EventRule(dict.fromkeys(log.events, 1.0), _ANY_COUNT)
+    seen = apply_rule(log, rule)
+    entries = seen.pairs.tocoo()
+    query = pairs.queries.find(seen.queries)[entries.row]
+    product = products.ids.find(seen.products)[entries.col]
+    is_known = (query >= 0) & (product >= 0)
+    places = (query[is_known], product[is_known])
+    shown = sp.csr_array((np.ones(len(places[0]), dtype=np.float32), places), shape=shape)
+    shown = sp.csr_array(shown - Y)
+    shown.data = np.maximum(shown.data, 0)
+    shown.eliminate_zeros()
+    return Y, shown
+
+
+def _leave_out(
+    matrix: sp.csr_array, rows: NDArray[np.bool_], columns: NDArray[np.bool_]
+) -> sp.csr_array:
+    """The matrix without the entries of these rows and of these columns."""
+    entries = matrix.tocoo()
+    is_kept = ~(rows[entries.row] | columns[entries.col])
+    places = (entries.row[is_kept], entries.col[is_kept])
+    return sp.csr_array((entries.data[is_kept], places), shape=matrix.shape)

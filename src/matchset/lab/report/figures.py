@@ -1,0 +1,197 @@
+"""Figures: what do the report's plots show?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from matchset.lab.report.formatting import Html, moment, percent
+from matchset.lab.report.plots import COLORS, INK, MARKERS, MUTED, drawing, embed
+
+# Rows that are drawn, each in its own colour wherever it occurs.
+DRAWN = ("matchset", "bm25", "trigrams", "dssm-hnsw", "title-similarity", "nearest-queries")
+COLOR = dict(zip(DRAWN, COLORS, strict=True))
+MARKER = dict(zip(DRAWN, MARKERS, strict=True))
+LEAST_POINTS = 10.0  # that an axis of recall spans
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def find_drawn(rows: Rows) -> list[Mapping[str, Any]]:
+    """The rows that plots show, of those that there are."""
+    known = {row["name"]: row for row in rows if row["absent"] is None}
+    return [known[name] for name in DRAWN if name in known]
+
+
+def draw_segments(rows: Rows, k: int) -> Html:
+    """Recall by segment, one line per segment and one mark per matcher."""
+    drawn = find_drawn(rows)
+    scores = {
+        (row["name"], score["segment"]): score
+        for row in drawn
+        for score in row["scores"]
+        if score["metric"] == "recall" and score["k"] == k and score["queries"]
+    }
+    segments = list(dict.fromkeys(segment for _, segment in scores))
+    with drawing(height=0.9 + 0.34 * len(segments) + 0.17 * len(drawn)) as (figure, (axes,)):
+        for place, row in enumerate(drawn):
+            shift = (place - (len(drawn) - 1) / 2) * 0.1
+            found = [(n, scores.get((row["name"], s))) for n, s in enumerate(segments)]
+            known = [(n + shift, score) for n, score in found if score is not None]
+            values = np.array(
+                [[100 * s[name] for name in ("value", "low", "high")] for _, s in known]
+            )
+            errors = np.abs(values[:, 1:] - values[:, :1]).T
+            axes.errorbar(
+                values[:, 0],
+                [y for y, _ in known],
+                xerr=np.nan_to_num(errors),
+                fmt=MARKER[row["name"]],
+                color=COLOR[row["name"]],
+                label=row["title"],
+                elinewidth=1,
+                markersize=4.5,
+            )
+        axes.set_yticks(range(len(segments)), segments)
+        axes.invert_yaxis()
+        axes.set_xlim(-2, 102)
+        axes.set_xlabel(f"Recall@{k}, % (with 95 % interval)")
+        figure.legend(loc="outside lower center", ncols=2)
+    told = "; ".join(
+        f"{row['title']} {percent(scores[row['name'], 'all']['value'])}" for row in drawn
+    )
+    says = f"Recall@{k} of {len(drawn)} matchers over {', '.join(segments)}. Over all: {told}."
+    caption = "Recall by segment. Cold products were never an answer in training."
+    return embed(figure, "plot-segments", says=says, caption=caption)
+
+
+def draw_latencies(rows: Rows) -> Html:
+    """How long single queries took, one curve per matcher, one below the other."""
+    drawn = find_drawn(rows)
+    with drawing(height=0.9 + 0.45 * len(drawn)) as (figure, (axes,)):
+        for place, row in enumerate(reversed(drawn)):
+            edges = 1e3 * np.array(row["histogram"]["edges"])
+            counts = np.array(row["histogram"]["counts"], dtype=np.float64)
+            heights = 0.85 * counts / max(counts.max(), 1)
+            color = COLOR[row["name"]]
+            axes.stairs(place + heights, edges, baseline=place, fill=True, color=color, alpha=0.35)
+            axes.stairs(place + heights, edges, baseline=place, color=color, linewidth=1.2)
+            p50 = 1e3 * row["latency"]["total_p50"]
+            axes.plot([p50, p50], [place, place + 0.9], color=INK, linewidth=1)
+            axes.annotate(row["title"], (0.01, place + 0.55), xycoords=("axes fraction", "data"))
+        _count_on(axes.xaxis, axes.set_xscale, (1.0,))
+        left, right = axes.get_xlim()
+        axes.set_xlim(left / (right / left) ** 0.45, right)  # room for the names
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel("milliseconds per query, one thread; bar: median")
+    told = "; ".join(f"{row['title']} {moment(row['latency']['total_p50'])}" for row in drawn)
+    caption = "Latency of single queries: how many took how long, but for the slowest 1\u00a0%."
+    return embed(figure, "plot-latency", says=f"Median latency: {told}.", caption=caption)
+
+
+def draw_beams(rows: Rows, ks: Sequence[int]) -> Html:
+    """Recall against the width of the beam."""
+    beams = [row["beam"] for row in rows]
+    with drawing() as (figure, (axes,)):
+        for k, color, marker in zip(ks, COLORS, MARKERS, strict=False):
+            values = 100 * np.array([_recall(row, k) for row in rows])
+            axes.plot(beams, values[:, 0], color=color, marker=marker, label=f"Recall@{k}")
+            axes.fill_between(
+                beams, values[:, 1], values[:, 2], color=color, alpha=0.18, linewidth=0
+            )
+        axes.set_xlabel(f"beam (threshold {rows[0]['threshold']:g})")
+        axes.set_ylabel("recall, %")
+        _leave_room(axes)
+        figure.legend(loc="outside lower center", ncols=len(ks))
+    ends = [f"{row['beam']}: {percent(row['recall'][str(max(ks))]['value'])}" for row in rows]
+    says = f"Recall@{max(ks)} by beam. {'; '.join(ends)}."
+    return embed(figure, "plot-beams", says=says, caption="Recall against the width of the beam.")
+
+
+def draw_thresholds(rows: Rows, ks: Sequence[int]) -> Html:
+    """Recall above, size below, against the threshold of pruning."""
+    thresholds = [row["threshold"] for row in rows]
+    with drawing(2, height=4.4) as (figure, (upper, lower)):
+        for k, color, marker in zip(ks, COLORS, MARKERS, strict=False):
+            values = 100 * np.array([_recall(row, k) for row in rows])
+            upper.plot(thresholds, values[:, 0], color=color, marker=marker, label=f"Recall@{k}")
+            upper.fill_between(
+                thresholds, values[:, 1], values[:, 2], color=color, alpha=0.18, linewidth=0
+            )
+        upper.set_ylabel("recall, %")
+        _leave_room(upper)
+        for name, color, marker in (("disk_bytes", INK, "o"), ("memory_bytes", MUTED, "s")):
+            label = "whole model on disk" if name == "disk_bytes" else "tree in memory"
+            sizes = [row[name] / 1e6 for row in rows]
+            lower.plot(thresholds, sizes, color=color, marker=marker, label=label)
+        lower.set_ylabel("MB")
+        lower.set_ylim(bottom=0)
+        lower.set_xlabel(f"pruning threshold (beam {rows[0]['beam']})")
+        figure.legend(loc="outside lower center", ncols=3)
+    ends = [
+        f"{row['threshold']:g}: {percent(row['recall'][str(max(ks))]['value'])}, "
+        f"{row['disk_bytes'] / 1e6:.1f} MB"
+        for row in rows
+    ]
+    says = f"Recall@{max(ks)} and size by threshold. {'; '.join(ends)}."
+    caption = "Recall and size against the threshold below which weights are dropped."
+    return embed(figure, "plot-thresholds", says=says, caption=caption)
+
+
+def draw_throughput(beams: Rows, graphs: Rows, k: int) -> Html:
+    """Throughput against recall: to the upper right is better."""
+    curves = [("matchset", "matchset, beams", beams, "beam")]
+    if graphs:
+        curves.append(("dssm-hnsw", "DSSM + HNSW, expansion", graphs, "expansion_search"))
+    with drawing() as (figure, (axes,)):
+        for name, title, rows, setting in curves:
+            recalls = [100 * row["recall"][str(k)]["value"] for row in rows]
+            speeds = [row["queries_per_second"] for row in rows]
+            axes.plot(recalls, speeds, color=COLOR[name], marker=MARKER[name], label=title)
+            for place in {0, len(rows) // 2, len(rows) - 1}:
+                told = f"{rows[place][setting]}"
+                at = (recalls[place], speeds[place])
+                axes.annotate(told, at, (4, 5), textcoords="offset points", fontsize=8)
+        _count_on(axes.yaxis, axes.set_yscale, (1.0, 2.0, 5.0))
+        axes.set_xlabel(f"Recall@{k}, %")
+        axes.set_ylabel("queries per second, one thread")
+        axes.margins(x=0.08, y=0.12)
+        figure.legend(loc="outside lower center", ncols=2)
+    ends = [
+        f"{title}: {', '.join(_tell_speed(row, k) for row in (rows[0], rows[-1]))}"
+        for _, title, rows, _ in curves
+    ]
+    says = f"Queries per second against Recall@{k}, first and last point. {'; '.join(ends)}."
+    numbers = "beams, or expansion_search of the graph" if graphs else "beams"
+    caption = f"Throughput against recall; numbers are {numbers}."
+    return embed(figure, "plot-throughput", says=says, caption=caption)
+
+
+def _count_on(axis: Any, set_scale: Callable[[str], None], steps: Sequence[float]) -> None:
+    """A logarithmic axis with plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    set_scale("log")
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(lambda value, _: f"{value:,.12g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _tell_speed(row: Mapping[str, Any], k: int) -> str:
+    recall = percent(row["recall"][str(k)]["value"])
+    return f"{row['queries_per_second']:,.0f} per second at {recall}"
+
+
+def _recall(row: Mapping[str, Any], k: int) -> tuple[float, float, float]:
+    share = row["recall"][str(k)]
+    return share["value"], share["low"], share["high"]
+
+
+def _leave_room(axes: Any) -> None:
+    """Show no less than a few points, lest chance look like a cliff."""
+    low, high = axes.get_ylim()
+    missing = max(0.0, LEAST_POINTS - (high - low)) / 2
+    axes.set_ylim(max(0.0, low - missing), min(100.0, high + missing))

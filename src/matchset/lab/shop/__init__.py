@@ -1,0 +1,6 @@
+"""A simulated shop: what would customers do if there were no log to read?"""
+
+from matchset.lab.shop.facts import ShopFacts, describe_shop
+from matchset.lab.shop.simulate import Shop, simulate_shop
+
+__all__ = ["Shop", "ShopFacts", "describe_shop", "simulate_shop"]

@@ -1,0 +1,130 @@
+"""Reasons: why does a query get a product, in words that a person reads?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from matchset.features.vectorizer import Vectorizer
+from matchset.matchers.display import printable
+from matchset.model.explain import Explanation, Step, strongest
+from matchset.model.packed import PackedTree
+from matchset.model.products import Products
+
+NAMED_BY = 4  # n-grams that name a node
+SHOWN = 5  # n-grams for and against that are shown of a step
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonStep:
+    """One node on the way from the root to the product."""
+
+    level: int
+    name: str  # the n-grams that speak loudest for it, or the product's title
+    score: float  # of this node alone
+    rank: int | None  # among the candidates of its level; None: its parent was lost
+    is_kept: bool  # went on to the next level, or into the answer
+    spoke_for: tuple[tuple[str, float], ...]  # n-grams of the query and what they added
+    spoke_against: tuple[tuple[str, float], ...]
+    bias: float  # what is there before the query says anything
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """The way of a product down the tree, step by step."""
+
+    query: str
+    product: str
+    title: str | None
+    score: float  # the product of the steps' scores
+    steps: tuple[ReasonStep, ...]
+
+    @property
+    def lost_at(self) -> ReasonStep | None:
+        """The step at which the product fell out of the beam or the answer, if it did."""
+        return next((step for step in self.steps if not step.is_kept), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self.query!r} and {self.product}: {self.score:.4g}; {self._verdict()}"]
+        for step in self.steps:
+            lines.append(
+                f"  {step.level + 1}. {printable(step.name)}  score {step.score:.4g}, {_rank(step)}"
+            )
+            lines.append(f"     for: {_list(step.spoke_for)}; against: {_list(step.spoke_against)}")
+        return "\n".join(lines)
+
+    def __rich__(self) -> Group:
+        """Show it in a terminal: texts are never taken for markup."""
+        table = Table("level", "node", "score", "rank", "for", "against")
+        for step in self.steps:
+            cells = (
+                str(step.level + 1),
+                printable(step.name),
+                f"{step.score:.4g}",
+                _rank(step),
+                _list(step.spoke_for),
+                _list(step.spoke_against),
+            )
+            table.add_row(*map(Text, cells))
+        head = f"{printable(self.query)}  →  {self.product} {printable(self.title or '')}"
+        return Group(Text(head, style="bold"), Text(f"{self.score:.4g}; {self._verdict()}"), table)
+
+    def _verdict(self) -> str:
+        lost = self.lost_at
+        if lost is None:
+            return f"found at rank {self.steps[-1].rank}"
+        return f"lost at level {lost.level + 1} ({_rank(lost)})"
+
+
+def name_reasons(
+    found: Explanation, query: str, products: Products, vectorizer: Vectorizer, tree: PackedTree
+) -> Reasons:
+    """Put names to the numbers of an explanation."""
+    title = None if products.titles is None else products.titles[found.label]
+    product = products.ids[found.label]
+    steps = []
+    for step in found.steps:
+        is_product = step.level + 1 == len(found.steps)
+        name = (title or product) if is_product else _name_node(step, vectorizer, tree)
+        steps.append(_name_step(step, name, vectorizer))
+    return Reasons(query, product, title, found.score, tuple(steps))
+
+
+def _name_node(step: Step, vectorizer: Vectorizer, tree: PackedTree) -> str:
+    features = strongest(tree, step.level, step.node, NAMED_BY)
+    return ", ".join(vectorizer.name(int(feature)) for feature in features)
+
+
+def _name_step(step: Step, name: str, vectorizer: Vectorizer) -> ReasonStep:
+    spoke = [
+        (vectorizer.name(int(feature)), round(float(value), 4))
+        for feature, value in zip(step.features, step.contributions, strict=True)
+    ]
+    return ReasonStep(
+        level=step.level,
+        name=name,
+        score=step.score,
+        rank=step.rank,
+        is_kept=step.is_kept,
+        spoke_for=tuple(pair for pair in spoke if pair[1] > 0),
+        spoke_against=tuple(pair for pair in spoke if pair[1] < 0),
+        bias=step.bias,
+    )
+
+
+def _rank(step: ReasonStep) -> str:
+    return "its parent was lost" if step.rank is None else f"rank {step.rank}"
+
+
+def _list(pairs: Iterable[tuple[str, float]]) -> str:
+    shown = [f"{printable(name)} {value:+.2f}" for name, value in list(pairs)[:SHOWN]]
+    return ", ".join(shown) or "nothing"

@@ -1,0 +1,1 @@
+"""HTTP: what goes in and out of a worker?"""

@@ -1,0 +1,141 @@
+"""Gate: who comes in, what is noted, and what leaves with every answer?
+
+One layer around everything, so that a request costs little: host, key and load are checked before
+anything else looks at it, and whatever goes wrong inside leaves as a JSON error.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from itertools import count
+from time import perf_counter
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from matchset.serve.http.access_log import tell_fault
+from matchset.serve.http.answers import error_answer
+from matchset.serve.http.auth import check_one_host, make_hosts
+from matchset.serve.http.problems import RequestError
+from matchset.serve.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+HEALTH = frozenset({"/healthz", "/readyz"})
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_METHOD = 20  # characters of a method that are logged; a caller may send any
+_POLICY = (
+    b"default-src 'self'; object-src 'none'; form-action 'self'; "
+    b"frame-ancestors 'none'; base-uri 'none'"
+)
+_SECURITY = (
+    (b"content-security-policy", _POLICY),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+)
+
+
+class Gate:
+    """ASGI around an ASGI application."""
+
+    def __init__(
+        self, app: ASGIApp, worker: Worker, *, routes: frozenset[str], open_routes: frozenset[str]
+    ) -> None:
+        self._app = app
+        self._worker = worker
+        self._hosts = make_hosts(worker.config.host, worker.config.allow_host)
+        self._routes = routes
+        self._open = open_routes | HEALTH
+        self._ids = (secrets.token_hex(4), count(1))
+        self._n_in_flight = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or start and stop with the process."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._pass(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        self._worker.start()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self._worker.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = perf_counter()
+        headers = dict(scope["headers"])
+        request_id = self._name(headers.get(b"x-request-id"))
+        scope["request_id"] = request_id
+        own = (*_SECURITY, (b"x-request-id", request_id.encode()))
+        status = 0
+
+        async def send_noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *own]
+            await send(message)
+
+        self._n_in_flight += 1
+        self._worker.metrics.in_flight.inc()
+        try:
+            if len(headers) < len(scope["headers"]):
+                check_one_host(scope["headers"])
+            self._check(scope["path"], headers)
+            await self._app(scope, receive, send_noted)
+        except RequestError as error:
+            await error_answer(error, request_id)(scope, receive, send_noted)
+        except Exception as error:
+            told = tell_fault(error, has_messages=self._worker.config.log_queries)
+            fields = {"request_id": request_id, "error": told}
+            logger.error("request failed", extra={"fields": fields})  # noqa: TRY400
+            if not status:
+                fault = RequestError("internal", "the server failed; its log says why")
+                await error_answer(fault, request_id)(scope, receive, send_noted)
+        finally:
+            self._n_in_flight -= 1
+            self._worker.metrics.in_flight.dec()
+            self._note(scope, request_id, status, perf_counter() - started)
+
+    def _name(self, given: bytes | None) -> str:
+        """The caller's id of a request, or a new one."""
+        if given is not None and _REQUEST_ID.fullmatch(given):
+            return given.decode()
+        start, numbers = self._ids
+        return f"{start}-{next(numbers):x}"
+
+    def _check(self, path: str, headers: dict[bytes, bytes]) -> None:
+        worker = self._worker
+        self._hosts.check(headers.get(b"host"))
+        if path in self._open:
+            return
+        keys = worker.served.keys
+        if keys is not None and not keys.allow(headers.get(b"authorization")):
+            rule = "a call must carry `Authorization: Bearer KEY` with a known key"
+            wants = ((b"www-authenticate", b"Bearer"),)
+            raise RequestError("unauthorized", f"{rule}; got none or another", wants)
+        if self._n_in_flight > worker.limits.concurrency:
+            rule = f"at most {worker.limits.concurrency} requests at once in a worker; got more"
+            raise RequestError("overloaded", rule, ((b"retry-after", b"1"),))
+
+    def _note(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
+        path = scope["path"]
+        route = path if path in self._routes else "other"
+        self._worker.metrics.count_request(route, status, seconds)
+        if self._worker.config.access_log:
+            fields: dict[str, Any] = {
+                "request_id": request_id,
+                "method": scope["method"][:_METHOD],
+                "route": route,
+                "status": status,
+                "ms": round(1000 * seconds, 3),
+            }
+            if "queries" in scope:  # put there where they may be logged
+                fields["queries"] = scope["queries"]
+            self._worker.access_log.add(fields)

@@ -1,0 +1,1 @@
+"""OpenAPI: how does a server describe itself?"""

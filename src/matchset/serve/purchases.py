@@ -1,0 +1,77 @@
+"""Bought: which products did customers buy for a query, in the log beside the server?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.data.log import Log
+from matchset.data.positives import relevance
+from matchset.storage.folders import open_folder, write_folder
+from matchset.storage.sections import Part, read_strings, store_strings, under
+from matchset.strings import Strings
+from matchset.text import normalize_strings
+
+_KIND = "bought"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bought:
+    """Products by query: mapped, so that workers share it."""
+
+    hashes: NDArray[np.uint64]  # of the queries, ascending, (n_queries,)
+    offsets: NDArray[np.int64]  # of each query's products, (n_queries + 1,)
+    products: NDArray[np.int32]  # places in ids, most bought first, (n_pairs,)
+    ids: Strings
+    examples: Strings  # frequent queries that may be shown
+
+    def find(self, query: str) -> tuple[str, ...]:
+        """Ids of what was bought, most often first; none for a query that is not in the log."""
+        wanted = normalize_strings(Strings.of([query])).hashes()[0]
+        place = int(np.searchsorted(self.hashes, wanted))
+        if place == len(self.hashes) or self.hashes[place] != wanted:
+            return ()
+        begin, end = self.offsets[place : place + 2].tolist()
+        return self.ids.decode(np.ascontiguousarray(self.products[begin:end]))
+
+
+def store_bought(log: Log, path: Path, *, n_examples: int, min_query_count: float) -> None:
+    """Write what a log tells to a folder that every worker maps."""
+    pairs = relevance(log)
+    hashes = pairs.queries.hashes()
+    order = np.argsort(hashes, kind="stable")
+    sorted_pairs = pairs.pairs[order]
+    rows = np.repeat(np.arange(len(order)), np.diff(sorted_pairs.indptr))
+    by_count = np.lexsort((sorted_pairs.indices, -sorted_pairs.data, rows))
+    arrays: dict[str, NDArray[Any]] = {
+        "hashes": hashes[order],
+        "offsets": sorted_pairs.indptr.astype(np.int64),
+        "products": sorted_pairs.indices[by_count].astype(np.int32),
+        **under("ids", store_strings(pairs.products)),
+        **under("examples", store_strings(_choose_examples(log, n_examples, min_query_count))),
+    }
+    write_folder(path, _KIND, header={}, arrays=arrays)
+
+
+def open_bought(path: Path) -> Bought:
+    """Map what was stored."""
+    _, arrays = open_folder(path, _KIND)
+    part = Part(arrays=arrays)
+    return Bought(
+        arrays["hashes"],
+        arrays["offsets"],
+        arrays["products"],
+        read_strings(part.within("ids")),
+        read_strings(part.within("examples")),
+    )
+
+
+def _choose_examples(log: Log, n: int, min_query_count: float) -> Strings:
+    """The most frequent queries among those that may be shown."""
+    counts = np.where(log.shown(min_query_count), log.query_counts(), 0.0)
+    places = np.argsort(-counts, kind="stable")[:n]
+    return log.spellings.take(places[counts[places] > 0])

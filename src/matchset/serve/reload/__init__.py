@@ -1,0 +1,1 @@
+"""Reload: how does a server switch to another model without a restart?"""
