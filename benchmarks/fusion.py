@@ -54,9 +54,9 @@ def learn_parts(train: ms.Log, catalog: ms.Catalog, min_count: float) -> dict[st
     pairs = ms.positives(train, min_count=min_count)
     return {
         "tree": ms.train(train, catalog, ms.TrainConfig(min_count=min_count)),
-        "bm25": ms.BM25.learn(catalog),
-        "title similarity": ms.TitleSimilarity.learn(catalog),
-        "nearest queries": ms.NearestQueries.learn(pairs, catalog=catalog),
+        "bm25": ms.BM25.from_catalog(catalog),
+        "title similarity": ms.TitleSimilarity.from_catalog(catalog),
+        "nearest queries": ms.NearestQueries.from_log(pairs, catalog=catalog),
     }
 
 

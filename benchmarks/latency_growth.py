@@ -144,11 +144,11 @@ def make_queries(n_leaves: int, n_features: int) -> sp.csr_matrix:
 def measure(packed: PackedTree, n_leaves: int) -> tuple[float, float]:
     """Microseconds per query, one at a time on one thread: median and 99th percentile."""
     X, rule = to_csr(make_queries(n_leaves, packed.n_features), "X"), search_rule(100, 10)
-    bounds = X.offsets.tolist()
+    bounds = X.indptr.tolist()
     times = np.empty(QUERIES)
     for _ in range(2):  # the first one warms up
         for i in range(QUERIES):
-            ids, values = X.columns[bounds[i] : bounds[i + 1]], X.values[bounds[i] : bounds[i + 1]]
+            ids, values = X.indices[bounds[i] : bounds[i + 1]], X.data[bounds[i] : bounds[i + 1]]
             started = time.perf_counter()
             packed.search_row(ids, values, rule)
             times[i] = time.perf_counter() - started

@@ -75,7 +75,7 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
         "sizes": list(model.tree.sizes),
         # PECOS counts biases among its weights.
         "weights": model.n_weights + sum(len(layer.bias) for layer in model.layers),
-        **recall(folder, found.offsets, found.columns),
+        **recall(folder, found.indptr, found.indices),
     }
 
 

@@ -80,7 +80,7 @@ def open_matchset(place: Path) -> Answerer:
     return Answerer(
         one=lambda row: tree.search_row(*row, rule),
         many=lambda X: tree.search_rows(to_csr(X, "X"), rule),
-        flatten=lambda found: (found.offsets, found.columns),
+        flatten=lambda found: (found.indptr, found.indices),
         rows=lambda X: [(row.indices, row.data) for row in split(X)],
     )
 

@@ -72,7 +72,7 @@ def write_cooking(folder: Path, real: Path) -> None:
 
 def write_pairs(folder: Path, train, test) -> None:
     """Both sides of a split, with the products of training as columns."""
-    label = train.products.find(test.products)
+    label = train.products.index_of(test.products)
     pairs = sp.coo_array(test.pairs)
     is_known = label[pairs.col] >= 0
     shape = (len(test.queries), len(train.products))

@@ -47,8 +47,8 @@ def measure_matchset(folder: Path, singles: int) -> dict[str, float]:
         return ids.decode(labels)
 
     def ask_row(i: int) -> object:
-        begin, end = X.offsets[i], X.offsets[i + 1]
-        return tree.search_row(X.columns[begin:end], X.values[begin:end], rule)
+        begin, end = X.indptr[i], X.indptr[i + 1]
+        return tree.search_row(X.indices[begin:end], X.data[begin:end], rule)
 
     figures = time_singles("text", ask, texts, singles)
     figures |= time_singles("row", ask_row, range(len(texts)), singles)
@@ -60,7 +60,7 @@ def measure_matchset(folder: Path, singles: int) -> dict[str, float]:
     return figures | {
         "bytes_per_weight": files / tree.n_weights,
         "open_ms": opened * 1e3,
-        **recall(folder, found.offsets, found.columns),
+        **recall(folder, found.indptr, found.indices),
     }
 
 

@@ -57,7 +57,7 @@ def latency(row: dict) -> list[str]:
     return [f"{1e6 * row['latency'][part]:.1f}" for part in ("vectorizing_p50", "search_p50")]
 
 
-def watch_memory(matcher: ms.TreeMatcher, texts: list[str], n_queries: int) -> None:
+def watch_memory(matcher: ms.XRLinearMatcher, texts: list[str], n_queries: int) -> None:
     """Private memory of this process as queries come one by one."""
     print("\n| queries | private memory, MB |\n|---|---|")
     for asked in range(n_queries + 1):

@@ -15,11 +15,11 @@ def solve_one_parent(X, Y, *, threshold=0.0, max_weights=2**60, threads=1, weigh
     rule = {"max_passes": 3000, "seed": 0} | rule
     n_rows, features, n_entries, children, values, bias, unfinished = _native.solve_parents(
         x.arrays,
-        x.width,
+        x.n_cols,
         (np.array([0, n]), np.arange(n, dtype=np.int32)),
         (
-            positives.offsets,
-            positives.columns,
+            positives.indptr,
+            positives.indices,
             np.zeros(0, np.float32) if weights is None else weights,
         ),
         np.array([0, len(positives)]),
@@ -30,7 +30,7 @@ def solve_one_parent(X, Y, *, threshold=0.0, max_weights=2**60, threads=1, weigh
         threads=threads,
     )
     assert n_rows[0] == len(features)
-    W = np.zeros((len(positives), x.width))
+    W = np.zeros((len(positives), x.n_cols))
     W[children, np.repeat(features, n_entries)] = values
     return W, bias, unfinished
 

@@ -33,8 +33,8 @@ def page_shop(tmp_path_factory):
     # A tree with levels to be lost on.
     config = ms.TrainConfig(learn=ms.LearnConfig(branching=4, max_leaf=20))
     ms.train(train, catalog, config).save(folder / "model")
-    ms.BM25.learn(catalog).save(folder / "bm25")
-    ms.TitleSimilarity.learn(catalog).save(folder / "titles")
+    ms.BM25.from_catalog(catalog).save(folder / "bm25")
+    ms.TitleSimilarity.from_catalog(catalog).save(folder / "titles")
     test.save(folder / "log.parquet")
     return folder
 

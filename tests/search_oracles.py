@@ -116,4 +116,4 @@ def exhaustive(model, x, *, k, allowed=None):
 
 
 def row(X: Csr, i):
-    return X.columns[X.offsets[i] : X.offsets[i + 1]], X.values[X.offsets[i] : X.offsets[i + 1]]
+    return X.indices[X.indptr[i] : X.indptr[i + 1]], X.data[X.indptr[i] : X.indptr[i + 1]]

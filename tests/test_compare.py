@@ -7,7 +7,7 @@ from rankings import Recited, make_positives, random_test
 from matchset.evaluate.compare import compare_matchers, find_differences
 from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.latency import measure_latency
-from matchset.evaluate.overlap import what_it_adds
+from matchset.evaluate.overlap import incremental_recall
 from matchset.model.products import Products
 from matchset.strings import Strings
 
@@ -18,7 +18,7 @@ SECOND = {"rose": [1, 2, 7, 9], "pot": [4]}
 
 def add(first=FIRST, second=SECOND, **options):
     test = make_positives(RELEVANT, 10)
-    return what_it_adds(
+    return incremental_recall(
         Recited.of(first, 10), Recited.of(second, 10), test, **{"resamples": 50} | options
     )
 
@@ -126,7 +126,7 @@ def test_products_are_the_same_by_their_ids_whatever_their_labels():
     backwards = Products(Strings.of([f"p{9 - i}" for i in range(10)]))
     turned = {query: [9 - i for i in labels] for query, labels in SECOND.items()}
     matchers = Recited.of(FIRST, 10), Recited(backwards, turned)
-    found = what_it_adds(*matchers, test, k=4, resamples=50)
+    found = incremental_recall(*matchers, test, k=4, resamples=50)
     assert found.to_dicts() == add(k=4).to_dicts()
 
 
@@ -148,7 +148,7 @@ def test_taking_turns_equals_a_plain_walk_down_both_lists():
             walk += first[query][:10][place : place + 1] + second[query][:10][place : place + 1]
         taken = list(dict.fromkeys(walk))[:10]
         recalls.append(len(set(taken) & set(counts)) / len(counts))
-    found = what_it_adds(*matchers, test, k=10, resamples=10, batch=16)
+    found = incremental_recall(*matchers, test, k=10, resamples=10, batch=16)
     assert found.union.value == pytest.approx(np.mean(recalls))
 
 

@@ -38,7 +38,7 @@ class Broken(WordOverlap):
         if self.fault == "ignores where":
             where = None
         found = super()._search(queries, k, where)
-        labels, scores = found.columns, found.values
+        labels, scores = found.indices, found.data
         if self.fault == "twice":
             labels = np.zeros_like(labels)
         if self.fault == "worst first":
@@ -47,7 +47,7 @@ class Broken(WordOverlap):
             labels, scores = labels[::-1].copy(), np.ones_like(scores)
         if self.fault == "batch differs" and len(queries) > 1:
             scores = scores / 2
-        return replace(found, columns=labels, values=scores)
+        return replace(found, indices=labels, data=scores)
 
 
 @pytest.mark.parametrize(

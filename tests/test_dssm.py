@@ -54,8 +54,8 @@ def test_scores_are_cosines_of_what_encode_gives(matcher):
 def test_search_of_encoded_queries_is_match(matcher):
     found = matcher.search(matcher.encode(QUERIES), 3)
     matches = matcher.match(QUERIES, 3)
-    assert found.columns.tolist() == matches.found.columns.tolist()
-    assert found.values.tolist() == matches.found.values.tolist()
+    assert found.indices.tolist() == matches.found.indices.tolist()
+    assert found.data.tolist() == matches.found.data.tolist()
 
 
 def test_vectors_have_unit_length_or_none_for_what_is_unknown(matcher):
@@ -82,7 +82,7 @@ def test_the_numpy_tower_gives_what_the_network_gives():
     lessons = prepare(make_log(), make_catalog(), CONFIG, threads=1)
     network = Network(lessons.vectorizer.n_features, 16, seed=3)
     titles = lessons.examples.titles
-    ids, starts = take_rows(titles, np.flatnonzero(np.diff(titles.offsets)))
+    ids, starts = take_rows(titles, np.flatnonzero(np.diff(titles.indptr)))
     bags = torch.from_numpy(ids), torch.from_numpy(starts[:-1])
     with torch.no_grad():
         for _ in range(5):  # batch normalisation learns its statistics
@@ -108,9 +108,9 @@ def test_it_finds_more_than_title_similarity_and_products_never_bought():
     shop = ms.simulate_shop(products=600, queries=1500)
     train, test = ms.split_by_time(shop.log, test_days=30)
     steps = []
-    config = ms.DssmConfig(device="cpu", dimensions=64, epochs=6, batch_size=256)
+    config = ms.DSSMConfig(device="cpu", dimensions=64, epochs=6, batch_size=256)
     matcher = ms.train_dssm(train, shop.catalog, config, progress=steps.append)
-    lexical = ms.TitleSimilarity.learn(shop.catalog)
+    lexical = ms.TitleSimilarity.from_catalog(shop.catalog)
     found, floor = (ms.evaluate(m, test, train=train) for m in (matcher, lexical))
     assert found.recall(10) > floor.recall(10)
     assert [step.stage for step in steps[:2]] == ["read", "vectorize"]
@@ -138,8 +138,8 @@ def test_what_was_shown_in_vain_is_told_from_what_was_bought():
     rows = [{"query": "rose", "product_id": product, "event": event} for product, event in seen]
     lessons = prepare(read_rows(rows), make_catalog(), CONFIG, threads=1)
     ids = lessons.products.ids
-    assert [ids[i] for i in lessons.examples.positives.columns] == ["p0"]
-    assert [ids[i] for i in lessons.examples.impressed.columns] == ["p1"]
+    assert [ids[i] for i in lessons.examples.positives.indices] == ["p0"]
+    assert [ids[i] for i in lessons.examples.impressed.indices] == ["p1"]
 
 
 def test_it_knows_what_it_was_trained_on(matcher, saved):
@@ -200,4 +200,4 @@ def test_nearest_are_those_of_a_plain_sort(k, share):
     for row, query in enumerate(queries):
         cosines = np.einsum("ij,j->i", vectors[labels], query)
         wanted = labels[np.lexsort([labels, -cosines])][: k if query.any() else 0]
-        assert found.columns[slice(*found.offsets[row : row + 2])].tolist() == wanted.tolist()
+        assert found.indices[slice(*found.indptr[row : row + 2])].tolist() == wanted.tolist()

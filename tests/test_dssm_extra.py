@@ -54,7 +54,7 @@ def test_a_graph_without_usearch_says_how_to_get_it():
 )
 def test_a_setting_out_of_range_is_an_error(options, message):
     with pytest.raises(ValueError, match=message):
-        ms.DssmConfig(**options)
+        ms.DSSMConfig(**options)
 
 
 def test_a_setting_that_there_is_not_is_an_error():

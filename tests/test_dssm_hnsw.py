@@ -59,8 +59,8 @@ def vectors():
 
 
 def share_found(found, wanted):
-    rows = zip(np.split(found.columns, found.offsets[1:-1]),
-               np.split(wanted.columns, wanted.offsets[1:-1]), strict=True)  # fmt: skip
+    rows = zip(np.split(found.indices, found.indptr[1:-1]),
+               np.split(wanted.indices, wanted.indptr[1:-1]), strict=True)  # fmt: skip
     return np.mean([len(set(a) & set(b)) / len(b) for a, b in rows])
 
 
@@ -73,14 +73,14 @@ def test_dssm_with_hnsw_keeps_the_contract(check, is_loaded, matcher, saved):
 def test_almost_all_of_the_nearest_are_found(exact, many, vectors):
     found, wanted = many.search(vectors, 10), exact.search(vectors, 10)
     assert share_found(found, wanted) > 0.95
-    assert set(np.diff(found.offsets)) == {10}
-    assert not np.any(found.columns % 50 == 0)  # those have no vector
+    assert set(np.diff(found.indptr)) == {10}
+    assert not np.any(found.indices % 50 == 0)  # those have no vector
 
 
 def test_scores_are_cosines(exact, many, vectors):
     found = many.search(vectors, 5)
-    cosines = np.einsum("ij,ij->i", exact.space.vectors[found.columns], vectors[found.row_of_entry])
-    np.testing.assert_allclose(found.values, cosines, atol=1e-6)
+    cosines = np.einsum("ij,ij->i", exact.space.vectors[found.indices], vectors[found.row_of_entry])
+    np.testing.assert_allclose(found.data, cosines, atol=1e-6)
 
 
 def test_a_wider_search_finds_more_and_shares_the_graph(exact, many, vectors):
@@ -99,7 +99,7 @@ def test_a_wider_search_finds_more_and_shares_the_graph(exact, many, vectors):
 def test_an_expansion_below_k_changes_nothing(many, vectors):
     found = many.with_expansion(10).search(vectors, 100)
     wanted = many.with_expansion(100).search(vectors, 100)
-    np.testing.assert_array_equal(found.columns, wanted.columns)
+    np.testing.assert_array_equal(found.indices, wanted.indices)
 
 
 @pytest.mark.parametrize("share", [0.001, 0.3, 0.8, 0.99])
@@ -108,20 +108,20 @@ def test_a_filter_is_filled_from_allowed_products(exact, many, vectors, share, k
     allowed = np.random.default_rng(2).random(N_MANY) < share
     where = many.filter(allowed)
     found, wanted = many.search(vectors, k, where=where), exact.search(vectors, k, where=where)
-    np.testing.assert_array_equal(found.offsets, wanted.offsets)
-    assert allowed[found.columns].all()
+    np.testing.assert_array_equal(found.indptr, wanted.indptr)
+    assert allowed[found.indices].all()
     assert share_found(found, wanted) > 0.9
 
 
 def test_a_k_beyond_the_products_gives_all_of_them(exact, many, vectors):
     found, wanted = many.search(vectors[:3], N_MANY), exact.search(vectors[:3], N_MANY)
-    np.testing.assert_array_equal(found.offsets, wanted.offsets)
+    np.testing.assert_array_equal(found.indptr, wanted.indptr)
 
 
 def test_many_threads_get_the_answers_that_they_would_get_alone(many, vectors):
     def ask(row):
         found = many.search(vectors[row : row + 1], 20)
-        return found.columns.tolist(), found.values.tolist()
+        return found.indices.tolist(), found.data.tolist()
 
     rows = [*range(200)] * 10
     with ThreadPoolExecutor(8) as pool:

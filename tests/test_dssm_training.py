@@ -27,7 +27,7 @@ def examples():
 
 def pairs_of(examples):
     matrix = examples.positives
-    return matrix.row_of_entry.astype(np.int64), matrix.columns.astype(np.int64)
+    return matrix.row_of_entry.astype(np.int64), matrix.indices.astype(np.int64)
 
 
 def test_an_epoch_has_every_pair_once_in_batches_of_like_size(examples):

@@ -30,7 +30,7 @@ from matchset.lab.experiments.timing import on_one_core, time_queries
 from matchset.lab.experiments.vocabularies import choose_vocabularies
 from matchset.matchers.popularity import Popularity
 from matchset.matchers.train import train
-from matchset.matchers.xr_linear import TreeMatcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.storage.atomic import build_beside
 from matchset.strings import Strings
 
@@ -114,7 +114,7 @@ def test_a_row_is_never_told_with_the_model_of_another(problem, tmp_path, monkey
             run_rows(chosen_rows(changed, made, ["matchset"]), changed, store, EFFORT)
     run_rows(chosen_rows(problem, made, ["matchset"]), problem, store, EFFORT)
     assert made == ["matchset"] * 3
-    assert TreeMatcher.load(store.model("matchset")).config.title_weight == 10.0
+    assert XRLinearMatcher.load(store.model("matchset")).config.title_weight == 10.0
 
 
 def test_what_a_killed_run_left_is_cleared_away(tmp_path):
@@ -128,7 +128,7 @@ def test_what_a_killed_run_left_is_cleared_away(tmp_path):
 
 
 def test_nothing_is_left_of_a_model_that_was_measured(problem, tmp_path):
-    matcher = Popularity.learn(problem.pairs)
+    matcher = Popularity.from_log(problem.pairs)
     assert measure_disk(matcher, tmp_path) > 0
     assert list(tmp_path.iterdir()) == []
 
@@ -136,7 +136,7 @@ def test_nothing_is_left_of_a_model_that_was_measured(problem, tmp_path):
 def test_what_matchset_did_not_write_is_never_removed(problem, tmp_path):
     models = tmp_path / "own" / "models"
     models.mkdir(parents=True)
-    Popularity.learn(problem.pairs).save(models / "popularity")
+    Popularity.from_log(problem.pairs).save(models / "popularity")
     with pytest.raises(FileExistsError, match="models: must be of an experiment"):
         Store(tmp_path / "own").prepare()
     store, kept = Store(tmp_path).prepare(), []
@@ -149,7 +149,7 @@ def test_what_matchset_did_not_write_is_never_removed(problem, tmp_path):
     with pytest.raises(FileExistsError, match="must be what matchset wrote"):
         store.drop_row("bm25")
     with pytest.raises(FileExistsError, match="must be what matchset wrote"):
-        measure_disk(Popularity.learn(problem.pairs), tmp_path, keep_at=store.model("bm25"))
+        measure_disk(Popularity.from_log(problem.pairs), tmp_path, keep_at=store.model("bm25"))
     assert all(file.exists() for file in kept)
     assert not list(tmp_path.glob(".*"))
 
@@ -201,7 +201,7 @@ def test_a_row_left_out_whose_model_is_gone_adds_nothing(problem, tmp_path):
 
 def test_every_row_is_measured_as_if_alone(problem, compared):
     out, found = compared
-    matcher = TreeMatcher.load(out / "models" / OURS)
+    matcher = XRLinearMatcher.load(out / "models" / OURS)
     alone = evaluate_questions(
         matcher, problem.questions, train=problem.pairs, ks=EFFORT.ks, resamples=50
     )

@@ -28,9 +28,9 @@ METHODS = [
 def make_parts():
     catalog = make_catalog()
     return [
-        ms.BM25.learn(catalog),
-        ms.NearestQueries.learn(make_pairs(), catalog=catalog),
-        ms.TitleSimilarity.learn(catalog),
+        ms.BM25.from_catalog(catalog),
+        ms.NearestQueries.from_log(make_pairs(), catalog=catalog),
+        ms.TitleSimilarity.from_catalog(catalog),
     ]
 
 
@@ -149,9 +149,9 @@ def test_the_draft_depends_on_the_query_alone():
 
 
 def test_parts_may_know_different_products():
-    first = ms.Popularity.learn(make_positives({"q": {2: 5, 1: 3}}, 4))
+    first = ms.Popularity.from_log(make_positives({"q": {2: 5, 1: 3}}, 4))
     catalog = make_catalog()
-    second = ms.BM25.learn(catalog)
+    second = ms.BM25.from_catalog(catalog)
     fusion = ms.Fusion([first, second])
     assert list(fusion.products.ids) == ["p1", "p2", "p0", "p3", "p4", "p5", "p6"]
     match = fusion.match("clay pot")
@@ -213,7 +213,7 @@ def test_ranks_are_shown_and_exported():
 
 
 def test_a_match_is_fused_with_what_another_engine_found():
-    ours = ms.BM25.learn(make_catalog()).match("clay pot")
+    ours = ms.BM25.from_catalog(make_catalog()).match("clay pot")
     theirs = ms.Match.of("clay pot", ["x9", "p4", "x7"], [3, 2, 1])
     match = ms.fuse_matches({"tree": ours, "theirs": theirs}, k=3)
     assert match.ids == ("p4", "x9", "p2")

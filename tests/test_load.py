@@ -17,11 +17,11 @@ LOG = "query,product_id,event\nred rose,p0,purchase\nclay pot,p2,purchase\nvase,
 
 def make_matchers():
     catalog, pairs = make_catalog(), make_pairs()
-    bm25, popularity = ms.BM25.learn(catalog), ms.Popularity.learn(pairs, catalog)
+    bm25, popularity = ms.BM25.from_catalog(catalog), ms.Popularity.from_log(pairs, catalog)
     return {
         "bm25": bm25,
-        "title_similarity": ms.TitleSimilarity.learn(catalog),
-        "nearest_queries": ms.NearestQueries.learn(pairs, catalog=catalog),
+        "title_similarity": ms.TitleSimilarity.from_catalog(catalog),
+        "nearest_queries": ms.NearestQueries.from_log(pairs, catalog=catalog),
         "popularity": popularity,
         "fusion": ms.Fusion([bm25, popularity]),
     }
@@ -58,7 +58,7 @@ def test_a_tree_is_opened_without_the_packages_of_others(saved):
         f"print(type(ms.load({str(saved / 'tree')!r})).__name__, 'torch' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert said.stdout.split() == ["TreeMatcher", "False"]
+    assert said.stdout.split() == ["XRLinearMatcher", "False"]
 
 
 def test_an_unknown_matcher_is_named(saved, tmp_path):

@@ -213,8 +213,8 @@ def test_a_model_of_format_1_still_opens_and_answers_the_same():
     vocabulary = read_vocabulary(parts["vectorizer"]).to_native()
     assert list(read_products(parts["products"]).ids) == list(PRODUCTS.ids)
     found = tree.search_rows(random_rows(1, n=5), search_rule(5, 2))
-    assert [int(label) for label in found.columns] == header["answers"]["labels"]
-    np.testing.assert_allclose(found.values, header["answers"]["scores"], rtol=1e-5)
+    assert [int(label) for label in found.indices] == header["answers"]["labels"]
+    np.testing.assert_allclose(found.data, header["answers"]["scores"], rtol=1e-5)
     assert vocabulary.vectorize("red shoe")[0].tolist() == header["answers"]["ids"]
 
 
@@ -223,8 +223,8 @@ def write_golden():
     tree = pack(random_model(1, splits=(3, 6)))
     found = tree.search_rows(random_rows(1, n=5), search_rule(5, 2))
     answers = {
-        "labels": found.columns.tolist(),
-        "scores": found.values.tolist(),
+        "labels": found.indices.tolist(),
+        "scores": found.data.tolist(),
         "ids": vocabulary.to_native().vectorize("red shoe")[0].tolist(),
     }
     parts = {

@@ -8,7 +8,7 @@ import pytest
 
 from matchset.config import LearnConfig
 from matchset.learn.label_tree import plan_offsets
-from matchset.learn.negatives import raise_labels, select_instances
+from matchset.learn.negatives import propagate_labels, select_instances
 from matchset.learn.train import Examples, train
 from matchset.matrices import to_csr
 from matchset.model.search import search_nodes
@@ -31,16 +31,16 @@ def test_upper_labels_are_sums_over_clusters(trained):
     _, Y, model = trained
     wanted = Y.to_scipy().toarray()[:, model.tree.labels]
     for level in range(model.tree.depth - 1, -1, -1):
-        found = raise_labels(Y, model.tree)[level]
+        found = propagate_labels(Y, model.tree)[level]
         np.testing.assert_allclose(found.to_scipy().toarray(), wanted)
-        assert np.count_nonzero(wanted) == len(found.values)  # binarize(Y C) is its pattern
+        assert np.count_nonzero(wanted) == len(found.data)  # binarize(Y C) is its pattern
         wanted = wanted @ clusters(model.tree, level)
 
 
 def test_rows_without_labels_stay_empty_on_every_level():
     tree = LabelTree(np.arange(6, dtype=np.int32), plan_offsets(6, (2,)))
     Y = to_csr(np.array([[0] * 6, [1, 2, 0, 0, 0, 4], [0] * 6, [0, 0, 0, 3, 0, 0], [0] * 6]), "Y")
-    raised = raise_labels(Y, tree)[0].to_scipy().toarray()
+    raised = propagate_labels(Y, tree)[0].to_scipy().toarray()
     assert raised.tolist() == [[0, 0], [3, 4], [0, 0], [0, 3], [0, 0]]
 
 
@@ -49,7 +49,7 @@ def select(trained, level, negatives, given=None):
     found = select_instances(
         X,
         replace(model, layers=model.layers[:level]),
-        positives=raise_labels(Y, model.tree),
+        positives=propagate_labels(Y, model.tree),
         given=given,
         config=LearnConfig(negatives=negatives, man_beam=2),
         threads=2,
@@ -63,7 +63,7 @@ def test_the_root_learns_from_every_instance(trained):
 
 def test_teacher_forcing_takes_the_positives_of_the_parent(trained):
     for level in range(1, trained[2].tree.depth):
-        wanted = raise_labels(trained[1], trained[2].tree)[level - 1].to_scipy().toarray() > 0
+        wanted = propagate_labels(trained[1], trained[2].tree)[level - 1].to_scipy().toarray() > 0
         assert np.array_equal(select(trained, level, "tfn"), wanted.T)
 
 
@@ -79,8 +79,8 @@ def test_matcher_aware_negatives_add_what_the_beam_reaches(trained, scheme):
 
 def test_given_negatives_reach_the_clusters_of_their_labels(trained):
     X, Y, model = trained
-    given = to_csr(np.random.default_rng(0).random((len(X), Y.width)) < 0.02, "negatives")
-    raised = raise_labels(given, model.tree)
+    given = to_csr(np.random.default_rng(0).random((len(X), Y.n_cols)) < 0.02, "negatives")
+    raised = propagate_labels(given, model.tree)
     for level in range(1, model.tree.depth):
         wanted = select(trained, level, "tfn") | (raised[level - 1].to_scipy().toarray().T > 0)
         assert np.array_equal(select(trained, level, "given", raised), wanted)

@@ -98,7 +98,7 @@ def use(packed, X):
     for rule in (search_rule(20, 5), search_rule(10**6, 10**6, "sigmoid")):
         with suppress(ValueError):  # a label out of range
             found = packed.search_rows(X, rule)
-            assert len(found.columns) == 0 or found.columns.max() < packed.n_labels
+            assert len(found.indices) == 0 or found.indices.max() < packed.n_labels
     with suppress(ValueError):
         unpack(packed)
 
@@ -112,7 +112,7 @@ def test_no_damage_crashes(precision, name, data):
     model = type(model)(model.tree, model.layers, n_features, model.n_labels)
     packed = pack(model, precision=precision)
     X = random_rows(seed, n=5)
-    X = type(X)(X.offsets, X.columns, X.values, n_features)
+    X = type(X)(X.indptr, X.indices, X.data, n_features)
     array = np.array(getattr(packed, name))
     raw = array.view(np.uint8)
     for _ in range(data.draw(st.integers(1, 40))):
@@ -154,7 +154,7 @@ def test_a_saved_tree_gives_the_same_answers(tmp_path):
     opened = read_part(tmp_path / "m", "tree", lambda: read_tree(parts["tree"]))
     assert header == {"note": 1}
     assert isinstance(opened.data, np.memmap)
-    for name in ("columns", "values", "offsets"):
+    for name in ("indices", "data", "indptr"):
         rule = search_rule(7, 3)
         found, expected = opened.search_rows(X, rule), packed.search_rows(X, rule)
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))

@@ -27,8 +27,8 @@ def rank_densely(documents, X, k, allowed=None):
 
 def rows_of(found):
     return [
-        list(zip(found.columns[a:b].tolist(), found.values[a:b], strict=True))
-        for a, b in pairwise(found.offsets)
+        list(zip(found.indices[a:b].tolist(), found.data[a:b], strict=True))
+        for a, b in pairwise(found.indptr)
     ]
 
 
@@ -57,7 +57,7 @@ def test_threads_change_nothing():
 
 def test_an_index_without_documents_finds_none():
     empty = Postings(Csr(np.zeros(3, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), 0))
-    assert len(empty.rank(to_csr(np.eye(2), "X"), 5).columns) == 0
+    assert len(empty.rank(to_csr(np.eye(2), "X"), 5).indices) == 0
 
 
 @pytest.mark.parametrize(

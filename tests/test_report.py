@@ -34,7 +34,7 @@ from matchset.lab.report.page import require_plots, write_report
 from matchset.lab.report.recall_tables import cost_table, recall_table
 from matchset.lab.report.sections import the_ordering
 from matchset.lab.shop import simulate_shop
-from matchset.matchers.xr_linear import TreeMatcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 
 ALLOWED = set(  # elements of the page, and those of its plots
     re.findall(
@@ -79,7 +79,7 @@ def told(tmp_path_factory):
     run_comparison(
         problem, out, EFFORT, names=FAST, price_per_hour=1.0, command="matchset compare <x> & y"
     )
-    matcher = TreeMatcher.load(out / "models" / OURS)
+    matcher = XRLinearMatcher.load(out / "models" / OURS)
     graph, reason = find_graph(problem.questions, out)
     run_sweep(
         matcher, problem.questions, out, EFFORT, origin="a small shop", graph=graph, no_graph=reason

@@ -8,7 +8,7 @@ from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST, OURS
 from matchset.lab.experiments.sweeps import run_sweep
 from matchset.lab.report.page import write_report
-from matchset.matchers.xr_linear import TreeMatcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 
 pytestmark = pytest.mark.browser
 
@@ -18,7 +18,7 @@ def report(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
     problem = make_small(titles=HOSTILE)
     run_comparison(problem, out, EFFORT, names=FAST)
-    run_sweep(TreeMatcher.load(out / "models" / OURS), problem.questions, out, EFFORT)
+    run_sweep(XRLinearMatcher.load(out / "models" / OURS), problem.questions, out, EFFORT)
     return write_report(out).as_uri()
 
 

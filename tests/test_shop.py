@@ -52,7 +52,7 @@ def fingerprint(shop: Shop) -> str:
 def bought(shop: Shop) -> tuple[np.ndarray, np.ndarray]:
     """Query and product (place in the catalogue) of every purchase."""
     rows = shop.log.event == shop.log.events.index("purchase")
-    place = shop.catalog.ids.find(shop.log.products)
+    place = shop.catalog.ids.index_of(shop.log.products)
     return shop.log.query[rows], place[shop.log.product[rows]]
 
 
@@ -210,7 +210,7 @@ def test_a_query_leads_to_what_it_means_whatever_the_words(shop: Shop) -> None:
         gifts = [said for who in c.gifts for said in read_vocabulary().gifts[who]]
         for said in (*c.names, *c.needs, *gifts):
             meant.setdefault(said, set()).add(c.names[0])
-    places = shop.log.queries.find(Strings.of(list(meant)))
+    places = shop.log.queries.index_of(Strings.of(list(meant)))
     heard = [
         (place, fits) for place, fits in zip(places, meant.values(), strict=True) if place >= 0
     ]

@@ -20,7 +20,7 @@ def test_what_is_packed_reads_back(values):
 
 @given(texts)
 def test_equal_texts_share_a_group_numbered_by_first_appearance(values):
-    group, first = Strings.of(values).group()
+    group, first = Strings.of(values).factorize()
     distinct = list(dict.fromkeys(values))
     assert [distinct[g] for g in group] == values
     assert [values[i] for i in first] == distinct
@@ -29,7 +29,7 @@ def test_equal_texts_share_a_group_numbered_by_first_appearance(values):
 @given(texts, texts)
 def test_find_gives_the_place_or_minus_one(values, wanted):
     distinct = list(dict.fromkeys(values))
-    places = Strings.of(distinct).find(Strings.of(wanted))
+    places = Strings.of(distinct).index_of(Strings.of(wanted))
     assert list(places) == [distinct.index(w) if w in distinct else -1 for w in wanted]
 
 
@@ -62,13 +62,13 @@ def test_one_text_is_not_a_sequence_of_texts(value):
 def test_offsets_outside_the_buffer_are_refused(offsets):
     damaged = Strings(np.zeros(3, dtype=np.uint8), np.array(offsets, dtype=np.int64))
     with pytest.raises(ValueError, match="offsets must"):
-        damaged.group()
+        damaged.factorize()
 
 
 @given(st.lists(st.binary(max_size=12).map(lambda raw: raw.decode("latin-1")), max_size=30))
 def test_order_is_that_of_the_bytes_and_keeps_ties_in_place(values):
     expected = sorted(range(len(values)), key=lambda i: values[i].encode())
-    assert list(Strings.of(values).order()) == expected
+    assert list(Strings.of(values).argsort()) == expected
 
 
 def test_places_outside_are_refused():

@@ -16,21 +16,23 @@ from matchset.matchers.title_similarity import TitleSimilarity
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("titles") / "matcher"
-    TitleSimilarity.learn(make_catalog()).save(folder)
+    TitleSimilarity.from_catalog(make_catalog()).save(folder)
     return folder
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["learned", "loaded"])
 def test_title_similarity_keeps_the_contract(check, is_loaded, saved):
-    matcher = TitleSimilarity.load(saved) if is_loaded else TitleSimilarity.learn(make_catalog())
+    matcher = (
+        TitleSimilarity.load(saved) if is_loaded else TitleSimilarity.from_catalog(make_catalog())
+    )
     check(Subject(matcher, QUERIES, IDS))
 
 
 def test_scores_are_cosines_of_query_and_title():
     vectorizer = Vectorizer()
     titles = vectorizer.fit_transform(TITLES).toarray()
-    for match in TitleSimilarity.learn(make_catalog()).match(QUERIES, k=10):
+    for match in TitleSimilarity.from_catalog(make_catalog()).match(QUERIES, k=10):
         cosines = titles @ vectorizer.transform([match.query]).toarray()[0]
         wanted = [IDS[i] for i in np.argsort(-cosines, kind="stable") if cosines[i] > 0]
         assert list(match.ids) == wanted
@@ -38,7 +40,7 @@ def test_scores_are_cosines_of_query_and_title():
 
 
 def test_a_title_is_the_best_answer_to_itself():
-    matcher = TitleSimilarity.learn(make_catalog())
+    matcher = TitleSimilarity.from_catalog(make_catalog())
     for product, title in zip(IDS, TITLES, strict=True):
         if title:
             assert matcher.match(title, k=1).ids == (product,)
@@ -46,24 +48,24 @@ def test_a_title_is_the_best_answer_to_itself():
 
 
 def test_misspelled_words_are_found_by_their_characters():
-    assert TitleSimilarity.learn(make_catalog()).match("bouqet", k=1).ids == ("p1",)
+    assert TitleSimilarity.from_catalog(make_catalog()).match("bouqet", k=1).ids == ("p1",)
 
 
 def test_a_filter_is_filled_from_allowed_products():
-    matcher = TitleSimilarity.learn(make_catalog())
+    matcher = TitleSimilarity.from_catalog(make_catalog())
     assert matcher.match("red rose", k=2, where="price < 8").ids == ("p4", "p3")
     assert matcher.match("red rose", where="colour = 'white'").ids == ("p1",)
 
 
 def test_other_ngrams_can_be_chosen():
     words = VectorizerConfig(ngrams=(NGrams("word", 1, limit=1000),))
-    matcher = TitleSimilarity.learn(make_catalog(), words)
+    matcher = TitleSimilarity.from_catalog(make_catalog(), words)
     assert set(matcher.match("vase").ids) == {"p1", "p6"}
     assert len(matcher.match("bouqet")) == 0
 
 
 def test_a_saved_matcher_answers_alike(saved):
-    matcher = TitleSimilarity.learn(make_catalog())
+    matcher = TitleSimilarity.from_catalog(make_catalog())
     loaded = TitleSimilarity.load(saved)
     assert loaded.match([*QUERIES, ""]) == matcher.match([*QUERIES, ""])
     assert loaded.match("vase").titles == matcher.match("vase").titles
@@ -74,7 +76,7 @@ def test_a_saved_matcher_answers_alike(saved):
 
 @pytest.mark.parametrize("fault", ["width", "missing", "type"])
 def test_a_damaged_folder_is_an_error_that_names_it(fault, tmp_path):
-    TitleSimilarity.learn(make_catalog()).save(tmp_path / "matcher")
+    TitleSimilarity.from_catalog(make_catalog()).save(tmp_path / "matcher")
     file = tmp_path / "matcher" / "manifest.json"
     manifest = json.loads(file.read_text())
     if fault == "width":
@@ -91,4 +93,4 @@ def test_a_damaged_folder_is_an_error_that_names_it(fault, tmp_path):
 def test_a_catalogue_without_titles_gives_nothing():
     catalog = make_catalog()
     empty = type(catalog)(catalog.ids, catalog.titles.take(np.full(7, 5)))
-    assert len(TitleSimilarity.learn(empty).match("rose")) == 0
+    assert len(TitleSimilarity.from_catalog(empty).match("rose")) == 0

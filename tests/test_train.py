@@ -58,7 +58,7 @@ def test_the_contract_of_matchers(check, wide_matcher):
 
 
 def test_it_finds_far_more_than_the_most_popular_products(matcher, split):
-    floor = ms.Popularity.learn(ms.positives(split.train))
+    floor = ms.Popularity.from_log(ms.positives(split.train))
     assert recall(matcher, split.test, 10) > 3 * recall(floor, split.test, 10)
 
 
@@ -113,7 +113,7 @@ def test_products_missing_from_the_catalogue_are_matched_and_counted(shop, split
     )
     with caplog.at_level(logging.WARNING):
         matcher = ms.train(split.train, catalog)
-    missing = int((half.find(ms.positives(split.train).products) < 0).sum())
+    missing = int((half.index_of(ms.positives(split.train).products) < 0).sum())
     assert matcher.provenance["summary"]["missing_products"] == missing > 0
     assert f"{missing:,} of the" in caplog.text
     assert "not in the catalogue" in caplog.text

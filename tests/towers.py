@@ -10,7 +10,7 @@ NGRAMS = VectorizerConfig(
     ngrams=(NGrams("word", 1, 1000), NGrams("word", 2, 1000, min_df=2), NGrams("char", 3, 1000)),
     oov_buckets=8,
 )
-CONFIG = ms.DssmConfig(
+CONFIG = ms.DSSMConfig(
     vectorizer=NGRAMS, dimensions=32, batch_size=8, epochs=60, min_query_count=0, device="cpu"
 )
 

@@ -15,12 +15,12 @@ from matchset.errors import DataError, FilterError, ModelFileError, ServerError
 from matchset.evaluate.compare import Comparison, compare_matchers
 from matchset.evaluate.evaluation import Evaluation, evaluate
 from matchset.evaluate.latency import Latency, measure_latency
-from matchset.evaluate.overlap import Addition, what_it_adds
+from matchset.evaluate.overlap import IncrementalRecall, incremental_recall
 from matchset.features.vectorizer import Vectorizer
 from matchset.filters.filter import Filter
 from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.hnsw import DSSMWithHNSW
-from matchset.lab.dssm.settings import DssmConfig
+from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.dssm.train import train_dssm
 from matchset.lab.shop import Shop, describe_shop, simulate_shop
 from matchset.matchers.base import Matcher
@@ -35,7 +35,7 @@ from matchset.matchers.popularity import Popularity
 from matchset.matchers.registry import load
 from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import train
-from matchset.matchers.xr_linear import TreeMatcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.storage.sections import verify
 
 __version__ = version("matchset")
@@ -43,13 +43,12 @@ __version__ = version("matchset")
 __all__ = [
     "BM25",
     "DSSM",
-    "Addition",
     "Catalog",
     "Client",
     "Comparison",
+    "DSSMConfig",
     "DSSMWithHNSW",
     "DataError",
-    "DssmConfig",
     "Evaluation",
     "Filter",
     "FilterError",
@@ -57,6 +56,7 @@ __all__ = [
     "FusedMatches",
     "Fusion",
     "FusionRule",
+    "IncrementalRecall",
     "Latency",
     "LearnConfig",
     "Log",
@@ -73,14 +73,15 @@ __all__ = [
     "Split",
     "TitleSimilarity",
     "TrainConfig",
-    "TreeMatcher",
     "Vectorizer",
     "VectorizerConfig",
     "XRLinear",
+    "XRLinearMatcher",
     "compare_matchers",
     "describe_shop",
     "evaluate",
     "fuse_matches",
+    "incremental_recall",
     "load",
     "measure_latency",
     "positives",
@@ -94,5 +95,4 @@ __all__ = [
     "train",
     "train_dssm",
     "verify",
-    "what_it_adds",
 ]

@@ -22,29 +22,27 @@ Floats = NDArray[np.float32]
 class Csr:
     """Sparse rows: columns ascend within a row, none twice. Arrays may be memory-mapped."""
 
-    offsets: Offsets  # where each row starts, and the end, (n_rows + 1,)
-    columns: Ids  # (n_entries,)
-    values: Floats  # (n_entries,)
-    width: int
+    indptr: Offsets  # where each row starts, and the end, (n_rows + 1,)
+    indices: Ids  # (n_entries,)
+    data: Floats  # (n_entries,)
+    n_cols: int
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return len(self.indptr) - 1
 
     @property
     def arrays(self) -> tuple[Offsets, Ids, Floats]:
         """What kernels take."""
-        return self.offsets, self.columns, self.values
+        return self.indptr, self.indices, self.data
 
     @property
     def row_of_entry(self) -> Ids:
         """Row of each entry, (n_entries,)."""
-        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.offsets))
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.indptr))
 
     def to_scipy(self) -> sp.csr_array:
         """The same matrix as SciPy's."""
-        return sp.csr_array(
-            (self.values, self.columns, self.offsets), shape=(len(self), self.width)
-        )
+        return sp.csr_array((self.data, self.indices, self.indptr), shape=(len(self), self.n_cols))
 
     def transposed(self) -> Csr:
         """Rows and columns exchanged."""
@@ -78,7 +76,7 @@ def to_csr(matrix: Any, what: str) -> Csr:
 
 def drop_zeros(matrix: Csr) -> Csr:
     """The same matrix without stored zeros."""
-    if np.all(matrix.values):
+    if np.all(matrix.data):
         return matrix
     kept = matrix.to_scipy().copy()
     kept.eliminate_zeros()
@@ -98,10 +96,10 @@ def from_scipy(rows: sp.csr_array) -> Csr:
 
 
 def _check_finite(matrix: Csr, what: str) -> None:
-    values = matrix.values
+    values = matrix.data
     # Both extremes are finite only if every value is, and neither needs memory of its own.
     if len(values) == 0 or np.isfinite([values.min(), values.max()]).all():
         return
     entry = int(np.flatnonzero(~np.isfinite(values))[0])
-    row = int(np.searchsorted(matrix.offsets, entry, side="right")) - 1
+    row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
     raise ValueError(f"{what} must hold finite numbers; got {values[entry]} in row {row}")

@@ -86,11 +86,11 @@ class Strings(Sequence[str]):
         """The texts at `places` as Python strings: quick for a few of many."""
         return _native.decode_strings(self.data, self.offsets, places)
 
-    def order(self) -> NDArray[np.int64]:
+    def argsort(self) -> NDArray[np.int64]:
         """Places in ascending order of the texts' bytes, equal ones by place, (n,)."""
         return _native.sort_strings(self.data, self.offsets)
 
-    def group(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def factorize(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Group equal texts: group of each text, (n,), and place of each group's first text."""
         return _native.group_strings(self.data, self.offsets)
 
@@ -98,7 +98,7 @@ class Strings(Sequence[str]):
         """A 64-bit hash of each text, the same on every machine, (n,)."""
         return _native.hash_strings(self.data, self.offsets)
 
-    def find(self, wanted: Strings) -> NDArray[np.int64]:
+    def index_of(self, wanted: Strings) -> NDArray[np.int64]:
         """Place here of each wanted text, -1 where missing; the texts here must be distinct."""
         return _native.find_strings(self.data, self.offsets, wanted.data, wanted.offsets)
 

@@ -36,7 +36,7 @@ from matchset.lab.shop import describe_shop, simulate_shop
 from matchset.matchers.bm25 import BM25
 from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import TrainSummary, train
-from matchset.matchers.xr_linear import TreeMatcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.reload.snapshots import Sources
 
@@ -69,14 +69,16 @@ def is_kept(out: Path, shop: DemoShop) -> bool:
     return has_all and mark.is_file() and mark.read_text() == shop.mark()
 
 
-def keep_demo(out: Path, shop: DemoShop, matcher: TreeMatcher, catalog: Catalog, test: Log) -> None:
+def keep_demo(
+    out: Path, shop: DemoShop, matcher: XRLinearMatcher, catalog: Catalog, test: Log
+) -> None:
     """Save what the page shows: the model, two others to compare with, and what was bought."""
     folder = out / _SERVED
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _MARK).unlink(missing_ok=True)
     matcher.save(folder / _MODEL, overwrite=True)
-    BM25.learn(catalog).save(folder / _BM25, overwrite=True)
-    TitleSimilarity.learn(catalog).save(folder / _TITLES, overwrite=True)
+    BM25.from_catalog(catalog).save(folder / _BM25, overwrite=True)
+    TitleSimilarity.from_catalog(catalog).save(folder / _TITLES, overwrite=True)
     test.save(folder / _TEST)
     (folder / _MARK).write_text(shop.mark())
 
@@ -190,7 +192,7 @@ def _open_shop(products: int, seed: int, folder: Path) -> tuple[Log, Catalog]:
     return read_log(str(log_file)), read_catalog(str(goods_file))
 
 
-def _train(log: Log, catalog: Catalog) -> TreeMatcher:
+def _train(log: Log, catalog: Catalog) -> XRLinearMatcher:
     heading("Training")
     with training_bar() as bar:
         matcher = train(log, catalog, progress=bar)
@@ -198,12 +200,12 @@ def _train(log: Log, catalog: Catalog) -> TreeMatcher:
     return matcher
 
 
-def _test(matcher: TreeMatcher, test: Log) -> None:
+def _test(matcher: XRLinearMatcher, test: Log) -> None:
     heading("What customers bought in the last month: how much of it is found?")
     output.print(evaluate(matcher, test))
 
 
-def _show_matches(matcher: TreeMatcher, test: Log) -> None:
+def _show_matches(matcher: XRLinearMatcher, test: Log) -> None:
     """Answers to frequent queries of the last month that were not trained on."""
     heading("Answers to queries that were never seen in training")
     counts = np.where(test.shown() & ~matcher.is_seen(test.queries), test.query_counts(), 0)

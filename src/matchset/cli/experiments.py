@@ -26,7 +26,7 @@ from matchset.lab.experiments.runner import QUICK, Effort, Following
 from matchset.lab.experiments.sweeps import find_graph, run_sweep, take_models
 from matchset.lab.report.page import require_plots, write_report
 from matchset.lab.shop import simulate_shop
-from matchset.matchers.xr_linear import TreeMatcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 
 SHOP = {"products": 50_000, "queries": 200_000}
 QUICK_SHOP = {"products": 5_000, "queries": 20_000}
@@ -234,7 +234,7 @@ def sweep(
             questions, origin = problem.questions, str(problem.facts["origin"])
             matcher, graph, reason = take_models(problem, out, effort, follow=follow)
         else:
-            matcher = TreeMatcher.load(model)
+            matcher = XRLinearMatcher.load(model)
             plan = test.plan(matcher.config, "none", quick=quick)
             questions = take_test(columns.read(log), matcher.config, plan)
             warn_if_trained_on(questions, recall_training(questions, None, matcher))

@@ -65,7 +65,7 @@ def describe(
     goods = columns.read_catalog(catalog)
     if goods is not None:
         heading("Catalogue")
-        known = float((goods.ids.find(read.products) >= 0).mean())
+        known = float((goods.ids.index_of(read.products) >= 0).mean())
         facts({"catalogue": goods, "products of the log in it": f"{known:.1%}"})
 
 

@@ -15,7 +15,7 @@ from matchset.cli.console import output
 from matchset.matchers.base import Matcher
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import load, name_kind
-from matchset.matchers.xr_linear import DEFAULT_BEAM, TreeMatcher
+from matchset.matchers.xr_linear import DEFAULT_BEAM, XRLinearMatcher
 
 
 def explain(model: Path, query: str, product: str, /, *, beam: int = DEFAULT_BEAM) -> None:
@@ -33,7 +33,7 @@ def explain(model: Path, query: str, product: str, /, *, beam: int = DEFAULT_BEA
         Nodes kept per level of the tree.
 
     """
-    output.print(TreeMatcher.load(model).explain(query, product, beam=beam))
+    output.print(XRLinearMatcher.load(model).explain(query, product, beam=beam))
 
 
 BATCH = 10_000  # queries of a file that are asked together
@@ -92,7 +92,7 @@ def match(
 def tree_options(matcher: Matcher, **given: float | None) -> dict[str, float]:
     """Options that only trees have, as far as they are given."""
     options = {name: value for name, value in given.items() if value is not None}
-    if options and not isinstance(matcher, TreeMatcher):
+    if options and not isinstance(matcher, XRLinearMatcher):
         raise ValueError(f"{min(options)} is for trees; got a {name_kind(matcher)} matcher")
     return options
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from matchset.cli.console import facts, heading, output, say
 from matchset.matchers.fusion import Fusion
 from matchset.matchers.registry import TREE, kind_of, load
-from matchset.matchers.xr_linear import TreeMatcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.model.explain import strongest
 from matchset.model.packed import count_weights
 from matchset.storage.sections import verify as verify_model
@@ -40,7 +40,7 @@ def prune(
         Replace a model that is there.
 
     """
-    whole = TreeMatcher.load(model)
+    whole = XRLinearMatcher.load(model)
     pruned = whole.prune(threshold)
     pruned.save(out, overwrite=overwrite)
     say(
@@ -53,7 +53,7 @@ NODES = 12  # of the first level that are shown
 NAMED_BY = 6  # n-grams
 
 
-def name_node(matcher: TreeMatcher, node: int) -> str:
+def name_node(matcher: XRLinearMatcher, node: int) -> str:
     """A node of the first level by its strongest n-grams."""
     features = strongest(matcher.tree, 0, node, NAMED_BY)
     return ", ".join(matcher.vectorizer.name(int(feature)) for feature in features)
@@ -76,7 +76,7 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
     if kind_of(model) != TREE:
         _tell_other(model)
         return
-    matcher = TreeMatcher.load(model)
+    matcher = XRLinearMatcher.load(model)
     summary = matcher.provenance.get("summary", {})
     heading("Model")
     on_disk = sum(file.stat().st_size for file in model.iterdir())

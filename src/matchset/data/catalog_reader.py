@@ -213,7 +213,7 @@ def _to_catalog(
     ids, titles = columns["product"].texts, columns["title"].texts
     has_id = ids.lengths > 0
     kept = np.flatnonzero(has_id)
-    group, first = ids.take(kept).group()
+    group, first = ids.take(kept).factorize()
     if duplicates == "error":
         _refuse_other_titles(columns, kept, group=group, first=first, files=files)
     chosen = first
@@ -248,7 +248,7 @@ def _refuse_other_titles(
     first: NDArray[np.int64],
     files: Sequence[str],
 ) -> None:
-    title, _ = columns["title"].texts.take(kept).group()
+    title, _ = columns["title"].texts.take(kept).factorize()
     others = np.flatnonzero(title != title[first[group]])
     if len(others) == 0:
         return

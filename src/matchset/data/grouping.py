@@ -47,10 +47,10 @@ def compact(codes: NDArray[np.int32], size: int) -> tuple[NDArray[np.int64], NDA
 
 def renumber(texts: Strings, used: NDArray[np.bool_]) -> tuple[Strings, NDArray[np.int32]]:
     """Sort the distinct `used` texts; with the new place of each text, -1 where it has none."""
-    group, first = texts.group()
+    group, first = texts.factorize()
     kept = np.flatnonzero(mark_used(group[used], len(first)))
     distinct = texts.take(first[kept])
-    order = distinct.order()
+    order = distinct.argsort()
     code = np.full(len(first), -1, dtype=np.int32)
     code[kept[order]] = np.arange(len(kept), dtype=np.int32)
     return distinct.take(order), code[group]

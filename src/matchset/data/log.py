@@ -301,7 +301,7 @@ def _choose_spellings(
 ) -> Strings:
     """The most frequent raw string of each query, (n_queries,); a negative total is not one."""
     candidates = np.flatnonzero(totals >= 0)
-    candidates = candidates[queries.take(candidates).order()]  # so that ties go to the smallest
+    candidates = candidates[queries.take(candidates).argsort()]  # so that ties go to the smallest
     candidates = candidates[np.argsort(-totals[candidates], kind="stable")]
     _, first = np.unique(code[candidates], return_index=True)
     return queries.take(candidates[first])

@@ -150,8 +150,8 @@ def compare(train: Positives, test: Positives, *, k: int = 100) -> SplitReport:
     """What a test asks for, and how much of it training could have taught."""
     if k < 1:
         raise ValueError(f"k must be positive; got {k}")
-    is_seen = train.products.find(test.products) >= 0
-    is_known = train.queries.find(test.queries) >= 0
+    is_seen = train.products.index_of(test.products) >= 0
+    is_known = train.queries.index_of(test.queries) >= 0
     n_relevant = np.diff(test.pairs.indptr)
     row = np.repeat(np.arange(len(n_relevant)), n_relevant)  # query of each pair
     n_seen = np.bincount(row[is_seen[test.pairs.indices]], minlength=len(n_relevant))

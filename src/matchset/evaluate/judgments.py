@@ -50,7 +50,7 @@ def ask(matcher: Matcher, questions: Questions, k: int, *, batch: int = BATCH) -
         matches = matcher.match(questions.queries[begin : begin + batch], k)
         if products is not matches.products:
             products = matches.products
-            place = questions.products.find(products.ids)
+            place = questions.products.index_of(products.ids)
         yield _flatten(matches, begin, place)
 
 
@@ -88,7 +88,7 @@ def judge(
             n_catalogs += 1
             shown = {k: np.zeros(len(products), dtype=np.bool_) for k in ks}
             if head is not None:
-                is_tail = head.find(products.ids) < 0
+                is_tail = head.index_of(products.ids) < 0
         places, ranks = find_pairs(questions, results)
         rank[places] = ranks
         for k in ks:
@@ -106,11 +106,11 @@ def judge(
 
 def _flatten(matches: Matches, begin: int, place: NDArray[np.int64]) -> Results:
     found = matches.found
-    sizes = np.diff(found.offsets)
+    sizes = np.diff(found.indptr)
     return Results(
         row=begin + np.repeat(np.arange(len(found)), sizes),
-        rank=np.arange(len(found.columns)) - np.repeat(found.offsets[:-1], sizes),
-        label=found.columns,
-        product=place[found.columns],
+        rank=np.arange(len(found.indices)) - np.repeat(found.indptr[:-1], sizes),
+        label=found.indices,
+        product=place[found.indices],
         products=matches.products,
     )

@@ -33,7 +33,7 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Addition(Headed):
+class IncrementalRecall(Headed):
     """What two matchers find, together and alone, as means over queries."""
 
     names: tuple[str, str]
@@ -68,11 +68,11 @@ class Addition(Headed):
 
     def _grid(self) -> Grid:
         rows = [[what, with_margin(*share)] for what, share in self._shares()]
-        title = f"Addition({self.queries:,} queries; in %, with 95 % margin)"
+        title = f"IncrementalRecall({self.queries:,} queries; in %, with 95 % margin)"
         return Grid(title, ["", f"k = {self.k}"], rows, len(rows))
 
 
-def what_it_adds(
+def incremental_recall(
     first: Matcher,
     second: Matcher,
     test: Log | Positives,
@@ -85,7 +85,7 @@ def what_it_adds(
     seed: int = 0,
     resamples: int = RESAMPLES,
     batch: int = BATCH,
-) -> Addition:
+) -> IncrementalRecall:
     """Ask both matchers for k products, and compare their match sets; options as of `evaluate`."""
     questions = make_questions(test, events=events, min_count=min_count, sample=sample, seed=seed)
     options = {"resamples": resamples, "seed": seed, "batch": batch}
@@ -102,8 +102,8 @@ def add_up(
     resamples: int = RESAMPLES,
     seed: int = 0,
     batch: int = BATCH,
-) -> Addition:
-    """`what_it_adds`, of questions that were made before."""
+) -> IncrementalRecall:
+    """`incremental_recall`, of questions that were made before."""
     depth = check_k(k)
     ranks = np.stack([questions.unanswered()] * 3)  # of each pair with first, second, both in turn
     overlap = np.full(len(questions), np.nan)
@@ -116,11 +116,13 @@ def add_up(
         overlap[~np.isnan(shared)] = shared[~np.isnan(shared)]
     values = _share_relevant(questions, ranks, depth)
     table = np.column_stack([overlap, *values])
-    return Addition(names, depth, len(questions), *_means(table, resamples=resamples, seed=seed))
+    return IncrementalRecall(
+        names, depth, len(questions), *_means(table, resamples=resamples, seed=seed)
+    )
 
 
 def _share_relevant(questions: Questions, ranks: NDArray[np.int64], k: int) -> list[Values]:
-    """Shares of each query's relevant products, in the order of `Addition`, (n_queries,) each."""
+    """Shares of each query's relevant products, in the order of `IncrementalRecall`, (n_queries,)."""
     first, second, turns = ranks < k
     counted = questions.judge(ranks[0])
     total = counted.count()
@@ -163,7 +165,7 @@ def _join_labels(first: Results, second: Results) -> tuple[NDArray[np.int64], in
     n_first, n_second = len(first.products), len(second.products)
     place = np.arange(n_second)
     if first.products is not second.products:
-        place = first.products.ids.find(second.products.ids)
+        place = first.products.ids.index_of(second.products.ids)
         place = np.where(place < 0, n_first + np.arange(n_second), place)
     return np.concatenate([first.label.astype(np.int64), place[second.label]]), n_first + n_second
 

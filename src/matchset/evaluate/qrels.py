@@ -67,7 +67,7 @@ def make_questions(
         raise DataError(f"a test must have relevant pairs; got none with {relevant.rule}")
     pairs = relevant.pairs.sorted_indices()
     if isinstance(test, Log):
-        traffic = test.query_counts()[test.queries.find(relevant.queries)]
+        traffic = test.query_counts()[test.queries.index_of(relevant.queries)]
     else:
         traffic = np.asarray(pairs.sum(axis=1), dtype=np.float64).ravel()
     gain = pairs.data.astype(np.float64)

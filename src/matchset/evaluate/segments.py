@@ -20,7 +20,7 @@ from matchset.evaluate.metrics import Values
 from matchset.evaluate.qrels import Questions, training_pairs
 from matchset.matchers.base import KnowsTraining, Matcher
 from matchset.matchers.fusion import Fusion
-from matchset.matchers.xr_linear import TreeMatcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.strings import Strings
 
 ALL = "all"
@@ -53,10 +53,10 @@ def recall_training(
     """What `train` tells, or else what the matcher remembers."""
     if train is not None:
         pairs = training_pairs(train)
-        is_warm = pairs.products.find(questions.products) >= 0
+        is_warm = pairs.products.index_of(questions.products) >= 0
         popularity = np.asarray(pairs.pairs.sum(axis=0), dtype=np.float64).ravel()
         return Training(
-            pairs.queries.find(questions.queries) >= 0,
+            pairs.queries.index_of(questions.queries) >= 0,
             is_warm[questions.product],
             pairs.products.take(np.flatnonzero(is_head(popularity))),
         )
@@ -141,4 +141,4 @@ def choose_rule(
 def _trained_with(matcher: Matcher) -> TrainConfig | None:
     """Of a tree, or of a fusion's; None where it is not known."""
     learned = who_knows_training(matcher)
-    return learned.config if isinstance(learned, TreeMatcher) else None
+    return learned.config if isinstance(learned, XRLinearMatcher) else None

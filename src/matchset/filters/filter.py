@@ -158,9 +158,9 @@ def _from_array(ids: Strings, array: NDArray[Any]) -> Filter:
 
 
 def _from_ids(ids: Strings, wanted: Strings) -> Filter:
-    _, first = wanted.group()
+    _, first = wanted.factorize()
     # Products are looked for among the wanted, not the reverse: a smaller table, five times faster.
-    allowed = wanted.take(first).find(ids) >= 0
+    allowed = wanted.take(first).index_of(ids) >= 0
     n_unknown = len(first) - int(np.count_nonzero(allowed))
     return _freeze(allowed, ids, f"{len(first):,} product ids", n_unknown=n_unknown)
 

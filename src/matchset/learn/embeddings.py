@@ -34,19 +34,19 @@ def sum_positives(X: Csr, by_label: Csr, config: LearnConfig, *, threads: int) -
     With `pifa_rows="normalized"` an instance that is positive for m labels counts 1 / sqrt(m) in
     each of them, as in PECOS; with "sum" it counts one, as in the paper.
     """
-    instances = by_label.columns
+    instances = by_label.indices
     counts = np.ones(len(instances), dtype=np.float32)
     if config.pifa_rows == "normalized":
         n_labels = np.bincount(instances, minlength=len(X))
         counts = (1 / np.sqrt(n_labels[instances])).astype(np.float32)
     offsets, columns, values = _native.sum_instances(
         X.arrays,
-        X.width,
-        (by_label.offsets, instances, counts),
-        max_entries=X.width if config.pifa_entries is None else config.pifa_entries,
+        X.n_cols,
+        (by_label.indptr, instances, counts),
+        max_entries=X.n_cols if config.pifa_entries is None else config.pifa_entries,
         threads=threads,
     )
-    return Csr(offsets, columns, values, X.width)
+    return Csr(offsets, columns, values, X.n_cols)
 
 
 def join(first: Csr, second: Csr, share: float) -> Csr:
@@ -62,5 +62,5 @@ def to_length_one(rows: Csr) -> Csr:
     """Each row divided by its length; rows of zeros stay."""
     squares = rows.to_scipy().power(2).sum(axis=1)
     lengths = np.sqrt(np.where(squares > 0, squares, 1)).astype(np.float32)
-    values = rows.values / np.repeat(lengths, np.diff(rows.offsets))
-    return Csr(rows.offsets, rows.columns, values.astype(np.float32), rows.width)
+    values = rows.data / np.repeat(lengths, np.diff(rows.indptr))
+    return Csr(rows.indptr, rows.indices, values.astype(np.float32), rows.n_cols)

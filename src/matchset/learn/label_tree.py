@@ -21,7 +21,7 @@ def build_tree(
     splits = plan_splits(len(Z), branching, max_leaf)
     labels = _native.order_labels(
         Z.arrays,
-        Z.width,
+        Z.n_cols,
         np.array(splits, dtype=np.int32),
         max_passes=passes,
         seed=seed,

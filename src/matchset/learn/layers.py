@@ -64,14 +64,14 @@ def _solve_parents(
 ) -> None:
     rule, prune = solver_rules(config, seed)
     instances, positives = problem.instances, problem.positives
-    weights = weigh_positives(positives.values, config.weights)
+    weights = weigh_positives(positives.data, config.weights)
     n_unfinished = 0
     for begin, end in _batches(instances, threads):
         *part, n_given_up = _native.solve_parents(
             problem.X.arrays,
-            problem.X.width,
-            (instances.offsets, instances.columns),
-            (positives.offsets, positives.columns, weights),
+            problem.X.n_cols,
+            (instances.indptr, instances.indices),
+            (positives.indptr, positives.indices, weights),
             problem.first_child,
             begin,
             end,
@@ -116,8 +116,8 @@ def solver_rules(config: LearnConfig, seed: int) -> tuple[_native.SolverRule, _n
 def _batches(instances: Csr, threads: int) -> Iterator[tuple[int, int]]:
     n_parents, begin = len(instances), 0
     while begin < n_parents:
-        full = instances.offsets[begin] + BATCH_INSTANCES
-        end = int(np.searchsorted(instances.offsets, full, side="right")) - 1
+        full = instances.indptr[begin] + BATCH_INSTANCES
+        end = int(np.searchsorted(instances.indptr, full, side="right")) - 1
         end = min(n_parents, max(end, begin + 4 * threads))
         yield begin, end
         begin = end

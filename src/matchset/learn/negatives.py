@@ -13,7 +13,7 @@ from matchset.model.search import search_nodes
 from matchset.model.tree import LabelTree, TreeModel
 
 
-def raise_labels(Y: Csr, tree: LabelTree) -> list[Csr]:
+def propagate_labels(Y: Csr, tree: LabelTree) -> list[Csr]:
     """Y at every level of the tree: instances x nodes, values summed up the tree.
 
     The last item is over leaf positions, the one before it over leaf clusters, the first over the
@@ -56,25 +56,25 @@ def select_instances(
 
 def _to_positions(pairs: Csr, tree: LabelTree) -> Csr:
     """Instances x leaf positions."""
-    position = np.full(pairs.width, -1, dtype=np.int32)
+    position = np.full(pairs.n_cols, -1, dtype=np.int32)
     position[tree.labels] = np.arange(len(tree.labels), dtype=np.int32)
-    columns = position[pairs.columns]
+    columns = position[pairs.indices]
     is_placed = columns >= 0
-    offsets = np.concatenate([[0], np.cumsum(is_placed, dtype=np.int64)])[pairs.offsets]
-    kept = Csr(offsets, columns[is_placed], pairs.values[is_placed], len(tree.labels)).to_scipy()
+    offsets = np.concatenate([[0], np.cumsum(is_placed, dtype=np.int64)])[pairs.indptr]
+    kept = Csr(offsets, columns[is_placed], pairs.data[is_placed], len(tree.labels)).to_scipy()
     kept.sort_indices()
     return from_scipy(kept)
 
 
 def _merge(rows: Csr, parents: np.ndarray, n_parents: int) -> Csr:
     """Columns summed into their parents; as columns ascend, equal parents are neighbours."""
-    merged = parents[rows.columns]
+    merged = parents[rows.indices]
     is_first = np.ones(len(merged), dtype=bool)
     is_first[1:] = merged[1:] != merged[:-1]
-    is_first[rows.offsets[:-1][np.diff(rows.offsets) > 0]] = True
+    is_first[rows.indptr[:-1][np.diff(rows.indptr) > 0]] = True
     starts = np.flatnonzero(is_first)
-    offsets = np.concatenate([[0], np.cumsum(is_first, dtype=np.int64)])[rows.offsets]
-    values = np.add.reduceat(rows.values, starts) if len(starts) else rows.values
+    offsets = np.concatenate([[0], np.cumsum(is_first, dtype=np.int64)])[rows.indptr]
+    values = np.add.reduceat(rows.data, starts) if len(starts) else rows.data
     return Csr(offsets, merged[starts], values, n_parents)
 
 

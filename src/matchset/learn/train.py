@@ -13,7 +13,7 @@ from matchset.config import LearnConfig, count_threads
 from matchset.learn.embeddings import embed_labels
 from matchset.learn.label_tree import build_tree
 from matchset.learn.layers import LayerProblem, train_layer
-from matchset.learn.negatives import raise_labels, select_instances
+from matchset.learn.negatives import propagate_labels, select_instances
 from matchset.learn.sinks import FolderSink, MemorySink
 from matchset.matrices import Csr, Ids, from_scipy
 from matchset.model.tree import LabelTree, TreeModel
@@ -57,12 +57,12 @@ def train(
     where one is given; the model then maps them.
     """
     threads = count_threads(config.threads)
-    tree = _plant(examples, config, threads=threads, progress=progress)
+    tree = _build_label_tree(examples, config, threads=threads, progress=progress)
     pairs = examples.Y if examples.pair_weights is None else examples.pair_weights
-    positives = raise_labels(pairs, tree)
-    given = None if examples.negatives is None else raise_labels(examples.negatives, tree)
+    positives = propagate_labels(pairs, tree)
+    given = None if examples.negatives is None else propagate_labels(examples.negatives, tree)
 
-    model = TreeModel(tree, (), examples.X.width, examples.Y.width)
+    model = TreeModel(tree, (), examples.X.n_cols, examples.Y.n_cols)
     for level in range(tree.depth):
         instances = select_instances(
             examples.X, model, positives=positives, given=given, config=config, threads=threads
@@ -83,7 +83,7 @@ def train(
     return model
 
 
-def _plant(
+def _build_label_tree(
     examples: Examples,
     config: LearnConfig,
     *,
@@ -92,7 +92,7 @@ def _plant(
 ) -> LabelTree:
     """The tree over the labels that have positives."""
     by_label = examples.Y.transposed()
-    placed = np.flatnonzero(np.diff(by_label.offsets)).astype(np.int32)
+    placed = np.flatnonzero(np.diff(by_label.indptr)).astype(np.int32)
     log.info("%d of %d labels have positives", len(placed), len(by_label))
     vectors = examples.label_vectors
     given = None if vectors is None else _take(vectors, placed)

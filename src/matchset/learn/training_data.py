@@ -77,7 +77,7 @@ def prepare(
 
 
 def _count_missing(known: Strings, catalog: Catalog) -> int:
-    n_missing = int(np.count_nonzero(catalog.ids.find(known) < 0))
+    n_missing = int(np.count_nonzero(catalog.ids.index_of(known) < 0))
     if n_missing:
         logger.warning(
             "%s of the %s products with positive queries are not in the catalogue: "
@@ -99,7 +99,7 @@ def fit_vectorizer(
 ) -> Vectorizer:
     """Learn the n-grams of the positive queries and of the titles; the latter may all be shown."""
     texts = [pairs.queries]
-    shown = [log.shown(min_query_count)[log.queries.find(pairs.queries)]]
+    shown = [log.shown(min_query_count)[log.queries.index_of(pairs.queries)]]
     if titles is not None:
         texts.append(titles)
         shown.append(np.ones(len(titles), dtype=np.bool_))

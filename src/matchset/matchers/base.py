@@ -82,7 +82,7 @@ def answer(
     chosen = None if where is None else products.filter(where)
     if isinstance(queries, str):
         found = search(Strings.of([queries]), most, chosen)
-        return Match(queries, found.columns, found.values, products)
+        return Match(queries, found.indices, found.data, products)
     texts = to_texts(queries)
     return Matches(texts, search(texts, most, chosen), products)
 

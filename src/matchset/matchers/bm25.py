@@ -36,7 +36,7 @@ class BM25:
     postings: Postings  # words x products: the score that a word gives a product
 
     @classmethod
-    def learn(
+    def from_catalog(
         cls, catalog: Catalog, *, k1: float = K1, b: float = B, descriptions: bool = False
     ) -> Self:
         """Index the titles, and the descriptions too if asked."""

@@ -120,8 +120,8 @@ class XRLinear:
         _check(examples)
         vars(self).pop("_packed_model", None)
         self.model_ = train(examples, config, folder=folder, progress=progress)
-        self.n_features_in_ = examples.X.width
-        self.n_labels_ = examples.Y.width
+        self.n_features_in_ = examples.X.n_cols
+        self.n_labels_ = examples.Y.n_cols
         return self
 
     def predict(
@@ -177,27 +177,27 @@ def _check(examples: Examples) -> None:
     X, Y = examples.X, examples.Y
     if len(X) != len(Y):
         raise ValueError(f"X and Y must have as many rows; got {len(X)} and {len(Y)}")
-    if len(Y.values) == 0:
-        raise ValueError(f"Y must have at least one positive pair; got none in {Y.width} labels")
-    if Y.values.min() < 0:
-        row = Y.row_of_entry[np.argmin(Y.values)]
-        raise ValueError(f"Y must not be negative; got {Y.values.min()} in row {row}")
+    if len(Y.data) == 0:
+        raise ValueError(f"Y must have at least one positive pair; got none in {Y.n_cols} labels")
+    if Y.data.min() < 0:
+        row = Y.row_of_entry[np.argmin(Y.data)]
+        raise ValueError(f"Y must not be negative; got {Y.data.min()} in row {row}")
     vectors, weights, negatives = examples.label_vectors, examples.pair_weights, examples.negatives
-    if vectors is not None and len(vectors) != Y.width:
-        raise ValueError(f"label_vectors must have {Y.width} rows; got {len(vectors)}")
+    if vectors is not None and len(vectors) != Y.n_cols:
+        raise ValueError(f"label_vectors must have {Y.n_cols} rows; got {len(vectors)}")
     if weights is not None:
         _check_weights(weights, Y)
-    if negatives is not None and (len(negatives), negatives.width) != (len(Y), Y.width):
+    if negatives is not None and (len(negatives), negatives.n_cols) != (len(Y), Y.n_cols):
         raise ValueError(
-            f"negatives must be as large as Y, {(len(Y), Y.width)}; "
-            f"got {(len(negatives), negatives.width)}"
+            f"negatives must be as large as Y, {(len(Y), Y.n_cols)}; "
+            f"got {(len(negatives), negatives.n_cols)}"
         )
 
 
 def _check_weights(weights: Csr, Y: Csr) -> None:
     if not (
-        np.array_equal(weights.offsets, Y.offsets) and np.array_equal(weights.columns, Y.columns)
+        np.array_equal(weights.indptr, Y.indptr) and np.array_equal(weights.indices, Y.indices)
     ):
         raise ValueError("pair_weights must have entries where Y has, and nowhere else; got others")
-    if weights.values.min() <= 0:
-        raise ValueError(f"pair_weights must be positive; got {weights.values.min()}")
+    if weights.data.min() <= 0:
+        raise ValueError(f"pair_weights must be positive; got {weights.data.min()}")

@@ -27,7 +27,7 @@ def unite(parts: Sequence[Products]) -> tuple[Products, tuple[Ids, ...]]:
     first part that tells them; an attribute has the kind that it has in the first part with it.
     """
     together = Strings.concatenate([part.ids for part in parts])
-    group, first = together.group()  # groups are numbered as they appear
+    group, first = together.factorize()  # groups are numbered as they appear
     bounds = np.cumsum([len(part) for part in parts])[:-1]
     labels = tuple(np.split(group, bounds))
     is_all = len(first) == len(parts[0])
@@ -75,9 +75,9 @@ def _unite_columns(columns: Sequence[Column], labels: Sequence[Ids], n_products:
     values = nothing.values
     texts = [column.categories for column, _ in alike if column.categories is not None]
     together = Strings.concatenate(texts)
-    group, first = together.group()
+    group, first = together.factorize()
     distinct = together.take(first)
-    order = distinct.order()
+    order = distinct.argsort()
     code = np.argsort(order)[group]  # of each category, after sorting
     begin = sum(map(len, texts))
     for column, label in reversed(alike):  # so that the first has the last word
@@ -150,7 +150,7 @@ class FusedMatches(Matches):
         if isinstance(index, slice):
             return self._take(np.arange(len(self))[index])
         match = super(FusedMatches, self).__getitem__(index)
-        begin, end = self.found.offsets[index % len(self) :][:2].tolist()
+        begin, end = self.found.indptr[index % len(self) :][:2].tolist()
         table = self.rank_table[begin:end]
         return FusedMatch(
             match.query, match.labels, match.scores, match.products, self.names, table
@@ -161,8 +161,8 @@ class FusedMatches(Matches):
 
     def _take(self, rows: NDArray[np.int64]) -> FusedMatches:
         taken = super(FusedMatches, self)._take(rows)
-        sizes = np.diff(self.found.offsets)[rows]
-        shift = np.repeat(self.found.offsets[rows] - taken.found.offsets[:-1], sizes)
+        sizes = np.diff(self.found.indptr)[rows]
+        shift = np.repeat(self.found.indptr[rows] - taken.found.indptr[:-1], sizes)
         table = self.rank_table[np.arange(len(shift)) + shift]
         return FusedMatches(taken.queries, taken.found, taken.products, self.names, table)
 
@@ -194,7 +194,7 @@ def fuse_matches(
     depth = max(1, *map(len, given))
     query, queries = asked[0], Strings.of(asked)
     fused = fuse(rankings, most, rule or FusionRule(), depth=depth, queries=queries)
-    labels, scores = fused.found.columns, fused.found.values
+    labels, scores = fused.found.indices, fused.found.data
     products = Products(Strings.of(list(label)), _titles_of(given, label))
     return FusedMatch(query, labels, scores, products, tuple(matches), fused.ranks)
 

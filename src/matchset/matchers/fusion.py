@@ -106,7 +106,7 @@ class Fusion:
         fused = fuse(rankings, most, self.rule, depth=depth, queries=texts)
         found, names = fused.found, self.names
         if isinstance(queries, str):
-            labels, scores = found.columns, found.values
+            labels, scores = found.indices, found.data
             return FusedMatch(queries, labels, scores, self.products, names, fused.ranks)
         return FusedMatches(texts, found, self.products, names, fused.ranks)
 
@@ -184,7 +184,7 @@ class Fusion:
         rng = np.random.default_rng(seed)
         rows = np.sort(rng.choice(n_queries, min(sample, n_queries), replace=False))
         pairs = validation.pairs[rows].tocoo()
-        label = self.products.ids.find(validation.products)[pairs.col]
+        label = self.products.ids.index_of(validation.products)[pairs.col]
         is_known = label >= 0
         depth = max(*ks, self.depth)
         queries = validation.queries.take(rows)
@@ -216,8 +216,8 @@ class Fusion:
             else:
                 answer = part.match(queries, depth, where=allowed[place])
                 found = _rows_of(answer, _products_of(part))
-            labels = self._labels[place][found.columns]
-            rankings.append(Csr(found.offsets, labels, found.values, len(self.products)))
+            labels = self._labels[place][found.indices]
+            rankings.append(Csr(found.indptr, labels, found.data, len(self.products)))
         return rankings
 
     def _allow(self, chosen: Filter) -> Sequence[Filter]:

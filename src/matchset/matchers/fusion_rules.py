@@ -130,7 +130,7 @@ def fuse(
         draft = _append(found, rule) if rule.method == "append" else _draft(found, rule, queries)
         best, place, offsets = _cut(_sort(draft, found.row, found.n_queries), found, k)
         values = (1.0 / (1.0 + place)).astype(np.float32)
-    fused = Csr(offsets, found.label[best], values, rankings[0].width)
+    fused = Csr(offsets, found.label[best], values, rankings[0].n_cols)
     return Fused(fused, found.ranks[best])
 
 
@@ -141,11 +141,11 @@ def gather(rankings: Sequence[Csr], rule: FusionRule, *, depth: int) -> Candidat
     strength = np.zeros(ranks.shape)
     begin = 0
     for column, each in enumerate(rankings):
-        at = place[begin : begin + len(each.columns)]
+        at = place[begin : begin + len(each.indices)]
         begin += len(at)
         rank = np.arange(1, len(at) + 1)
         if len(each) > 1:
-            rank -= np.repeat(each.offsets[:-1], np.diff(each.offsets))
+            rank -= np.repeat(each.indptr[:-1], np.diff(each.indptr))
         ranks[at, column] = rank
         if rule.method == "rrf":
             strength[at, column] = 1.0 / (rule.constant + rank)
@@ -158,10 +158,10 @@ def gather(rankings: Sequence[Csr], rule: FusionRule, *, depth: int) -> Candidat
 def _number(rankings: Sequence[Csr]) -> tuple[NDArray[np.int64], Ids, NDArray[np.int64]]:
     """Query and label of each distinct product, ascending, and the place there of each entry."""
     if len(rankings[0]) == 1:  # the short way: a few microseconds count here
-        label, place = _distinct(np.concatenate([each.columns for each in rankings]))
+        label, place = _distinct(np.concatenate([each.indices for each in rankings]))
         return np.zeros(len(label), dtype=np.int64), label, place
-    width = np.int64(max(1, rankings[0].width))
-    keys = np.concatenate([each.row_of_entry * width + each.columns for each in rankings])
+    width = np.int64(max(1, rankings[0].n_cols))
+    keys = np.concatenate([each.row_of_entry * width + each.indices for each in rankings])
     distinct, place = _distinct(keys)
     row, label = np.divmod(distinct, width)
     return row, label.astype(np.int32), place
@@ -198,14 +198,14 @@ def _cut(
 
 def _normalize(found: Csr, rule: FusionRule) -> NDArray[np.float64]:
     """Each score between 0 and 1, for each query by itself."""
-    sizes = np.diff(found.offsets)
+    sizes = np.diff(found.indptr)
     has_any = sizes > 0
-    scores = found.values.astype(np.float64)
-    best = np.repeat(scores[found.offsets[:-1][has_any]], sizes[has_any])
+    scores = found.data.astype(np.float64)
+    best = np.repeat(scores[found.indptr[:-1][has_any]], sizes[has_any])
     if rule.normalize == "best":
         least, scores = np.zeros(len(scores)), np.maximum(scores, 0)
     else:
-        least = np.repeat(scores[found.offsets[1:][has_any] - 1], sizes[has_any])
+        least = np.repeat(scores[found.indptr[1:][has_any] - 1], sizes[has_any])
     result = np.ones(len(scores))  # where all score the same, all are the best
     np.divide(scores - least, best - least, out=result, where=best > least)
     return result

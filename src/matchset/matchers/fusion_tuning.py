@@ -49,9 +49,9 @@ class Lessons:
         """Mean recall at `ks` of the fusion by a rule."""
         k, queries = max(self.ks), self.queries
         fused = fuse(self.rankings, k, rule, depth=self.depth, queries=queries).found
-        width = np.int64(fused.width)
-        given = fused.row_of_entry * width + fused.columns
-        place = np.arange(len(given)) - np.repeat(fused.offsets[:-1], np.diff(fused.offsets))
+        width = np.int64(fused.n_cols)
+        given = fused.row_of_entry * width + fused.indices
+        place = np.arange(len(given)) - np.repeat(fused.indptr[:-1], np.diff(fused.indptr))
         rank = np.full(len(self.row), np.iinfo(np.int64).max)
         _, at, entry = np.intersect1d(self.row * width + self.label, given, return_indices=True)
         rank[at] = place[entry]
@@ -102,7 +102,7 @@ class _Objective:
     def of(cls, lessons: Lessons, setting: FusionRule) -> _Objective:
         found = gather(lessons.rankings, setting, depth=lessons.depth)
         first = np.searchsorted(found.row, np.arange(found.n_queries))
-        width = np.int64(lessons.rankings[0].width)
+        width = np.int64(lessons.rankings[0].n_cols)
         keys = found.row * width + found.label
         wanted = lessons.row * width + lessons.label
         _, relevant, pair = np.intersect1d(keys, wanted, return_indices=True)

@@ -146,8 +146,8 @@ class Matches(Shown, Tabular, Sequence[Match]):
         if isinstance(index, slice):
             return self._take(np.arange(len(self))[index])
         query = self.queries[index]  # refuses places outside
-        begin, end = self.found.offsets[index % len(self) :][:2].tolist()
-        labels, scores = self.found.columns[begin:end], self.found.values[begin:end]
+        begin, end = self.found.indptr[index % len(self) :][:2].tolist()
+        labels, scores = self.found.indices[begin:end], self.found.data[begin:end]
         return Match(query, labels, scores, self.products)
 
     def __eq__(self, other: object) -> bool:
@@ -164,7 +164,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
 
     def _columns(self) -> list[ExportColumn]:
         query = self.queries.take(self.found.row_of_entry)
-        found = _columns(self.found.columns, self.found.values, self.products)
+        found = _columns(self.found.indices, self.found.data, self.products)
         return [ExportColumn("query", texts=query), *found]
 
     def _grid(self) -> Grid:
@@ -181,12 +181,12 @@ class Matches(Shown, Tabular, Sequence[Match]):
         return Grid(title, ["", "query", "n", "products"], rows, len(self))
 
     def _take(self, rows: NDArray[np.int64]) -> Matches:
-        sizes = np.diff(self.found.offsets)[rows]
+        sizes = np.diff(self.found.indptr)[rows]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         # An entry stands as far behind its row's first entry as it did.
-        entries = np.arange(offsets[-1]) + np.repeat(self.found.offsets[rows] - offsets[:-1], sizes)
-        labels, scores = self.found.columns[entries], self.found.values[entries]
-        found = Csr(offsets, labels, scores, self.found.width)
+        entries = np.arange(offsets[-1]) + np.repeat(self.found.indptr[rows] - offsets[:-1], sizes)
+        labels, scores = self.found.indices[entries], self.found.data[entries]
+        found = Csr(offsets, labels, scores, self.found.n_cols)
         return Matches(self.queries.take(rows), found, self.products)
 
 

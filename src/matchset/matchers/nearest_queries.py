@@ -56,7 +56,7 @@ class NearestQueries:
         self.answers.require(self.queries.n_documents, len(self.products))
 
     @classmethod
-    def learn(
+    def from_log(
         cls,
         positives: Positives,
         vectorizer: Vectorizer | None = None,
@@ -77,7 +77,7 @@ class NearestQueries:
         X = from_scipy(vectorizer.transform(positives.queries, threads=threads))
         products = make_products(positives.products, catalog)
         pairs = from_scipy(positives.pairs)
-        answers = replace(pairs, values=np.ones_like(pairs.values))
+        answers = replace(pairs, data=np.ones_like(pairs.data))
         return cls(products, vectorizer, Postings.of(X), Postings(answers), neighbors, power)
 
     @overload
@@ -131,15 +131,15 @@ class NearestQueries:
 
     def _weigh(self, near: Csr) -> Csr:
         """Neighbours as rows whose columns ascend, weighted by their similarity."""
-        order = np.lexsort([near.columns, near.row_of_entry])
-        similarity = near.values[order]
+        order = np.lexsort([near.indices, near.row_of_entry])
+        similarity = near.data[order]
         values = similarity.copy()
         for _ in range(self.power - 1):  # unlike pow, the same on every machine
             values *= similarity
-        return Csr(near.offsets, near.columns[order], values, near.width)
+        return Csr(near.indptr, near.indices[order], values, near.n_cols)
 
     def _mark_answerable(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Training queries that led to an allowed product, (n_training_queries,)."""
         answers = self.answers.lists
-        n_before = np.concatenate([[0], np.cumsum(allowed[answers.columns])])
-        return np.diff(n_before[answers.offsets]) > 0
+        n_before = np.concatenate([[0], np.cumsum(allowed[answers.indices])])
+        return np.diff(n_before[answers.indptr]) > 0

@@ -38,7 +38,7 @@ class Popularity:
     scores: Floats  # (n_popular,)
 
     @classmethod
-    def learn(cls, positives: Positives, catalog: Catalog | None = None) -> Self:
+    def from_log(cls, positives: Positives, catalog: Catalog | None = None) -> Self:
         """Count the positives of each product; the catalogue gives titles and attributes."""
         pairs = positives.pairs
         sums = np.bincount(pairs.indices, weights=pairs.data, minlength=pairs.shape[1])

@@ -56,7 +56,7 @@ def _kind(header: Mapping[str, Any]) -> str:
 
 # Named, not imported: opening a tree must not need the packages of another matcher.
 WHO = {
-    "tree": "matchset.matchers.xr_linear:TreeMatcher",
+    "tree": "matchset.matchers.xr_linear:XRLinearMatcher",
     "bm25": "matchset.matchers.bm25:BM25",
     "title similarity": "matchset.matchers.title_similarity:TitleSimilarity",
     "nearest queries": "matchset.matchers.nearest_queries:NearestQueries",

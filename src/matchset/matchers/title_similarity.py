@@ -37,7 +37,7 @@ class TitleSimilarity:
     postings: Postings  # n-grams x products
 
     @classmethod
-    def learn(
+    def from_catalog(
         cls,
         catalog: Catalog,
         config: VectorizerConfig | None = None,

@@ -26,7 +26,7 @@ from matchset.data.tables import TableSource
 from matchset.learn.train import Progress
 from matchset.learn.train import train as train_tree
 from matchset.learn.training_data import Lessons, prepare
-from matchset.matchers.xr_linear import TreeMatcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.model.packed import pack
 from matchset.model.tree import TreeModel
 from matchset.storage.folders import check_target
@@ -89,7 +89,7 @@ def train(
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     progress: Callable[[Progress], None] = lambda _: None,
-) -> TreeMatcher:
+) -> XRLinearMatcher:
     """Learn from a search log which products answer a query.
 
     `log` and `catalog` are what `read_log` and `read_catalog` give, or take. The model is saved to
@@ -110,7 +110,7 @@ def train(
     watch(Progress("pack", 1, 1))
     summary = _sum_up(lessons, model, packed.n_bytes, watch.seconds)
     logger.info("%s", summary)
-    matcher = TreeMatcher(
+    matcher = XRLinearMatcher(
         vectorizer=lessons.vectorizer,
         tree=packed,
         products=lessons.products,

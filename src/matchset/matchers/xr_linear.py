@@ -33,7 +33,7 @@ DEFAULT_BEAM = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TreeMatcher:
+class XRLinearMatcher:
     """What `matchset.train` learned: a vectorizer, a tree of classifiers, and the products.
 
     Nothing in it changes, so any number of threads may ask at once.
@@ -128,7 +128,7 @@ class TreeMatcher:
         found = explain(self.tree, ids.astype(np.int32), weights, label, k=k, beam=beam)
         return name_reasons(found, query, self.products, self.vectorizer, self.tree)
 
-    def prune(self, threshold: float, *, threads: int | None = None) -> TreeMatcher:
+    def prune(self, threshold: float, *, threads: int | None = None) -> XRLinearMatcher:
         """A smaller matcher, without weights of at most `threshold` in magnitude."""
         tree = prune_packed(self.tree, threshold, threads=count_threads(threads))
         learn = replace(self.config.learn, threshold=max(threshold, self.config.learn.threshold))
@@ -141,7 +141,7 @@ class TreeMatcher:
 
     def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
         """Which products had a positive query in training, (n_ids,)."""
-        labels = self.products.ids.find(ids)
+        labels = self.products.ids.index_of(ids)
         return np.asarray((labels >= 0) & (self.n_queries_of[labels] > 0))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -157,12 +157,12 @@ class TreeMatcher:
         save_parts(path, parts, header=header, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> TreeMatcher:
+    def load(cls, path: str | os.PathLike[str]) -> XRLinearMatcher:
         """Open a saved model: memory-mapped, shared between processes, in milliseconds."""
         header, parts = open_parts(path)
         require_kind(path, header, TREE)
 
-        def read() -> TreeMatcher:
+        def read() -> XRLinearMatcher:
             memory = parts["memory"].arrays
             return cls(
                 vectorizer=Vectorizer.of(read_vocabulary(parts["vectorizer"])),
@@ -187,7 +187,7 @@ class TreeMatcher:
 
     def __repr__(self) -> str:
         return (
-            f"TreeMatcher({len(self.products):,} products, "
+            f"XRLinearMatcher({len(self.products):,} products, "
             f"{self.vectorizer.n_features:,} features, {self.tree.n_weights:,} weights)"
         )
 
@@ -203,13 +203,13 @@ class TreeMatcher:
         """Give the popular products to texts without a known n-gram."""
         is_unknown = np.diff(self.vectorizer.transform(texts).indptr) == 0
         popular = self._popular(k, where)
-        sizes = np.where(is_unknown, len(popular), np.diff(found.offsets))
+        sizes = np.where(is_unknown, len(popular), np.diff(found.indptr))
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         columns, values = np.empty(offsets[-1], np.int32), np.zeros(offsets[-1], np.float32)
         is_popular = np.repeat(is_unknown, sizes)
         columns[is_popular] = np.tile(popular, np.count_nonzero(is_unknown))
-        columns[~is_popular], values[~is_popular] = found.columns, found.values
-        return Csr(offsets, columns, values, found.width)
+        columns[~is_popular], values[~is_popular] = found.indices, found.data
+        return Csr(offsets, columns, values, found.n_cols)
 
     def _allow(self, chosen: Filter) -> _native.Allowed:
         """A filter as the tree takes it, made once for each."""

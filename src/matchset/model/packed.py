@@ -109,8 +109,8 @@ class PackedTree:
         threads: int = 1,
     ) -> Csr:
         """Labels and scores of each row of X: entries of a row stand best first."""
-        if X.width != self.n_features:
-            raise ValueError(f"X must have {self.n_features} features; got {X.width}")
+        if X.n_cols != self.n_features:
+            raise ValueError(f"X must have {self.n_features} features; got {X.n_cols}")
         found = self.native.search_rows(X.arrays, rule, allowed, threads=threads)
         return Csr(*found, self.n_labels)
 

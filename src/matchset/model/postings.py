@@ -34,7 +34,7 @@ class Postings:
     @property
     def n_documents(self) -> int:
         """Number of documents."""
-        return self.lists.width
+        return self.lists.n_cols
 
     def require(self, n_features: int, n_documents: int) -> Postings:
         """Itself, if it is of so many features and documents; else a ValueError."""
@@ -55,8 +55,8 @@ class Postings:
 
         Best first, ties by place; of the `allowed` ones, (n_documents,), if that is given.
         """
-        if X.width != len(self.lists):
-            raise ValueError(f"X must have {len(self.lists)} columns; got {X.width}")
+        if X.n_cols != len(self.lists):
+            raise ValueError(f"X must have {len(self.lists)} columns; got {X.n_cols}")
         n_threads = 1 if len(X) <= _SMALL_BATCH else count_threads(threads)
         mask = None if allowed is None else allowed.view(np.uint8)
         found = _native.rank_documents(

@@ -46,9 +46,9 @@ class Products:
     def labels(self, ids: Iterable[str], what: str = "ids") -> NDArray[np.int64]:
         """Label of each product id, -1 where there is no such product; errors call them `what`."""
         wanted = Strings.of(ids, what)
-        group, first = wanted.group()
+        group, first = wanted.factorize()
         # Products are looked for among the wanted, which are few: a smaller table is faster.
-        place = wanted.take(first).find(self.ids)
+        place = wanted.take(first).index_of(self.ids)
         label = np.full(len(first), -1, dtype=np.int64)
         found = np.flatnonzero(place >= 0)
         label[place[found]] = found
@@ -66,7 +66,7 @@ def make_products(
     """
     if catalog is None:
         return Products(known)
-    places = catalog.ids.find(known)  # place in the catalogue of each label, -1 if none
+    places = catalog.ids.index_of(known)  # place in the catalogue of each label, -1 if none
     ids = known
     if with_unseen:
         is_unseen = np.ones(len(catalog), dtype=np.bool_)

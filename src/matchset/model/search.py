@@ -59,5 +59,5 @@ def search_nodes(model: TreeModel, X: Csr, *, k: int, beam: int, threads: int) -
     n_nodes = len(model.layers[-1].bias)
     offsets = model.tree.offsets[: len(model.layers)]
     top = LabelTree(np.arange(n_nodes, dtype=np.int32), offsets)
-    packed = pack_layers(top, model.layers, X.width, n_nodes, precision="float32", threads=threads)
+    packed = pack_layers(top, model.layers, X.n_cols, n_nodes, precision="float32", threads=threads)
     return packed.search_rows(X, search_rule(k, beam), threads=threads)

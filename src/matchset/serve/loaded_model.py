@@ -20,7 +20,7 @@ from matchset.filters.parser import DEFAULT_LIMITS
 from matchset.matchers.base import Matcher
 from matchset.matchers.match import Match
 from matchset.matchers.registry import TREE, load, name_kind
-from matchset.matchers.xr_linear import TreeMatcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Ids
 from matchset.model.products import Products
 from matchset.serve.http.answers import Headers, model_headers
@@ -92,14 +92,14 @@ class Named:
 
     def match(self, query: str, k: int, *, beam: int, where: Filter | None) -> Match:
         """Ask; only a tree has a beam."""
-        if isinstance(self.matcher, TreeMatcher):
+        if isinstance(self.matcher, XRLinearMatcher):
             return self.matcher.match(query, k, beam=beam, where=where)
         return self.matcher.match(query, k, where=where)
 
 
 def open_matchers(folders: Sequence[Path]) -> dict[str, Named]:
     """The model, which is called tree, and the matchers beside it, called by their kind."""
-    tree = TreeMatcher.load(folders[0])
+    tree = XRLinearMatcher.load(folders[0])
     named = {TREE: Named(TREE, tree, tree.products)}
     for folder in folders[1:]:
         matcher = load(folder)
@@ -190,10 +190,10 @@ class Served:
         return b'{"model_version":"%b","matcher":"%b",' % (self.version.encode(), TREE.encode())
 
     @cached_property
-    def tree_matcher(self) -> TreeMatcher:
+    def tree_matcher(self) -> XRLinearMatcher:
         """The model as what it is."""
         matcher = self.tree.matcher
-        if not isinstance(matcher, TreeMatcher):
+        if not isinstance(matcher, XRLinearMatcher):
             raise TypeError(f"the model must be a tree; got {type(matcher).__name__}")
         return matcher
 

@@ -181,8 +181,8 @@ class DSSMWithHNSW(SpaceMatcher):
         if len(rows):
             exact = find_nearest(self.space.vectors, vectors[rows], k, labels=labels)
             for place, row in enumerate(rows):
-                entries = slice(*exact.offsets[place : place + 2])
-                found[row] = (exact.columns[entries], exact.values[entries])
+                entries = slice(*exact.indptr[place : place + 2])
+                found[row] = (exact.indices[entries], exact.data[entries])
         return join_rows(found, len(self.products))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

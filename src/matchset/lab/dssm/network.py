@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from matchset.lab.dssm.settings import DssmConfig
+from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.dssm.space import pool_rows
 from matchset.lab.dssm.training_data import (
     Batch,
@@ -83,14 +83,14 @@ class Network:
             return (self.table * scale).cpu().numpy(), shift.cpu().numpy()
 
 
-def measure_loss(cosines: Tensor, batch: Batch, config: DssmConfig) -> Tensor:
+def measure_loss(cosines: Tensor, batch: Batch, config: DSSMConfig) -> Tensor:
     """The configured loss of a batch, given (n_pairs, n_columns) cosines."""
     if config.loss == "softmax":
         return _measure_softmax(cosines, batch, config)
     return _measure_hinge(cosines, batch, config)
 
 
-def _measure_softmax(cosines: Tensor, batch: Batch, config: DssmConfig) -> Tensor:
+def _measure_softmax(cosines: Tensor, batch: Batch, config: DSSMConfig) -> Tensor:
     """Cross-entropy of each pair's product against the columns that are not positive."""
     target = torch.from_numpy(batch.target).to(cosines.device)
     is_other = _mark(cosines, batch.positives)
@@ -99,7 +99,7 @@ def _measure_softmax(cosines: Tensor, batch: Batch, config: DssmConfig) -> Tenso
     return functional.cross_entropy(logits, target)
 
 
-def _measure_hinge(cosines: Tensor, batch: Batch, config: DssmConfig) -> Tensor:
+def _measure_hinge(cosines: Tensor, batch: Batch, config: DSSMConfig) -> Tensor:
     """The paper's three parts: squared, each averaged over the pairs that break its rule.
 
     Every column is a random product for every query that it is neither positive nor impressed for.
@@ -141,13 +141,13 @@ class Fitted:
 
 
 def fit(
-    examples: Examples, config: DssmConfig, *, threads: int, progress: Callable[[Progress], None]
+    examples: Examples, config: DSSMConfig, *, threads: int, progress: Callable[[Progress], None]
 ) -> Fitted:
     """Minimise the loss epoch by epoch, and keep the weights that recalled most."""
     started = time.perf_counter()
     device = _choose_device(config)
     pairs, held_back = hold_back(examples, config)
-    network = Network(examples.titles.width, config.dimensions, seed=config.seed, device=device)
+    network = Network(examples.titles.n_cols, config.dimensions, seed=config.seed, device=device)
     course = _Course(network, examples, pairs, config=config, progress=progress)
     recalls: list[float] = []
     weights, kept = network.fold(), 0
@@ -176,7 +176,7 @@ class _Course:
         examples: Examples,
         pairs: tuple[Places, Places],
         *,
-        config: DssmConfig,
+        config: DSSMConfig,
         progress: Callable[[Progress], None],
     ) -> None:
         self._network, self._examples, self._pairs = network, examples, pairs
@@ -220,7 +220,7 @@ def _measure_recall(
     return float(np.concatenate(recalls).mean())
 
 
-def _choose_device(config: DssmConfig) -> torch.device:
+def _choose_device(config: DSSMConfig) -> torch.device:
     if config.device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if config.device == "cuda" and not torch.cuda.is_available():

@@ -29,7 +29,7 @@ _VECTORIZER = VectorizerConfig(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DssmConfig:
+class DSSMConfig:
     """Every parameter of training a DSSM.
 
     A step compares every query of a batch of positive pairs with every product of the batch, so
@@ -106,16 +106,16 @@ class DssmConfig:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
 
 
-def read_dssm_config(stored: Mapping[str, Any]) -> DssmConfig:
+def read_dssm_config(stored: Mapping[str, Any]) -> DSSMConfig:
     """A configuration from plain values, as model files hold them."""
     values = dict(stored)
-    known = [field.name for field in fields(DssmConfig)]
+    known = [field.name for field in fields(DSSMConfig)]
     for key in values:
         if key not in known:
             raise ValueError(f"the configuration must set one of {', '.join(known)}; got {key!r}")
     if "vectorizer" in values:
         values["vectorizer"] = read_vectorizer_config(values["vectorizer"])
-    return DssmConfig(**values)
+    return DSSMConfig(**values)
 
 
 def import_extra(module: str) -> Any:

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter, Where, make_filter
-from matchset.lab.dssm.settings import DssmConfig, read_dssm_config
+from matchset.lab.dssm.settings import DSSMConfig, read_dssm_config
 from matchset.matchers.base import DEFAULT_K, answer
 from matchset.matchers.match import Match, Matches
 from matchset.matrices import Csr, Floats, Ids
@@ -122,7 +122,7 @@ class Space:
     vectors: Floats  # unit length, or zeros where the title says nothing, (n_products, dimensions)
     query_hashes: NDArray[np.uint64]  # of the queries trained on, ascending
     n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
-    config: DssmConfig
+    config: DSSMConfig
     provenance: Mapping[str, Any] = field(default_factory=dict)  # when, from what, how
 
     def __post_init__(self) -> None:
@@ -183,7 +183,7 @@ class SpaceMatcher(ABC):
 
     def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
         """Which products had a positive query in training, (n_ids,)."""
-        labels = self.space.products.ids.find(ids)
+        labels = self.space.products.ids.index_of(ids)
         return np.asarray((labels >= 0) & (self.space.n_queries_of[labels] > 0))
 
     @property
@@ -192,7 +192,7 @@ class SpaceMatcher(ABC):
         return self.space.products
 
     @property
-    def config(self) -> DssmConfig:
+    def config(self) -> DSSMConfig:
         """How it was trained."""
         return self.space.config
 

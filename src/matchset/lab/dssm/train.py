@@ -21,7 +21,7 @@ from matchset.data.log import Log
 from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
 from matchset.lab.dssm.exact import DSSM
-from matchset.lab.dssm.settings import DssmConfig, import_extra
+from matchset.lab.dssm.settings import DSSMConfig, import_extra
 from matchset.lab.dssm.space import Space, Tower
 from matchset.lab.dssm.training_data import Lessons, prepare
 from matchset.learn.train import Progress
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 def train_dssm(
     log: Log | TableSource,
     catalog: Catalog | TableSource,
-    config: DssmConfig | None = None,
+    config: DSSMConfig | None = None,
     *,
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
@@ -54,7 +54,7 @@ def train_dssm(
 
     if out is not None:
         check_target(Path(out), overwrite=overwrite)
-    config = config or DssmConfig()
+    config = config or DSSMConfig()
     n_threads = count_threads(threads)
     started = time.perf_counter()
     events = log if isinstance(log, Log) else read_log(log)
@@ -89,7 +89,7 @@ def _trace(lessons: Lessons, fitted: Fitted, seconds: float) -> dict[str, Any]:
         "queries": len(lessons.positives.queries),
         "products": len(lessons.products),
         "rule": str(lessons.positives.rule),
-        "impressed": len(lessons.examples.impressed.columns),
+        "impressed": len(lessons.examples.impressed.indices),
         "features": lessons.vectorizer.n_features,
         "epochs": fitted.epochs,
         "validation_recall": list(fitted.recalls),

@@ -16,7 +16,7 @@ from matchset.data.log import Log
 from matchset.data.positives import Positives, apply_rule, positives
 from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
-from matchset.lab.dssm.settings import DssmConfig
+from matchset.lab.dssm.settings import DSSMConfig
 from matchset.learn.training_data import fit_vectorizer
 from matchset.matrices import Csr, Ids, Offsets, from_scipy
 from matchset.model.products import Products, make_products
@@ -46,16 +46,16 @@ class Batch:
     impressed: tuple[Places, Places]  # pairs and columns that were shown in vain
 
 
-def hold_back(examples: Examples, config: DssmConfig) -> tuple[tuple[Places, Places], Places]:
+def hold_back(examples: Examples, config: DSSMConfig) -> tuple[tuple[Places, Places], Places]:
     """Pairs to train on, as queries and products, and the queries held back to measure recall."""
-    answered = np.flatnonzero(np.diff(examples.positives.offsets))
+    answered = np.flatnonzero(np.diff(examples.positives.indptr))
     n_held = min(int(config.validation_share * len(answered)), config.validation_queries)
     order = np.random.default_rng(config.seed).permutation(answered)
     is_held = np.zeros(len(examples.queries), dtype=np.bool_)
     is_held[order[:n_held]] = True
     query = examples.positives.row_of_entry.astype(np.int64)
     is_trained = ~is_held[query]
-    pairs = query[is_trained], examples.positives.columns[is_trained].astype(np.int64)
+    pairs = query[is_trained], examples.positives.indices[is_trained].astype(np.int64)
     return pairs, np.flatnonzero(is_held)
 
 
@@ -63,10 +63,10 @@ def draw_batches(
     examples: Examples,
     pairs: tuple[Places, Places],
     rng: np.random.Generator,
-    config: DssmConfig,
+    config: DSSMConfig,
 ) -> Iterator[Batch]:
     """All pairs once, in an order by chance, each batch with further products to compare with."""
-    titled = np.flatnonzero(np.diff(examples.titles.offsets))
+    titled = np.flatnonzero(np.diff(examples.titles.indptr))
     order = rng.permutation(len(pairs[0]))
     column_of = np.full(len(examples.titles), -1, dtype=np.int64)
     for rows in np.array_split(order, count_batches(pairs, config)):
@@ -86,24 +86,24 @@ def draw_batches(
         column_of[products] = -1
 
 
-def count_batches(pairs: tuple[Places, Places], config: DssmConfig) -> int:
+def count_batches(pairs: tuple[Places, Places], config: DSSMConfig) -> int:
     """Batches per epoch, of almost equal size."""
     return math.ceil(len(pairs[0]) / config.batch_size)
 
 
 def draw_from_rows(matrix: Csr, rows: Places, rng: np.random.Generator) -> Places:
     """A column by chance of each row; rows without one are left out."""
-    starts, sizes = matrix.offsets[rows], np.diff(matrix.offsets)[rows]
+    starts, sizes = matrix.indptr[rows], np.diff(matrix.indptr)[rows]
     chosen = starts + (rng.random(len(rows)) * sizes).astype(np.int64)
-    return matrix.columns[chosen[sizes > 0]].astype(np.int64)
+    return matrix.indices[chosen[sizes > 0]].astype(np.int64)
 
 
 def take_rows(matrix: Csr, rows: Places) -> tuple[Ids, Offsets]:
     """The columns of some rows, one row after another, and where each row starts."""
-    sizes = np.diff(matrix.offsets)[rows]
+    sizes = np.diff(matrix.indptr)[rows]
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    entries = np.arange(starts[-1]) + np.repeat(matrix.offsets[rows] - starts[:-1], sizes)
-    return matrix.columns[entries], starts
+    entries = np.arange(starts[-1]) + np.repeat(matrix.indptr[rows] - starts[:-1], sizes)
+    return matrix.indices[entries], starts
 
 
 def _find_columns(matrix: Csr, queries: Places, column_of: Places) -> tuple[Places, Places]:
@@ -133,7 +133,7 @@ class Lessons:
         return np.bincount(self.positives.pairs.indices, minlength=len(self.products))
 
 
-def prepare(log: Log, catalog: Catalog, config: DssmConfig, *, threads: int) -> Lessons:
+def prepare(log: Log, catalog: Catalog, config: DSSMConfig, *, threads: int) -> Lessons:
     """Decide what is positive and what was shown in vain, number the products, fit the n-grams."""
     pairs = positives(log, events=config.events, min_count=config.min_count)
     products = make_products(pairs.products, catalog, with_unseen=True)
@@ -171,8 +171,8 @@ def _find_pairs(
     rule = EventRule(dict.fromkeys(log.events, 1.0), _ANY_COUNT)
     seen = apply_rule(log, rule)
     entries = seen.pairs.tocoo()
-    query = pairs.queries.find(seen.queries)[entries.row]
-    product = products.ids.find(seen.products)[entries.col]
+    query = pairs.queries.index_of(seen.queries)[entries.row]
+    product = products.ids.index_of(seen.products)[entries.col]
     is_known = (query >= 0) & (product >= 0)
     places = (query[is_known], product[is_known])
     shown = sp.csr_array((np.ones(len(places[0]), dtype=np.float32), places), shape=shape)

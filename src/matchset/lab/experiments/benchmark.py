@@ -111,7 +111,7 @@ def ask(
 
 def may_show(log: Log, questions: Questions, config: TrainConfig) -> NDArray[np.bool_]:
     """Which questions led to something often enough, over all of the log, (n_questions,)."""
-    shown = log.shown(config.min_query_count)[log.queries.find(questions.queries)]
+    shown = log.shown(config.min_query_count)[log.queries.index_of(questions.queries)]
     return np.asarray(shown)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from matchset.evaluate.compare import Difference, weigh_differences
-from matchset.evaluate.overlap import Addition, Share, add_up
+from matchset.evaluate.overlap import IncrementalRecall, Share, add_up
 from matchset.evaluate.significance import Values
 from matchset.lab.experiments.benchmark import Problem, digest_questions
 from matchset.lab.experiments.contenders import LEXICAL, OURS, Row, choose_rows, list_rows
@@ -208,6 +208,6 @@ def _tell_addition(
     return {"k": added.k, "names": list(added.names), "queries": added.queries} | _shares(added)
 
 
-def _shares(added: Addition) -> dict[str, dict[str, float]]:
+def _shares(added: IncrementalRecall) -> dict[str, dict[str, float]]:
     values = {field.name: getattr(added, field.name) for field in fields(added)}
     return {name: v._asdict() for name, v in values.items() if isinstance(v, Share)}

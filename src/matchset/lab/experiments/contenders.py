@@ -13,7 +13,7 @@ from matchset.config import LearnConfig, TrainConfig, count_threads
 from matchset.data.catalog import Catalog
 from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW
-from matchset.lab.dssm.settings import DssmConfig
+from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.dssm.train import train_dssm
 from matchset.lab.experiments.benchmark import Problem
 from matchset.lab.experiments.store import make_digest
@@ -23,7 +23,7 @@ from matchset.matchers.nearest_queries import NEIGHBORS, POWER, NearestQueries
 from matchset.matchers.popularity import Popularity
 from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import train
-from matchset.matchers.xr_linear import TreeMatcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 
 FORMAT = 1  # of a kept row
 NO_CATALOG = "needs titles: give --catalog"
@@ -88,14 +88,14 @@ def find_reason(problem: Problem) -> str:
     """Why there can be no DSSM here; empty where there can."""
     if problem.catalog is None:
         return NO_CATALOG
-    places = problem.catalog.ids.find(problem.pairs.products)
+    places = problem.catalog.ids.index_of(problem.pairs.products)
     if not problem.catalog.titles.lengths[places[places >= 0]].any():
         return NO_TITLE
     has_extra = all(find_spec(name) is not None for name in ("torch", "usearch"))
     return "" if has_extra else NO_EXTRA
 
 
-def make_config(problem: Problem, *, is_quick: bool) -> DssmConfig:
+def make_config(problem: Problem, *, is_quick: bool) -> DSSMConfig:
     """The usual configuration, with the same pairs as every other row."""
     ours = problem.config
     shared: dict[str, Any] = {
@@ -104,7 +104,7 @@ def make_config(problem: Problem, *, is_quick: bool) -> DssmConfig:
         "min_query_count": ours.min_query_count,
         "seed": ours.learn.seed,
     }
-    return DssmConfig(**shared, epochs=QUICK_EPOCHS if is_quick else DssmConfig().epochs)
+    return DSSMConfig(**shared, epochs=QUICK_EPOCHS if is_quick else DSSMConfig().epochs)
 
 
 OURS: str = "matchset"
@@ -150,7 +150,7 @@ def choose_rows(rows: Sequence[Row], names: Iterable[str] | None) -> list[Row]:
 def _ours(problem: Problem) -> Row:
     teaches = problem.catalog is not None and problem.config.titles == "instances"
     title = "matchset: queries and titles" if teaches else "matchset: queries"
-    return _tree_row(OURS, title, problem.config, problem, load=TreeMatcher.load)
+    return _tree_row(OURS, title, problem.config, problem, load=XRLinearMatcher.load)
 
 
 def _paper_rows(problem: Problem, vocabularies: Vocabularies) -> list[Row]:
@@ -176,7 +176,7 @@ def _paper_rows(problem: Problem, vocabularies: Vocabularies) -> list[Row]:
 
 
 def _tree_row(name: str, title: str, config: TrainConfig, problem: Problem, **options: Any) -> Row:
-    def learn(_: Path) -> TreeMatcher:
+    def learn(_: Path) -> XRLinearMatcher:
         return train(problem.train, problem.catalog, config)
 
     return Row(name, title, asdict(config), learn, **options)
@@ -189,16 +189,16 @@ def _lexical_rows(catalog: Catalog | None) -> list[Row]:
     ]
     if catalog is None:
         return rows
-    makers = (lambda _: BM25.learn(catalog), lambda _: TitleSimilarity.learn(catalog))
+    makers = (lambda _: BM25.from_catalog(catalog), lambda _: TitleSimilarity.from_catalog(catalog))
     return [replace(row, learn=learn, absent="") for row, learn in zip(rows, makers, strict=True)]
 
 
 def _other_rows(problem: Problem) -> list[Row]:
     def learn_nearest(_: Path) -> NearestQueries:
-        return NearestQueries.learn(problem.pairs, catalog=problem.catalog)
+        return NearestQueries.from_log(problem.pairs, catalog=problem.catalog)
 
     def learn_popularity(_: Path) -> Popularity:
-        return Popularity.learn(problem.pairs, problem.catalog)
+        return Popularity.from_log(problem.pairs, problem.catalog)
 
     rule = {"neighbors": NEIGHBORS, "power": POWER}
     return [

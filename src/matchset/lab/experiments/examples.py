@@ -75,7 +75,7 @@ def _name(ids: list[str], catalog: Catalog | None) -> list[str]:
     """Titles of products, their ids where there are none."""
     if catalog is None:
         return ids
-    places = catalog.ids.find(Strings.of(ids)).tolist()
+    places = catalog.ids.index_of(Strings.of(ids)).tolist()
     titles = (catalog.titles[place] if place >= 0 else "" for place in places)
     return [title or product for title, product in zip(titles, ids, strict=True)]
 

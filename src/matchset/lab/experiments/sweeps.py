@@ -21,7 +21,7 @@ from matchset.lab.experiments.store import Store, describe_machine, list_version
 from matchset.lab.experiments.timing import Beamed, time_batch, time_queries
 from matchset.lab.experiments.vocabularies import choose_vocabularies
 from matchset.matchers.base import Matcher
-from matchset.matchers.xr_linear import DEFAULT_BEAM, TreeMatcher
+from matchset.matchers.xr_linear import DEFAULT_BEAM, XRLinearMatcher
 
 SWEEP = "sweep"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45)
@@ -32,7 +32,7 @@ BATCH = 10_000  # queries that are asked together to take the throughput, on one
 
 
 def sweep_thresholds(
-    matcher: TreeMatcher,
+    matcher: XRLinearMatcher,
     questions: Questions,
     effort: Effort,
     *,
@@ -63,7 +63,7 @@ def sweep_thresholds(
 
 
 def sweep_beams(
-    matcher: TreeMatcher,
+    matcher: XRLinearMatcher,
     questions: Questions,
     effort: Effort,
     *,
@@ -89,7 +89,7 @@ def sweep_beams(
 
 
 def run_sweep(
-    matcher: TreeMatcher,
+    matcher: XRLinearMatcher,
     questions: Questions,
     out: Path,
     effort: Effort,
@@ -127,7 +127,7 @@ def run_sweep(
 
 def take_models(
     problem: Problem, out: Path, effort: Effort, *, follow: Following = NOBODY
-) -> tuple[TreeMatcher, DSSMWithHNSW | None, str]:
+) -> tuple[XRLinearMatcher, DSSMWithHNSW | None, str]:
     """Our recipe's model and DSSM's, as a comparison of the same data kept them, or else made.
 
     Where there can be no DSSM, the reason comes instead.
@@ -136,7 +136,7 @@ def take_models(
     rows = list_rows(problem, vocabularies, is_quick=effort.is_quick)
     store = Store(out).prepare()
     run_rows(choose_rows(rows, [OURS, GRAPH]), problem, store, effort, follow=follow)
-    ours, reason = TreeMatcher.load(store.model(OURS)), find_reason(problem)
+    ours, reason = XRLinearMatcher.load(store.model(OURS)), find_reason(problem)
     return ours, None if reason else DSSMWithHNSW.load(store.model(GRAPH)), reason
 
 

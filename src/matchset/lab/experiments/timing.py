@@ -20,7 +20,7 @@ from matchset.matchers.bm25 import BM25
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.nearest_queries import NearestQueries
 from matchset.matchers.title_similarity import TitleSimilarity
-from matchset.matchers.xr_linear import DEFAULT_BEAM, TreeMatcher
+from matchset.matchers.xr_linear import DEFAULT_BEAM, XRLinearMatcher
 from matchset.strings import Strings
 
 _REPEATS = 3  # of a batch, of which the fastest counts: the others were disturbed
@@ -30,7 +30,7 @@ _REPEATS = 3  # of a batch, of which the fastest counts: the others were disturb
 class Beamed:
     """A tree matcher that is always asked with one beam."""
 
-    matcher: TreeMatcher
+    matcher: XRLinearMatcher
     beam: int = DEFAULT_BEAM
 
     @overload
@@ -115,7 +115,7 @@ def on_one_core() -> Iterator[None]:
 def find_vectorizer(matcher: Matcher) -> Callable[[str], object] | None:
     """What a matcher does to a query before it searches; None where that is nothing."""
     asked: Any = matcher.matcher if isinstance(matcher, Beamed) else matcher
-    if isinstance(asked, TreeMatcher):
+    if isinstance(asked, XRLinearMatcher):
         return asked.vectorizer.encode
     if isinstance(asked, TitleSimilarity | NearestQueries):
         vectorizer = asked.vectorizer

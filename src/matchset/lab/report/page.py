@@ -19,13 +19,13 @@ from matchset.lab.report.formatting import Html, join, tag
 from matchset.lab.report.plots import require_plots
 from matchset.lab.report.sections import (
     how_to_repeat,
+    incremental_recall,
     side_by_side,
     the_data,
     the_ordering,
     the_plots,
     the_sweeps,
     the_table,
-    what_it_adds,
 )
 from matchset.lab.report.weaknesses import where_it_loses
 
@@ -43,7 +43,7 @@ def make_page(
     parts: list[Html] = []
     if comparison is not None:
         parts += [
-            what_it_adds(comparison),
+            incremental_recall(comparison),
             the_data(comparison),
             the_table(comparison),
             where_it_loses(comparison),

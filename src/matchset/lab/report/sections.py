@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from matchset.lab.dssm.settings import DssmConfig
+from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.experiments.comparison import REVERSED, SHOWN, UNCLEAR
 from matchset.lab.experiments.contenders import EXACT, GRAPH, QUICK_EPOCHS
 from matchset.lab.report.figures import (
@@ -38,7 +38,7 @@ def section(heading: str, *children: Html | None, name: str) -> Html:
     return tag("section", tag("h2", heading), *children, id=name)
 
 
-def what_it_adds(findings: Findings) -> Html:
+def incremental_recall(findings: Findings) -> Html:
     """The paper's point: not to replace lexical search, but to add to its match set."""
     adds, means = findings["adds"], findings["data"]["relevant_means"]
     if adds is None:
@@ -196,7 +196,7 @@ def the_ordering(findings: Findings) -> Html:
 
 
 def _tell_training(*, is_quick: bool) -> str:
-    usual = DssmConfig()
+    usual = DSSMConfig()
     told = (
         " Our DSSM is trained on the same pairs, but for those of the queries that it holds back "
         f"to stop in time ({100 * usual.validation_share:g} %, {usual.validation_queries:,} at "

@@ -83,7 +83,7 @@ def _share_without_title_word(shop: Shop) -> float:
     bought = np.flatnonzero(log.event == log.events.index("purchase"))
     sample = np.random.default_rng(0).choice(bought, min(_SAMPLE, len(bought)), replace=False)
     queries = log.queries.take(log.query[sample].astype(np.int64))
-    place = shop.catalog.ids.find(log.products.take(log.product[sample].astype(np.int64)))
+    place = shop.catalog.ids.index_of(log.products.take(log.product[sample].astype(np.int64)))
     titles = shop.catalog.titles.take(place)
     pairs = zip(queries, titles, strict=True)
     return float(np.mean([set(q.split()).isdisjoint(t.lower().split()) for q, t in pairs]))

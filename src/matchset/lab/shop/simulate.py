@@ -100,7 +100,7 @@ def ask_around(
         wants = want(lexicon, products, n, rng)
         said.append((wants, say(lexicon, products, wants, rng)))
         texts = Strings.concatenate([part for _, part in said])
-        group, first = texts.group()
+        group, first = texts.factorize()
         n_asked, n_distinct = len(texts), len(first)
         if n_distinct >= queries:
             break
