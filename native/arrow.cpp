@@ -78,18 +78,18 @@ std::string_view text_at(const Batch& batch, std::size_t i, const std::string& n
 // A view is 16 bytes: a length, then up to 12 bytes inline, or a prefix, a buffer and an offset.
 std::string_view view_at(const Batch& batch, std::size_t i, const std::string& name) {
   const char* view = batch.values<char>() + 16 * (batch.begin + i);
-  std::int32_t length = 0, place[2];
+  std::int32_t length = 0, location[2];
   std::memcpy(&length, view, 4);
   if (length < 0) fail(name, "has a text of negative length");
   if (length <= 12) return {view + 4, static_cast<std::size_t>(length)};
-  std::memcpy(place, view + 8, 8);
+  std::memcpy(location, view + 8, 8);
   const std::int64_t n_data = batch.array.n_buffers - 3;  // validity, views, ..., sizes of the data buffers
-  if (place[0] < 0 || place[0] >= n_data || place[1] < 0) fail(name, "has a view outside its Arrow buffers");
+  if (location[0] < 0 || location[0] >= n_data || location[1] < 0) fail(name, "has a view outside its Arrow buffers");
   const auto* sizes = batch.values<std::int64_t>(static_cast<std::size_t>(batch.array.n_buffers - 1));
-  const char* bytes = batch.values<char>(static_cast<std::size_t>(place[0]) + 2);
-  if (!sizes || !bytes || std::int64_t{place[1]} + length > sizes[place[0]])
+  const char* bytes = batch.values<char>(static_cast<std::size_t>(location[0]) + 2);
+  if (!sizes || !bytes || std::int64_t{location[1]} + length > sizes[location[0]])
     fail(name, "has a view outside its Arrow buffers");
-  return {bytes + place[1], static_cast<std::size_t>(length)};
+  return {bytes + location[1], static_cast<std::size_t>(length)};
 }
 
 class Reader {
@@ -165,13 +165,13 @@ class Reader {
 
   std::int32_t encode(std::string_view text) {
     const auto n_distinct = static_cast<std::int64_t>(column.texts.offsets.size()) - 1;
-    const std::int64_t place = table_.insert(
+    const std::int64_t code = table_.insert(
         text, n_distinct, [&](std::int64_t at) { return column.texts.view()[static_cast<std::size_t>(at)]; });
-    if (place == n_distinct) {
+    if (code == n_distinct) {
       if (n_distinct == std::numeric_limits<std::int32_t>::max()) fail(column.name, "has too many distinct texts");
       column.texts.append(text);
     }
-    return static_cast<std::int32_t>(place);
+    return static_cast<std::int32_t>(code);
   }
 
   template <typename From, typename To>
@@ -200,7 +200,7 @@ class Reader {
 
   std::string format_;
   std::size_t n_rows_ = 0;
-  PlaceTable table_;
+  StringTable table_;
 };
 
 std::vector<Reader> open_readers(const ArrowSchema& schema, std::span<const std::string> coded) {

@@ -54,7 +54,7 @@ struct ArrowColumn {
   std::string name;
   ArrowKind kind = ArrowKind::kText;
   OwnedStrings texts;                // kText: every value; kCode: the distinct values
-  std::vector<std::int32_t> codes;   // kCode: place in texts, -1 for null
+  std::vector<std::int32_t> codes;   // kCode: index into texts, -1 for null
   std::vector<std::int32_t> int32s;  // kInt32
   std::vector<std::int64_t> int64s;  // kInt64
   std::vector<double> doubles;       // kDouble

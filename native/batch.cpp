@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include "descent.hpp"
+#include "beam_search.hpp"
 #include "threads.hpp"
 
 namespace matchset {
@@ -35,19 +35,19 @@ struct Lists {
 // other: what one has brought into the caches, the next finds there.
 class Group {
  public:
-  Group(const PackedView& tree, const SearchRule& rule) : tree_(tree), descent_(tree, rule, scratch_) {}
+  Group(const PackedView& tree, const SearchRule& rule) : tree_(tree), search_(tree, rule, scratch_) {}
 
   // Calls ask(i, scratch) for the features of each query, which it returns, and leaves the answers in `found`.
   template <typename Ask>
-  void search(std::size_t begin, std::size_t end, Ask&& ask, Lists<Candidate>& found) {
+  void search(std::size_t begin, std::size_t end, Ask&& ask, Lists<ScoredNode>& found) {
     const std::size_t n = end - begin, n_levels = tree_.n_levels();
     features_.reset(n);
     beams_.reset(n);
     found.reset(n);
     for (std::size_t i = 0; i < n; ++i) {
       const auto [ids, values] = ask(begin + i, scratch_);
-      descent_.start(ids, values);
-      descent_.step(0);
+      search_.start(ids, values);
+      search_.step(0);
       features_.put(i, scratch_.features);
       leave(i, n_levels == 1, found);
     }
@@ -58,16 +58,16 @@ class Group {
       for (const auto& [node, i] : order_) {
         scratch_.features.assign(features_[i].begin(), features_[i].end());
         scratch_.beam.assign(above_[i].begin(), above_[i].end());
-        descent_.step(level);
+        search_.step(level);
         leave(i, level + 1 == n_levels, found);
       }
     }
   }
 
  private:
-  void leave(std::size_t i, bool is_last, Lists<Candidate>& found) {
+  void leave(std::size_t i, bool is_last, Lists<ScoredNode>& found) {
     if (!is_last) return beams_.put(i, scratch_.beam);
-    descent_.report();
+    search_.report();
     found.put(i, scratch_.found);
   }
 
@@ -81,7 +81,7 @@ class Group {
 
   const PackedView& tree_;
   SearchScratch scratch_;
-  Descent descent_;
+  BeamSearch search_;
   Lists<Feature> features_;
   Lists<std::uint64_t> beams_, above_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> order_;  // node, query
@@ -100,7 +100,7 @@ template <typename Ask>
 Found search_all(const PackedView& tree, const SearchRule& rule, std::size_t n, unsigned n_threads, Ask&& ask) {
   check(tree, rule);
   const std::size_t size = group_size(n, n_threads, rule);
-  std::vector<Lists<Candidate>> groups((n + size - 1) / size);
+  std::vector<Lists<ScoredNode>> groups((n + size - 1) / size);
   parallel_for(groups.size(), n_threads, [&](std::size_t g) {
     Group(tree, rule).search(g * size, std::min(n, (g + 1) * size), ask, groups[g]);
   });

@@ -13,7 +13,7 @@ namespace matchset {
 
 struct Found {
   std::vector<std::int64_t> offsets;  // (n + 1,)
-  std::vector<std::int32_t> nodes;    // places in the last level, best first
+  std::vector<std::int32_t> nodes;    // leaf positions, best first
   std::vector<float> scores;
 };
 

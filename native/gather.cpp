@@ -134,14 +134,14 @@ std::vector<std::uint32_t> number_columns(const ByFeature& entries, NodeProblem&
   }
   std::ranges::stable_sort(chosen, std::greater{}, [&](std::uint32_t f) { return entries.count(f); });
   problem.n_columns = static_cast<std::uint32_t>(chosen.size());
-  problem.place.resize(n_features);
+  problem.column_of.resize(n_features);
   for (std::uint32_t column = 0; column < chosen.size(); ++column) {
-    problem.place[chosen[column]] = column;
+    problem.column_of[chosen[column]] = column;
     length[chosen[column]] = std::sqrt(length[chosen[column]]);
   }
   for (std::uint32_t f = 0; f < n_features; ++f) {
     if (entries.count(f) == 1) continue;
-    problem.place[f] = problem.place[leaders[f]];
+    problem.column_of[f] = problem.column_of[leaders[f]];
     problem.scale[f] /= length[leaders[f]];
   }
   return chosen;
@@ -153,7 +153,7 @@ void take_own(const ByFeature& entries, NodeProblem& problem) {
     if (entries.count(f) != 1) continue;
     const std::uint32_t row = entries.row[entries.begin[f]];
     const float value = entries.value[entries.begin[f]];
-    problem.place[f] = problem.n_columns + row;
+    problem.column_of[f] = problem.n_columns + row;
     problem.scale[f] = value;
     problem.own[row] += value * value;
   }

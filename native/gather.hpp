@@ -24,7 +24,7 @@ struct NodeProblem {
   std::vector<float> own;              // squared length of the part that no other instance has, (n_rows,)
   std::vector<float> squared_length;   // of the whole row, without the bias, (n_rows,)
   std::vector<std::int32_t> features;  // columns of X that occur here, ascending, (n_features,)
-  std::vector<std::uint32_t> place;    // column of each feature, or n_columns + row where it is its own
+  std::vector<std::uint32_t> column_of;  // column of each feature, or n_columns + row where it is its own
   std::vector<float> scale;            // of each feature: its weight is scale times that of its column
   std::uint32_t n_columns = 0;
 

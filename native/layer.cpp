@@ -7,20 +7,20 @@
 #include <stdexcept>
 #include <utility>
 
-#include "seeds.hpp"
+#include "rng.hpp"
 #include "threads.hpp"
 
 namespace matchset {
 namespace {
 
 struct Entry {
-  std::uint32_t feature;  // place in NodeProblem::features
+  std::uint32_t feature;  // index into NodeProblem::features
   std::uint16_t child;
   float weight;
 };
 
 // Children solved together, and the weights that were kept.
-struct Block {
+struct ChildBatch {
   std::size_t parent;                  // among those of the call
   std::vector<std::uint16_t> children;
   std::vector<Entry> entries;
@@ -35,7 +35,7 @@ struct Parent {
   std::vector<float> bias;
 };
 
-Positives place_positives(const LayerProblem& layer, const NodeProblem& node, std::size_t child) {
+Positives find_positive_rows(const LayerProblem& layer, const NodeProblem& node, std::size_t child) {
   Positives label;
   const auto rows = layer.positives[child];
   auto at = node.rows.begin();
@@ -71,14 +71,14 @@ void prepare(const LayerProblem& layer, std::size_t parent, const SolverRule& ru
   out.rule.seed = Draws(rule.seed, parent).next();
   const std::size_t n_children = count_children(layer, parent);
   for (std::size_t c = 0; c < n_children; ++c)
-    out.labels.push_back(place_positives(layer, out.problem, static_cast<std::size_t>(layer.first_child[parent]) + c));
+    out.labels.push_back(find_positive_rows(layer, out.problem, static_cast<std::size_t>(layer.first_child[parent]) + c));
   out.bias.assign(n_children, kNeverBias);
 }
 
-// Children by number of positives, so that the lanes of a block end together; those without are left
+// Children by number of positives, so that the lanes of a batch end together; those without are left
 // out. Blocks are full as long as each of the `n_threads` gets one, and share the rest evenly: what a
-// lane computes does not depend on its block.
-void plan_blocks(std::size_t parent, const Parent& node, std::size_t n_threads, std::vector<Block>& blocks) {
+// lane computes does not depend on its batch.
+void plan_batches(std::size_t parent, const Parent& node, std::size_t n_threads, std::vector<ChildBatch>& batches) {
   constexpr std::size_t kLanes = 16;
   std::vector<std::uint16_t> children;
   for (std::size_t c = 0; c < node.labels.size(); ++c)
@@ -89,7 +89,7 @@ void plan_blocks(std::size_t parent, const Parent& node, std::size_t n_threads, 
     const std::size_t size = std::min(kLanes, (left.size() + n_threads - 1) / n_threads);
     for (std::size_t t = 0; t < n_threads && !left.empty(); ++t) {
       const auto own = left.first(std::min(size, left.size()));
-      blocks.push_back({parent, {own.begin(), own.end()}, {}, {}, 0});
+      batches.push_back({parent, {own.begin(), own.end()}, {}, {}, 0});
       left = left.subspan(own.size());
     }
   }
@@ -111,40 +111,40 @@ void keep_largest(std::vector<Entry>& entries, std::span<const std::uint16_t> ch
   entries = std::move(kept);
 }
 
-void solve(Parent& parent, Block& block, const PruneRule& prune) {
+void solve(Parent& parent, ChildBatch& batch, const PruneRule& prune) {
   std::vector<const Positives*> labels;
-  for (const std::uint16_t child : block.children) labels.push_back(&parent.labels[child]);
+  for (const std::uint16_t child : batch.children) labels.push_back(&parent.labels[child]);
   const NodeProblem& problem = parent.problem;
-  const BlockSolution solution = solve_block(problem, labels, parent.rule);
+  const BatchSolution solution = solve_batch(problem, labels, parent.rule);
   for (std::uint32_t f = 0; f < problem.features.size(); ++f) {
-    const std::uint32_t place = problem.place[f];
-    const float* lanes = place < problem.n_columns ? &solution.weight[place * solution.n_lanes]
-                                                   : &solution.dual[(place - problem.n_columns) * solution.n_lanes];
+    const std::uint32_t column = problem.column_of[f];
+    const float* lanes = column < problem.n_columns ? &solution.weight[column * solution.n_lanes]
+                                                   : &solution.dual[(column - problem.n_columns) * solution.n_lanes];
     for (std::size_t lane = 0; lane < labels.size(); ++lane) {
       const float weight = problem.scale[f] * lanes[lane];
-      if (std::abs(weight) > prune.threshold) block.entries.push_back({f, block.children[lane], weight});
+      if (std::abs(weight) > prune.threshold) batch.entries.push_back({f, batch.children[lane], weight});
     }
   }
-  if (prune.max_weights < problem.features.size()) keep_largest(block.entries, block.children, prune.max_weights);
-  block.bias = solution.bias;
-  block.n_unfinished = solution.n_unfinished;
+  if (prune.max_weights < problem.features.size()) keep_largest(batch.entries, batch.children, prune.max_weights);
+  batch.bias = solution.bias;
+  batch.n_unfinished = solution.n_unfinished;
 }
 
-// Brings the blocks of one parent together, by feature, then child.
-LayerWeights write(Parent& parent, std::span<const Block> blocks) {
+// Brings the batches of one parent together, by feature, then child.
+LayerWeights write(Parent& parent, std::span<const ChildBatch> batches) {
   LayerWeights out;
   std::vector<std::uint32_t> counts(parent.problem.features.size());
-  for (const Block& block : blocks) {
-    for (const Entry& entry : block.entries) ++counts[entry.feature];
-    for (std::size_t lane = 0; lane < block.children.size(); ++lane)
-      parent.bias[block.children[lane]] = block.bias[lane];
-    out.n_unfinished += static_cast<std::int64_t>(block.n_unfinished);
+  for (const ChildBatch& batch : batches) {
+    for (const Entry& entry : batch.entries) ++counts[entry.feature];
+    for (std::size_t lane = 0; lane < batch.children.size(); ++lane)
+      parent.bias[batch.children[lane]] = batch.bias[lane];
+    out.n_unfinished += static_cast<std::int64_t>(batch.n_unfinished);
   }
   std::vector<std::size_t> next(counts.size() + 1);
   std::inclusive_scan(counts.begin(), counts.end(), next.begin() + 1, std::plus{}, std::size_t{0});
   std::vector<Entry> sorted(next.back());
-  for (const Block& block : blocks)
-    for (const Entry& entry : block.entries) sorted[next[entry.feature]++] = entry;
+  for (const ChildBatch& batch : batches)
+    for (const Entry& entry : batch.entries) sorted[next[entry.feature]++] = entry;
   auto at = sorted.begin();
   for (std::size_t f = 0; f < counts.size(); ++f) {
     if (counts[f] == 0) continue;
@@ -191,17 +191,17 @@ LayerWeights solve_parents(const LayerProblem& problem, std::size_t begin, std::
   parallel_for(parents.size(), n_threads, [&](std::size_t p) { prepare(problem, begin + p, rule, parents[p]); });
 
   const std::size_t threads_per_parent = std::max<std::size_t>(1, n_threads / std::max<std::size_t>(1, parents.size()));
-  std::vector<Block> blocks;
-  std::vector<std::size_t> first{0};  // block of each parent
+  std::vector<ChildBatch> batches;
+  std::vector<std::size_t> first{0};  // batch of each parent
   for (std::size_t p = 0; p < parents.size(); ++p) {
-    plan_blocks(p, parents[p], threads_per_parent, blocks);
-    first.push_back(blocks.size());
+    plan_batches(p, parents[p], threads_per_parent, batches);
+    first.push_back(batches.size());
   }
-  parallel_for(blocks.size(), n_threads, [&](std::size_t b) { solve(parents[blocks[b].parent], blocks[b], prune); });
+  parallel_for(batches.size(), n_threads, [&](std::size_t b) { solve(parents[batches[b].parent], batches[b], prune); });
 
   std::vector<LayerWeights> parts(parents.size());
   parallel_for(parents.size(), n_threads, [&](std::size_t p) {
-    parts[p] = write(parents[p], std::span(blocks).subspan(first[p], first[p + 1] - first[p]));
+    parts[p] = write(parents[p], std::span(batches).subspan(first[p], first[p + 1] - first[p]));
     parents[p] = {};
   });
   return join(parts);

@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstring>
 
-#include "clones.hpp"
-#include "lanes.hpp"
-#include "wide.hpp"
+#include "target_clones.hpp"
+#include "simd.hpp"
+#include "avx512.hpp"
 
 namespace matchset {
 namespace {
@@ -60,23 +60,23 @@ struct PlainRows {
   }
 };
 
-#ifdef MATCHSET_WIDE
+#ifdef MATCHSET_AVX512
 // The same with instructions that no plain loop becomes: one spreads packed numbers over the set bits.
 template <typename Weight>
-struct WideRows {
-  MATCHSET_WIDE static __m512i load(const std::uint8_t* at, std::int8_t) {
+struct Avx512Rows {
+  MATCHSET_AVX512 static __m512i load(const std::uint8_t* at, std::int8_t) {
     return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
   }
-  MATCHSET_WIDE static __m512 load(const std::uint8_t* at, float) { return _mm512_loadu_ps(at); }
-  MATCHSET_WIDE static __m512 spread(__mmask16 bits, __m512i packed) {
+  MATCHSET_AVX512 static __m512 load(const std::uint8_t* at, float) { return _mm512_loadu_ps(at); }
+  MATCHSET_AVX512 static __m512 spread(__mmask16 bits, __m512i packed) {
     return _mm512_cvtepi32_ps(_mm512_maskz_expand_epi32(bits, packed));
   }
-  MATCHSET_WIDE static __m512 spread(__mmask16 bits, __m512 packed) { return _mm512_maskz_expand_ps(bits, packed); }
-  MATCHSET_WIDE static void add(__m512 value, __m512 weights, float* sums) {
+  MATCHSET_AVX512 static __m512 spread(__mmask16 bits, __m512 packed) { return _mm512_maskz_expand_ps(bits, packed); }
+  MATCHSET_AVX512 static void add(__m512 value, __m512 weights, float* sums) {
     _mm512_storeu_ps(sums, _mm512_add_ps(_mm512_loadu_ps(sums), _mm512_mul_ps(value, weights)));
   }
 
-  MATCHSET_WIDE static void add_dense(const BlockView& block, std::span<const FoundRow> rows, float* sums) {
+  MATCHSET_AVX512 static void add_dense(const BlockView& block, std::span<const FoundRow> rows, float* sums) {
     for (const FoundRow& row : rows) {
       const __m512 value = _mm512_set1_ps(row.value);
       for (std::uint32_t base = 0; base < block.n_children; base += 16)
@@ -84,7 +84,7 @@ struct WideRows {
     }
   }
 
-  MATCHSET_WIDE static void add_bitmaps(const BlockView& block, const RowShape& shape, std::span<const FoundRow> rows,
+  MATCHSET_AVX512 static void add_bitmaps(const BlockView& block, const RowShape& shape, std::span<const FoundRow> rows,
                                         float* sums) {
     for (const FoundRow& row : rows) {
       const std::uint8_t *bitmap = block.begin + row.at, *weights = bitmap + shape.bitmap_bytes();
@@ -130,20 +130,20 @@ MATCHSET_CLONES void compute_int8(const BlockView& block, const FoundRows& rows,
 MATCHSET_CLONES void compute_float32(const BlockView& block, const FoundRows& rows, float* margins) {
   compute<float, PlainRows<float>>(block, rows, margins);
 }
-#ifdef MATCHSET_WIDE
-MATCHSET_WIDE void compute_wide(const BlockView& block, Precision precision, const FoundRows& rows, float* margins) {
+#ifdef MATCHSET_AVX512
+MATCHSET_AVX512 void compute_avx512(const BlockView& block, Precision precision, const FoundRows& rows, float* margins) {
   if (precision == Precision::int8)
-    compute<std::int8_t, WideRows<std::int8_t>>(block, rows, margins);
+    compute<std::int8_t, Avx512Rows<std::int8_t>>(block, rows, margins);
   else
-    compute<float, WideRows<float>>(block, rows, margins);
+    compute<float, Avx512Rows<float>>(block, rows, margins);
 }
 #endif
 
 }  // namespace
 
 void compute_margins(const BlockView& block, Precision precision, const FoundRows& rows, float* margins) {
-#ifdef MATCHSET_WIDE
-  if (has_wide) return compute_wide(block, precision, rows, margins);
+#ifdef MATCHSET_AVX512
+  if (has_avx512) return compute_avx512(block, precision, rows, margins);
 #endif
   if (precision == Precision::int8)
     compute_int8(block, rows, margins);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "packed.hpp"
-#include "rows.hpp"
+#include "row_lookup.hpp"
 
 namespace matchset {
 

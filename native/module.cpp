@@ -1,4 +1,4 @@
-// With module_*.cpp the one place that knows Python: it checks arguments, releases the GIL, and calls the kernels.
+// With module_*.cpp the one index that knows Python: it checks arguments, releases the GIL, and calls the kernels.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.hpp"
+#include "python_arrays.hpp"
 #include "strings.hpp"
 #include "text.hpp"
 #include "unicode.hpp"
 
-void bind_answers(nanobind::module_& m);   // module_answers.cpp
+void bind_json_products(nanobind::module_& m);   // module_json_products.cpp
 void bind_arrow(nanobind::module_& m);     // module_arrow.cpp
 void bind_features(nanobind::module_& m);  // module_features.cpp
 void bind_learn(nanobind::module_& m);     // module_learn.cpp
@@ -66,22 +66,22 @@ using TupleOfStr = nb::typed<nb::tuple, nb::str, nb::ellipsis>;
 
 // A few of perhaps millions of strings, so only the offsets of those are checked: they may come from a file. Most
 // lie where no cache has them, so that memory is asked for ahead: the offsets of a group first, then its bytes.
-TupleOfStr decode_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::int32_t>& places) {
+TupleOfStr decode_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::int32_t>& indices) {
   constexpr std::size_t kGroup = 128;
-  const std::span<const std::int32_t> wanted = to_span(places);
+  const std::span<const std::int32_t> wanted = to_span(indices);
   const auto* bytes = reinterpret_cast<const char*>(data.data());
   nb::object decoded = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(wanted.size())));
   if (!decoded.is_valid()) nb::raise_python_error();
   for (std::size_t from = 0; from < wanted.size(); from += kGroup) {
     const auto group = wanted.subspan(from, std::min(kGroup, wanted.size() - from));
-    for (const std::int32_t place : group) {
-      if (place < 0 || static_cast<std::size_t>(place) + 1 >= offsets.size())
-        throw nb::index_error("places must be within the strings");
-      __builtin_prefetch(offsets.data() + place);
-      __builtin_prefetch(offsets.data() + place + 1);
+    for (const std::int32_t index : group) {
+      if (index < 0 || static_cast<std::size_t>(index) + 1 >= offsets.size())
+        throw nb::index_error("indices must be within the strings");
+      __builtin_prefetch(offsets.data() + index);
+      __builtin_prefetch(offsets.data() + index + 1);
     }
-    for (const std::int32_t place : group) {
-      const std::int64_t begin = offsets.data()[place], end = offsets.data()[place + 1];
+    for (const std::int32_t index : group) {
+      const std::int64_t begin = offsets.data()[index], end = offsets.data()[index + 1];
       if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > data.size())
         throw std::invalid_argument("string offsets must ascend inside the buffer");
       __builtin_prefetch(bytes + begin);
@@ -118,19 +118,19 @@ NB_MODULE(_native, m) {
                          to_numpy<std::int64_t>(std::move(grouping.first)));
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(),
-      "Group of each string, numbered by first appearance, and the place of each group's first string.");
+      "Group of each string, numbered by first appearance, and the index of each group's first string.");
   m.def(
       "find_strings",
       [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::uint8_t>& wanted_data,
          const In<std::int64_t>& wanted_offsets) {
         const auto distinct = to_strings(data, offsets);
         const auto wanted = to_strings(wanted_data, wanted_offsets);
-        std::vector<std::int64_t> places;
+        std::vector<std::int64_t> indices;
         {
           nb::gil_scoped_release release;
-          places = matchset::find_strings(distinct, wanted);
+          indices = matchset::find_strings(distinct, wanted);
         }
-        return to_numpy<std::int64_t>(std::move(places));
+        return to_numpy<std::int64_t>(std::move(indices));
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(), "wanted_data"_a.noconvert(), "wanted_offsets"_a.noconvert(),
       "Place of each wanted string among distinct strings, -1 where it is not there.");
@@ -146,31 +146,31 @@ NB_MODULE(_native, m) {
       "data"_a.noconvert(), "offsets"_a.noconvert(), "A 64-bit hash of each string.");
   m.def(
       "take_strings",
-      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::int64_t>& places) {
+      [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::int64_t>& indices) {
         const auto strings = to_strings(data, offsets);
         matchset::OwnedStrings taken;
         {
           nb::gil_scoped_release release;
-          taken = matchset::take_strings(strings, to_span(places));
+          taken = matchset::take_strings(strings, to_span(indices));
         }
         return from_strings(std::move(taken));
       },
-      "data"_a.noconvert(), "offsets"_a.noconvert(), "places"_a.noconvert(), "The strings at places, in that order.");
-  m.def("decode_strings", &decode_strings, "data"_a.noconvert(), "offsets"_a.noconvert(), "places"_a.noconvert(),
-        "The strings at places as str; time does not grow with the strings that are not asked for.");
+      "data"_a.noconvert(), "offsets"_a.noconvert(), "indices"_a.noconvert(), "The strings at indices, in that order.");
+  m.def("decode_strings", &decode_strings, "data"_a.noconvert(), "offsets"_a.noconvert(), "indices"_a.noconvert(),
+        "The strings at indices as str; time does not grow with the strings that are not asked for.");
   m.def(
       "sort_strings",
       [](const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
         const auto strings = to_strings(data, offsets);
-        std::vector<std::int64_t> places;
+        std::vector<std::int64_t> indices;
         {
           nb::gil_scoped_release release;
-          places = matchset::sort_strings(strings);
+          indices = matchset::sort_strings(strings);
         }
-        return to_numpy<std::int64_t>(std::move(places));
+        return to_numpy<std::int64_t>(std::move(indices));
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(),
-      "Places of the strings in ascending order of their bytes, equal ones by place.");
+      "Places of the strings in ascending order of their bytes, equal ones by index.");
 
   m.def("unicode_version", &matchset::unicode_version, "Version of the Unicode tables compiled in.");
   m.def(
@@ -186,7 +186,7 @@ NB_MODULE(_native, m) {
       },
       "data"_a.noconvert(), "offsets"_a.noconvert(), "threads"_a, "Normalised form of each text.");
 
-  bind_answers(m);
+  bind_json_products(m);
   bind_arrow(m);
   bind_features(m);
   bind_learn(m);

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.hpp"
+#include "python_arrays.hpp"
 #include "arrow.hpp"
 
 namespace nb = nanobind;

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.hpp"
-#include "bound_vocabulary.hpp"
+#include "python_arrays.hpp"
+#include "python_vocabulary.hpp"
 #include "text.hpp"
 #include "vectorize.hpp"
-#include "vocabulary.hpp"
+#include "ngram_counts.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

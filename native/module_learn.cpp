@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "arrays.hpp"
-#include "bound_csr.hpp"
+#include "python_arrays.hpp"
+#include "python_csr.hpp"
 #include "layer.hpp"
 #include "pifa.hpp"
 #include "tree.hpp"

@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "arrays.hpp"
-#include "bound_csr.hpp"
+#include "python_arrays.hpp"
+#include "python_csr.hpp"
 #include "postings.hpp"
 
 namespace nb = nanobind;

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.hpp"
+#include "python_arrays.hpp"
 #include "batch.hpp"
-#include "bound_csr.hpp"
-#include "bound_vocabulary.hpp"
+#include "python_csr.hpp"
+#include "python_vocabulary.hpp"
 #include "pack.hpp"
 #include "search.hpp"
 
@@ -46,7 +46,7 @@ class PackedTree {
              std::vector<std::uint32_t> sizes, std::uint32_t n_features, std::uint32_t n_labels, int weight_bytes)
       : first_block_(std::move(first_block)), blocks_(std::move(blocks)), data_(std::move(data)),
         labels_(std::move(labels)), n_labels_(n_labels) {
-    if (blocks_.size() % sizeof(Block) != 0 || reinterpret_cast<std::uintptr_t>(blocks_.data()) % alignof(Block) != 0)
+    if (blocks_.size() % sizeof(PackedBlock) != 0 || reinterpret_cast<std::uintptr_t>(blocks_.data()) % alignof(PackedBlock) != 0)
       throw std::invalid_argument("blocks must be whole and aligned");
     if (sizes.empty()) throw std::invalid_argument("a tree must have at least one level; got 0");
     for (const std::uint32_t size : sizes)
@@ -56,7 +56,7 @@ class PackedTree {
       throw std::invalid_argument("at most 2147483647 features are possible; got " + std::to_string(n_features));
     if (labels_.size() != sizes.back()) throw std::invalid_argument("labels must have one entry per leaf");
     view_.first_block = to_span(first_block_);
-    view_.blocks = {reinterpret_cast<const Block*>(blocks_.data()), blocks_.size() / sizeof(Block)};
+    view_.blocks = {reinterpret_cast<const PackedBlock*>(blocks_.data()), blocks_.size() / sizeof(PackedBlock)};
     view_.data = to_span(data_);
     view_.sizes = std::move(sizes);
     for (std::uint32_t first = 0, level = 0; level < view_.n_levels(); first += view_.n_parents(level++))
@@ -102,7 +102,7 @@ struct Rule {
   SearchRule with(const Allowed* allowed) const { return {k, beam, scoring, allowed}; }
 };
 
-RowOut to_row(const PackedTree& tree, const std::vector<Candidate>& found) {
+RowOut to_row(const PackedTree& tree, const std::vector<ScoredNode>& found) {
   // One allocation for both arrays: half of the cost of a short call is memory for its answer.
   const std::size_t n = found.size();
   auto memory = std::make_unique_for_overwrite<std::int32_t[]>(2 * n + 1);
@@ -198,7 +198,7 @@ PackedOut pack_layers(const std::vector<Layer>& layers, std::uint32_t n_features
     nb::gil_scoped_release release;
     packed = pack(views, n_features, to_precision(weight_bytes), threads);
   }
-  std::vector<std::uint8_t> blocks(packed.blocks.size() * sizeof(Block));
+  std::vector<std::uint8_t> blocks(packed.blocks.size() * sizeof(PackedBlock));
   std::memcpy(blocks.data(), packed.blocks.data(), blocks.size());
   return {to_numpy<std::uint32_t>(std::move(packed.first_block)), to_numpy<std::uint8_t>(std::move(blocks)),
           to_numpy<std::uint8_t>(std::move(packed.data))};

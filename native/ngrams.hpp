@@ -30,7 +30,7 @@ class PaddedText {
     text_.insert(text_.end(), normalized.begin(), normalized.end());
     close();
   }
-  // To write a text in place: open, append to what is returned, close.
+  // To write a text directly: open, append to what is returned, close.
   std::vector<char>& open() {
     text_.assign(1, ' ');
     return text_;
@@ -88,6 +88,9 @@ class PaddedText {
 };
 
 // Appends an n-gram as people read it, with "#" for spaces.
-void append_shown(std::string_view ngram, OwnedStrings& out);
+inline void append_shown(std::string_view ngram, OwnedStrings& out) {
+  for (const char c : ngram) out.data.push_back(c == ' ' ? '#' : c);
+  out.offsets.push_back(static_cast<std::int64_t>(out.data.size()));
+}
 
 }  // namespace matchset

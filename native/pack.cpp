@@ -186,7 +186,7 @@ class BlockWriter {
 };
 
 struct PackedParent {
-  std::vector<Block> blocks;
+  std::vector<PackedBlock> blocks;
   std::vector<std::uint8_t> data;
 };
 
@@ -199,9 +199,9 @@ PackedParent pack_parent(const LayerView& layer, std::size_t parent, Precision p
   BlockWriter writer(layer, parent, precision, shuffle);
   for (std::size_t from = 0; from < n_children; from += kMaxSiblings) {
     const std::size_t to = std::min(n_children, from + kMaxSiblings);
-    const auto place = static_cast<std::uint32_t>(packed.data.size() / kBlockAlign);
+    const auto offset = static_cast<std::uint32_t>(packed.data.size() / kBlockAlign);
     const std::uint8_t bits = writer.write(from, to, packed.data);
-    packed.blocks.push_back({place, static_cast<std::uint32_t>(begin + static_cast<std::int64_t>(from)),
+    packed.blocks.push_back({offset, static_cast<std::uint32_t>(begin + static_cast<std::int64_t>(from)),
                              static_cast<std::uint8_t>(to - from - 1), bits, 0});
   }
   return packed;
@@ -224,8 +224,8 @@ void append(const std::vector<PackedParent>& parents, PackedArrays& out, unsigne
   for (const PackedParent& parent : parents) {
     starts.push_back(end);
     out.first_block.push_back(static_cast<std::uint32_t>(out.blocks.size()));
-    for (Block block : parent.blocks) {
-      block.place += static_cast<std::uint32_t>(end / kBlockAlign);
+    for (PackedBlock block : parent.blocks) {
+      block.offset += static_cast<std::uint32_t>(end / kBlockAlign);
       out.blocks.push_back(block);
     }
     end += parent.data.size();

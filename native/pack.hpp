@@ -22,7 +22,7 @@ struct LayerView {
 
 struct PackedArrays {
   std::vector<std::uint32_t> first_block;
-  std::vector<Block> blocks;
+  std::vector<PackedBlock> blocks;
   std::vector<std::uint8_t> data;
 };
 PackedArrays pack(std::span<const LayerView> layers, std::uint32_t n_features, Precision precision, unsigned n_threads);

@@ -8,9 +8,9 @@ namespace {
 
 void check_block(const PackedView& tree, std::size_t b, std::uint32_t next_child, std::uint32_t n_left) {
   const auto fail = [b](const char* rule) { throw std::invalid_argument("block " + std::to_string(b) + " must " + rule); };
-  const Block &block = tree.blocks[b], &next = tree.blocks[b + 1];
+  const PackedBlock &block = tree.blocks[b], &next = tree.blocks[b + 1];
   const unsigned feature_bits = tree.shuffle().bits;
-  if (next.place < block.place || next.place * kBlockAlign + kSlack > tree.data.size()) fail("lie inside the data");
+  if (next.offset < block.offset || next.offset * kBlockAlign + kSlack > tree.data.size()) fail("lie inside the data");
   if (block.first_child != next_child || block.last_child >= n_left)
     fail("hold the children that follow those of the block before");
   if (block.bucket_bits > feature_bits || feature_bits - block.bucket_bits > kLongTag)

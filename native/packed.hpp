@@ -38,14 +38,14 @@ inline constexpr std::size_t kNarrowBlock = 65536;  // up to here buckets are ui
 enum class Precision : std::uint8_t { int8 = 1, float32 = 4 };  // bytes of a weight
 constexpr std::size_t bytes_of(Precision precision) { return static_cast<std::size_t>(precision); }
 
-struct Block {
-  std::uint32_t place;        // of its first byte, in units of kBlockAlign
+struct PackedBlock {
+  std::uint32_t offset;      // of its first byte, in units of kBlockAlign
   std::uint32_t first_child;  // number among the nodes of its level
   std::uint8_t last_child;    // children less one
   std::uint8_t bucket_bits;
   std::uint16_t unused;
 };
-static_assert(sizeof(Block) == 12);
+static_assert(sizeof(PackedBlock) == 12);
 
 // A bijection on numbers of `bits` bits whose high bits depend on all of its input.
 struct Shuffle {
@@ -98,7 +98,7 @@ struct RowShape {
 // A packed tree over borrowed arrays, which may be memory-mapped and damaged.
 struct PackedView {
   std::span<const std::uint32_t> first_block;  // of each parent, level by level, and the end, (n_parents + 1,)
-  std::span<const Block> blocks;               // and the end, (n_blocks + 1,)
+  std::span<const PackedBlock> blocks;               // and the end, (n_blocks + 1,)
   std::span<const std::uint8_t> data;
   std::vector<std::uint32_t> sizes;         // nodes of each level below the root; the last are the leaves
   std::vector<std::uint32_t> first_parent;  // of each level, in first_block, (n_levels,)
@@ -127,19 +127,19 @@ struct BlockView {
   std::size_t key_bytes() const { return tag_bits <= kShortTag ? 2 : 4; }
   BlockView(const PackedView& tree, std::size_t b, unsigned feature_bits);
   std::uint32_t bucket(std::uint32_t h) const { return h >> tag_bits; }
-  const std::uint8_t* bucket_place(std::uint32_t h) const { return begin + buckets_at + bucket(h) * (is_wide ? 4U : 2U); }
+  const std::uint8_t* bucket_address(std::uint32_t h) const { return begin + buckets_at + bucket(h) * (is_wide ? 4U : 2U); }
   // Where the chunk of a bucket starts in the block, 0 where there is none.
   std::uint32_t chunk_at(std::uint32_t h) const {
     std::uint32_t at = 0;
-    std::memcpy(&at, bucket_place(h), is_wide ? 4 : 2);
+    std::memcpy(&at, bucket_address(h), is_wide ? 4 : 2);
     return at < size ? at : 0;
   }
 };
 
 inline BlockView::BlockView(const PackedView& tree, std::size_t b, unsigned feature_bits) {
-  const Block& block = tree.blocks[b];
-  begin = tree.data.data() + block.place * kBlockAlign;
-  size = (tree.blocks[b + 1].place - block.place) * kBlockAlign;
+  const PackedBlock& block = tree.blocks[b];
+  begin = tree.data.data() + block.offset * kBlockAlign;
+  size = (tree.blocks[b + 1].offset - block.offset) * kBlockAlign;
   n_children = block.last_child + 1U;
   first_child = block.first_child;
   bucket_bits = block.bucket_bits;

@@ -12,12 +12,12 @@ namespace {
 constexpr std::size_t kChunk = 32;   // queries that share one array of scores
 constexpr std::size_t kBlock = 256;  // documents that are passed over together
 
-struct Candidate {
+struct ScoredDocument {
   float score;
   std::int32_t document;
 
   // Better first. Scores are above zero, hence no NaN: a strict order.
-  friend bool operator<(const Candidate& a, const Candidate& b) {
+  friend bool operator<(const ScoredDocument& a, const ScoredDocument& b) {
     return a.score != b.score ? a.score > b.score : a.document < b.document;
   }
 };
@@ -39,8 +39,8 @@ class Scores {
   }
 
   // The k best, best first; all scores are zero afterwards.
-  std::vector<Candidate> take_best(std::span<const std::uint8_t> allowed, std::size_t k) {
-    std::vector<Candidate> best;  // a heap with its worst on top once it is full
+  std::vector<ScoredDocument> take_best(std::span<const std::uint8_t> allowed, std::size_t k) {
+    std::vector<ScoredDocument> best;  // a heap with its worst on top once it is full
     for (std::size_t block = 0; block < is_touched_.size(); ++block) {
       if (!is_touched_[block]) continue;
       is_touched_[block] = 0;
@@ -54,7 +54,7 @@ class Scores {
   }
 
  private:
-  static void keep(const Candidate& candidate, std::size_t k, std::vector<Candidate>& best) {
+  static void keep(const ScoredDocument& candidate, std::size_t k, std::vector<ScoredDocument>& best) {
     // Documents come in ascending order, so one that ties with the worst is no better.
     const float least = best.size() < k ? 0.0F : best.front().score;
     if (!(candidate.score > least)) return;
@@ -81,7 +81,7 @@ Ranked rank_documents(const CsrView& index, const CsrView& X, std::span<const st
     throw std::invalid_argument("X must have one column per row of the index, " + std::to_string(index.n_rows()) +
                                 "; got " + std::to_string(X.n_columns));
   const std::size_t n = X.n_rows(), n_chunks = (n + kChunk - 1) / kChunk;
-  std::vector<std::vector<Candidate>> best(n);
+  std::vector<std::vector<ScoredDocument>> best(n);
   parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
     Scores scores(index.n_columns);
     for (std::size_t i = chunk * kChunk; i < std::min(n, (chunk + 1) * kChunk); ++i) {
@@ -96,7 +96,7 @@ Ranked rank_documents(const CsrView& index, const CsrView& X, std::span<const st
   });
   Ranked ranked{{0}, {}, {}};
   for (const auto& candidates : best) {
-    for (const Candidate& candidate : candidates) {
+    for (const ScoredDocument& candidate : candidates) {
       ranked.documents.push_back(candidate.document);
       ranked.scores.push_back(candidate.score);
     }

@@ -16,7 +16,7 @@ struct Ranked {
   std::vector<float> scores;
 };
 
-// The k documents with the largest dot product with each row of X, of those above zero; equal ones go by place.
+// The k documents with the largest dot product with each row of X, of those above zero; ties go to the lower document.
 //
 // A row of `index` lists the documents that have a feature, with its weight there. It may be memory-mapped: it is
 // checked when touched. `allowed` holds one byte per document, zero where it may not be given; empty allows all.

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "descent.hpp"
+#include "beam_search.hpp"
 
 namespace matchset {
 
@@ -36,10 +36,10 @@ void check(const PackedView& tree, const SearchRule& rule) {
 void search_one(const PackedView& tree, std::span<const std::uint32_t> ids, std::span<const float> values,
                 const SearchRule& rule, SearchScratch& scratch) {
   check(tree, rule);
-  Descent descent(tree, rule, scratch);
-  descent.start(ids, values);
-  for (std::size_t level = 0; level < tree.n_levels(); ++level) descent.step(level);
-  descent.report();
+  BeamSearch search(tree, rule, scratch);
+  search.start(ids, values);
+  for (std::size_t level = 0; level < tree.n_levels(); ++level) search.step(level);
+  search.report();
 }
 
 }  // namespace matchset

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "packed.hpp"
-#include "rows.hpp"
+#include "row_lookup.hpp"
 #include "vectorize.hpp"
 
 namespace matchset {
@@ -48,14 +48,14 @@ struct SearchRule {
 // Throws where the rule cannot be of this tree.
 void check(const PackedView& tree, const SearchRule& rule);
 
-struct Candidate {
+struct ScoredNode {
   std::uint32_t node;
   float score;
 };
 
 // Memory of one search, reused from query to query; best first after a search.
 struct SearchScratch {
-  std::vector<Candidate> found;
+  std::vector<ScoredNode> found;
 
   struct Parent {
     std::uint32_t block;
@@ -66,7 +66,7 @@ struct SearchScratch {
   RowFinder finder;
   FoundRows rows[2];                  // of a parent and the one after it
   std::vector<std::uint32_t> chunks;  // of parents ahead and features
-  std::vector<std::uint64_t> beam, keys, spare;  // cost and node, see descent.cpp
+  std::vector<std::uint64_t> beam, keys, spare;  // cost and node, see beam_search.cpp
   QueryFeatures query;
 };
 

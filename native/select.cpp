@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "clones.hpp"
-#include "wide.hpp"
+#include "target_clones.hpp"
+#include "avx512.hpp"
 
 namespace matchset {
 namespace {
@@ -47,13 +47,13 @@ void sort_plain(std::uint64_t* keys, std::size_t n, std::uint64_t* spare) {
   sort_by_rank(spare, n, keys);
 }
 
-#ifdef MATCHSET_WIDE
+#ifdef MATCHSET_AVX512
 // Which of the next lanes hold a key, where n are left.
-MATCHSET_WIDE __mmask8 mask_of(std::size_t n) {
+MATCHSET_AVX512 __mmask8 mask_of(std::size_t n) {
   return static_cast<__mmask8>(_bzhi_u32(0xFF, static_cast<unsigned>(std::min(kLanes, n))));
 }
 
-MATCHSET_WIDE std::size_t split_wide(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::uint64_t* above) {
+MATCHSET_AVX512 std::size_t split_avx512(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::uint64_t* above) {
   const __m512i pivots = _mm512_set1_epi64(static_cast<long long>(pivot));
   std::size_t n_below = 0, n_above = 0;
   for (std::size_t i = 0; i < n; i += kLanes) {
@@ -70,7 +70,7 @@ MATCHSET_WIDE std::size_t split_wide(std::uint64_t* keys, std::size_t n, std::ui
 }
 
 // Sorts up to four times kLanes by rank, in registers.
-MATCHSET_WIDE void sort_few(std::uint64_t* keys, std::size_t n) {
+MATCHSET_AVX512 void sort_few(std::uint64_t* keys, std::size_t n) {
   __m512i some[4];
   for (std::size_t v = 0; v < 4; ++v) {
     const __mmask8 is_key = mask_of(n - std::min(n, v * kLanes));
@@ -86,21 +86,21 @@ MATCHSET_WIDE void sort_few(std::uint64_t* keys, std::size_t n) {
   std::copy_n(sorted, n, keys);
 }
 
-void sort_wide(std::uint64_t* keys, std::size_t n, std::uint64_t* spare, unsigned depth = 0) {
+void sort_avx512(std::uint64_t* keys, std::size_t n, std::uint64_t* spare, unsigned depth = 0) {
   constexpr unsigned kDeep = 40;
   if (n <= 4 * kLanes) return sort_few(keys, n);
-  const std::size_t n_below = split_wide(keys, n, guess_median(keys, n), spare);
+  const std::size_t n_below = split_avx512(keys, n, guess_median(keys, n), spare);
   std::copy_n(spare, n - n_below, keys + n_below);
   if (n_below == n || depth == kDeep) return std::sort(keys, keys + n);
-  sort_wide(keys, n_below, spare, depth + 1);
-  sort_wide(keys + n_below, n - n_below, spare, depth + 1);
+  sort_avx512(keys, n_below, spare, depth + 1);
+  sort_avx512(keys + n_below, n - n_below, spare, depth + 1);
 }
 
 std::size_t split(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::uint64_t* above) {
-  return has_wide ? split_wide(keys, n, pivot, above) : split_plain(keys, n, pivot, above);
+  return has_avx512 ? split_avx512(keys, n, pivot, above) : split_plain(keys, n, pivot, above);
 }
 void sort(std::uint64_t* keys, std::size_t n, std::uint64_t* spare) {
-  has_wide ? sort_wide(keys, n, spare) : sort_plain(keys, n, spare);
+  has_avx512 ? sort_avx512(keys, n, spare) : sort_plain(keys, n, spare);
 }
 #else
 constexpr auto split = split_plain;

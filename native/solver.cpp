@@ -6,9 +6,9 @@
 #include <new>
 #include <numeric>
 
-#include "clones.hpp"
-#include "lanes.hpp"
-#include "seeds.hpp"
+#include "target_clones.hpp"
+#include "simd.hpp"
+#include "rng.hpp"
 
 namespace matchset {
 namespace {
@@ -32,11 +32,11 @@ class LaneArray {
   std::unique_ptr<float[], AlignedFree> data_;
 };
 
-// State of a block; every array has one row of N lanes per item. Dual variables are kept as
+// State of a state; every array has one row of N lanes per item. Dual variables are kept as
 // beta = alpha / (2 C_i): at the optimum beta_i is the slack max(0, 1 - y_i w.x_i).
 template <std::size_t N>
-struct Block {
-  explicit Block(const NodeProblem& problem)
+struct SolverState {
+  explicit SolverState(const NodeProblem& problem)
       : weight(problem.n_columns * N), beta(problem.n_rows() * N), cost(problem.n_rows() * N) {}
 
   StoredFloats<N>* weights() const { return reinterpret_cast<StoredFloats<N>*>(weight.data()); }
@@ -79,15 +79,15 @@ MATCHSET_INLINE Floats<N> dot(const NodeProblem& problem, const StoredFloats<N>*
 
 // One coordinate step for instance i in every live lane.
 template <std::size_t N>
-MATCHSET_INLINE void visit(const NodeProblem& problem, Block<N>& block, float bias, std::size_t i,
+MATCHSET_INLINE void visit(const NodeProblem& problem, SolverState<N>& state, float bias, std::size_t i,
                            const Floats<N>& limit, PassEnd<N>& end) {
-  const Floats<N> beta = block.betas()[i];
-  Bits<N> is_live = block.is_live & ~is_negative<N>(beta);
+  const Floats<N> beta = state.betas()[i];
+  Bits<N> is_live = state.is_live & ~is_negative<N>(beta);
   if (!any<N>(is_live)) return;
   const std::size_t first = problem.begin[i], last = problem.begin[i + 1];
-  StoredFloats<N>* weights = block.weights();
-  const Floats<N> zero{}, signed_cost = block.costs()[i], y = sign_of<N>(signed_cost), cost = y * signed_cost;
-  const Floats<N> score = dot<N>(problem, weights, first, last) + bias * block.bias;
+  StoredFloats<N>* weights = state.weights();
+  const Floats<N> zero{}, signed_cost = state.costs()[i], y = sign_of<N>(signed_cost), cost = y * signed_cost;
+  const Floats<N> score = dot<N>(problem, weights, first, last) + bias * state.bias;
   const Floats<N> excess = y * score + cost * beta * problem.own[i] - 1.0F;  // of the margin over one
   const Floats<N> gradient = excess + beta;
 
@@ -101,24 +101,24 @@ MATCHSET_INLINE void visit(const NodeProblem& problem, Block<N>& block, float bi
 
   const float length = problem.squared_length[i] + bias * bias;
   const Floats<N> next = positive_part<N>(beta - kRelaxation * gradient / (cost * length + 1.0F));
-  const Bits<N> is_moved = is_live & ~block.is_checked;
+  const Bits<N> is_moved = is_live & ~state.is_checked;
   const Floats<N> step = select<N>(is_moved, (next - beta) * signed_cost, zero);
-  block.betas()[i] = select<N>(is_moved, next, select<N>(is_shrunk, zero - 1.0F, beta));
+  state.betas()[i] = select<N>(is_moved, next, select<N>(is_shrunk, zero - 1.0F, beta));
   if (!any_nonzero<N>(step)) return;
-  block.bias += step * bias;
+  state.bias += step * bias;
   for (std::size_t k = first; k < last; ++k) weights[problem.column[k]] += problem.value[k] * step;
 }
 
 // Rows are visited in random order: where they do not fit in the cache, ask for them early.
 template <std::size_t N>
-MATCHSET_INLINE void look_ahead(const NodeProblem& problem, const Block<N>& block, std::span<const std::uint32_t> order,
+MATCHSET_INLINE void look_ahead(const NodeProblem& problem, const SolverState<N>& state, std::span<const std::uint32_t> order,
                                 std::size_t at) {
   constexpr std::size_t kFar = 12, kNear = 6;
   if (at + kFar >= order.size()) return;
   __builtin_prefetch(&problem.begin[order[at + kFar]]);
   const std::size_t i = order[at + kNear], begin = problem.begin[i];
-  __builtin_prefetch(block.betas() + i, 1);
-  __builtin_prefetch(block.costs() + i);
+  __builtin_prefetch(state.betas() + i, 1);
+  __builtin_prefetch(state.costs() + i);
   for (std::size_t k = begin; k < problem.begin[i + 1]; k += 16) {
     __builtin_prefetch(&problem.column[k]);
     __builtin_prefetch(&problem.value[k]);
@@ -128,83 +128,83 @@ MATCHSET_INLINE void look_ahead(const NodeProblem& problem, const Block<N>& bloc
 // A pass that moves a lane only estimates its gap. Where that is small enough, shrunk instances come
 // back and the lane holds still for a pass, which tells: it is done, or it goes on.
 template <std::size_t N>
-MATCHSET_INLINE void close_pass(std::size_t n_rows, Block<N>& block, const PassEnd<N>& end, float tolerance,
+MATCHSET_INLINE void close_pass(std::size_t n_rows, SolverState<N>& state, const PassEnd<N>& end, float tolerance,
                                 Floats<N>& limit) {
   for (std::size_t lane = 0; lane < N; ++lane) {
-    if (!block.is_live[lane]) continue;
-    const bool is_near = !(end.gap[lane] > tolerance * end.value[lane]), was_checked = block.is_checked[lane] != 0;
+    if (!state.is_live[lane]) continue;
+    const bool is_near = !(end.gap[lane] > tolerance * end.value[lane]), was_checked = state.is_checked[lane] != 0;
     limit[lane] = end.highest[lane] > 0 && !is_near && !was_checked ? end.highest[lane] : kInfinity;
-    block.is_live[lane] = is_near && was_checked ? 0 : -1;
-    block.is_checked[lane] = is_near && !was_checked ? -1 : 0;
-    if (!block.is_checked[lane]) continue;
+    state.is_live[lane] = is_near && was_checked ? 0 : -1;
+    state.is_checked[lane] = is_near && !was_checked ? -1 : 0;
+    if (!state.is_checked[lane]) continue;
     for (std::size_t i = 0; i < n_rows; ++i)
-      block.beta.data()[i * N + lane] = std::max(block.beta.data()[i * N + lane], 0.0F);
+      state.beta.data()[i * N + lane] = std::max(state.beta.data()[i * N + lane], 0.0F);
   }
 }
 
 template <std::size_t N>
-MATCHSET_INLINE void descend(const NodeProblem& problem, Block<N>& block, const SolverRule& rule) {
+MATCHSET_INLINE void coordinate_descent(const NodeProblem& problem, SolverState<N>& state, const SolverRule& rule) {
   std::vector<std::uint32_t> order(problem.n_rows());
   std::iota(order.begin(), order.end(), 0U);
   Draws draws(rule.seed);
   Floats<N> limit = Floats<N>{} + kInfinity;
-  for (; block.n_passes < rule.max_passes && any<N>(block.is_live); ++block.n_passes) {
+  for (; state.n_passes < rule.max_passes && any<N>(state.is_live); ++state.n_passes) {
     draws.shuffle(std::span(order));
     PassEnd<N> end;
     for (std::size_t at = 0; at < order.size(); ++at) {
-      look_ahead<N>(problem, block, order, at);
-      visit<N>(problem, block, rule.bias, order[at], limit, end);
+      look_ahead<N>(problem, state, order, at);
+      visit<N>(problem, state, rule.bias, order[at], limit, end);
     }
-    close_pass<N>(problem.n_rows(), block, end, rule.tolerance, limit);
+    close_pass<N>(problem.n_rows(), state, end, rule.tolerance, limit);
   }
 }
 
-MATCHSET_CLONES void descend_16(const NodeProblem& p, Block<16>& b, const SolverRule& r) { descend<16>(p, b, r); }
-MATCHSET_CLONES void descend_8(const NodeProblem& p, Block<8>& b, const SolverRule& r) { descend<8>(p, b, r); }
-MATCHSET_CLONES void descend_4(const NodeProblem& p, Block<4>& b, const SolverRule& r) { descend<4>(p, b, r); }
+MATCHSET_CLONES void coordinate_descent_16(const NodeProblem& p, SolverState<16>& b, const SolverRule& r) { coordinate_descent<16>(p, b, r); }
+MATCHSET_CLONES void coordinate_descent_8(const NodeProblem& p, SolverState<8>& b, const SolverRule& r) { coordinate_descent<8>(p, b, r); }
+MATCHSET_CLONES void coordinate_descent_4(const NodeProblem& p, SolverState<4>& b, const SolverRule& r) { coordinate_descent<4>(p, b, r); }
 
-void descend(const NodeProblem& p, Block<16>& b, const SolverRule& r) { descend_16(p, b, r); }
-void descend(const NodeProblem& p, Block<8>& b, const SolverRule& r) { descend_8(p, b, r); }
-void descend(const NodeProblem& p, Block<4>& b, const SolverRule& r) { descend_4(p, b, r); }
+void coordinate_descent(const NodeProblem& p, SolverState<16>& b, const SolverRule& r) { coordinate_descent_16(p, b, r); }
+void coordinate_descent(const NodeProblem& p, SolverState<8>& b, const SolverRule& r) { coordinate_descent_8(p, b, r); }
+void coordinate_descent(const NodeProblem& p, SolverState<4>& b, const SolverRule& r) { coordinate_descent_4(p, b, r); }
 
 template <std::size_t N>
 void set_out(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule,
-             Block<N>& block) {
-  std::fill_n(block.weight.data(), problem.n_columns * N, 0.0F);
-  std::fill_n(block.beta.data(), problem.n_rows() * N, 0.0F);
-  std::fill_n(block.cost.data(), problem.n_rows() * N, -2 * rule.negative_cost);
+             SolverState<N>& state) {
+  std::fill_n(state.weight.data(), problem.n_columns * N, 0.0F);
+  std::fill_n(state.beta.data(), problem.n_rows() * N, 0.0F);
+  std::fill_n(state.cost.data(), problem.n_rows() * N, -2 * rule.negative_cost);
   for (std::size_t lane = 0; lane < labels.size(); ++lane) {
     const Positives& label = *labels[lane];
-    block.is_live[lane] = -1;
+    state.is_live[lane] = -1;
     for (std::size_t p = 0; p < label.rows.size(); ++p) {
       const float weight = label.weights.empty() ? 1.0F : label.weights[p];
-      block.cost.data()[label.rows[p] * N + lane] = 2 * rule.positive_cost * weight;
+      state.cost.data()[label.rows[p] * N + lane] = 2 * rule.positive_cost * weight;
     }
   }
 }
 
 template <std::size_t N>
-BlockSolution solve_lanes(const NodeProblem& problem, std::span<const Positives* const> labels,
+BatchSolution solve_lanes(const NodeProblem& problem, std::span<const Positives* const> labels,
                           const SolverRule& rule) {
-  Block<N> block(problem);
-  set_out<N>(problem, labels, rule, block);
-  descend(problem, block, rule);
-  BlockSolution solution;
+  SolverState<N> state(problem);
+  set_out<N>(problem, labels, rule, state);
+  coordinate_descent(problem, state, rule);
+  BatchSolution solution;
   solution.n_lanes = N;
-  solution.weight.assign(block.weight.data(), block.weight.data() + problem.n_columns * N);
+  solution.weight.assign(state.weight.data(), state.weight.data() + problem.n_columns * N);
   solution.dual.resize(problem.n_rows() * N);
   for (std::size_t k = 0; k < solution.dual.size(); ++k)
-    solution.dual[k] = std::max(block.beta.data()[k], 0.0F) * block.cost.data()[k];
+    solution.dual[k] = std::max(state.beta.data()[k], 0.0F) * state.cost.data()[k];
   for (std::size_t lane = 0; lane < labels.size(); ++lane) {
-    solution.bias.push_back(block.bias[lane] * rule.bias);
-    solution.n_unfinished += block.is_live[lane] != 0;
+    solution.bias.push_back(state.bias[lane] * rule.bias);
+    solution.n_unfinished += state.is_live[lane] != 0;
   }
   return solution;
 }
 
 }  // namespace
 
-BlockSolution solve_block(const NodeProblem& problem, std::span<const Positives* const> labels,
+BatchSolution solve_batch(const NodeProblem& problem, std::span<const Positives* const> labels,
                           const SolverRule& rule) {
   if (labels.size() <= 4) return solve_lanes<4>(problem, labels, rule);
   if (labels.size() <= 8) return solve_lanes<8>(problem, labels, rule);

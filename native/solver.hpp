@@ -30,12 +30,12 @@ struct SolverRule {
 
 // Where one child is positive, and with which weights relative to positive_cost (none: all are one).
 struct Positives {
-  std::vector<std::uint32_t> rows;  // places in NodeProblem::rows
+  std::vector<std::uint32_t> rows;  // indices into NodeProblem::rows
   std::vector<float> weights;
 };
 
 // Solutions of up to 16 children, lane by lane.
-struct BlockSolution {
+struct BatchSolution {
   std::size_t n_lanes = 0;
   std::vector<float> weight;  // (n_columns, n_lanes)
   std::vector<float> dual;    // y_i alpha_i, (n_rows, n_lanes)
@@ -43,6 +43,6 @@ struct BlockSolution {
   std::size_t n_unfinished = 0;  // lanes that used up max_passes
 };
 
-BlockSolution solve_block(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule);
+BatchSolution solve_batch(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule);
 
 }  // namespace matchset

@@ -6,14 +6,14 @@
 
 namespace matchset {
 
-void PlaceTable::grow() {
+void StringTable::grow() {
   std::vector<Slot> old(2 * slots_.size());
   old.swap(slots_);
   const std::size_t mask = slots_.size() - 1;
   for (const Slot& slot : old) {
-    if (slot.place < 0) continue;
+    if (slot.index < 0) continue;
     std::size_t at = slot.hash & mask;
-    while (slots_[at].place >= 0) at = (at + 1) & mask;
+    while (slots_[at].index >= 0) at = (at + 1) & mask;
     slots_[at] = slot;
   }
 }
@@ -23,7 +23,7 @@ Grouping group_strings(const StringsView& strings) {
     throw std::length_error("at most 2147483647 strings can be grouped");
   Grouping grouping;
   grouping.group.reserve(strings.size());
-  PlaceTable table(strings.size());
+  StringTable table(strings.size());
   for (std::size_t i = 0; i < strings.size(); ++i) {
     const auto fresh = static_cast<std::int64_t>(grouping.first.size());
     const std::int64_t group = table.insert(strings[i], fresh, [&](std::int64_t g) {
@@ -36,27 +36,27 @@ Grouping group_strings(const StringsView& strings) {
 }
 
 std::vector<std::int64_t> find_strings(const StringsView& distinct, const StringsView& wanted) {
-  const auto text_at = [&](std::int64_t place) { return distinct[static_cast<std::size_t>(place)]; };
-  PlaceTable table(distinct.size());
+  const auto text_at = [&](std::int64_t index) { return distinct[static_cast<std::size_t>(index)]; };
+  StringTable table(distinct.size());
   for (std::size_t i = 0; i < distinct.size(); ++i) table.insert(distinct[i], static_cast<std::int64_t>(i), text_at);
-  std::vector<std::int64_t> places(wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) places[i] = table.find(wanted[i], text_at);
-  return places;
+  std::vector<std::int64_t> indices(wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) indices[i] = table.find(wanted[i], text_at);
+  return indices;
 }
 
-OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64_t> places) {
+OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64_t> indices) {
   OwnedStrings taken;
-  taken.offsets.reserve(places.size() + 1);
+  taken.offsets.reserve(indices.size() + 1);
   std::int64_t end = 0;
-  for (const std::int64_t place : places) {
-    if (place < 0 || static_cast<std::uint64_t>(place) >= strings.size())
-      throw std::out_of_range("places must be within the strings");
-    end += static_cast<std::int64_t>(strings[static_cast<std::size_t>(place)].size());
+  for (const std::int64_t index : indices) {
+    if (index < 0 || static_cast<std::uint64_t>(index) >= strings.size())
+      throw std::out_of_range("indices must be within the strings");
+    end += static_cast<std::int64_t>(strings[static_cast<std::size_t>(index)].size());
     taken.offsets.push_back(end);
   }
   taken.data.reserve(static_cast<std::size_t>(end));
-  for (const std::int64_t place : places) {
-    const std::string_view text = strings[static_cast<std::size_t>(place)];
+  for (const std::int64_t index : indices) {
+    const std::string_view text = strings[static_cast<std::size_t>(index)];
     taken.data.insert(taken.data.end(), text.begin(), text.end());
   }
   return taken;
@@ -66,9 +66,9 @@ std::vector<std::int64_t> sort_strings(const StringsView& strings) {
   // The first eight bytes decide most comparisons without a jump into the buffer.
   struct Entry {
     std::uint64_t prefix;
-    std::int64_t place;
+    std::int64_t index;
   };
-  const auto text_at = [&](const Entry& entry) { return strings[static_cast<std::size_t>(entry.place)]; };
+  const auto text_at = [&](const Entry& entry) { return strings[static_cast<std::size_t>(entry.index)]; };
   std::vector<Entry> entries(strings.size());
   for (std::size_t i = 0; i < strings.size(); ++i) {
     const std::string_view text = strings[i];
@@ -78,11 +78,11 @@ std::vector<std::int64_t> sort_strings(const StringsView& strings) {
   std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
     const int order = text_at(a).compare(text_at(b));
-    return order != 0 ? order < 0 : a.place < b.place;
+    return order != 0 ? order < 0 : a.index < b.index;
   });
-  std::vector<std::int64_t> places(entries.size());
-  for (std::size_t i = 0; i < entries.size(); ++i) places[i] = entries[i].place;
-  return places;
+  std::vector<std::int64_t> indices(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) indices[i] = entries[i].index;
+  return indices;
 }
 
 }  // namespace matchset

@@ -54,11 +54,11 @@ struct OwnedStrings {
 };
 
 
-// Which place has an equal string? Open addressing that grows; the strings stay with the caller, who
-// gives `text_at(place)`.
-class PlaceTable {
+// Which index has an equal string? Open addressing that grows; the strings stay with the caller, who
+// gives `text_at(index)`.
+class StringTable {
  public:
-  explicit PlaceTable(std::size_t n = 0) : slots_(std::bit_ceil(2 * n + 2)) {}
+  explicit StringTable(std::size_t n = 0) : slots_(std::bit_ceil(2 * n + 2)) {}
 
   // Place of a string equal to `text`, or `fresh` after inserting it.
   template <typename Text>
@@ -66,29 +66,29 @@ class PlaceTable {
     if (2 * (n_used_ + 1) > slots_.size()) grow();
     const std::uint64_t hash = hash_bytes(text);
     Slot& slot = slots_[probe(hash, text, text_at)];
-    if (slot.place < 0) {
+    if (slot.index < 0) {
       slot = {hash, fresh};
       ++n_used_;
     }
-    return slot.place;
+    return slot.index;
   }
   // Place of a string equal to `text`, or -1.
   template <typename Text>
   std::int64_t find(std::string_view text, Text&& text_at) const {
-    return slots_[probe(hash_bytes(text), text, text_at)].place;
+    return slots_[probe(hash_bytes(text), text, text_at)].index;
   }
 
  private:
   struct Slot {
     std::uint64_t hash = 0;
-    std::int64_t place = -1;
+    std::int64_t index = -1;
   };
   template <typename Text>
   std::size_t probe(std::uint64_t hash, std::string_view text, Text&& text_at) const {
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
       const Slot& slot = slots_[at];
-      if (slot.place < 0 || (slot.hash == hash && text_at(slot.place) == text)) return at;
+      if (slot.index < 0 || (slot.hash == hash && text_at(slot.index) == text)) return at;
     }
   }
   void grow();
@@ -99,7 +99,7 @@ class PlaceTable {
 
 struct Grouping {
   std::vector<std::int32_t> group;  // group of each string, numbered by first appearance, (n,)
-  std::vector<std::int64_t> first;  // place of each group's first string, (n_groups,)
+  std::vector<std::int64_t> first;  // index of each group's first string, (n_groups,)
 };
 
 // Which strings are the same?
@@ -108,10 +108,10 @@ Grouping group_strings(const StringsView& strings);
 // Place of each wanted string among distinct strings, -1 where it is not there, (n_wanted,).
 std::vector<std::int64_t> find_strings(const StringsView& distinct, const StringsView& wanted);
 
-// The strings at `places`, in that order; throws where a place is outside.
-OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64_t> places);
+// The strings at `indices`, in that order; throws where a index is outside.
+OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64_t> indices);
 
-// Places of the strings in ascending order of their bytes, equal ones by place, (n,).
+// Places of the strings in ascending order of their bytes, equal ones by index, (n,).
 std::vector<std::int64_t> sort_strings(const StringsView& strings);
 
 }  // namespace matchset

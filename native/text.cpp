@@ -85,7 +85,7 @@ enum class Fate { keep, separate, join };
 
 // What becomes of the punctuation at `at`.
 Fate fate_of(const std::vector<unsigned char>& kinds, std::size_t at) {
-  const auto kind = [&](std::size_t place) { return place < kinds.size() ? kinds[place] : static_cast<unsigned char>(split); };
+  const auto kind = [&](std::size_t index) { return index < kinds.size() ? kinds[index] : static_cast<unsigned char>(split); };
   const unsigned char before = at > 0 ? kinds[at - 1] : static_cast<unsigned char>(split), after = kind(at + 1);
   switch (kinds[at]) {
     case point: return after == digit && !(is_word(before) && before != digit) ? Fate::keep : Fate::separate;

@@ -6,13 +6,13 @@
 #include <numeric>
 #include <utility>
 
-#include "seeds.hpp"
+#include "rng.hpp"
 #include "threads.hpp"
 
 namespace matchset {
 namespace {
 
-// The rows of one node, with its features renumbered densely so that a centre stays in the cache.
+// The rows of one node, with its features renumbered densely so that a center stays in the cache.
 struct Rows {
   std::vector<std::int32_t> label;     // (n,)
   std::vector<std::size_t> begin{0};   // (n + 1,)
@@ -34,14 +34,14 @@ struct Range {
 // Numbers features by first appearance while rows are added.
 class Renumbering {
  public:
-  explicit Renumbering(std::size_t n_features) : place_(n_features, kNone) {}
+  explicit Renumbering(std::size_t n_features) : number_(n_features, kNone) {}
 
   template <typename Index>
   void add(Rows& rows, std::int32_t label, std::span<const Index> features, std::span<const float> values) {
     for (const Index feature : features) {
-      std::uint32_t& place = place_[static_cast<std::size_t>(feature)];
-      if (place == kNone) place = rows.n_features++;
-      rows.feature.push_back(place);
+      std::uint32_t& number = number_[static_cast<std::size_t>(feature)];
+      if (number == kNone) number = rows.n_features++;
+      rows.feature.push_back(number);
     }
     rows.value.insert(rows.value.end(), values.begin(), values.end());
     rows.begin.push_back(rows.feature.size());
@@ -50,19 +50,19 @@ class Renumbering {
 
  private:
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  std::vector<std::uint32_t> place_;
+  std::vector<std::uint32_t> number_;
 };
 
-void score_rows(const Rows& rows, const float* centre, std::size_t begin, std::size_t end, float* scores) {
+void score_rows(const Rows& rows, const float* center, std::size_t begin, std::size_t end, float* scores) {
   for (std::size_t i = begin; i < end; ++i) {
     float sums[4] = {0, 0, 0, 0};  // four chains, added in one order on every machine
     std::size_t k = rows.begin[i];
     const std::size_t stop = rows.begin[i + 1];
     for (; k + 4 <= stop; k += 4)
-      for (std::size_t j = 0; j < 4; ++j) sums[j] += rows.value[k + j] * centre[rows.feature[k + j]];
-    for (; k < stop; ++k) sums[0] += rows.value[k] * centre[rows.feature[k]];
+      for (std::size_t j = 0; j < 4; ++j) sums[j] += rows.value[k + j] * center[rows.feature[k + j]];
+    for (; k < stop; ++k) sums[0] += rows.value[k] * center[rows.feature[k]];
     const float score = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    scores[i] = std::isfinite(score) ? score : 0.0F;  // NaN has no place in an order
+    scores[i] = std::isfinite(score) ? score : 0.0F;  // NaN cannot be ordered
   }
 }
 
@@ -70,10 +70,10 @@ void score_rows(const Rows& rows, const float* centre, std::size_t begin, std::s
 class TwoMeans {
  public:
   TwoMeans(const Rows& rows, std::size_t n_left, unsigned n_threads)
-      : rows_(rows), n_left_(n_left), n_threads_(n_threads), centre_(rows.n_features), left_(rows.n_features),
+      : rows_(rows), n_left_(n_left), n_threads_(n_threads), center_(rows.n_features), left_(rows.n_features),
         right_(rows.n_features), is_right_(rows.size()), scores_(rows.size()) {}
 
-  // Which rows go to the right, after at most `max_passes` moves of the two centres.
+  // Which rows go to the right, after at most `max_passes` moves of the two centers.
   std::vector<std::uint8_t> run(int max_passes, Draws draws) {
     pick_two(draws);
     assign();
@@ -95,14 +95,14 @@ class TwoMeans {
     const std::uint32_t first = draws.below(n);
     std::uint32_t second = draws.below(n - 1);
     if (second >= first) ++second;
-    add(centre_, second, 1.0F);
-    add(centre_, first, -1.0F);
+    add(center_, second, 1.0F);
+    add(center_, first, -1.0F);
   }
 
-  // centre = right / |right| - left / |left|
+  // center = right / |right| - left / |left|
   void take_difference() {
     const float scale_left = inverse_length(left_), scale_right = inverse_length(right_);
-    for (std::size_t f = 0; f < centre_.size(); ++f) centre_[f] = right_[f] * scale_right - left_[f] * scale_left;
+    for (std::size_t f = 0; f < center_.size(); ++f) center_[f] = right_[f] * scale_right - left_[f] * scale_left;
   }
 
   static float inverse_length(const std::vector<float>& sum) {
@@ -111,12 +111,12 @@ class TwoMeans {
     return squares > 0 ? static_cast<float>(1 / std::sqrt(squares)) : 0.0F;
   }
 
-  // The n_left rows with the lowest (score, place) go left; true if any row changed sides.
+  // The n_left rows with the lowest (score, index) go left; true if any row changed sides.
   bool assign() {
     constexpr std::size_t kChunk = 4096;
     const std::size_t n = rows_.size(), n_chunks = (n + kChunk - 1) / kChunk;
     parallel_for(n_chunks, n_threads_, [&](std::size_t chunk) {
-      score_rows(rows_, centre_.data(), chunk * kChunk, std::min(n, (chunk + 1) * kChunk), scores_.data());
+      score_rows(rows_, center_.data(), chunk * kChunk, std::min(n, (chunk + 1) * kChunk), scores_.data());
     });
     sorted_ = scores_;
     const auto at_cut = sorted_.begin() + static_cast<std::ptrdiff_t>(n_left_);
@@ -144,7 +144,7 @@ class TwoMeans {
   const Rows& rows_;
   const std::size_t n_left_;
   const unsigned n_threads_;
-  std::vector<float> centre_, left_, right_;  // over the node's features
+  std::vector<float> center_, left_, right_;  // over the node's features
   std::vector<std::uint8_t> is_right_;
   std::vector<float> scores_, sorted_;
   bool has_sums_ = false;  // the first assignment is random: its sums are taken after it

@@ -17,8 +17,8 @@ std::span<const char32_t> replacement(char32_t code, std::span<const char32_t> f
                                       const char32_t* to) {
   const auto at = std::lower_bound(from.begin(), from.end(), code);
   if (at == from.end() || *at != code) return {};
-  const auto place = at - from.begin();
-  return {to + start[place], to + start[place + 1]};
+  const auto index = at - from.begin();
+  return {to + start[index], to + start[index + 1]};
 }
 
 template <std::size_t n>

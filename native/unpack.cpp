@@ -96,8 +96,8 @@ ParentRows unpack(const PackedView& tree, std::size_t level, std::size_t parent)
   if (level >= tree.n_levels() || parent >= tree.n_parents(level)) throw std::out_of_range("a node must be in the tree");
   ParentRows rows;
   std::vector<Entry> entries;
-  const std::size_t place = tree.first_parent[level] + parent;
-  for (std::size_t b = tree.first_block[place]; b < tree.first_block[place + 1]; ++b) {
+  const std::size_t global = tree.first_parent[level] + parent;
+  for (std::size_t b = tree.first_block[global]; b < tree.first_block[global + 1]; ++b) {
     const BlockReader reader(tree, b);
     reader.read(rows.bias.size(), entries);
     for (std::size_t child = 0; child <= tree.blocks[b].last_child; ++child) rows.bias.push_back(reader.bias(child));

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <mutex>
-#include <numeric>
-#include <utility>
 
 #include "threads.hpp"
 
@@ -14,12 +12,7 @@ namespace {
 
 constexpr std::size_t kChunk = 2048;  // texts that a thread takes at a time
 
-// Where a key would like to stand: keeps the order of keys, and needs no power of two.
-std::uint64_t home_of(std::uint64_t key, std::uint64_t n_homes) {
-  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(key) * n_homes >> 64);
-}
-
-std::uint32_t unknown_place(const QueryFeatures::Probe& probe, const VocabularyView& vocabulary) {
+std::uint32_t unknown_index(const QueryFeatures::Probe& probe, const VocabularyView& vocabulary) {
   const std::uint64_t spread = probe.key << 32 | probe.key >> 32;  // the high bits chose the slot
   return probe.kind * vocabulary.n_buckets + static_cast<std::uint32_t>(home_of(spread, vocabulary.n_buckets));
 }
@@ -44,8 +37,8 @@ void find_hits(const VocabularyView& vocabulary, QueryFeatures& f) {
       f.hits.push_back({slot->id, slot->idf});
       is_known = true;
     } else if (vocabulary.n_buckets > 0) {
-      const std::uint32_t place = unknown_place(probe, vocabulary);
-      if (const float idf = vocabulary.unknown_idf[place]; idf > 0) f.hits.push_back({vocabulary.n_known + place, idf});
+      const std::uint32_t index = unknown_index(probe, vocabulary);
+      if (const float idf = vocabulary.unknown_idf[index]; idf > 0) f.hits.push_back({vocabulary.n_known + index, idf});
     }
   }
   if (!is_known) f.hits.clear();
@@ -70,38 +63,6 @@ void weigh_hits(const VocabularyView& vocabulary, QueryFeatures& f) {
 }
 
 }  // namespace
-
-void append_shown(std::string_view ngram, OwnedStrings& out) {
-  for (const char c : ngram) out.data.push_back(c == ' ' ? '#' : c);
-  out.offsets.push_back(static_cast<std::int64_t>(out.data.size()));
-}
-
-std::uint64_t ngram_key(std::string_view ngram, NGramKind kind) {
-  const std::uint64_t hash = hash_bytes(ngram, kind.seed());
-  return hash == kFreeKey ? 0 : hash;
-}
-
-std::vector<Slot> lay_out_slots(std::span<const std::uint64_t> keys, std::span<const float> idf, std::uint64_t n_homes) {
-  std::vector<std::uint32_t> order(keys.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return std::pair(keys[a], a) < std::pair(keys[b], b); });
-  std::vector<Slot> slots;
-  slots.reserve(n_homes + 64);
-  for (const std::uint32_t id : order) {
-    const std::uint64_t home = home_of(keys[id], n_homes);
-    if (!slots.empty() && slots.back().key == keys[id]) continue;  // two kinds share a hash: the first one keeps it
-    while (slots.size() < home) slots.push_back({kFreeKey, 0, 0});
-    slots.push_back({keys[id], id, idf[id]});
-  }
-  while (slots.size() < n_homes) slots.push_back({kFreeKey, 0, 0});
-  return slots;
-}
-
-const Slot* VocabularyView::find(std::uint64_t key) const {
-  for (std::uint64_t at = home_of(key, n_homes); at < slots.size() && slots[at].key <= key; ++at)
-    if (slots[at].key == key) return slots[at].id < n_known ? &slots[at] : nullptr;
-  return nullptr;
-}
 
 void vectorize(std::string_view text, const VocabularyView& vocabulary, QueryFeatures& f) {
   f.ids.clear();

@@ -72,7 +72,7 @@ def test_order_is_that_of_the_bytes_and_keeps_ties_in_place(values):
 
 
 def test_places_outside_are_refused():
-    with pytest.raises(IndexError, match="places must be within the strings"):
+    with pytest.raises(IndexError, match="indices must be within the strings"):
         Strings.of(["a"]).take(np.array([1]))
 
 
@@ -85,7 +85,7 @@ def test_decode_gives_the_texts_at_places_as_str(values, data):
 
 @pytest.mark.parametrize("place", [-1, 1, 2**31 - 1])
 def test_decode_refuses_places_outside(place):
-    with pytest.raises(IndexError, match="places must be within the strings"):
+    with pytest.raises(IndexError, match="indices must be within the strings"):
         Strings.of(["a"]).decode(np.array([place], dtype=np.int32))
 
 

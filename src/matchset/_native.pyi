@@ -25,7 +25,7 @@ def group_strings(
     Annotated[NDArray[numpy.int64], dict(shape=(None,))],
 ]:
     """
-    Group of each string, numbered by first appearance, and the place of each group's first string.
+    Group of each string, numbered by first appearance, and the index of each group's first string.
     """
 
 def find_strings(
@@ -47,20 +47,20 @@ def hash_strings(
 def take_strings(
     data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-    places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
 ) -> tuple[
     Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
     Annotated[NDArray[numpy.int64], dict(shape=(None,))],
 ]:
-    """The strings at places, in that order."""
+    """The strings at indices, in that order."""
 
 def decode_strings(
     data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-    places: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
 ) -> tuple[str, ...]:
     """
-    The strings at places as str; time does not grow with the strings that are not asked for.
+    The strings at indices as str; time does not grow with the strings that are not asked for.
     """
 
 def sort_strings(
@@ -68,7 +68,7 @@ def sort_strings(
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
 ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
-    Places of the strings in ascending order of their bytes, equal ones by place.
+    Places of the strings in ascending order of their bytes, equal ones by index.
     """
 
 def unicode_version() -> str:

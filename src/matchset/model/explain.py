@@ -12,7 +12,7 @@ from matchset.model.packed import PackedTree
 from matchset.model.search import search_rule
 
 BLOCK = np.dtype(
-    [("place", "<u4"), ("first_child", "<u4"), ("last_child", "u1"), ("bits", "u1"), ("_", "<u2")]
+    [("offset", "<u4"), ("first_child", "<u4"), ("last_child", "u1"), ("bits", "u1"), ("_", "<u2")]
 )
 
 

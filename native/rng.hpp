@@ -10,7 +10,7 @@ namespace matchset {
 // The splitmix64 generator (Steele, Lea, Flood 2014): one multiply-xor chain per draw, any seed is good.
 class Draws {
  public:
-  explicit Draws(std::uint64_t seed, std::uint64_t place = 0) : state_(seed ^ mixed(place + kStep)) {}
+  explicit Draws(std::uint64_t seed, std::uint64_t stream = 0) : state_(seed ^ mixed(stream + kStep)) {}
 
   std::uint64_t next() { return mixed(state_ += kStep); }
   // A number below n; n must be positive. The bias of this cut is below n / 2^32.

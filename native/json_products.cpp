@@ -1,4 +1,4 @@
-#include "answers.hpp"
+#include "json_products.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -12,7 +12,7 @@ namespace matchset {
 namespace {
 
 constexpr std::size_t kLine = 64;        // bytes of a cache line
-constexpr std::size_t kMostFetched = 4;  // lines of a text; few titles are longer
+constexpr std::size_t kMaxPrefetched = 4;  // lines of a text; few titles are longer
 constexpr std::size_t kBlock = 16;       // bytes that are looked at together
 constexpr std::size_t kWidest = 6;       // bytes that one byte may become: \u001f
 constexpr std::size_t kAround = 96;      // bytes around the texts of a product, at most, and a block
@@ -38,12 +38,12 @@ char* put_escaped(unsigned char byte, char* out) {
 }
 
 // Bytes beyond ASCII that stand together.
-char* put_wide(std::string_view bytes, AnswerScratch& scratch, char* out) {
+char* put_non_ascii(std::string_view bytes, JsonScratch& scratch, char* out) {
   scratch.codes.clear();
-  scratch.wide.clear();
+  scratch.utf8.clear();
   decode_utf8(bytes, bytes.size(), scratch.codes);
-  for (const char32_t code : scratch.codes) append_utf8(code, scratch.wide);
-  return put({scratch.wide.data(), scratch.wide.size()}, out);
+  for (const char32_t code : scratch.codes) append_utf8(code, scratch.utf8);
+  return put({scratch.utf8.data(), scratch.utf8.size()}, out);
 }
 
 // How many bytes from the start need no escape; they are copied, and perhaps some behind them.
@@ -59,7 +59,7 @@ std::size_t copy_plain(std::string_view text, char* out) {
   return at;
 }
 
-char* put_text(std::string_view text, AnswerScratch& scratch, char* out) {
+char* put_text(std::string_view text, JsonScratch& scratch, char* out) {
   *out++ = '"';
   while (true) {
     const std::size_t n_plain = copy_plain(text, out);
@@ -71,10 +71,10 @@ char* put_text(std::string_view text, AnswerScratch& scratch, char* out) {
       text.remove_prefix(1);
       continue;
     }
-    std::size_t n_wide = 1;
-    while (n_wide < text.size() && static_cast<unsigned char>(text[n_wide]) >= 0x80) ++n_wide;
-    out = put_wide(text.substr(0, n_wide), scratch, out);
-    text.remove_prefix(n_wide);
+    std::size_t n_bytes = 1;
+    while (n_bytes < text.size() && static_cast<unsigned char>(text[n_bytes]) >= 0x80) ++n_bytes;
+    out = put_non_ascii(text.substr(0, n_bytes), scratch, out);
+    text.remove_prefix(n_bytes);
   }
   *out++ = '"';
   return out;
@@ -96,15 +96,15 @@ std::string_view text_at(const StringsView& texts, std::int32_t label) {
 }
 
 // The products of an answer lie far apart, and waiting for each in turn would take as long as the search did: the
-// places of all texts are fetched first, then all texts.
-void fetch_places(const StringsView& texts, std::span<const std::int32_t> labels) {
+// offsets of all texts are fetched first, then all texts.
+void prefetch_offsets(const StringsView& texts, std::span<const std::int32_t> labels) {
   for (const std::int32_t label : labels)
     if (label >= 0 && static_cast<std::size_t>(label) < texts.offsets.size())
       __builtin_prefetch(texts.offsets.data() + label);
 }
 
 // Returns how many bytes the texts have.
-std::size_t fetch_texts(const StringsView& texts, std::span<const std::int32_t> labels,
+std::size_t prefetch_texts(const StringsView& texts, std::span<const std::int32_t> labels,
                         std::vector<std::string_view>& found) {
   found.clear();
   std::size_t n_bytes = 0;
@@ -112,7 +112,7 @@ std::size_t fetch_texts(const StringsView& texts, std::span<const std::int32_t> 
     const std::string_view text = text_at(texts, label);
     found.push_back(text);
     n_bytes += text.size();
-    const char* const end = text.data() + std::min(text.size(), kMostFetched * kLine);
+    const char* const end = text.data() + std::min(text.size(), kMaxPrefetched * kLine);
     for (const char* at = text.data(); at < end; at += kLine) __builtin_prefetch(at);
     if (text.size() > 1) __builtin_prefetch(end - 1);  // a text seldom starts with a line
   }
@@ -122,12 +122,12 @@ std::size_t fetch_texts(const StringsView& texts, std::span<const std::int32_t> 
 }  // namespace
 
 std::string_view write_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
-                                std::span<const float> scores, AnswerScratch& scratch) {
+                                std::span<const float> scores, JsonScratch& scratch) {
   if (labels.size() != scores.size()) throw std::invalid_argument("each label must have a score");
-  fetch_places(ids, labels);
-  if (titles != nullptr) fetch_places(*titles, labels);
-  std::size_t n_bytes = titles == nullptr ? 0 : fetch_texts(*titles, labels, scratch.titles);
-  n_bytes += fetch_texts(ids, labels, scratch.ids);
+  prefetch_offsets(ids, labels);
+  if (titles != nullptr) prefetch_offsets(*titles, labels);
+  std::size_t n_bytes = titles == nullptr ? 0 : prefetch_texts(*titles, labels, scratch.titles);
+  n_bytes += prefetch_texts(ids, labels, scratch.ids);
   const std::size_t most = kWidest * n_bytes + kAround * labels.size() + kBlock;
   if (scratch.out.size() < most) scratch.out.resize(most);
   char* const begin = scratch.out.data();

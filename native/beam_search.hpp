@@ -1,4 +1,4 @@
-// Descent: how does one query go down the tree, level by level?
+// BeamSearch: how does one query go down the tree, level by level?
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 namespace matchset {
 
 // One search through one tree. Between two levels all that it has learned is in the beam of its scratch.
-class Descent {
+class BeamSearch {
  public:
-  Descent(const PackedView& tree, const SearchRule& rule, SearchScratch& scratch);
+  BeamSearch(const PackedView& tree, const SearchRule& rule, SearchScratch& scratch);
 
   // Takes the features of a query, and puts the root into the beam: nothing where nothing can be found.
   void start(std::span<const std::uint32_t> ids, std::span<const float> values);

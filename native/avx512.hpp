@@ -12,12 +12,12 @@
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 
-#define MATCHSET_WIDE __attribute__((target("arch=x86-64-v4")))
+#define MATCHSET_AVX512 __attribute__((target("arch=x86-64-v4")))
 
 namespace matchset {
 
 // Results are the same without; MATCHSET_PLAIN in the environment lets tests compare.
-inline const bool has_wide = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+inline const bool has_avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
                              __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
                              __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("bmi") != 0 &&
                              __builtin_cpu_supports("bmi2") != 0 && std::getenv("MATCHSET_PLAIN") == nullptr;

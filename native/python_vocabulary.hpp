@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.hpp"
+#include "python_arrays.hpp"
 #include "vectorize.hpp"
+#include "vocabulary.hpp"
 
 namespace matchset {
 

@@ -1,11 +1,11 @@
-#include "rows.hpp"
+#include "row_lookup.hpp"
 
 #include <algorithm>
 #include <type_traits>
 
-#include "clones.hpp"
-#include "lanes.hpp"
-#include "wide.hpp"
+#include "target_clones.hpp"
+#include "simd.hpp"
+#include "avx512.hpp"
 
 namespace matchset {
 namespace {
@@ -41,7 +41,7 @@ MATCHSET_INLINE std::uint32_t sum(const Keys<std::uint32_t>::Lanes& low, const K
   return total;
 }
 
-struct RowPlace {
+struct RowPosition {
   std::size_t at;      // from the start of the chunk
   std::uint32_t code;  // plus one, 0 where the feature has no row
 };
@@ -57,9 +57,9 @@ struct PlainSearch {
         step(static_cast<Lane>(forms.shape.step())), bitmap_bytes(static_cast<Lane>(forms.shape.bitmap_bytes())),
         dense_bytes(static_cast<Lane>(forms.shape.size(kDenseCode))) {}
 
-  MATCHSET_INLINE RowPlace find(const std::uint8_t* chunk, std::uint32_t tag) const {
+  MATCHSET_INLINE RowPosition find(const std::uint8_t* chunk, std::uint32_t tag) const {
     const std::uint32_t n_rows = chunk[0];
-    RowPlace row{1 + n_rows * sizeof(Key), 0};
+    RowPosition row{1 + n_rows * sizeof(Key), 0};
     std::uint32_t r = 0;
     do {  // once, but for a few
       Lanes keys;
@@ -83,15 +83,15 @@ struct PlainSearch {
   Lane weight_bytes, bitmap_from, step, bitmap_bytes, dense_bytes;
 };
 
-#ifdef MATCHSET_WIDE
+#ifdef MATCHSET_AVX512
 // The same for short keys, whose codes a wide register turns into sizes at once.
-struct WideSearch {
-  MATCHSET_WIDE explicit WideSearch(const RowForms& forms) : sizes(_mm512_load_si512(forms.sizes)) {}
+struct Avx512Search {
+  MATCHSET_AVX512 explicit Avx512Search(const RowForms& forms) : sizes(_mm512_load_si512(forms.sizes)) {}
 
-  MATCHSET_WIDE RowPlace find(const std::uint8_t* chunk, std::uint32_t tag) const {
+  MATCHSET_AVX512 RowPosition find(const std::uint8_t* chunk, std::uint32_t tag) const {
     const std::uint32_t n_rows = chunk[0];
     const __m256i smallest = _mm256_set1_epi16(static_cast<short>(tag << kCodeBits));
-    RowPlace row{1 + n_rows * sizeof(std::uint16_t), 0};
+    RowPosition row{1 + n_rows * sizeof(std::uint16_t), 0};
     std::uint32_t r = 0;
     do {
       const std::uint8_t* at = chunk + 1 + r * sizeof(std::uint16_t);
@@ -108,7 +108,7 @@ struct WideSearch {
     return row;
   }
 
-  MATCHSET_WIDE static std::uint32_t sum(__m256i sizes) {
+  MATCHSET_AVX512 static std::uint32_t sum(__m256i sizes) {
     const __m256i pairs = _mm256_madd_epi16(sizes, _mm256_set1_epi16(1));
     __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
     sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4E));
@@ -130,7 +130,7 @@ MATCHSET_INLINE void find_rows(const BlockView& block, const RowForms& forms, co
   for (std::size_t f = 0; f < features.features.size(); ++f) {
     const auto [hash, value] = features.features[f];
     const std::uint32_t chunk = features.chunks[f];
-    const RowPlace row = search.find(block.begin + chunk, hash & tag_mask);
+    const RowPosition row = search.find(block.begin + chunk, hash & tag_mask);
     // Code 0 is of no row; two damaged rows of one tag may give a code that does not exist.
     const RowForm& form = forms.of[std::min<std::uint32_t>(row.code, kDenseCode + 2)];
     const std::size_t at = chunk + row.at;
@@ -146,9 +146,9 @@ MATCHSET_CLONES void find_short(const BlockView& block, const RowForms& forms, c
 MATCHSET_CLONES void find_long(const BlockView& block, const RowForms& forms, const FeatureChunks& features, FoundRows& out) {
   find_rows<PlainSearch<std::uint32_t>>(block, forms, features, out);
 }
-#ifdef MATCHSET_WIDE
-MATCHSET_WIDE void find_wide(const BlockView& block, const RowForms& forms, const FeatureChunks& features, FoundRows& out) {
-  find_rows<WideSearch>(block, forms, features, out);
+#ifdef MATCHSET_AVX512
+MATCHSET_AVX512 void find_avx512(const BlockView& block, const RowForms& forms, const FeatureChunks& features, FoundRows& out) {
+  find_rows<Avx512Search>(block, forms, features, out);
 }
 #endif
 
@@ -184,9 +184,9 @@ void RowFinder::find(const BlockView& block, Precision precision, const FeatureC
   forms.prepare({block.n_children, static_cast<std::uint32_t>(bytes_of(precision))});
   if (block.key_bytes() == 4)
     find_long(block, forms, features, out);
-#ifdef MATCHSET_WIDE
-  else if (has_wide)
-    find_wide(block, forms, features, out);
+#ifdef MATCHSET_AVX512
+  else if (has_avx512)
+    find_avx512(block, forms, features, out);
 #endif
   else
     find_short(block, forms, features, out);

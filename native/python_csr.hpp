@@ -10,7 +10,7 @@
 #include <string>
 #include <tuple>
 
-#include "arrays.hpp"
+#include "python_arrays.hpp"
 #include "csr.hpp"
 
 namespace matchset {

@@ -1,10 +1,10 @@
-#include "descent.hpp"
+#include "beam_search.hpp"
 
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include "clones.hpp"
+#include "target_clones.hpp"
 #include "margins.hpp"
 #include "select.hpp"
 
@@ -12,7 +12,7 @@ namespace matchset {
 namespace {
 
 // Nodes are ranked by cost, the negative logarithm of the score, which is never below zero. A key is the
-// cost's bits above the node's number: the order of keys is the order of costs, equal ones by place. NaN,
+// cost's bits above the node's number: the order of keys is the order of costs, ties by node number. NaN,
 // which only damaged weights give, comes after infinity.
 std::uint64_t make_key(float cost, std::uint32_t node) {
   return std::uint64_t{std::bit_cast<std::uint32_t>(cost)} << 32 | node;
@@ -57,10 +57,10 @@ constexpr std::size_t kNarrowBeam = 64, kFewKeys = 384, kManyTimes = 5;
 
 }  // namespace
 
-Descent::Descent(const PackedView& tree, const SearchRule& rule, SearchScratch& scratch)
+BeamSearch::BeamSearch(const PackedView& tree, const SearchRule& rule, SearchScratch& scratch)
     : tree_(tree), rule_(rule), s_(scratch), feature_bits_(tree.shuffle().bits) {}
 
-void Descent::start(std::span<const std::uint32_t> ids, std::span<const float> values) {
+void BeamSearch::start(std::span<const std::uint32_t> ids, std::span<const float> values) {
   const Shuffle shuffle = tree_.shuffle();
   s_.features.clear();
   for (std::size_t f = 0; f < ids.size(); ++f) s_.features.push_back({shuffle(ids[f]), values[f]});
@@ -68,7 +68,7 @@ void Descent::start(std::span<const std::uint32_t> ids, std::span<const float> v
   if (!ids.empty() && rule_.k > 0 && tree_.sizes.back() > 0) s_.beam.push_back(make_key(0, 0));
 }
 
-void Descent::step(std::size_t level) {
+void BeamSearch::step(std::size_t level) {
   for (FoundRows& rows : s_.rows) rows.reserve(s_.features.size());
   expand(level);
   keep(level);
@@ -77,7 +77,7 @@ void Descent::step(std::size_t level) {
 
 // Scores the children of all nodes in the beam. Memory is asked for ahead: the buckets of a block first, the
 // chunks they name kAhead blocks later, kAhead blocks later the rows found in them, which are added a block later.
-void Descent::expand(std::size_t level) {
+void BeamSearch::expand(std::size_t level) {
   s_.keys.clear();
   s_.parents.clear();
   for (const std::uint64_t key : s_.beam) {
@@ -101,20 +101,20 @@ void Descent::expand(std::size_t level) {
 }
 
 // The cost that no child may exceed to be kept, as far as it is known: costs only grow on the way down.
-float Descent::worst_kept(std::size_t level) {
+float BeamSearch::worst_kept(std::size_t level) {
   const bool is_last = level + 1 == tree_.n_levels();
   if (is_last && s_.keys.size() >= kManyTimes * rule_.k) return cost_of(cut_smallest(s_.keys, rule_.k, s_.spare));
   if (!is_last && rule_.beam <= kNarrowBeam && s_.keys.size() <= kFewKeys && keep(level)) return cost_of(s_.keys.back());
   return std::numeric_limits<float>::infinity();
 }
 
-void Descent::ask_buckets(std::size_t p) const {
+void BeamSearch::ask_buckets(std::size_t p) const {
   const BlockView block = view(p);
-  for (const auto& feature : s_.features) __builtin_prefetch(block.bucket_place(feature.hash));
+  for (const auto& feature : s_.features) __builtin_prefetch(block.bucket_address(feature.hash));
   for (std::size_t at = 0; at < block.buckets_at; at += kBlockAlign) __builtin_prefetch(block.begin + at);
 }
 
-void Descent::ask_chunks(std::size_t p, std::uint32_t* chunks) const {
+void BeamSearch::ask_chunks(std::size_t p, std::uint32_t* chunks) const {
   const BlockView block = view(p);
   for (std::size_t f = 0; f < s_.features.size(); ++f) {
     chunks[f] = block.chunk_at(s_.features[f].hash);
@@ -123,11 +123,11 @@ void Descent::ask_chunks(std::size_t p, std::uint32_t* chunks) const {
   }
 }
 
-void Descent::find_rows(std::size_t p, const std::uint32_t* chunks) {
+void BeamSearch::find_rows(std::size_t p, const std::uint32_t* chunks) {
   s_.finder.find(view(p), tree_.precision, {s_.features, chunks}, s_.rows[p % 2]);
 }
 
-void Descent::score(std::size_t level, std::size_t p) {
+void BeamSearch::score(std::size_t level, std::size_t p) {
   const BlockView block = view(p);
   alignas(64) float values[kMaxSiblings];
   compute_margins(block, tree_.precision, s_.rows[p % 2], values);
@@ -145,7 +145,7 @@ void Descent::score(std::size_t level, std::size_t p) {
 }
 
 // Leaves the best of the level in s_.keys, best first; whether they are as many as wanted.
-bool Descent::keep(std::size_t level) {
+bool BeamSearch::keep(std::size_t level) {
   const bool is_last = level + 1 == tree_.n_levels();
   if (!is_last && rule_.allowed != nullptr) return keep_allowed(level);
   const std::size_t wanted = is_last ? rule_.k : rule_.beam;
@@ -153,7 +153,7 @@ bool Descent::keep(std::size_t level) {
   return s_.keys.size() >= wanted;
 }
 
-bool Descent::keep_allowed(std::size_t level) {
+bool BeamSearch::keep_allowed(std::size_t level) {
   keep_smallest(s_.keys, s_.keys.size(), s_.spare);
   const std::size_t total = rule_.allowed->total();
   const std::size_t wanted = total / kFew <= rule_.k ? total : kSpare * rule_.k;
@@ -165,7 +165,7 @@ bool Descent::keep_allowed(std::size_t level) {
   return is_full();
 }
 
-void Descent::report() {
+void BeamSearch::report() {
   s_.found.clear();
   for (const std::uint64_t key : s_.beam) {
     const float cost = cost_of(key);

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "answers.hpp"
-#include "arrays.hpp"
+#include "json_products.hpp"
+#include "python_arrays.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,7 +26,7 @@ StringsView to_view(const Texts& texts) {
 
 nb::bytes to_json(const Texts& ids, const std::optional<Texts>& titles, const In<std::int32_t>& labels,
                   const In<float>& scores) {
-  static thread_local AnswerScratch scratch;
+  static thread_local JsonScratch scratch;
   const StringsView id_view = to_view(ids);
   const StringsView title_view = titles ? to_view(*titles) : StringsView{};
   const std::string_view json =
@@ -37,7 +37,7 @@ nb::bytes to_json(const Texts& ids, const std::optional<Texts>& titles, const In
 }  // namespace
 }  // namespace matchset
 
-void bind_answers(nb::module_& m) {
+void bind_json_products(nb::module_& m) {
   m.def("write_products", &matchset::to_json, "ids"_a.noconvert(), "titles"_a.noconvert().none(),
         "labels"_a.noconvert(), "scores"_a.noconvert(),
         "Products as a JSON array of objects with id, score and, where titles are given, title; ids and titles are "

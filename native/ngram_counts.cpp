@@ -1,0 +1,220 @@
+#include "ngram_counts.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "text.hpp"
+#include "threads.hpp"
+#include "vocabulary.hpp"
+
+namespace matchset {
+namespace {
+
+constexpr std::size_t kParts = 64;        // ranges of hashes that are counted apart
+constexpr std::size_t kChunk = 4096;      // texts that a thread takes at a time, at most
+constexpr std::size_t kBlock = 16;        // chunks that are taken apart before their n-grams are counted
+// Bytes of a chunk: its n-grams take some thirty times as much until they are counted, and belong to the budget.
+std::size_t chunk_bytes(std::size_t budget) { return std::clamp<std::size_t>(budget / 4096, 1 << 14, 1 << 18); }
+static_assert(kMaxBytes + 2 <= std::numeric_limits<std::uint16_t>::max());
+
+std::size_t part_of(std::uint64_t key) { return key >> 58; }
+
+// An n-gram where it stands: a slice of a padded text.
+struct Slice {
+  std::uint32_t text;
+  std::uint16_t begin, length;
+};
+
+struct Occurrence {
+  std::uint64_t key;
+  Slice slice;
+};
+
+struct Counter {
+  std::uint64_t key;
+  std::uint32_t df = 0;  // 0: free
+  std::uint32_t last_text;
+  Slice slice;  // of the first occurrence
+};
+
+// Counts one range of hashes of one kind.
+class CountTable {
+ public:
+  void add(const Occurrence& seen) {
+    if (5 * (size_ + 1) > 4 * counters_.size()) grow();
+    Counter& counter = find(seen.key);
+    if (counter.df == 0) {
+      counter = {seen.key, 1, seen.slice.text, seen.slice};
+      ++size_;
+    } else if (counter.last_text != seen.slice.text) {
+      ++counter.df;
+      counter.last_text = seen.slice.text;
+    }
+  }
+  std::size_t size() const { return size_; }
+  std::size_t bytes() const { return counters_.size() * sizeof(Counter); }
+  const std::vector<Counter>& counters() const { return counters_; }
+
+ private:
+  Counter& find(std::uint64_t key) {
+    const std::size_t mask = counters_.size() - 1;
+    for (std::size_t at = key & mask;; at = (at + 1) & mask)
+      if (counters_[at].df == 0 || counters_[at].key == key) return counters_[at];
+  }
+  void grow() {
+    std::vector<Counter> old(std::max<std::size_t>(64, 2 * counters_.size()));
+    old.swap(counters_);
+    for (const Counter& counter : old)
+      if (counter.df != 0) find(counter.key) = counter;
+  }
+  std::vector<Counter> counters_;
+  std::size_t size_ = 0;
+};
+
+struct NGramCandidate {
+  std::uint64_t key;
+  std::uint64_t prefix;  // see sort_prefix
+  std::uint32_t df;
+  Slice slice;
+};
+
+class NGramCounter {
+ public:
+  NGramCounter(const StringsView& texts, std::span<const VocabularyRule> rules, std::size_t budget, unsigned n_threads)
+      : texts_(texts), rules_(rules), budget_(budget), n_threads_(n_threads), candidates_(rules.size()), n_distinct_(rules.size()) {
+    for (std::size_t text = 0; text < texts.size(); ++text) {
+      const std::size_t begin = chunks_.back();
+      const auto n_bytes = static_cast<std::size_t>(texts.offsets[text] - texts.offsets[begin]);
+      if (text - begin == kChunk || n_bytes > chunk_bytes(budget)) chunks_.push_back(text);
+    }
+    if (texts.size() > 0) chunks_.push_back(texts.size());
+  }
+
+  std::vector<CountedNGrams> run() {
+    for (std::size_t first = 0; first < kParts;) first = count_parts(first);
+    std::vector<CountedNGrams> kept(rules_.size());
+    parallel_for(rules_.size(), n_threads_, [&](std::size_t rule) { kept[rule] = finish(rule); });
+    return kept;
+  }
+
+ private:
+  using Table = std::vector<CountTable>;  // one per range of hashes
+
+  // Reads all texts for as many ranges of hashes from `first` as the budget holds; returns the range after the last.
+  std::size_t count_parts(std::size_t first) {
+    std::size_t end = kParts;
+    std::vector<Table> tables(rules_.size(), Table(kParts));
+    std::vector<Buffers> block(kBlock, Buffers(rules_.size() * kParts));
+    for (std::size_t chunk = 0; chunk + 1 < chunks_.size(); chunk += kBlock) {
+      const std::size_t n = std::min(kBlock, chunks_.size() - 1 - chunk);
+      parallel_for(n, n_threads_, [&](std::size_t i) { take_apart(chunk + i, first, end, block[i]); });
+      parallel_for(rules_.size() * kParts, n_threads_, [&](std::size_t item) {
+        for (std::size_t i = 0; i < n; ++i)
+          for (const Occurrence& seen : block[i][item]) tables[item / kParts][item % kParts].add(seen);
+      });
+      while (end - first > 1 && bytes_of(tables) > budget_) {  // leave the upper half for a later reading
+        end -= (end - first) / 2;
+        for (Table& table : tables)
+          for (std::size_t part = end; part < kParts; ++part) table[part] = {};
+      }
+    }
+    parallel_for(rules_.size(), n_threads_, [&](std::size_t rule) { select(rule, tables[rule]); });
+    return end;
+  }
+
+  using Buffers = std::vector<std::vector<Occurrence>>;
+
+  void take_apart(std::size_t chunk, std::size_t first, std::size_t end, Buffers& buffers) const {
+    for (auto& buffer : buffers) buffer.clear();
+    PaddedText padded;
+    for (std::size_t text = chunks_[chunk]; text < chunks_[chunk + 1]; ++text) {
+      padded.assign(texts_[text]);
+      for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
+        padded.for_each(rules_[rule].kind, [&](std::size_t begin, std::size_t length) {
+          const std::uint64_t key = ngram_key(padded.slice(begin, length), rules_[rule].kind);
+          const std::size_t part = part_of(key);
+          if (part < first || part >= end) return;
+          const Slice slice{static_cast<std::uint32_t>(text), static_cast<std::uint16_t>(begin), static_cast<std::uint16_t>(length)};
+          buffers[rule * kParts + part].push_back({key, slice});
+        });
+      }
+    }
+  }
+
+  static std::size_t bytes_of(const std::vector<Table>& tables) {
+    std::size_t bytes = 0;
+    for (const Table& table : tables)
+      for (const CountTable& part : table) bytes += part.bytes();
+    return bytes;
+  }
+
+  // The best so far of one kind: what was kept before, and what these tables counted. Empties the tables.
+  void select(std::size_t rule, Table& table) {
+    auto& candidates = candidates_[rule];
+    for (CountTable& part : table) {
+      n_distinct_[rule] += part.size();
+      for (const Counter& counter : part.counters())
+        if (counter.df >= std::max(1u, rules_[rule].min_df))
+          candidates.push_back({counter.key, sort_prefix(bytes_at(counter.slice)), counter.df, counter.slice});
+      part = {};
+    }
+    const std::size_t limit = rules_[rule].limit;
+    if (candidates.size() <= limit) return;
+    std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(limit), candidates.end(),
+                     [this](const auto& a, const auto& b) { return is_better(a, b); });
+    candidates.resize(limit);
+    candidates.shrink_to_fit();
+  }
+
+  CountedNGrams finish(std::size_t rule) {
+    auto& candidates = candidates_[rule];
+    std::sort(candidates.begin(), candidates.end(), [this](const auto& a, const auto& b) { return is_better(a, b); });
+    CountedNGrams kept;
+    kept.n_distinct = n_distinct_[rule];
+    for (const NGramCandidate& candidate : candidates) {
+      kept.keys.push_back(candidate.key);
+      kept.df.push_back(candidate.df);
+      append_shown(bytes_at(candidate.slice), kept.shown);
+    }
+    candidates = {};
+    return kept;
+  }
+
+  bool is_better(const NGramCandidate& a, const NGramCandidate& b) const {
+    if (a.df != b.df) return a.df > b.df;
+    if (a.prefix != b.prefix) return a.prefix < b.prefix;
+    return bytes_at(a.slice) < bytes_at(b.slice);
+  }
+
+  // The n-gram with its spaces; those around the text are not stored.
+  std::string bytes_at(const Slice& slice) const {
+    const std::string_view text = texts_[slice.text];
+    std::string bytes;
+    for (std::size_t at = slice.begin; at < std::size_t{slice.begin} + slice.length; ++at)
+      bytes.push_back(at == 0 || at > text.size() ? ' ' : text[at - 1]);
+    return bytes;
+  }
+
+  const StringsView& texts_;
+  std::vector<std::size_t> chunks_{0};  // where each chunk of texts starts, and the end
+  std::span<const VocabularyRule> rules_;
+  std::size_t budget_;
+  unsigned n_threads_;
+  std::vector<std::vector<NGramCandidate>> candidates_;
+  std::vector<std::uint64_t> n_distinct_;
+};
+
+}  // namespace
+
+std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, std::span<const VocabularyRule> rules,
+                                        std::size_t budget, unsigned n_threads) {
+  if (normalized.size() > std::numeric_limits<std::uint32_t>::max())
+    throw std::length_error("at most 4294967295 texts can be counted");
+  for (std::size_t i = 0; i < normalized.size(); ++i)
+    if (normalized[i].size() > kMaxBytes) throw std::invalid_argument("texts must be normalised first; one is too long");
+  return NGramCounter(normalized, rules, budget, n_threads).run();
+}
+
+}  // namespace matchset
