@@ -44,7 +44,7 @@ CsrOut sum_instances(const Csr& X, std::int64_t n_features, const Csr& instances
           to_numpy<float>(std::move(sums.values))};
 }
 
-Out<std::int32_t> order_labels(const Csr& Z, std::int64_t n_features, const In<std::int32_t>& splits, int max_passes,
+Out<std::int32_t> order_labels(const Csr& Z, std::int64_t n_features, const In<std::int32_t>& splits, int max_iter,
                                std::uint64_t seed, unsigned threads) {
   const auto z = to_csr(Z, n_features);
   for (const std::int32_t split : to_span(splits))
@@ -52,7 +52,7 @@ Out<std::int32_t> order_labels(const Csr& Z, std::int64_t n_features, const In<s
   std::vector<std::int32_t> order;
   {
     nb::gil_scoped_release release;
-    order = matchset::order_labels(z, {to_span(splits), max_passes, seed}, threads);
+    order = matchset::order_labels(z, {to_span(splits), max_iter, seed}, threads);
   }
   return to_numpy<std::int32_t>(std::move(order));
 }
@@ -82,7 +82,7 @@ LayerOut solve_parents(const Csr& X, std::int64_t n_features, const Lists& insta
 void bind_learn(nb::module_& m) {
   nb::class_<matchset::SolverRule>(m, "SolverRule", "How each binary problem is weighted and when its solver stops.")
       .def(nb::init<float, float, float, float, int, std::uint64_t>(), nb::kw_only(), "positive_cost"_a,
-           "negative_cost"_a, "bias"_a, "tolerance"_a, "max_passes"_a, "seed"_a);
+           "negative_cost"_a, "bias"_a, "tol"_a, "max_iter"_a, "seed"_a);
   nb::class_<matchset::PruneRule>(m, "PruneRule", "Which weights of a child are kept.")
       .def(nb::init<float, std::size_t>(), nb::kw_only(), "threshold"_a, "max_weights"_a);
 
@@ -90,7 +90,7 @@ void bind_learn(nb::module_& m) {
         "max_entries"_a, "threads"_a,
         "Sum of the rows of X listed for each label, cut to its largest entries, of length one; as CSR arrays.");
   m.def("order_labels", &order_labels, "Z"_a.noconvert(), "n_features"_a, "splits"_a.noconvert(), nb::kw_only(),
-        "max_passes"_a, "seed"_a, "threads"_a, "Labels in an order in which every node of the tree is a range.");
+        "max_iter"_a, "seed"_a, "threads"_a, "Labels in an order in which every node of the tree is a range.");
   m.def("solve_parents", &solve_parents, "X"_a.noconvert(), "n_features"_a, "instances"_a.noconvert(),
         "positives"_a.noconvert(), "first_child"_a.noconvert(), "begin"_a, "end"_a, "rule"_a, "prune"_a, nb::kw_only(),
         "threads"_a,

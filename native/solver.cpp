@@ -49,7 +49,7 @@ struct SolverState {
   Floats<N> bias{};      // weight of the constant feature
   Bits<N> is_live{};     // lanes still being solved
   Bits<N> is_checked{};  // of these, lanes that hold still for a pass to see whether they are done
-  int n_passes = 0;
+  int n_iter = 0;
 };
 
 // What a pass leaves for the rules of stopping and shrinking.
@@ -128,11 +128,11 @@ MATCHSET_INLINE void look_ahead(const NodeProblem& problem, const SolverState<N>
 // A pass that moves a lane only estimates its gap. Where that is small enough, shrunk instances come
 // back and the lane holds still for a pass, which tells: it is done, or it goes on.
 template <std::size_t N>
-MATCHSET_INLINE void close_pass(std::size_t n_rows, SolverState<N>& state, const PassEnd<N>& end, float tolerance,
+MATCHSET_INLINE void close_pass(std::size_t n_rows, SolverState<N>& state, const PassEnd<N>& end, float tol,
                                 Floats<N>& limit) {
   for (std::size_t lane = 0; lane < N; ++lane) {
     if (!state.is_live[lane]) continue;
-    const bool is_near = !(end.gap[lane] > tolerance * end.value[lane]), was_checked = state.is_checked[lane] != 0;
+    const bool is_near = !(end.gap[lane] > tol * end.value[lane]), was_checked = state.is_checked[lane] != 0;
     limit[lane] = end.highest[lane] > 0 && !is_near && !was_checked ? end.highest[lane] : kInfinity;
     state.is_live[lane] = is_near && was_checked ? 0 : -1;
     state.is_checked[lane] = is_near && !was_checked ? -1 : 0;
@@ -148,14 +148,14 @@ MATCHSET_INLINE void coordinate_descent(const NodeProblem& problem, SolverState<
   std::iota(order.begin(), order.end(), 0U);
   Draws draws(rule.seed);
   Floats<N> limit = Floats<N>{} + kInfinity;
-  for (; state.n_passes < rule.max_passes && any<N>(state.is_live); ++state.n_passes) {
+  for (; state.n_iter < rule.max_iter && any<N>(state.is_live); ++state.n_iter) {
     draws.shuffle(std::span(order));
     PassEnd<N> end;
     for (std::size_t at = 0; at < order.size(); ++at) {
       look_ahead<N>(problem, state, order, at);
       visit<N>(problem, state, rule.bias, order[at], limit, end);
     }
-    close_pass<N>(problem.n_rows(), state, end, rule.tolerance, limit);
+    close_pass<N>(problem.n_rows(), state, end, rule.tol, limit);
   }
 }
 

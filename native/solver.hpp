@@ -23,8 +23,8 @@ struct SolverRule {
   float negative_cost;  // C_i of a negative instance
   float bias;           // value of the constant feature; its weight is regularised as any other
   // Stop when the duality gap is at most this share of the objective, or after this many passes.
-  float tolerance;
-  int max_passes;
+  float tol;
+  int max_iter;
   std::uint64_t seed;
 };
 
@@ -40,7 +40,7 @@ struct BatchSolution {
   std::vector<float> weight;  // (n_columns, n_lanes)
   std::vector<float> dual;    // y_i alpha_i, (n_rows, n_lanes)
   std::vector<float> bias;    // of the constant feature, times its value, (n_lanes,)
-  std::size_t n_unfinished = 0;  // lanes that used up max_passes
+  std::size_t n_unfinished = 0;  // lanes that used up max_iter
 };
 
 BatchSolution solve_batch(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule);

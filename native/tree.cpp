@@ -73,12 +73,12 @@ class TwoMeans {
       : rows_(rows), n_left_(n_left), n_threads_(n_threads), center_(rows.n_features), left_(rows.n_features),
         right_(rows.n_features), is_right_(rows.size()), scores_(rows.size()) {}
 
-  // Which rows go to the right, after at most `max_passes` moves of the two centers.
-  std::vector<std::uint8_t> run(int max_passes, Draws draws) {
+  // Which rows go to the right, after at most `max_iter` moves of the two centers.
+  std::vector<std::uint8_t> run(int max_iter, Draws draws) {
     pick_two(draws);
     assign();
     for (std::size_t i = 0; i < rows_.size(); ++i) add(is_right_[i] ? right_ : left_, i, 1.0F);
-    for (int pass = 1; pass < max_passes; ++pass) {
+    for (int pass = 1; pass < max_iter; ++pass) {
       take_difference();
       if (!assign()) break;
     }
@@ -165,7 +165,7 @@ std::pair<Range, Range> cut(const Range& range, const TreePlan& plan, unsigned n
   const std::size_t n = range.rows.size(), n_parts = range.n_parts, left_parts = n_parts / 2;
   const std::size_t n_left = left_parts * (n / n_parts) + std::min(left_parts, n % n_parts);
   TwoMeans two_means(range.rows, n_left, n_threads);
-  const auto is_right = two_means.run(plan.max_passes, Draws(plan.seed, range.begin << 32 | n));
+  const auto is_right = two_means.run(plan.max_iter, Draws(plan.seed, range.begin << 32 | n));
   Renumbering renumberings[2] = {Renumbering(range.rows.n_features), Renumbering(range.rows.n_features)};
   Range halves[2] = {{{}, range.begin, range.level, static_cast<std::uint32_t>(left_parts)},
                      {{}, range.begin + n_left, range.level, static_cast<std::uint32_t>(n_parts - left_parts)}};

@@ -11,8 +11,8 @@ def solve_one_parent(X, Y, *, threshold=0.0, max_weights=2**60, threads=1, weigh
     """Weights (children x features) and biases of one parent whose instances are all of X."""
     x, positives = to_csr(X, "X"), to_csr(Y, "Y").transposed()
     n = len(x)
-    rule = {"positive_cost": 1.0, "negative_cost": 1.0, "bias": 1.0, "tolerance": 1e-9} | rule
-    rule = {"max_passes": 3000, "seed": 0} | rule
+    rule = {"positive_cost": 1.0, "negative_cost": 1.0, "bias": 1.0, "tol": 1e-9} | rule
+    rule = {"max_iter": 3000, "seed": 0} | rule
     n_rows, features, n_entries, children, values, bias, unfinished = _native.solve_parents(
         x.arrays,
         x.n_cols,

@@ -77,7 +77,7 @@ def test_the_duality_gap_closes(seed, n, d, C):
 def test_the_objective_is_near_its_optimum_as_the_tolerance_says(seed, tolerance):
     X, Y = problem(seed=seed)
     for label, (w, b) in enumerate(
-        zip(*oracles.solve_one_parent(X, Y, tolerance=tolerance)[:2], strict=True)
+        zip(*oracles.solve_one_parent(X, Y, tol=tolerance)[:2], strict=True)
     ):
         y = np.where(Y[:, label] > 0, 1.0, -1.0)
         svc = LinearSVC(dual=True, tol=1e-8, max_iter=100_000).fit(X, y)
@@ -89,16 +89,16 @@ def test_the_objective_is_near_its_optimum_as_the_tolerance_says(seed, tolerance
 @pytest.mark.parametrize("threads", [2, 7])
 def test_weights_are_the_same_bytes_for_any_number_of_threads(threads):
     X, Y = problem(300, 50, 60)
-    one = oracles.solve_one_parent(X, Y, tolerance=0.1, threads=1)
-    many = oracles.solve_one_parent(X, Y, tolerance=0.1, threads=threads)
+    one = oracles.solve_one_parent(X, Y, tol=0.1, threads=1)
+    many = oracles.solve_one_parent(X, Y, tol=0.1, threads=threads)
     assert one[0].tobytes() == many[0].tobytes()
     assert one[1].tobytes() == many[1].tobytes()
 
 
 def test_a_label_is_solved_alike_in_any_company():
     X, Y = problem(n_labels=40)
-    W, b, _ = oracles.solve_one_parent(X, Y, tolerance=0.1)
-    alone, b_alone, _ = oracles.solve_one_parent(X, Y[:, 7:8], tolerance=0.1)
+    W, b, _ = oracles.solve_one_parent(X, Y, tol=0.1)
+    alone, b_alone, _ = oracles.solve_one_parent(X, Y[:, 7:8], tol=0.1)
     assert np.array_equal(W[7], alone[0])
     assert b[7] == b_alone[0]
 
@@ -155,7 +155,7 @@ def test_only_the_largest_weights_of_each_label_are_kept():
 
 def test_the_solver_says_where_it_used_up_its_passes():
     X, Y = problem()
-    assert oracles.solve_one_parent(X, Y, max_passes=1)[2] == Y.shape[1]
+    assert oracles.solve_one_parent(X, Y, max_iter=1)[2] == Y.shape[1]
 
 
 def call(**changes):
@@ -168,7 +168,7 @@ def call(**changes):
         "begin": 0,
         "end": 1,
         "rule": _native.SolverRule(
-            positive_cost=1, negative_cost=1, bias=1, tolerance=0.1, max_passes=10, seed=0
+            positive_cost=1, negative_cost=1, bias=1, tol=0.1, max_iter=10, seed=0
         ),
         "prune": _native.PruneRule(threshold=0, max_weights=9),
     }

@@ -109,7 +109,7 @@ def test_vectors_beyond_reason_do_no_harm():
     values = np.full(40, np.inf, dtype=np.float32)
     arrays = (np.arange(41), np.zeros(40, dtype=np.int32), values)
     splits = np.array([4, 4], dtype=np.int32)
-    order = _native.order_labels(arrays, 1, splits, max_passes=5, seed=0, threads=2)
+    order = _native.order_labels(arrays, 1, splits, max_iter=5, seed=0, threads=2)
     assert sorted(order) == list(range(40))
     with pytest.raises(ValueError, match="splits must be positive; got 0"):
-        _native.order_labels(arrays, 1, splits * 0, max_passes=5, seed=0, threads=1)
+        _native.order_labels(arrays, 1, splits * 0, max_iter=5, seed=0, threads=1)

@@ -214,8 +214,8 @@ class SolverRule:
         positive_cost: float,
         negative_cost: float,
         bias: float,
-        tolerance: float,
-        max_passes: int,
+        tol: float,
+        max_iter: int,
         seed: int,
     ) -> None: ...
 
@@ -257,7 +257,7 @@ def order_labels(
     n_features: int,
     splits: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
     *,
-    max_passes: int,
+    max_iter: int,
     seed: int,
     threads: int,
 ) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:

@@ -23,7 +23,7 @@ def build_tree(
         Z.arrays,
         Z.n_cols,
         np.array(splits, dtype=np.int32),
-        max_passes=passes,
+        max_iter=passes,
         seed=seed,
         threads=threads,
     )

@@ -101,8 +101,8 @@ def solver_rules(config: LearnConfig, seed: int) -> tuple[_native.SolverRule, _n
         positive_cost=config.C * config.positive_weight,
         negative_cost=config.C * config.negative_weight,
         bias=config.bias,
-        tolerance=config.tolerance,
-        max_passes=config.max_passes,
+        tol=config.tolerance,
+        max_iter=config.max_passes,
         seed=seed,
     )
     unlimited = 2**63 - 1
