@@ -22,6 +22,7 @@
 #include "python_vocabulary.hpp"
 #include "pack.hpp"
 #include "search.hpp"
+#include "unpack.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -207,11 +208,36 @@ PackedOut pack_layers(const std::vector<Layer>& layers, std::uint32_t n_features
 using ParentOut =
     std::tuple<Out<std::int32_t>, Out<std::int64_t>, Out<std::uint16_t>, Out<float>, Out<float>>;
 
-ParentOut unpack_parent(const PackedTree& tree, std::size_t level, std::size_t parent) {
-  ParentRows rows = unpack(tree.view(), level, parent);
+ParentOut unpack_rows(const PackedTree& tree, std::size_t level, std::size_t parent) {
+  ParentRows rows;
+  {
+    nb::gil_scoped_release release;
+    rows = unpack_parent(tree.view(), level, parent);
+  }
   return {to_numpy<std::int32_t>(std::move(rows.features)), to_numpy<std::int64_t>(std::move(rows.first_entry)),
           to_numpy<std::uint16_t>(std::move(rows.children)), to_numpy<float>(std::move(rows.weights)),
           to_numpy<float>(std::move(rows.bias))};
+}
+
+using NodeOut = std::tuple<Out<std::int32_t>, Out<float>, float>;  // features, weights, bias
+
+NodeOut node_weights(const PackedTree& tree, std::size_t level, std::size_t node,
+                     const std::optional<In<std::int32_t>>& features) {
+  NodeWeights found;
+  {
+    nb::gil_scoped_release release;
+    found = features ? find_weights(tree.view(), level, node, to_span(*features)) : unpack_node(tree.view(), level, node);
+  }
+  return {to_numpy<std::int32_t>(std::move(found.features)), to_numpy<float>(std::move(found.weights)), found.bias};
+}
+
+Out<std::int32_t> strongest(const PackedTree& tree, std::size_t level, std::size_t node, std::size_t n) {
+  std::vector<std::int32_t> features;
+  {
+    nb::gil_scoped_release release;
+    features = strongest_features(tree.view(), level, node, n);
+  }
+  return to_numpy<std::int32_t>(std::move(features));
 }
 
 Rule make_rule(std::size_t k, std::size_t beam, unsigned hinge_power, bool is_log, float min_score) {
@@ -255,6 +281,11 @@ void bind_search(nb::module_& m) {
       .def("search_texts", &find_texts, "vocabulary"_a, "data"_a.noconvert(), "offsets"_a.noconvert(), "rule"_a,
            "allowed"_a.none() = nb::none(), nb::kw_only(), "threads"_a,
            "Offsets, labels and scores of texts, each best first.")
-      .def("unpack_parent", &unpack_parent, "level"_a, "parent"_a,
-           "Features of a parent, first entry of each, children, weights, and the children's bias.");
+      .def("unpack_parent", &unpack_rows, "level"_a, "parent"_a,
+           "Features of a parent, first entry of each, children, weights, and the children's bias.")
+      .def("node_weights", &node_weights, "level"_a, "node"_a, "features"_a.noconvert().none() = nb::none(),
+           "Features and weights of a node, and its bias: all of them, features ascending, or only those among "
+           "`features`, in that order.")
+      .def("strongest", &strongest, "level"_a, "node"_a, "n"_a,
+           "The n features with the largest weights of a node, largest first.");
 }

@@ -1,4 +1,4 @@
-// Packing: from trained layers to a packed tree, and back.
+// Packing: how do trained layers become a packed tree?
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,5 @@ struct PackedArrays {
   std::vector<std::uint8_t> data;
 };
 PackedArrays pack(std::span<const LayerView> layers, std::uint32_t n_features, Precision precision, unsigned n_threads);
-
-// Rows of one parent: what LayerView holds of it.
-struct ParentRows {
-  std::vector<std::int32_t> features;    // ascending
-  std::vector<std::int64_t> first_entry{0};
-  std::vector<std::uint16_t> children;  // ascending in a row
-  std::vector<float> weights;
-  std::vector<float> bias;  // of each child
-};
-// Throws where a block is damaged.
-ParentRows unpack(const PackedView& tree, std::size_t level, std::size_t parent);
 
 }  // namespace matchset

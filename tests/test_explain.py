@@ -53,9 +53,47 @@ def test_parents_and_weights_are_those_of_the_model():
             assert len(top) == min(3, len(features))
 
 
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_weights_of_one_node_are_those_of_its_parent_unpacked(precision):
+    packed = pack(MODEL, precision=precision)
+    wanted = np.arange(1, MODEL.n_features, 2, dtype=np.int32)[::-1].copy()
+    for level, n_nodes in enumerate(packed.sizes):
+        first_child = MODEL.tree.offsets[level]
+        for node in range(0, n_nodes, max(1, n_nodes // 30)):
+            parent = int(np.searchsorted(first_child, node, side="right")) - 1
+            unpacked = packed.native.unpack_parent(level, parent)
+            features, first_entry, children, weights, bias = unpacked
+            child = node - first_child[parent]
+            is_own = children == child
+            features, weights = np.repeat(features, np.diff(first_entry))[is_own], weights[is_own]
+            own, own_weights, own_bias = node_weights(packed, level, node)
+            np.testing.assert_array_equal(own, features)
+            np.testing.assert_array_equal(own_weights, weights)
+            assert own_bias == bias[child]
+            order = np.lexsort((features, -weights))
+            np.testing.assert_array_equal(strongest(packed, level, node, 7), features[order[:7]])
+            some, some_weights, _ = packed.native.node_weights(level, node, wanted)
+            is_wanted = np.isin(features, wanted)
+            np.testing.assert_array_equal(some[::-1], features[is_wanted])
+            np.testing.assert_array_equal(some_weights[::-1], weights[is_wanted])
+
+
+def test_the_order_of_a_querys_features_does_not_matter():
+    ids, values = row(X, 2)
+    label = int(MODEL.tree.labels[0])
+    there, back = (explain(PACKED, ids[::way], values[::way], label) for way in (1, -1))
+    for one, other in zip(there.steps, back.steps, strict=True):
+        np.testing.assert_array_equal(one.features, other.features)
+        np.testing.assert_array_equal(one.contributions, other.contributions)
+
+
 def test_what_is_not_in_the_tree_is_refused():
     missing = np.setdiff1d(np.arange(MODEL.n_labels), MODEL.tree.labels)[0]
     with pytest.raises(ValueError, match="label must be in the tree"):
         explain(PACKED, *row(X, 1), int(missing))
     with pytest.raises(ValueError, match="node must be in the tree"):
         parent_of(PACKED, 0, 10**6)
+    with pytest.raises(ValueError, match="node must be in the tree"):
+        strongest(PACKED, 3, 0)
+    with pytest.raises(IndexError, match="a node must be in the tree"):
+        PACKED.native.node_weights(0, PACKED.sizes[0])

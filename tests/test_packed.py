@@ -101,6 +101,16 @@ def use(packed, X):
             assert len(found.indices) == 0 or found.indices.max() < packed.n_labels
     with suppress(ValueError):
         unpack(packed)
+    ids = np.arange(X.n_cols if X.n_cols < 100 else 40, dtype=np.int32)
+    for level, n_nodes in enumerate(packed.sizes):
+        for node in range(0, n_nodes, 7):
+            for read in (
+                lambda at: packed.native.node_weights(*at),
+                lambda at: packed.native.node_weights(*at, ids),
+                lambda at: packed.native.strongest(*at, 3),
+            ):
+                with suppress(ValueError):
+                    read((level, node))
 
 
 @pytest.mark.parametrize("precision", ["int8", "float32"])

@@ -449,3 +449,23 @@ class PackedTree:
         """
         Features of a parent, first entry of each, children, weights, and the children's bias.
         """
+
+    def node_weights(
+        self,
+        level: int,
+        node: int,
+        features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)]
+        | None = None,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+        float,
+    ]:
+        """
+        Features and weights of a node, and its bias: all of them, features ascending, or only those among `features`, in that order.
+        """
+
+    def strongest(
+        self, level: int, node: int, n: int
+    ) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """The n features with the largest weights of a node, largest first."""

@@ -59,6 +59,8 @@ def explain(
     places = np.flatnonzero(tree.labels == label)
     if len(places) == 0:
         raise ValueError(f"label must be in the tree; got {label}")
+    order = np.argsort(ids)
+    ids, values = ids[order], values[order]
     path = [int(places[0])]
     for level in range(len(tree.sizes) - 1, 0, -1):
         path.insert(0, parent_of(tree, level, path[0]))
@@ -73,24 +75,19 @@ def explain(
 
 def node_weights(tree: PackedTree, level: int, node: int) -> tuple[Ids, Floats, float]:
     """Features of a node, ascending, their weights, and its bias."""
-    parent = parent_of(tree, level, node)
-    features, first_entry, children, weights, bias = tree.native.unpack_parent(level, parent)
-    child = node - _first_child(tree, level, parent)
-    is_own = children == child
-    rows = np.repeat(features, np.diff(first_entry))
-    return rows[is_own], weights[is_own], float(bias[child])
+    _check_node(tree, level, node)
+    return tree.native.node_weights(level, node)
 
 
 def strongest(tree: PackedTree, level: int, node: int, n: int = 5) -> Ids:
     """The features with the largest weights of a node: what it is about."""
-    features, weights, _ = node_weights(tree, level, node)
-    return features[np.lexsort((features, -weights))[:n]]
+    _check_node(tree, level, node)
+    return tree.native.strongest(level, node, n)
 
 
 def parent_of(tree: PackedTree, level: int, node: int) -> int:
     """Parent of a node: number among the nodes of the level above, 0 for the root."""
-    if not (0 <= level < len(tree.sizes) and 0 <= node < tree.sizes[level]):
-        raise ValueError(f"node must be in the tree; got {node} of level {level}")
+    _check_node(tree, level, node)
     first_block = _first_blocks(tree, level)
     blocks = tree.blocks.view(BLOCK)[first_block[0] : first_block[-1]]
     block = int(np.searchsorted(blocks["first_child"], node, side="right")) - 1 + first_block[0]
@@ -103,8 +100,9 @@ def _first_blocks(tree: PackedTree, level: int) -> NDArray[np.int64]:
     return tree.first_block[start : start + parents[level] + 1].astype(np.int64)
 
 
-def _first_child(tree: PackedTree, level: int, parent: int) -> int:
-    return int(tree.blocks.view(BLOCK)["first_child"][_first_blocks(tree, level)[parent]])
+def _check_node(tree: PackedTree, level: int, node: int) -> None:
+    if not (0 <= level < len(tree.sizes) and 0 <= node < tree.sizes[level]):
+        raise ValueError(f"node must be in the tree; got {node} of level {level}")
 
 
 def _top(tree: PackedTree, level: int) -> PackedTree:
@@ -144,9 +142,8 @@ def _step(
     rank: int | None,
     kept: bool,
 ) -> Step:
-    features, weights, bias = node_weights(tree, level, node)
-    common, of_query, of_node = np.intersect1d(ids, features, return_indices=True)
-    contributions = (values[of_query] * weights[of_node]).astype(np.float32)
+    common, weights, bias = tree.native.node_weights(level, node, ids)
+    contributions = values[np.searchsorted(ids, common)] * weights
     order = np.lexsort((common, -np.abs(contributions)))
     margin = bias + float(contributions.sum())
     return Step(
@@ -155,7 +152,7 @@ def _step(
         bias=bias,
         margin=margin,
         score=node_score(margin, scores),
-        features=common[order].astype(np.int32),
+        features=common[order],
         contributions=contributions[order],
         rank=rank,
         is_kept=kept,
