@@ -1,5 +1,4 @@
 // Bindings of Arrow C streams.
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -13,11 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "python_arrays.hpp"
 #include "arrow.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
+#include "module.hpp"
+#include "python_arrays.hpp"
 
 namespace matchset {
 namespace {
@@ -56,15 +53,11 @@ nb::tuple from_arrow_column(ArrowColumn&& column) {
   return nb::make_tuple(column.name, values, to_numpy<std::uint8_t>(std::move(column.nulls)));
 }
 
-nb::list read_stream(nb::handle capsule, const std::vector<std::string>& coded) {
+nb::list py_read_arrow_stream(nb::handle capsule, const std::vector<std::string>& coded) {
   ArrowArrayStream& stream = to_arrow_stream(capsule);
-  std::vector<ArrowColumn> columns;
-  {
-    nb::gil_scoped_release release;
-    columns = matchset::read_arrow_stream(stream, coded);
-  }
   nb::list out;
-  for (auto& column : columns) out.append(from_arrow_column(std::move(column)));
+  for (ArrowColumn& column : without_gil([&] { return read_arrow_stream(stream, coded); }))
+    out.append(from_arrow_column(std::move(column)));
   return out;
 }
 
@@ -122,7 +115,7 @@ ArrowExportColumn to_export_column(nb::handle item, std::size_t n_rows) {
   return column;
 }
 
-nb::object export_table(const nb::list& columns, std::int64_t n_rows) {
+nb::object py_export_arrow_table(const nb::list& columns, std::int64_t n_rows) {
   auto table = std::make_shared<ArrowExportTable>();
   table->n_rows = n_rows;
   for (const nb::handle item : columns) table->columns.push_back(to_export_column(item, static_cast<std::size_t>(n_rows)));
@@ -132,37 +125,35 @@ nb::object export_table(const nb::list& columns, std::int64_t n_rows) {
     nb::gil_scoped_acquire acquire;
     Py_DECREF(static_cast<PyObject*>(kept));
   });
-  return to_capsule([&](ArrowArrayStream& out) { matchset::export_arrow_table(table, out); });
+  return to_capsule([&](ArrowArrayStream& out) { export_arrow_table(table, out); });
+}
+
+void py_init_shared_stream(SharedArrowStream* self, nb::handle capsule) {
+  new (self) SharedArrowStream(to_arrow_stream(capsule));
+}
+
+nb::object py_open_shared_stream(const SharedArrowStream& self, nb::handle /*requested_schema*/) {
+  return to_capsule([&](ArrowArrayStream& out) { self.open(out); });
 }
 
 }  // namespace
-}  // namespace matchset
 
-void bind_arrow(nanobind::module_& m) {
-  using namespace matchset;
-  m.def("read_arrow_stream", &read_stream, "capsule"_a, "coded"_a,
+void bind_arrow(nb::module_& m) {
+  m.def("read_arrow_stream", &py_read_arrow_stream, "capsule"_a, "coded"_a,
         nb::sig("def read_arrow_stream(capsule: object, coded: list[str]) -> "
                 "list[tuple[str, typing.Any, numpy.typing.NDArray[numpy.uint8]]]"),
         "Read an Arrow C stream to its end: (name, values, nulls) of each column; nulls is empty where none is.\n"
         "Texts come as (data, offsets), or as (codes, data, offsets) for the columns named in coded.");
   nb::class_<SharedArrowStream>(
       m, "SharedArrowStream", "An Arrow C stream that can be opened several times and read once.")
-      .def(
-          "__init__",
-          [](SharedArrowStream* self, nb::handle capsule) {
-            new (self) SharedArrowStream(to_arrow_stream(capsule));
-          },
-          "capsule"_a)
-      .def(
-          "__arrow_c_stream__",
-          [](const SharedArrowStream& self, nb::handle /*requested_schema*/) {
-            return to_capsule([&](ArrowArrayStream& out) { self.open(out); });
-          },
-          "requested_schema"_a = nb::none())
+      .def("__init__", &py_init_shared_stream, "capsule"_a)
+      .def("__arrow_c_stream__", &py_open_shared_stream, "requested_schema"_a = nb::none())
       .def("column_names", &SharedArrowStream::column_names, "The names of the columns, also of equal ones.");
-  m.def("export_arrow_table", &export_table, "columns"_a, "n_rows"_a,
+  m.def("export_arrow_table", &py_export_arrow_table, "columns"_a, "n_rows"_a,
         nb::sig("def export_arrow_table(columns: list[tuple[str, str, typing.Any, typing.Any, typing.Any]], "
                 "n_rows: int) -> object"),
         "A capsule of an Arrow C stream of one batch that borrows the arrays of its columns, each\n"
         "(name, format, valid bits or None, values or None, (data, offsets) of its texts or None).");
 }
+
+}  // namespace matchset

@@ -1,5 +1,4 @@
-// Bindings of answers.
-#include <nanobind/nanobind.h>
+// Bindings of products as JSON.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
@@ -9,10 +8,8 @@
 #include <utility>
 
 #include "json_products.hpp"
+#include "module.hpp"
 #include "python_arrays.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace matchset {
 namespace {
@@ -24,8 +21,8 @@ StringsView to_view(const Texts& texts) {
   return {{reinterpret_cast<const char*>(texts.first.data()), texts.first.size()}, to_span(texts.second)};
 }
 
-nb::bytes to_json(const Texts& ids, const std::optional<Texts>& titles, const In<std::int32_t>& labels,
-                  const In<float>& scores) {
+nb::bytes py_write_products(const Texts& ids, const std::optional<Texts>& titles, const In<std::int32_t>& labels,
+                            const In<float>& scores) {
   static thread_local JsonScratch scratch;
   const StringsView id_view = to_view(ids);
   const StringsView title_view = titles ? to_view(*titles) : StringsView{};
@@ -35,11 +32,12 @@ nb::bytes to_json(const Texts& ids, const std::optional<Texts>& titles, const In
 }
 
 }  // namespace
-}  // namespace matchset
 
 void bind_json_products(nb::module_& m) {
-  m.def("write_products", &matchset::to_json, "ids"_a.noconvert(), "titles"_a.noconvert().none(),
+  m.def("write_products", &py_write_products, "ids"_a.noconvert(), "titles"_a.noconvert().none(),
         "labels"_a.noconvert(), "scores"_a.noconvert(),
         "Products as a JSON array of objects with id, score and, where titles are given, title; ids and titles are "
         "buffers with offsets.");
 }
+
+}  // namespace matchset

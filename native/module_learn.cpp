@@ -1,5 +1,4 @@
-// Bindings of the learning kernels: arguments are checked here or when touched, the GIL is released.
-#include <nanobind/nanobind.h>
+// Bindings of the learning kernels.
 #include <nanobind/stl/tuple.h>
 
 #include <cstdint>
@@ -7,70 +6,47 @@
 #include <tuple>
 #include <vector>
 
+#include "layer.hpp"
+#include "module.hpp"
+#include "pifa.hpp"
 #include "python_arrays.hpp"
 #include "python_csr.hpp"
-#include "layer.hpp"
-#include "pifa.hpp"
 #include "tree.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using matchset::Csr;
-using matchset::CsrOut;
-using matchset::In;
-using matchset::Lists;
-using matchset::Out;
-using matchset::to_csr;
-using matchset::to_lists;
-using matchset::to_numpy;
-using matchset::to_span;
-
+namespace matchset {
 namespace {
 
 // features of each parent, features, entries of each feature, children, weights, bias, unfinished
 using LayerOut = std::tuple<Out<std::int64_t>, Out<std::int32_t>, Out<std::int32_t>, Out<std::uint16_t>, Out<float>,
                             Out<float>, std::int64_t>;
 
-CsrOut sum_instances(const Csr& X, std::int64_t n_features, const Csr& instances, std::size_t max_entries,
+CsrOut py_sum_instances(const Csr& X, std::int64_t n_features, const Csr& instances, std::size_t max_entries,
                      unsigned threads) {
   const auto x = to_csr(X, n_features);
   const auto lists = to_csr(instances, static_cast<std::int64_t>(x.n_rows()));
-  matchset::OwnedCsr sums;
-  {
-    nb::gil_scoped_release release;
-    sums = matchset::sum_instances(x, lists, max_entries, threads);
-  }
+  OwnedCsr sums = without_gil([&] { return sum_instances(x, lists, max_entries, threads); });
   return {to_numpy<std::int64_t>(std::move(sums.offsets)), to_numpy<std::int32_t>(std::move(sums.columns)),
           to_numpy<float>(std::move(sums.values))};
 }
 
-Out<std::int32_t> order_labels(const Csr& Z, std::int64_t n_features, const In<std::int32_t>& splits, int max_iter,
+Out<std::int32_t> py_order_labels(const Csr& Z, std::int64_t n_features, const In<std::int32_t>& splits, int max_iter,
                                std::uint64_t seed, unsigned threads) {
   const auto z = to_csr(Z, n_features);
   for (const std::int32_t split : to_span(splits))
     if (split < 1) throw std::invalid_argument("splits must be positive; got " + std::to_string(split));
-  std::vector<std::int32_t> order;
-  {
-    nb::gil_scoped_release release;
-    order = matchset::order_labels(z, {to_span(splits), max_iter, seed}, threads);
-  }
-  return to_numpy<std::int32_t>(std::move(order));
+  const TreePlan plan{to_span(splits), max_iter, seed};
+  return to_numpy<std::int32_t>(without_gil([&] { return order_labels(z, plan, threads); }));
 }
 
-
-LayerOut solve_parents(const Csr& X, std::int64_t n_features, const Lists& instances, const Csr& positives,
+LayerOut py_solve_parents(const Csr& X, std::int64_t n_features, const Lists& instances, const Csr& positives,
                        const In<std::int64_t>& first_child, std::size_t begin, std::size_t end,
-                       const matchset::SolverRule& rule, const matchset::PruneRule& prune, unsigned threads) {
+                       const SolverRule& rule, const PruneRule& prune, unsigned threads) {
   const auto& [offsets, rows, weights] = positives;
   if (weights.size() != 0 && weights.size() != rows.size())
     throw std::invalid_argument("there must be one weight per positive or none; got " + std::to_string(weights.size()));
-  const matchset::LayerProblem problem{to_csr(X, n_features), to_lists(std::get<0>(instances), std::get<1>(instances)),
+  const LayerProblem problem{to_csr(X, n_features), to_lists(std::get<0>(instances), std::get<1>(instances)),
                                        to_lists(offsets, rows), to_span(weights), to_span(first_child)};
-  matchset::LayerWeights out;
-  {
-    nb::gil_scoped_release release;
-    out = matchset::solve_parents(problem, begin, end, rule, prune, threads);
-  }
+  LayerWeights out = without_gil([&] { return solve_parents(problem, begin, end, rule, prune, threads); });
   return {to_numpy<std::int64_t>(std::move(out.n_features)), to_numpy<std::int32_t>(std::move(out.features)),
           to_numpy<std::int32_t>(std::move(out.n_entries)),  to_numpy<std::uint16_t>(std::move(out.children)),
           to_numpy<float>(std::move(out.weights)),           to_numpy<float>(std::move(out.bias)),
@@ -80,20 +56,22 @@ LayerOut solve_parents(const Csr& X, std::int64_t n_features, const Lists& insta
 }  // namespace
 
 void bind_learn(nb::module_& m) {
-  nb::class_<matchset::SolverRule>(m, "SolverRule", "How each binary problem is weighted and when its solver stops.")
+  nb::class_<SolverRule>(m, "SolverRule", "How each binary problem is weighted and when its solver stops.")
       .def(nb::init<float, float, float, float, int, std::uint64_t>(), nb::kw_only(), "positive_cost"_a,
            "negative_cost"_a, "bias"_a, "tol"_a, "max_iter"_a, "seed"_a);
-  nb::class_<matchset::PruneRule>(m, "PruneRule", "Which weights of a child are kept.")
+  nb::class_<PruneRule>(m, "PruneRule", "Which weights of a child are kept.")
       .def(nb::init<float, std::size_t>(), nb::kw_only(), "threshold"_a, "max_weights"_a);
 
-  m.def("sum_instances", &sum_instances, "X"_a.noconvert(), "n_features"_a, "instances"_a.noconvert(), nb::kw_only(),
+  m.def("sum_instances", &py_sum_instances, "X"_a.noconvert(), "n_features"_a, "instances"_a.noconvert(), nb::kw_only(),
         "max_entries"_a, "threads"_a,
         "Sum of the rows of X listed for each label, cut to its largest entries, of length one; as CSR arrays.");
-  m.def("order_labels", &order_labels, "Z"_a.noconvert(), "n_features"_a, "splits"_a.noconvert(), nb::kw_only(),
+  m.def("order_labels", &py_order_labels, "Z"_a.noconvert(), "n_features"_a, "splits"_a.noconvert(), nb::kw_only(),
         "max_iter"_a, "seed"_a, "threads"_a, "Labels in an order in which every node of the tree is a range.");
-  m.def("solve_parents", &solve_parents, "X"_a.noconvert(), "n_features"_a, "instances"_a.noconvert(),
+  m.def("solve_parents", &py_solve_parents, "X"_a.noconvert(), "n_features"_a, "instances"_a.noconvert(),
         "positives"_a.noconvert(), "first_child"_a.noconvert(), "begin"_a, "end"_a, "rule"_a, "prune"_a, nb::kw_only(),
         "threads"_a,
         "Weights of the children of parents begin to end: features of each parent, features, entries of each feature, "
         "children, weights, bias of each child, and how many children the solver gave up on.");
 }
+
+}  // namespace matchset

@@ -1,5 +1,4 @@
-// Bindings of the inverted index: arguments are checked here or when touched, the GIL is released.
-#include <nanobind/nanobind.h>
+// Bindings of the inverted index.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
@@ -10,34 +9,23 @@
 #include <stdexcept>
 #include <string>
 
+#include "module.hpp"
+#include "postings.hpp"
 #include "python_arrays.hpp"
 #include "python_csr.hpp"
-#include "postings.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using matchset::Csr;
-using matchset::CsrOut;
-using matchset::In;
-using matchset::to_csr;
-using matchset::to_numpy;
-using matchset::to_span;
-
+namespace matchset {
 namespace {
 
-CsrOut rank_documents(const Csr& index, std::int64_t n_documents, const Csr& X,
-                      const std::optional<In<std::uint8_t>>& allowed, std::size_t k, unsigned threads) {
+CsrOut py_rank_documents(const Csr& index, std::int64_t n_documents, const Csr& X,
+                         const std::optional<In<std::uint8_t>>& allowed, std::size_t k, unsigned threads) {
   const auto lists = to_csr(index, n_documents);
   const auto x = to_csr(X, static_cast<std::int64_t>(lists.n_rows()));
   const auto mask = allowed ? to_span(*allowed) : std::span<const std::uint8_t>{};
   if (allowed && mask.size() != lists.n_columns)
     throw std::invalid_argument("allowed must have one entry per document, " + std::to_string(lists.n_columns) +
                                 "; got " + std::to_string(mask.size()));
-  matchset::Ranked ranked;
-  {
-    nb::gil_scoped_release release;
-    ranked = matchset::rank_documents(lists, x, mask, k, threads);
-  }
+  Ranked ranked = without_gil([&] { return rank_documents(lists, x, mask, k, threads); });
   return {to_numpy<std::int64_t>(std::move(ranked.offsets)), to_numpy<std::int32_t>(std::move(ranked.documents)),
           to_numpy<float>(std::move(ranked.scores))};
 }
@@ -45,8 +33,10 @@ CsrOut rank_documents(const Csr& index, std::int64_t n_documents, const Csr& X,
 }  // namespace
 
 void bind_postings(nb::module_& m) {
-  m.def("rank_documents", &rank_documents, "index"_a.noconvert(), "n_documents"_a, "X"_a.noconvert(),
+  m.def("rank_documents", &py_rank_documents, "index"_a.noconvert(), "n_documents"_a, "X"_a.noconvert(),
         "allowed"_a.noconvert().none(), nb::kw_only(), "k"_a, "threads"_a,
         "The k documents with the largest dot product above zero with each row of X, best first, as CSR arrays. "
         "The index holds, for each feature, the documents that have it and its weight there.");
 }
+
+}  // namespace matchset

@@ -1,5 +1,4 @@
 // Bindings of packed trees and of search in them.
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
@@ -16,16 +15,15 @@
 #include <utility>
 #include <vector>
 
-#include "python_arrays.hpp"
 #include "batch.hpp"
-#include "python_csr.hpp"
-#include "python_vocabulary.hpp"
+#include "module.hpp"
 #include "pack.hpp"
+#include "python_arrays.hpp"
+#include "python_csr.hpp"
+#include "python_tree.hpp"
+#include "python_vocabulary.hpp"
 #include "search.hpp"
 #include "unpack.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace matchset {
 namespace {
@@ -34,66 +32,6 @@ namespace {
 using Layer = std::tuple<In<std::int64_t>, In<std::int64_t>, In<std::int32_t>, In<std::int64_t>, In<std::uint16_t>,
                          In<float>, In<float>>;
 using RowOut = std::pair<Out<std::int32_t>, Out<float>>;
-
-Precision to_precision(int bytes) {
-  if (bytes != 1 && bytes != 4) throw std::invalid_argument("a weight must take 1 or 4 bytes; got " + std::to_string(bytes));
-  return static_cast<Precision>(bytes);
-}
-
-// A packed tree that keeps the arrays it looks into alive.
-class PackedTree {
- public:
-  PackedTree(In<std::uint32_t> first_block, In<std::uint8_t> blocks, In<std::uint8_t> data, In<std::int32_t> labels,
-             std::vector<std::uint32_t> sizes, std::uint32_t n_features, std::uint32_t n_labels, int weight_bytes)
-      : first_block_(std::move(first_block)), blocks_(std::move(blocks)), data_(std::move(data)),
-        labels_(std::move(labels)), n_labels_(n_labels) {
-    if (blocks_.size() % sizeof(PackedBlock) != 0 || reinterpret_cast<std::uintptr_t>(blocks_.data()) % alignof(PackedBlock) != 0)
-      throw std::invalid_argument("blocks must be whole and aligned");
-    if (sizes.empty()) throw std::invalid_argument("a tree must have at least one level; got 0");
-    for (const std::uint32_t size : sizes)
-      if (size > std::uint32_t{std::numeric_limits<std::int32_t>::max()})
-        throw std::invalid_argument("a level must have at most 2147483647 nodes; got " + std::to_string(size));
-    if (n_features > std::uint32_t{std::numeric_limits<std::int32_t>::max()})
-      throw std::invalid_argument("at most 2147483647 features are possible; got " + std::to_string(n_features));
-    if (labels_.size() != sizes.back()) throw std::invalid_argument("labels must have one entry per leaf");
-    view_.first_block = to_span(first_block_);
-    view_.blocks = {reinterpret_cast<const PackedBlock*>(blocks_.data()), blocks_.size() / sizeof(PackedBlock)};
-    view_.data = to_span(data_);
-    view_.sizes = std::move(sizes);
-    for (std::uint32_t first = 0, level = 0; level < view_.n_levels(); first += view_.n_parents(level++))
-      view_.first_parent.push_back(first);
-    view_.precision = to_precision(weight_bytes);
-    view_.n_features = n_features;
-    check(view_);
-  }
-
-  const PackedView& view() const { return view_; }
-
-  std::int32_t label(std::uint32_t leaf) const {
-    const std::int32_t label = labels_.data()[leaf];
-    if (label < 0 || static_cast<std::uint32_t>(label) >= n_labels_)
-      throw std::invalid_argument("labels must be below " + std::to_string(n_labels_) + "; got " + std::to_string(label));
-    return label;
-  }
-
-  // What is allowed by label, by leaf.
-  std::vector<std::uint8_t> by_leaf(const In<bool>& is_allowed) const {
-    if (is_allowed.size() != n_labels_)
-      throw std::invalid_argument("allowed must have one entry per label, " + std::to_string(n_labels_) + "; got " +
-                                  std::to_string(is_allowed.size()));
-    std::vector<std::uint8_t> leaves(labels_.size());
-    for (std::uint32_t leaf = 0; leaf < leaves.size(); ++leaf)
-      leaves[leaf] = is_allowed.data()[static_cast<std::size_t>(label(leaf))];
-    return leaves;
-  }
-
- private:
-  In<std::uint32_t> first_block_;
-  In<std::uint8_t> blocks_, data_;
-  In<std::int32_t> labels_;
-  std::uint32_t n_labels_;
-  PackedView view_;
-};
 
 // How to search, as Python sets it once for many calls.
 struct Rule {
@@ -134,71 +72,54 @@ void check_vocabulary(const PackedTree& tree, const Vocabulary& vocabulary) {
                                 " features, as the tree has; got " + std::to_string(vocabulary.view().n_features()));
 }
 
-RowOut find_text(const PackedTree& tree, const Vocabulary& vocabulary, nb::handle text, const Rule& rule,
+RowOut py_search_text(const PackedTree& tree, const Vocabulary& vocabulary, nb::handle text, const Rule& rule,
                    const Allowed* allowed) {
   check_vocabulary(tree, vocabulary);
-  if (!PyUnicode_Check(text.ptr()))
-    throw nb::type_error((std::string("query must be str; got ") + Py_TYPE(text.ptr())->tp_name).c_str());
-  nb::object keep;
-  const std::string_view bytes = to_utf8(text, keep);
+  nb::object owner;
+  const std::string_view bytes = query_to_utf8(text, owner);
   SearchScratch& scratch = own_scratch();
-  {
-    nb::gil_scoped_release release;
+  without_gil([&] {
     vectorize(bytes, vocabulary.view(), scratch.query);
     search_one(tree.view(), scratch.query.ids, scratch.query.weights, rule.with(allowed), scratch);
-  }
+  });
   return to_row(tree, scratch.found);
 }
 
-RowOut find_row(const PackedTree& tree, const In<std::int32_t>& ids, const In<float>& values, const Rule& rule,
+RowOut py_search_row(const PackedTree& tree, const In<std::int32_t>& ids, const In<float>& values, const Rule& rule,
                   const Allowed* allowed) {
   if (ids.size() != values.size()) throw std::invalid_argument("a row must have as many ids as values");
   for (const std::int32_t id : to_span(ids))
     if (id < 0 || static_cast<std::uint32_t>(id) >= tree.view().n_features)
       throw std::invalid_argument("ids must be below " + std::to_string(tree.view().n_features) + "; got " + std::to_string(id));
   SearchScratch& scratch = own_scratch();
-  {
-    nb::gil_scoped_release release;
-    search_one(tree.view(), {reinterpret_cast<const std::uint32_t*>(ids.data()), ids.size()}, to_span(values),
-               rule.with(allowed), scratch);
-  }
+  const std::span features(reinterpret_cast<const std::uint32_t*>(ids.data()), ids.size());
+  without_gil([&] { search_one(tree.view(), features, to_span(values), rule.with(allowed), scratch); });
   return to_row(tree, scratch.found);
 }
 
-CsrOut find_rows(const PackedTree& tree, const Csr& X, const Rule& rule, const Allowed* allowed, unsigned threads) {
+CsrOut py_search_rows(const PackedTree& tree, const Csr& X, const Rule& rule, const Allowed* allowed, unsigned threads) {
   const auto x = to_csr(X, tree.view().n_features);
-  Found found;
-  {
-    nb::gil_scoped_release release;
-    found = search_rows(tree.view(), x, rule.with(allowed), threads);
-  }
-  return to_labels(tree, std::move(found));
+  return to_labels(tree, without_gil([&] { return search_rows(tree.view(), x, rule.with(allowed), threads); }));
 }
 
-CsrOut find_texts(const PackedTree& tree, const Vocabulary& vocabulary, const In<std::uint8_t>& data,
+CsrOut py_search_texts(const PackedTree& tree, const Vocabulary& vocabulary, const In<std::uint8_t>& data,
                     const In<std::int64_t>& offsets, const Rule& rule, const Allowed* allowed, unsigned threads) {
   check_vocabulary(tree, vocabulary);
   const auto texts = to_strings(data, offsets);
-  Found found;
-  {
-    nb::gil_scoped_release release;
-    found = search_texts(tree.view(), vocabulary.view(), texts, rule.with(allowed), threads);
-  }
-  return to_labels(tree, std::move(found));
+  return to_labels(tree, without_gil([&] {
+    return search_texts(tree.view(), vocabulary.view(), texts, rule.with(allowed), threads);
+  }));
 }
 
 using PackedOut = std::tuple<Out<std::uint32_t>, Out<std::uint8_t>, Out<std::uint8_t>>;
 
-PackedOut pack_layers(const std::vector<Layer>& layers, std::uint32_t n_features, int weight_bytes, unsigned threads) {
+PackedOut py_pack_layers(const std::vector<Layer>& layers, std::uint32_t n_features, int weight_bytes, unsigned threads) {
   std::vector<LayerView> views;
   for (const auto& [first_child, offsets, features, first_entry, children, weights, bias] : layers)
     views.push_back({to_span(first_child), to_lists(offsets, features), to_span(first_entry), to_span(children),
                      to_span(weights), to_span(bias)});
-  PackedArrays packed;
-  {
-    nb::gil_scoped_release release;
-    packed = pack(views, n_features, to_precision(weight_bytes), threads);
-  }
+  const Precision precision = to_precision(weight_bytes);
+  PackedArrays packed = without_gil([&] { return pack(views, n_features, precision, threads); });
   std::vector<std::uint8_t> blocks(packed.blocks.size() * sizeof(PackedBlock));
   std::memcpy(blocks.data(), packed.blocks.data(), blocks.size());
   return {to_numpy<std::uint32_t>(std::move(packed.first_block)), to_numpy<std::uint8_t>(std::move(blocks)),
@@ -208,12 +129,8 @@ PackedOut pack_layers(const std::vector<Layer>& layers, std::uint32_t n_features
 using ParentOut =
     std::tuple<Out<std::int32_t>, Out<std::int64_t>, Out<std::uint16_t>, Out<float>, Out<float>>;
 
-ParentOut unpack_rows(const PackedTree& tree, std::size_t level, std::size_t parent) {
-  ParentRows rows;
-  {
-    nb::gil_scoped_release release;
-    rows = unpack_parent(tree.view(), level, parent);
-  }
+ParentOut py_unpack_parent(const PackedTree& tree, std::size_t level, std::size_t parent) {
+  ParentRows rows = without_gil([&] { return unpack_parent(tree.view(), level, parent); });
   return {to_numpy<std::int32_t>(std::move(rows.features)), to_numpy<std::int64_t>(std::move(rows.first_entry)),
           to_numpy<std::uint16_t>(std::move(rows.children)), to_numpy<float>(std::move(rows.weights)),
           to_numpy<float>(std::move(rows.bias))};
@@ -221,71 +138,66 @@ ParentOut unpack_rows(const PackedTree& tree, std::size_t level, std::size_t par
 
 using NodeOut = std::tuple<Out<std::int32_t>, Out<float>, float>;  // features, weights, bias
 
-NodeOut node_weights(const PackedTree& tree, std::size_t level, std::size_t node,
+NodeOut py_node_weights(const PackedTree& tree, std::size_t level, std::size_t node,
                      const std::optional<In<std::int32_t>>& features) {
-  NodeWeights found;
-  {
-    nb::gil_scoped_release release;
-    found = features ? find_weights(tree.view(), level, node, to_span(*features)) : unpack_node(tree.view(), level, node);
-  }
+  NodeWeights found = without_gil([&] {
+    return features ? find_weights(tree.view(), level, node, to_span(*features)) : unpack_node(tree.view(), level, node);
+  });
   return {to_numpy<std::int32_t>(std::move(found.features)), to_numpy<float>(std::move(found.weights)), found.bias};
 }
 
-Out<std::int32_t> strongest(const PackedTree& tree, std::size_t level, std::size_t node, std::size_t n) {
-  std::vector<std::int32_t> features;
-  {
-    nb::gil_scoped_release release;
-    features = strongest_features(tree.view(), level, node, n);
-  }
-  return to_numpy<std::int32_t>(std::move(features));
+Out<std::int32_t> py_strongest(const PackedTree& tree, std::size_t level, std::size_t node, std::size_t n) {
+  return to_numpy<std::int32_t>(without_gil([&] { return strongest_features(tree.view(), level, node, n); }));
 }
 
-Rule make_rule(std::size_t k, std::size_t beam, unsigned hinge_power, bool is_log, float min_score) {
+void py_init_rule(Rule* self, std::size_t k, std::size_t beam, unsigned hinge_power, bool is_log, float min_score) {
   if (hinge_power > 6) throw std::invalid_argument("hinge_power must be from 0 to 6; got " + std::to_string(hinge_power));
-  // No level has as many nodes, and small multiples of them are still numbers.
+  // No level has as many nodes, and small multiples of them do not overflow.
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
-  return {std::min(k, kMost), std::min(beam, kMost), {hinge_power, is_log, min_score}};
+  new (self) Rule{std::min(k, kMost), std::min(beam, kMost), {hinge_power, is_log, min_score}};
 }
 
-}  // namespace
-}  // namespace matchset
+Allowed py_allow(const PackedTree& self, const In<bool>& is_allowed) {
+  return Allowed(self.view(), self.by_leaf(is_allowed));
+}
 
-void bind_search(nb::module_& m) {
-  using namespace matchset;
-  m.def("pack_layers", &pack_layers, "layers"_a.noconvert(), "n_features"_a, nb::kw_only(), "weight_bytes"_a, "threads"_a,
-        "Packed form of layers: first block of each parent, blocks, data (see packed.hpp).");
-  nb::class_<Rule>(m, "SearchRule", "How many to return, how wide to search, how to score.")
-      .def("__init__",
-           [](Rule* self, std::size_t k, std::size_t beam, unsigned hinge_power, bool is_log, float min_score) {
-             new (self) Rule(make_rule(k, beam, hinge_power, is_log, min_score));
-           },
-           nb::kw_only(), "k"_a, "beam"_a, "hinge_power"_a, "is_log"_a, "min_score"_a);
-  nb::class_<Allowed>(m, "Allowed", "Labels that a search may return, for one tree.")
-      .def_prop_ro("total", &Allowed::total, "How many labels of the tree are allowed.");
+void bind_tree(nb::module_& m) {
   nb::class_<PackedTree>(m, "PackedTree", "A view over the arrays of a packed tree.")
       .def(nb::init<In<std::uint32_t>, In<std::uint8_t>, In<std::uint8_t>, In<std::int32_t>, std::vector<std::uint32_t>,
                     std::uint32_t, std::uint32_t, int>(),
            "first_block"_a.noconvert(), "blocks"_a.noconvert(), "data"_a.noconvert(), "labels"_a.noconvert(), nb::kw_only(),
            "sizes"_a, "n_features"_a, "n_labels"_a, "weight_bytes"_a)
-      .def("allow",
-           [](const PackedTree& self, const In<bool>& is_allowed) { return Allowed(self.view(), self.by_leaf(is_allowed)); },
-           "is_allowed"_a.noconvert(), "Prepare a filter from one boolean per label.")
-      .def("search_text", &find_text, "vocabulary"_a, "text"_a, "rule"_a, "allowed"_a.none() = nb::none(),
+      .def("allow", &py_allow, "is_allowed"_a.noconvert(), "Prepare a filter from one boolean per label.")
+      .def("search_text", &py_search_text, "vocabulary"_a, "text"_a, "rule"_a, "allowed"_a.none() = nb::none(),
            nb::sig("def search_text(self, vocabulary: Vocabulary, text: str, rule: SearchRule, "
                    "allowed: Allowed | None = None) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]"),
            "Labels and scores of one text, best first.")
-      .def("search_row", &find_row, "ids"_a.noconvert(), "values"_a.noconvert(), "rule"_a, "allowed"_a.none() = nb::none(),
+      .def("search_row", &py_search_row, "ids"_a.noconvert(), "values"_a.noconvert(), "rule"_a, "allowed"_a.none() = nb::none(),
            "Labels and scores of one sparse vector, best first.")
-      .def("search_rows", &find_rows, "X"_a.noconvert(), "rule"_a, "allowed"_a.none() = nb::none(), nb::kw_only(),
+      .def("search_rows", &py_search_rows, "X"_a.noconvert(), "rule"_a, "allowed"_a.none() = nb::none(), nb::kw_only(),
            "threads"_a, "Offsets, labels and scores of the rows of X, each best first.")
-      .def("search_texts", &find_texts, "vocabulary"_a, "data"_a.noconvert(), "offsets"_a.noconvert(), "rule"_a,
+      .def("search_texts", &py_search_texts, "vocabulary"_a, "data"_a.noconvert(), "offsets"_a.noconvert(), "rule"_a,
            "allowed"_a.none() = nb::none(), nb::kw_only(), "threads"_a,
            "Offsets, labels and scores of texts, each best first.")
-      .def("unpack_parent", &unpack_rows, "level"_a, "parent"_a,
+      .def("unpack_parent", &py_unpack_parent, "level"_a, "parent"_a,
            "Features of a parent, first entry of each, children, weights, and the children's bias.")
-      .def("node_weights", &node_weights, "level"_a, "node"_a, "features"_a.noconvert().none() = nb::none(),
+      .def("node_weights", &py_node_weights, "level"_a, "node"_a, "features"_a.noconvert().none() = nb::none(),
            "Features and weights of a node, and its bias: all of them, features ascending, or only those among "
            "`features`, in that order.")
-      .def("strongest", &strongest, "level"_a, "node"_a, "n"_a,
+      .def("strongest", &py_strongest, "level"_a, "node"_a, "n"_a,
            "The n features with the largest weights of a node, largest first.");
 }
+
+}  // namespace
+
+void bind_search(nb::module_& m) {
+  m.def("pack_layers", &py_pack_layers, "layers"_a.noconvert(), "n_features"_a, nb::kw_only(), "weight_bytes"_a,
+        "threads"_a, "Packed form of layers: first block of each parent, blocks, data (see packed.hpp).");
+  nb::class_<Rule>(m, "SearchRule", "How many to return, how wide to search, how to score.")
+      .def("__init__", &py_init_rule, nb::kw_only(), "k"_a, "beam"_a, "hinge_power"_a, "is_log"_a, "min_score"_a);
+  nb::class_<Allowed>(m, "Allowed", "Labels that a search may return, for one tree.")
+      .def_prop_ro("total", &Allowed::total, "Number of the tree's labels that are allowed.");
+  bind_tree(m);
+}
+
+}  // namespace matchset

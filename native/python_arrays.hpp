@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -17,8 +18,6 @@ namespace matchset {
 
 template <typename T>
 using Out = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>;
-template <typename T>
-using InOut = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>, nanobind::c_contig>;
 template <typename T>
 using In = nanobind::ndarray<nanobind::numpy, const T, nanobind::ndim<1>, nanobind::c_contig>;
 
@@ -42,18 +41,28 @@ inline StringsView to_strings(const In<std::uint8_t>& data, const In<std::int64_
   return view;
 }
 
-inline std::pair<Out<std::uint8_t>, Out<std::int64_t>> from_strings(OwnedStrings&& strings) {
+using StringsOut = std::pair<Out<std::uint8_t>, Out<std::int64_t>>;  // data, offsets
+
+inline StringsOut from_strings(OwnedStrings&& strings) {
   return {to_numpy<std::uint8_t>(std::move(strings.data)), to_numpy<std::int64_t>(std::move(strings.offsets))};
 }
 
-// UTF-8 of a str. Lone surrogates become three bytes that no decoder accepts: text.hpp reads them as U+FFFD.
-inline std::string_view to_utf8(nanobind::handle text, nanobind::object& keep) {
+// UTF-8 of a str, valid as long as `text` and `owner` live. Lone surrogates become three bytes that no decoder accepts:
+// text.hpp reads them as U+FFFD.
+inline std::string_view to_utf8(nanobind::handle text, nanobind::object& owner) {
   Py_ssize_t size = 0;
   if (const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size)) return {bytes, static_cast<std::size_t>(size)};
   PyErr_Clear();
-  keep = nanobind::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
-  if (!keep.is_valid()) nanobind::raise_python_error();
-  return {PyBytes_AS_STRING(keep.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(keep.ptr()))};
+  owner = nanobind::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
+  if (!owner.is_valid()) nanobind::raise_python_error();
+  return {PyBytes_AS_STRING(owner.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(owner.ptr()))};
+}
+
+// The same for an argument that may be anything.
+inline std::string_view query_to_utf8(nanobind::handle text, nanobind::object& owner) {
+  if (!PyUnicode_Check(text.ptr()))
+    throw nanobind::type_error((std::string("query must be str; got ") + Py_TYPE(text.ptr())->tp_name).c_str());
+  return to_utf8(text, owner);
 }
 
 }  // namespace matchset

@@ -51,12 +51,10 @@ class Vocabulary {
 
   // The features of one text, in scratch memory that lives until the next call of this thread.
   const QueryFeatures& vectorize(nanobind::handle text) const {
-    if (!PyUnicode_Check(text.ptr()))
-      throw nanobind::type_error((std::string("query must be str; got ") + Py_TYPE(text.ptr())->tp_name).c_str());
     static thread_local QueryFeatures features;
-    nanobind::object keep;
-    const std::string_view bytes = to_utf8(text, keep);
-    matchset::vectorize(bytes, view_, features);  // a few microseconds: not worth releasing the GIL
+    nanobind::object owner;
+    // A few microseconds: not worth releasing the GIL.
+    matchset::vectorize(query_to_utf8(text, owner), view_, features);
     return features;
   }
 

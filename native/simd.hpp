@@ -56,10 +56,6 @@ template <std::size_t N>
 MATCHSET_INLINE Floats<N> larger(const Floats<N>& a, const Floats<N>& b) {
   return select<N>(is_negative<N>(a - b), b, a);
 }
-template <std::size_t N>
-MATCHSET_INLINE Floats<N> smaller(const Floats<N>& a, const Floats<N>& b) {
-  return select<N>(is_negative<N>(a - b), a, b);
-}
 // x where it is positive, else zero.
 template <std::size_t N>
 MATCHSET_INLINE Floats<N> positive_part(const Floats<N>& x) {

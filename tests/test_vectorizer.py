@@ -219,16 +219,6 @@ def test_before_fit_there_is_a_clear_error():
         Vectorizer().encode("red")
 
 
-def test_encode_into_fills_the_callers_buffers():
-    vectorizer = Vectorizer().fit(SHOP)
-    ids, weights = np.zeros(64, np.uint32), np.zeros(64, np.float32)
-    n = vectorizer.encode_into("red shoes", ids, weights)
-    assert np.array_equal(ids[:n], vectorizer.encode("red shoes")[0])
-    assert np.array_equal(weights[:n], vectorizer.encode("red shoes")[1])
-    with pytest.raises(ValueError, match=f"buffers must hold {n} features; got room for 2"):
-        vectorizer.encode_into("red shoes", ids[:2], weights)
-
-
 def test_ngrams_of_rare_queries_have_no_name():
     shown = np.array([query != "rose of jericho plant" for query in SHOP])
     vectorizer = Vectorizer().fit(SHOP, shown=shown)

@@ -35,7 +35,7 @@ def find_strings(
     wanted_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
 ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
-    Place of each wanted string among distinct strings, -1 where it is not there.
+    Index of each wanted string among distinct strings, -1 if it is not there.
     """
 
 def hash_strings(
@@ -60,7 +60,7 @@ def decode_strings(
     indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
 ) -> tuple[str, ...]:
     """
-    The strings at indices as str; time does not grow with the strings that are not asked for.
+    The strings at indices as str; the time does not depend on the other strings.
     """
 
 def sort_strings(
@@ -68,37 +68,7 @@ def sort_strings(
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
 ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
-    Places of the strings in ascending order of their bytes, equal ones by index.
-    """
-
-def unicode_version() -> str:
-    """Version of the Unicode tables compiled in."""
-
-def normalize(
-    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
-    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-    threads: int,
-) -> tuple[
-    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
-    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
-]:
-    """Normalised form of each text."""
-
-def write_products(
-    ids: tuple[
-        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
-        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-    ],
-    titles: tuple[
-        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
-        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-    ]
-    | None,
-    labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
-    scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
-) -> bytes:
-    """
-    Products as a JSON array of objects with id, score and, where titles are given, title; ids and titles are buffers with offsets.
+    Indices of the strings in ascending order of their bytes, ties by index.
     """
 
 def read_arrow_stream(
@@ -123,6 +93,19 @@ def export_arrow_table(columns: list[tuple[str, str, Any, Any, Any]], n_rows: in
     (name, format, valid bits or None, values or None, (data, offsets) of its texts or None).
     """
 
+def unicode_version() -> str:
+    """Version of the Unicode tables compiled in."""
+
+def normalize(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+]:
+    """Normalized form of each text."""
+
 def count_ngrams(
     data: NDArray[numpy.uint8],
     offsets: NDArray[numpy.int64],
@@ -141,7 +124,14 @@ def count_ngrams(
     ]
 ]:
     """
-    Per kind, the kept n-grams of normalised texts by falling frequency: keys, df, shown strings, and how many distinct ones there were.
+    Per kind, the kept n-grams of normalized texts by falling frequency: keys, df, readable strings, and the number of distinct ones.
+    """
+
+def list_ngrams(
+    text: str, units: NDArray[numpy.uint8], lengths: NDArray[numpy.uint8]
+) -> tuple[tuple[NDArray[numpy.uint8], NDArray[numpy.int64]], NDArray[numpy.uint64]]:
+    """
+    The n-grams of a text as people read them, kind by kind, and their keys.
     """
 
 def lay_out_slots(
@@ -168,14 +158,7 @@ class Vocabulary:
     ) -> None: ...
     def vectorize(self, text: str) -> tuple[NDArray[numpy.uint32], NDArray[numpy.float32]]:
         """
-        Feature ids (ascending) and weights of one text; empty where no n-gram is known.
-        """
-
-    def vectorize_into(
-        self, text: str, ids: NDArray[numpy.uint32], weights: NDArray[numpy.float32]
-    ) -> int:
-        """
-        Like vectorize, into the caller's buffers; returns how many features were written.
+        Feature ids (ascending) and weights of one text; empty if no n-gram is known.
         """
 
     def vectorize_all(
@@ -196,14 +179,7 @@ class Vocabulary:
         offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
         threads: int,
     ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-        """In how many texts each unknown id occurs."""
-
-def list_ngrams(
-    text: str, units: NDArray[numpy.uint8], lengths: NDArray[numpy.uint8]
-) -> tuple[tuple[NDArray[numpy.uint8], NDArray[numpy.int64]], NDArray[numpy.uint64]]:
-    """
-    The n-grams of a text as people read them, kind by kind, and their keys.
-    """
+        """Number of texts in which each unknown id occurs."""
 
 class SolverRule:
     """How each binary problem is weighted and when its solver stops."""
@@ -361,7 +337,7 @@ class Allowed:
 
     @property
     def total(self) -> int:
-        """How many labels of the tree are allowed."""
+        """Number of the tree's labels that are allowed."""
 
 class PackedTree:
     """A view over the arrays of a packed tree."""
@@ -469,3 +445,20 @@ class PackedTree:
         self, level: int, node: int, n: int
     ) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
         """The n features with the largest weights of a node, largest first."""
+
+def write_products(
+    ids: tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    titles: tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ]
+    | None,
+    labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+) -> bytes:
+    """
+    Products as a JSON array of objects with id, score and, where titles are given, title; ids and titles are buffers with offsets.
+    """

@@ -105,10 +105,6 @@ class Vectorizer:
         """Ids and weights of one query: the row that `transform` gives, without a matrix."""
         return self._fitted().vectorize(query)
 
-    def encode_into(self, query: str, ids: NDArray[np.uint32], weights: NDArray[np.float32]) -> int:
-        """`encode` into the caller's buffers; returns how many features were written."""
-        return self._fitted().vectorize_into(query, ids, weights)
-
     def ngrams(self, query: str) -> list[str]:
         """The n-grams of a query, known or not, as people read them."""
         (data, offsets), _ = _native.list_ngrams(query, *kind_arrays(self.config.ngrams))
