@@ -9,7 +9,7 @@
 namespace matchset {
 namespace {
 
-// Releases a schema or an array at the end of its scope, as the specification asks.
+// Releases a schema or an array at the end of its scope, as the specification requires.
 template <typename T>
 struct Released : T {
   Released() : T{} {}
@@ -57,8 +57,8 @@ struct Batch {
   }
 };
 
-// Arrow does not tell how long the bytes of texts are, so all offsets are checked before any text is read: only the
-// last of ascending offsets can be wrong then, and that one its producer vouches for.
+// Arrow does not give the size of the text bytes, so all offsets are checked before any text is read. If they ascend,
+// only the last one can be wrong, and there we have to trust the producer.
 template <typename Offset>
 void check_offsets(const Batch& batch, const std::string& name) {
   const auto* offsets = batch.values<Offset>() + batch.begin;
@@ -252,7 +252,7 @@ SharedArrowStream::SharedArrowStream(ArrowArrayStream& stream) {
     if (owned->release) owned->release(owned);
     delete owned;
   });
-  stream.release = nullptr;  // moved, as the specification puts it
+  stream.release = nullptr;  // "moved" in the specification
 }
 
 void SharedArrowStream::open(ArrowArrayStream& out) const {

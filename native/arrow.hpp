@@ -1,4 +1,4 @@
-// Columns from any library that speaks the Arrow C stream interface, without depending on Arrow.
+// Arrow: how are columns read from, and given to, any library with the Arrow C stream interface?
 #pragma once
 
 #include <cstddef>
@@ -59,12 +59,12 @@ struct ArrowColumn {
   std::vector<std::int64_t> int64s;  // kInt64
   std::vector<double> doubles;       // kDouble
   std::vector<std::uint8_t> bools;   // kBool
-  std::vector<std::uint8_t> nulls;   // 1 where null; empty where no value is
+  std::vector<std::uint8_t> nulls;   // 1 for null; empty if no value is
 };
 
 // Reads a stream to its end. Text columns named in `coded` come as codes into their distinct values,
 // numbered by first appearance. Throws std::runtime_error on a failing stream or an unknown format.
-// The stream stays the caller's to release; what it hands out is always released here.
+// The caller releases the stream; what the stream hands out is always released here.
 std::vector<ArrowColumn> read_arrow_stream(ArrowArrayStream& stream, std::span<const std::string> coded);
 
 // A stream that several readers may open: each sees the schema, and together they see every batch once.
@@ -82,19 +82,19 @@ class SharedArrowStream {
   std::shared_ptr<ArrowArrayStream> stream_;
 };
 
-// One column of a table that we give away; buffers are borrowed, and kept by the table's owner.
+// One column of an exported table; its buffers are borrowed, and kept alive by the table's owner.
 struct ArrowExportColumn {
   std::string name;
   std::string format;    // of the values: g, i, tdD, C or b (bits); or U, for texts
-  const void* valid;     // bitmap, nullptr where no value is null
+  const void* valid;     // bitmap, nullptr if no value is null
   const void* values;    // for texts: nullptr
   bool has_texts = false;
-  StringsView texts{};   // for the format U the values, else a dictionary whose codes the values are
+  StringsView texts{};   // for format U the values, else the dictionary of the codes in `values`
 };
 struct ArrowExportTable {
   std::vector<ArrowExportColumn> columns;
   std::int64_t n_rows;
-  std::shared_ptr<void> owner;  // keeps the buffers
+  std::shared_ptr<void> owner;  // keeps the buffers alive
 };
 
 // Fills `out` with a stream of one batch that borrows the table's buffers.

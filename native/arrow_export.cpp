@@ -101,7 +101,7 @@ struct Export {
   bool is_read = false;
 };
 
-// No exception may cross the interface: what fails here fails for want of memory.
+// No exception may cross the interface; only a lack of memory can fail here.
 template <typename Fill>
 int guarded(Fill&& fill) {
   try {

@@ -1,4 +1,4 @@
-// AVX-512 by hand, for what no plain loop becomes: may it be used here?
+// AVX-512 intrinsics, for what compilers do not find in plain loops: does this machine have them?
 #pragma once
 
 #if defined(__x86_64__)
@@ -6,7 +6,7 @@
 
 #pragma GCC diagnostic push
 #ifndef __clang__
-#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12 warns of its own header
+#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12 warns about its own header
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include <immintrin.h>
@@ -16,7 +16,7 @@
 
 namespace matchset {
 
-// Results are the same without; MATCHSET_PLAIN in the environment lets tests compare.
+// Results are the same without; tests set MATCHSET_PLAIN in the environment to compare.
 inline const bool has_avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
                              __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
                              __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("bmi") != 0 &&

@@ -10,15 +10,15 @@
 namespace matchset {
 namespace {
 
-struct Part {
+struct Span {
   std::size_t begin = 0, end = 0;
 };
 
-// Lists of one kind, one per query of a group, in the order in which they came.
+// QueryLists of items, one per query of a group, stored in the order in which they were added.
 template <typename T>
-struct Lists {
+struct QueryLists {
   std::vector<T> items;
-  std::vector<Part> parts;
+  std::vector<Span> parts;
 
   void reset(std::size_t n) {
     items.clear();
@@ -31,21 +31,21 @@ struct Lists {
   std::span<const T> operator[](std::size_t i) const { return std::span(items).first(parts[i].end).subspan(parts[i].begin); }
 };
 
-// Queries that go down the tree together, a level at a time. Those whose best nodes are neighbours follow each
-// other: what one has brought into the caches, the next finds there.
+// Queries that are searched together, a level at a time. Queries whose best nodes are neighbors follow each other, so
+// that one finds in the caches what the previous one loaded.
 class Group {
  public:
   Group(const PackedView& tree, const SearchRule& rule) : tree_(tree), search_(tree, rule, scratch_) {}
 
-  // Calls ask(i, scratch) for the features of each query, which it returns, and leaves the answers in `found`.
-  template <typename Ask>
-  void search(std::size_t begin, std::size_t end, Ask&& ask, Lists<ScoredNode>& found) {
+  // Calls get_features(i, scratch) for each query, and leaves the results in `found`.
+  template <typename GetFeatures>
+  void search(std::size_t begin, std::size_t end, GetFeatures&& get_features, QueryLists<ScoredNode>& found) {
     const std::size_t n = end - begin, n_levels = tree_.n_levels();
     features_.reset(n);
     beams_.reset(n);
     found.reset(n);
     for (std::size_t i = 0; i < n; ++i) {
-      const auto [ids, values] = ask(begin + i, scratch_);
+      const auto [ids, values] = get_features(begin + i, scratch_);
       search_.start(ids, values);
       search_.step(0);
       features_.put(i, scratch_.features);
@@ -65,13 +65,13 @@ class Group {
   }
 
  private:
-  void leave(std::size_t i, bool is_last, Lists<ScoredNode>& found) {
+  void leave(std::size_t i, bool is_last, QueryLists<ScoredNode>& found) {
     if (!is_last) return beams_.put(i, scratch_.beam);
     search_.report();
     found.put(i, scratch_.found);
   }
 
-  // Queries that have found something so far, by their best node.
+  // Orders the queries whose beam is not empty by their best node.
   void sort() {
     order_.clear();
     for (std::uint32_t i = 0; i < beams_.parts.size(); ++i)
@@ -82,13 +82,13 @@ class Group {
   const PackedView& tree_;
   SearchScratch scratch_;
   BeamSearch search_;
-  Lists<Feature> features_;
-  Lists<std::uint64_t> beams_, above_;
+  QueryLists<Feature> features_;
+  QueryLists<std::uint64_t> beams_, above_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> order_;  // node, query
 };
 
-// How many queries go together: many, so that they have much in common, but no more than leaves every thread some,
-// and not so many that their beams fill the memory.
+// Queries per group: many, so that they share much, but few enough that every thread gets a group and that the beams
+// do not fill the memory.
 std::size_t group_size(std::size_t n, unsigned n_threads, const SearchRule& rule) {
   constexpr std::size_t kLeast = 64, kMost = 16384, kMostKeys = std::size_t{1} << 22;
   const std::size_t width = rule.allowed == nullptr ? rule.beam : std::max(rule.beam, kFew * rule.k);
@@ -96,20 +96,20 @@ std::size_t group_size(std::size_t n, unsigned n_threads, const SearchRule& rule
   return std::max(kLeast, std::min({kMost, kMostKeys / width, share}));
 }
 
-template <typename Ask>
-Found search_all(const PackedView& tree, const SearchRule& rule, std::size_t n, unsigned n_threads, Ask&& ask) {
+template <typename GetFeatures>
+Found search_all(const PackedView& tree, const SearchRule& rule, std::size_t n, unsigned n_threads, GetFeatures&& get_features) {
   check(tree, rule);
   const std::size_t size = group_size(n, n_threads, rule);
-  std::vector<Lists<ScoredNode>> groups((n + size - 1) / size);
+  std::vector<QueryLists<ScoredNode>> groups((n + size - 1) / size);
   parallel_for(groups.size(), n_threads, [&](std::size_t g) {
-    Group(tree, rule).search(g * size, std::min(n, (g + 1) * size), ask, groups[g]);
+    Group(tree, rule).search(g * size, std::min(n, (g + 1) * size), get_features, groups[g]);
   });
   Found found;
   found.offsets.assign(1, 0);
   found.offsets.reserve(n + 1);
   std::size_t total = 0;
   for (const auto& group : groups)
-    for (const Part& part : group.parts) found.offsets.push_back(static_cast<std::int64_t>(total += part.end - part.begin));
+    for (const Span& part : group.parts) found.offsets.push_back(static_cast<std::int64_t>(total += part.end - part.begin));
   found.nodes.reserve(total);
   found.scores.reserve(total);
   for (auto& group : groups) {

@@ -1,4 +1,4 @@
-// Batch: how are many queries searched together, so that they share what memory brings?
+// Batch: how are many queries searched together, so that they share what is in the caches?
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Found {
   std::vector<float> scores;
 };
 
-// What search_one finds for each row or text, in their order.
+// The results of search_one for each row or text, in their order.
 Found search_rows(const PackedView& tree, const CsrView& X, const SearchRule& rule, unsigned n_threads);
 Found search_texts(const PackedView& tree, const VocabularyView& vocabulary, const StringsView& texts,
                    const SearchRule& rule, unsigned n_threads);

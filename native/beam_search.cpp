@@ -52,7 +52,8 @@ MATCHSET_CLONES void append_keys(const float* costs, std::uint32_t n, std::uint3
 }
 
 constexpr std::size_t kAhead = 2;
-// Up to here it pays to know the worst of the beam after every block, and from here on that of the leaves.
+// A beam up to kNarrowBeam, with up to kFewKeys candidates, is worth cutting after every block, to know its worst cost;
+// the leaves are cut when there are kManyTimes k.
 constexpr std::size_t kNarrowBeam = 64, kFewKeys = 384, kManyTimes = 5;
 
 }  // namespace
@@ -75,8 +76,9 @@ void BeamSearch::step(std::size_t level) {
   std::swap(s_.beam, s_.keys);
 }
 
-// Scores the children of all nodes in the beam. Memory is asked for ahead: the buckets of a block first, the
-// chunks they name kAhead blocks later, kAhead blocks later the rows found in them, which are added a block later.
+// Scores the children of all nodes in the beam. Memory is prefetched in a pipeline: first the buckets of a block,
+// kAhead blocks later the chunks they point to, kAhead blocks later the rows found there, which are added one block
+// later.
 void BeamSearch::expand(std::size_t level) {
   s_.keys.clear();
   s_.parents.clear();
@@ -90,17 +92,17 @@ void BeamSearch::expand(std::size_t level) {
   s_.chunks.resize((kAhead + 1) * n_features);
   const auto chunks_of = [&](std::size_t p) { return &s_.chunks[p % (kAhead + 1) * n_features]; };
   for (std::size_t p = 0; p < n + 2 * kAhead + 1; ++p) {
-    if (p < n) ask_buckets(p);
-    if (p >= kAhead && p - kAhead < n) ask_chunks(p - kAhead, chunks_of(p - kAhead));
+    if (p < n) prefetch_buckets(p);
+    if (p >= kAhead && p - kAhead < n) prefetch_chunks(p - kAhead, chunks_of(p - kAhead));
     if (p >= 2 * kAhead && p - 2 * kAhead < n) find_rows(p - 2 * kAhead, chunks_of(p - 2 * kAhead));
     if (p < 2 * kAhead + 1) continue;
     score(level, p - 2 * kAhead - 1);
     const float worst = worst_kept(level);
-    while (n > 0 && s_.parents[n - 1].cost > worst) --n;  // parents come cheapest first
+    while (n > 0 && s_.parents[n - 1].cost > worst) --n;  // parents are sorted by cost
   }
 }
 
-// The cost that no child may exceed to be kept, as far as it is known: costs only grow on the way down.
+// An upper bound on the cost of a child that is kept; valid because costs only grow from level to level.
 float BeamSearch::worst_kept(std::size_t level) {
   const bool is_last = level + 1 == tree_.n_levels();
   if (is_last && s_.keys.size() >= kManyTimes * rule_.k) return cost_of(cut_smallest(s_.keys, rule_.k, s_.spare));
@@ -108,13 +110,13 @@ float BeamSearch::worst_kept(std::size_t level) {
   return std::numeric_limits<float>::infinity();
 }
 
-void BeamSearch::ask_buckets(std::size_t p) const {
+void BeamSearch::prefetch_buckets(std::size_t p) const {
   const BlockView block = view(p);
   for (const auto& feature : s_.features) __builtin_prefetch(block.bucket_address(feature.hash));
   for (std::size_t at = 0; at < block.buckets_at; at += kBlockAlign) __builtin_prefetch(block.begin + at);
 }
 
-void BeamSearch::ask_chunks(std::size_t p, std::uint32_t* chunks) const {
+void BeamSearch::prefetch_chunks(std::size_t p, std::uint32_t* chunks) const {
   const BlockView block = view(p);
   for (std::size_t f = 0; f < s_.features.size(); ++f) {
     chunks[f] = block.chunk_at(s_.features[f].hash);
@@ -144,7 +146,7 @@ void BeamSearch::score(std::size_t level, std::size_t p) {
   s_.keys.resize(kept);
 }
 
-// Leaves the best of the level in s_.keys, best first; whether they are as many as wanted.
+// Keeps the best of the level in s_.keys, best first; returns whether there are as many as wanted.
 bool BeamSearch::keep(std::size_t level) {
   const bool is_last = level + 1 == tree_.n_levels();
   if (!is_last && rule_.allowed != nullptr) return keep_allowed(level);
@@ -170,7 +172,7 @@ void BeamSearch::report() {
   for (const std::uint64_t key : s_.beam) {
     const float cost = cost_of(key);
     const float score = rule_.scoring.is_log ? -cost : std::exp(-cost);
-    if (!(score >= rule_.scoring.min_score)) break;  // NaN, too: all that follow are no better
+    if (!(score >= rule_.scoring.min_score)) break;  // also NaN; the rest is no better
     s_.found.push_back({node_of(key), score});
   }
 }

@@ -1,4 +1,4 @@
-// BeamSearch: how does one query go down the tree, level by level?
+// Beam search: which nodes of each level does one query follow?
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,24 @@
 
 namespace matchset {
 
-// One search through one tree. Between two levels all that it has learned is in the beam of its scratch.
+// One search in one tree. Between levels, its whole state is the beam in its scratch.
 class BeamSearch {
  public:
   BeamSearch(const PackedView& tree, const SearchRule& rule, SearchScratch& scratch);
 
-  // Takes the features of a query, and puts the root into the beam: nothing where nothing can be found.
+  // Takes the features of a query and puts the root into the beam, or nothing if nothing can be found.
   void start(std::span<const std::uint32_t> ids, std::span<const float> values);
-  // Replaces the nodes of the beam, whose children are at `level`, by the best of those.
+  // Replaces the nodes of the beam by the best of their children, which are at `level`.
   void step(std::size_t level);
-  // Gives the leaves in the beam as what was found.
+  // Copies the leaves in the beam to scratch.found.
   void report();
 
  private:
   void expand(std::size_t level);
   float worst_kept(std::size_t level);
   BlockView view(std::size_t p) const { return {tree_, s_.parents[p].block, feature_bits_}; }
-  void ask_buckets(std::size_t p) const;
-  void ask_chunks(std::size_t p, std::uint32_t* chunks) const;
+  void prefetch_buckets(std::size_t p) const;
+  void prefetch_chunks(std::size_t p, std::uint32_t* chunks) const;
   void find_rows(std::size_t p, const std::uint32_t* chunks);
   void score(std::size_t level, std::size_t p);
   bool keep(std::size_t level);
@@ -43,7 +43,7 @@ class BeamSearch {
 // The node of an entry of the beam.
 inline std::uint32_t node_of(std::uint64_t key) { return static_cast<std::uint32_t>(key); }
 
-// With a filter: up to kFew times k allowed leaves are all scored, of more at least kSpare times k.
+// With a filter that allows at most kFew * k leaves, all of them are scored; else at least kSpare * k.
 inline constexpr std::size_t kFew = 4, kSpare = 2;
 
 }  // namespace matchset

@@ -1,4 +1,4 @@
-// Sparse rows borrowed from SciPy: checked when touched, so that no array can send a kernel out of bounds.
+// Sparse rows borrowed from Python: checked when read, so that no array can make a kernel read out of bounds.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ struct CsrView {
     }
     return {index, values.subspan(lists.begin_of(i), index.size())};
   }
-  // A row that the operator above has returned before.
+  // A row that was read before, so that it needs no check.
   SparseRow again(std::size_t i) const {
     const auto begin = static_cast<std::size_t>(lists.offsets[i]);
     const std::size_t size = static_cast<std::size_t>(lists.offsets[i + 1]) - begin;

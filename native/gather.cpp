@@ -9,7 +9,7 @@ namespace matchset {
 namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-// Two float32 divisions by the same row length leave this relative difference at most.
+// Largest relative difference after two float32 divisions by the same row length.
 constexpr float kProportional = 1e-6F;
 
 // Entries of the gathered rows by feature: instances ascend within each feature.
@@ -21,14 +21,14 @@ struct ByFeature {
   std::size_t count(std::size_t f) const { return begin[f + 1] - begin[f]; }
 };
 
-// Local number of each feature of X, kNone outside a call; one table per thread, cleaned by who used it.
+// Local number of each feature of X, kNone between calls; one table per thread, which each call resets.
 std::vector<std::uint32_t>& numbering(std::size_t n_features) {
   thread_local std::vector<std::uint32_t> table;
   if (table.size() < n_features) table.resize(n_features, kNone);
   return table;
 }
 
-// Features that occur, ascending, and how often each does.
+// Finds the features that occur, ascending; returns the count of each.
 std::vector<std::size_t> number_features(const CsrView& X, NodeProblem& problem, std::vector<std::uint32_t>& number) {
   problem.squared_length.reserve(problem.n_rows());
   std::vector<std::size_t> counts;
@@ -102,7 +102,7 @@ bool are_proportional(const ByFeature& entries, std::size_t f, std::size_t g) {
   return true;
 }
 
-// For each feature the first one that it is proportional to: itself where there is none before it.
+// For each feature the first one that it is proportional to, which may be itself.
 std::vector<std::uint32_t> find_leaders(const ByFeature& entries, std::size_t n_features) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> keys;
   std::vector<std::uint32_t> leaders(n_features);
@@ -118,7 +118,7 @@ std::vector<std::uint32_t> find_leaders(const ByFeature& entries, std::size_t n_
   return leaders;
 }
 
-// Numbers the columns, frequent ones first, and says what each feature takes from its column.
+// Numbers the columns, frequent ones first, and sets column and scale of each feature.
 std::vector<std::uint32_t> number_columns(const ByFeature& entries, NodeProblem& problem, std::vector<float>& length) {
   const std::size_t n_features = problem.features.size();
   std::vector<std::uint32_t> leaders = find_leaders(entries, n_features);

@@ -1,4 +1,4 @@
-// The problem that all children of one node share: its instances, with features renumbered densely.
+// Gathering: which instances and features do all children of one node share?
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace matchset {
 
 // Instances of one node as sparse rows over *columns*. A column stands for all features whose values
 // are proportional over these instances: within a cluster a rare word, its bigrams and its character
-// trigrams come together or not at all, and under TF-IDF their values differ by a constant factor
-// only. With x_f = a_f u for each of them, sum_f x_f w_f = u sum_f a_f w_f, and as w_f = a_f sum_i v_i u_i
+// trigrams occur together or not at all, and under TF-IDF their values differ only by a constant
+// factor. With x_f = a_f u for each of them, sum_f x_f w_f = u sum_f a_f w_f, and as w_f = a_f sum_i v_i u_i
 // at any dual point v, one column of values u sqrt(sum_f a_f^2) gives the same problem and w_f = a_f /
 // sqrt(sum_f a_f^2) times its weight. A column that occurs in one instance only needs no weight at
 // all: its share of w.x is v_i times its square, kept in `own`.
@@ -24,7 +24,7 @@ struct NodeProblem {
   std::vector<float> own;              // squared length of the part that no other instance has, (n_rows,)
   std::vector<float> squared_length;   // of the whole row, without the bias, (n_rows,)
   std::vector<std::int32_t> features;  // columns of X that occur here, ascending, (n_features,)
-  std::vector<std::uint32_t> column_of;  // column of each feature, or n_columns + row where it is its own
+  std::vector<std::uint32_t> column_of;  // column of each feature; n_columns + row if only that row has it
   std::vector<float> scale;            // of each feature: its weight is scale times that of its column
   std::uint32_t n_columns = 0;
 

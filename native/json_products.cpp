@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kLine = 64;        // bytes of a cache line
 constexpr std::size_t kMaxPrefetched = 4;  // lines of a text; few titles are longer
-constexpr std::size_t kBlock = 16;       // bytes that are looked at together
+constexpr std::size_t kBlock = 16;       // bytes examined together
 constexpr std::size_t kWidest = 6;       // bytes that one byte may become: \u001f
-constexpr std::size_t kAround = 96;      // bytes around the texts of a product, at most, and a block
+constexpr std::size_t kAround = 96;      // at most as many bytes around the texts of a product, with a block
 
 bool is_plain(unsigned char byte) { return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\'; }
 
@@ -37,7 +37,7 @@ char* put_escaped(unsigned char byte, char* out) {
   return out;
 }
 
-// Bytes beyond ASCII that stand together.
+// Writes a run of bytes beyond ASCII.
 char* put_non_ascii(std::string_view bytes, JsonScratch& scratch, char* out) {
   scratch.codes.clear();
   scratch.utf8.clear();
@@ -46,7 +46,7 @@ char* put_non_ascii(std::string_view bytes, JsonScratch& scratch, char* out) {
   return put({scratch.utf8.data(), scratch.utf8.size()}, out);
 }
 
-// How many bytes from the start need no escape; they are copied, and perhaps some behind them.
+// Copies the bytes up to the first that needs an escape, perhaps some more, and returns their number.
 std::size_t copy_plain(std::string_view text, char* out) {
   std::size_t at = 0;
   for (; at + kBlock <= text.size(); at += kBlock) {
@@ -95,15 +95,15 @@ std::string_view text_at(const StringsView& texts, std::int32_t label) {
   return {texts.data.data() + begin, static_cast<std::size_t>(end - begin)};
 }
 
-// The products of an answer lie far apart, and waiting for each in turn would take as long as the search did: the
-// offsets of all texts are fetched first, then all texts.
+// The products of a result are far apart in memory, and to wait for each in turn would take as long as the search.
+// So the offsets of all texts are prefetched first, then all texts.
 void prefetch_offsets(const StringsView& texts, std::span<const std::int32_t> labels) {
   for (const std::int32_t label : labels)
     if (label >= 0 && static_cast<std::size_t>(label) < texts.offsets.size())
       __builtin_prefetch(texts.offsets.data() + label);
 }
 
-// Returns how many bytes the texts have.
+// Returns the number of bytes of the texts.
 std::size_t prefetch_texts(const StringsView& texts, std::span<const std::int32_t> labels,
                         std::vector<std::string_view>& found) {
   found.clear();
@@ -114,7 +114,7 @@ std::size_t prefetch_texts(const StringsView& texts, std::span<const std::int32_
     n_bytes += text.size();
     const char* const end = text.data() + std::min(text.size(), kMaxPrefetched * kLine);
     for (const char* at = text.data(); at < end; at += kLine) __builtin_prefetch(at);
-    if (text.size() > 1) __builtin_prefetch(end - 1);  // a text seldom starts with a line
+    if (text.size() > 1) __builtin_prefetch(end - 1);  // a text rarely starts at a cache line
   }
   return n_bytes;
 }

@@ -1,4 +1,4 @@
-// Answers: products as the JSON that a server sends.
+// JSON: how are found products written for the server's response?
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace matchset {
 
-// Memory to write an answer into, and to find its texts; kept from one answer to the next.
+// Memory for one response, reused for the next.
 struct JsonScratch {
   std::vector<std::string_view> ids, titles;
   std::vector<char32_t> codes;
   std::vector<char> utf8, out;
 };
 
-// `[{"id":"...","score":0.5,"title":"..."}, ...]`, without titles where there are none. What JSON wants escaped is,
-// every byte that is no UTF-8 becomes U+FFFD, and a score is the shortest number that reads back as the same float.
-// Throws where a label is outside: files may be damaged. The text lies in `scratch`.
+// `[{"id":"...","score":0.5,"title":"..."}, ...]`, without titles if there are none. Strings are escaped as JSON requires,
+// bytes that are not UTF-8 become U+FFFD, and a score is the shortest number that reads back as the same float.
+// Throws if a label is out of range, because files may be damaged. The result is a view into `scratch`.
 std::string_view write_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
                                 std::span<const float> scores, JsonScratch& scratch);
 

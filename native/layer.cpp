@@ -21,7 +21,7 @@ struct Entry {
 
 // Children solved together, and the weights that were kept.
 struct ChildBatch {
-  std::size_t parent;                  // among those of the call
+  std::size_t parent;                  // index among the parents of this call
   std::vector<std::uint16_t> children;
   std::vector<Entry> entries;
   std::vector<float> bias;             // (n_lanes,)
@@ -75,8 +75,8 @@ void prepare(const LayerProblem& layer, std::size_t parent, const SolverRule& ru
   out.bias.assign(n_children, kNeverBias);
 }
 
-// Children by number of positives, so that the lanes of a batch end together; those without are left
-// out. Blocks are full as long as each of the `n_threads` gets one, and share the rest evenly: what a
+// Sorts children by their number of positives, so that the lanes of a batch finish together; children without
+// positives are left out. Batches are full as long as each of `n_threads` gets one, and share the rest evenly. What a
 // lane computes does not depend on its batch.
 void plan_batches(std::size_t parent, const Parent& node, std::size_t n_threads, std::vector<ChildBatch>& batches) {
   constexpr std::size_t kLanes = 16;
@@ -95,7 +95,7 @@ void plan_batches(std::size_t parent, const Parent& node, std::size_t n_threads,
   }
 }
 
-// Leaves each child its `max_weights` largest entries; of equal ones those of the first features.
+// Keeps the `max_weights` largest entries of each child; ties go to the lower feature.
 void keep_largest(std::vector<Entry>& entries, std::span<const std::uint16_t> children, std::size_t max_weights) {
   std::vector<Entry> kept;
   for (const std::uint16_t child : children) {
@@ -130,7 +130,7 @@ void solve(Parent& parent, ChildBatch& batch, const PruneRule& prune) {
   batch.n_unfinished = solution.n_unfinished;
 }
 
-// Brings the batches of one parent together, by feature, then child.
+// Joins the batches of one parent, ordered by feature, then child.
 LayerWeights write(Parent& parent, std::span<const ChildBatch> batches) {
   LayerWeights out;
   std::vector<std::uint32_t> counts(parent.problem.features.size());

@@ -1,4 +1,4 @@
-// One layer of the matcher: the weights of all children of some nodes, pruned while they are written.
+// One layer: what are the weights of all children of some nodes?
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct LayerProblem {
 };
 
 struct PruneRule {
-  float threshold;  // weights are kept whose magnitude is above
+  float threshold;  // only weights of a larger magnitude are kept
   std::size_t max_weights = std::numeric_limits<std::size_t>::max();  // per child, the largest
 };
 
@@ -32,10 +32,10 @@ struct LayerWeights {
   std::vector<std::uint16_t> children;   // number of the child among its siblings, (n_entries,)
   std::vector<float> weights;            // (n_entries,)
   std::vector<float> bias;               // of each child, (n_children,)
-  std::int64_t n_unfinished = 0;         // children whose solver used up its passes
+  std::int64_t n_unfinished = 0;         // children whose solver reached max_iter
 };
 
-// Bias of a child without positives: the margin that a problem of negatives only tends to.
+// Bias of a child without positives: the limit of the margin in a problem with negatives only.
 inline constexpr float kNeverBias = -1.0F;
 
 // Solves the children of parents [begin, end). The result does not depend on the number of threads.

@@ -20,7 +20,7 @@ MATCHSET_INLINE float load_weight(const std::uint8_t* at, std::size_t i) {
 
 template <typename Weight>
 MATCHSET_INLINE void add_sparse(const BlockView& block, std::span<const FoundRow> rows, float* sums) {
-  constexpr std::uint32_t kStep = 4;  // what is beyond the row adds zero to any child
+  constexpr std::uint32_t kStep = 4;  // entries beyond the row add zero to any child
   for (const FoundRow& row : rows) {
     const std::uint8_t* children = block.begin + row.at;
     const std::uint8_t* weights = children + row.room;
@@ -36,11 +36,11 @@ MATCHSET_INLINE void add_sparse(const BlockView& block, std::span<const FoundRow
   }
 }
 
-// Rows of half of the children or more, and of fewer with a bitmap.
+// Dense rows, and rows with a bitmap, by plain loops.
 template <typename Weight>
 struct PlainRows {
   MATCHSET_INLINE static void add_dense(const BlockView& block, std::span<const FoundRow> rows, float* sums) {
-    const std::size_t rounded = (block.n_children + 15) / 16 * 16;  // beyond the row: slack, into sums of no child
+    const std::size_t rounded = (block.n_children + 15) / 16 * 16;  // beyond the row: slack, added to sums of no child
     for (const FoundRow& row : rows)
       for (std::size_t i = 0; i < rounded; ++i) sums[i] += row.value * load_weight<Weight>(block.begin + row.at, i);
   }
@@ -61,7 +61,7 @@ struct PlainRows {
 };
 
 #ifdef MATCHSET_AVX512
-// The same with instructions that no plain loop becomes: one spreads packed numbers over the set bits.
+// The same with an instruction that no compiler finds in a plain loop: it expands packed numbers to the set bits.
 template <typename Weight>
 struct Avx512Rows {
   MATCHSET_AVX512 static __m512i load(const std::uint8_t* at, std::int8_t) {

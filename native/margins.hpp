@@ -1,4 +1,4 @@
-// Margins: how strongly does a query call for each child of a block?
+// Margins: what is w.x of a query for each child of a block?
 #pragma once
 
 #include "packed.hpp"
@@ -6,8 +6,8 @@
 
 namespace matchset {
 
-// Writes bias + w.x of each child to `margins`, of kMaxSiblings floats. Sums go form by form, and within one
-// in the order of the features.
+// Writes bias + w.x of each child to `margins`, an array of kMaxSiblings floats. Rows are added form by form, and
+// within a form in the order of the features.
 void compute_margins(const BlockView& block, Precision precision, const FoundRows& rows, float* margins);
 
 }  // namespace matchset

@@ -61,7 +61,7 @@ nb::list py_read_arrow_stream(nb::handle capsule, const std::vector<std::string>
   return out;
 }
 
-// A capsule that owns a stream, which `fill` makes.
+// A capsule that owns a stream, which `fill` fills.
 template <typename Fill>
 nb::object to_capsule(Fill&& fill) {
   auto stream = std::make_unique<ArrowArrayStream>();
@@ -75,13 +75,13 @@ nb::object to_capsule(Fill&& fill) {
     stream->release(stream.get());
     nb::raise_python_error();
   }
-  stream.release();  // the capsule's now
+  stream.release();  // the capsule owns it now
   return nb::steal(capsule);
 }
 
 using AnyIn = nb::ndarray<nb::numpy, nb::ro, nb::ndim<1>, nb::c_contig>;
 
-// Bytes of n values in an Arrow format that we export, so that no reader leaves a buffer.
+// Bytes of n values in an Arrow format that we export, so that no reader reads beyond a buffer.
 std::size_t arrow_bytes(const std::string& format, std::size_t n) {
   if (format == "g") return 8 * n;
   if (format == "f" || format == "i" || format == "tdD") return 4 * n;
@@ -142,13 +142,13 @@ void bind_arrow(nb::module_& m) {
   m.def("read_arrow_stream", &py_read_arrow_stream, "capsule"_a, "coded"_a,
         nb::sig("def read_arrow_stream(capsule: object, coded: list[str]) -> "
                 "list[tuple[str, typing.Any, numpy.typing.NDArray[numpy.uint8]]]"),
-        "Read an Arrow C stream to its end: (name, values, nulls) of each column; nulls is empty where none is.\n"
+        "Read an Arrow C stream to its end: (name, values, nulls) of each column; nulls is empty if none is.\n"
         "Texts come as (data, offsets), or as (codes, data, offsets) for the columns named in coded.");
   nb::class_<SharedArrowStream>(
       m, "SharedArrowStream", "An Arrow C stream that can be opened several times and read once.")
       .def("__init__", &py_init_shared_stream, "capsule"_a)
       .def("__arrow_c_stream__", &py_open_shared_stream, "requested_schema"_a = nb::none())
-      .def("column_names", &SharedArrowStream::column_names, "The names of the columns, also of equal ones.");
+      .def("column_names", &SharedArrowStream::column_names, "The names of the columns, with duplicates.");
   m.def("export_arrow_table", &py_export_arrow_table, "columns"_a, "n_rows"_a,
         nb::sig("def export_arrow_table(columns: list[tuple[str, str, typing.Any, typing.Any, typing.Any]], "
                 "n_rows: int) -> object"),

@@ -16,7 +16,7 @@ namespace {
 
 using Texts = std::pair<In<std::uint8_t>, In<std::int64_t>>;
 
-// Unchecked as a whole: only what is asked for is looked at, and checked then.
+// Not checked as a whole: only the strings that are needed are read, and checked then.
 StringsView to_view(const Texts& texts) {
   return {{reinterpret_cast<const char*>(texts.first.data()), texts.first.size()}, to_span(texts.second)};
 }
@@ -36,7 +36,7 @@ nb::bytes py_write_products(const Texts& ids, const std::optional<Texts>& titles
 void bind_json_products(nb::module_& m) {
   m.def("write_products", &py_write_products, "ids"_a.noconvert(), "titles"_a.noconvert().none(),
         "labels"_a.noconvert(), "scores"_a.noconvert(),
-        "Products as a JSON array of objects with id, score and, where titles are given, title; ids and titles are "
+        "Products as a JSON array of objects with id, score and, if titles are given, title; ids and titles are "
         "buffers with offsets.");
 }
 

@@ -71,7 +71,7 @@ void bind_learn(nb::module_& m) {
         "positives"_a.noconvert(), "first_child"_a.noconvert(), "begin"_a, "end"_a, "rule"_a, "prune"_a, nb::kw_only(),
         "threads"_a,
         "Weights of the children of parents begin to end: features of each parent, features, entries of each feature, "
-        "children, weights, bias of each child, and how many children the solver gave up on.");
+        "children, weights, bias of each child, and the number of children whose solver reached max_iter.");
 }
 
 }  // namespace matchset

@@ -33,7 +33,7 @@ using Layer = std::tuple<In<std::int64_t>, In<std::int64_t>, In<std::int32_t>, I
                          In<float>, In<float>>;
 using RowOut = std::pair<Out<std::int32_t>, Out<float>>;
 
-// How to search, as Python sets it once for many calls.
+// How to search: made once by Python for many calls.
 struct Rule {
   std::size_t k, beam;
   Scoring scoring;
@@ -42,7 +42,7 @@ struct Rule {
 };
 
 RowOut to_row(const PackedTree& tree, const std::vector<ScoredNode>& found) {
-  // One allocation for both arrays: half of the cost of a short call is memory for its answer.
+  // One allocation for both arrays: half of the cost of a short call is memory for its result.
   const std::size_t n = found.size();
   auto memory = std::make_unique_for_overwrite<std::int32_t[]>(2 * n + 1);
   auto* labels = memory.get();

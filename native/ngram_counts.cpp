@@ -12,16 +12,16 @@
 namespace matchset {
 namespace {
 
-constexpr std::size_t kParts = 64;        // ranges of hashes that are counted apart
-constexpr std::size_t kChunk = 4096;      // texts that a thread takes at a time, at most
-constexpr std::size_t kBlock = 16;        // chunks that are taken apart before their n-grams are counted
-// Bytes of a chunk: its n-grams take some thirty times as much until they are counted, and belong to the budget.
+constexpr std::size_t kParts = 64;        // ranges of hashes that are counted separately
+constexpr std::size_t kChunk = 4096;      // most texts that a thread takes at a time
+constexpr std::size_t kBlock = 16;        // chunks that are split before their n-grams are counted
+// Bytes of a chunk. Its n-grams take about thirty times as much until they are counted, which is part of the budget.
 std::size_t chunk_bytes(std::size_t budget) { return std::clamp<std::size_t>(budget / 4096, 1 << 14, 1 << 18); }
 static_assert(kMaxBytes + 2 <= std::numeric_limits<std::uint16_t>::max());
 
 std::size_t part_of(std::uint64_t key) { return key >> 58; }
 
-// An n-gram where it stands: a slice of a padded text.
+// Where an n-gram occurs: a slice of a padded text.
 struct Slice {
   std::uint32_t text;
   std::uint16_t begin, length;
@@ -109,12 +109,12 @@ class NGramCounter {
     std::vector<Buffers> block(kBlock, Buffers(rules_.size() * kParts));
     for (std::size_t chunk = 0; chunk + 1 < chunks_.size(); chunk += kBlock) {
       const std::size_t n = std::min(kBlock, chunks_.size() - 1 - chunk);
-      parallel_for(n, n_threads_, [&](std::size_t i) { take_apart(chunk + i, first, end, block[i]); });
+      parallel_for(n, n_threads_, [&](std::size_t i) { split_chunk(chunk + i, first, end, block[i]); });
       parallel_for(rules_.size() * kParts, n_threads_, [&](std::size_t item) {
         for (std::size_t i = 0; i < n; ++i)
           for (const Occurrence& seen : block[i][item]) tables[item / kParts][item % kParts].add(seen);
       });
-      while (end - first > 1 && bytes_of(tables) > budget_) {  // leave the upper half for a later reading
+      while (end - first > 1 && bytes_of(tables) > budget_) {  // leave the upper half for another pass
         end -= (end - first) / 2;
         for (Table& table : tables)
           for (std::size_t part = end; part < kParts; ++part) table[part] = {};
@@ -126,7 +126,7 @@ class NGramCounter {
 
   using Buffers = std::vector<std::vector<Occurrence>>;
 
-  void take_apart(std::size_t chunk, std::size_t first, std::size_t end, Buffers& buffers) const {
+  void split_chunk(std::size_t chunk, std::size_t first, std::size_t end, Buffers& buffers) const {
     for (auto& buffer : buffers) buffer.clear();
     PaddedText padded;
     for (std::size_t text = chunks_[chunk]; text < chunks_[chunk + 1]; ++text) {
@@ -150,7 +150,7 @@ class NGramCounter {
     return bytes;
   }
 
-  // The best so far of one kind: what was kept before, and what these tables counted. Empties the tables.
+  // Updates the best n-grams of one kind with what these tables counted, and empties the tables.
   void select(std::size_t rule, Table& table) {
     auto& candidates = candidates_[rule];
     for (CountTable& part : table) {
@@ -188,7 +188,7 @@ class NGramCounter {
     return bytes_at(a.slice) < bytes_at(b.slice);
   }
 
-  // The n-gram with its spaces; those around the text are not stored.
+  // The n-gram with its spaces; those that pad the text are not stored.
   std::string bytes_at(const Slice& slice) const {
     const std::string_view text = texts_[slice.text];
     std::string bytes;
@@ -213,7 +213,7 @@ std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, std::span
   if (normalized.size() > std::numeric_limits<std::uint32_t>::max())
     throw std::length_error("at most 4294967295 texts can be counted");
   for (std::size_t i = 0; i < normalized.size(); ++i)
-    if (normalized[i].size() > kMaxBytes) throw std::invalid_argument("texts must be normalised first; one is too long");
+    if (normalized[i].size() > kMaxBytes) throw std::invalid_argument("texts must be normalized first; one is too long");
   return NGramCounter(normalized, rules, budget, n_threads).run();
 }
 

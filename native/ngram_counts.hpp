@@ -1,4 +1,4 @@
-// Vocabulary: which n-grams are worth a feature?
+// N-gram counts: which n-grams should be features?
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace matchset {
 
 struct VocabularyRule {
   NGramKind kind;
-  std::size_t limit;       // keep at most so many, the most frequent
-  std::uint32_t min_df;    // in at least so many texts
+  std::size_t limit;       // most n-grams to keep; the most frequent are kept
+  std::uint32_t min_df;    // least number of texts that have it
 };
 
 struct CountedNGrams {
@@ -24,9 +24,9 @@ struct CountedNGrams {
   std::uint64_t n_distinct = 0;         // before limit and min_df
 };
 
-// Counts the n-grams of normalised texts, and keeps the most frequent of each kind in order of falling df, ties by the
-// n-gram's bytes. Counters take about `budget` bytes: beyond that, texts are read again, each time for another range of
-// hashes, with the same result.
+// Counts the n-grams of normalized texts, and keeps the most frequent of each kind by descending df, ties by the
+// n-gram's bytes. Counters take about `budget` bytes; if more are needed, the texts are read several times, each time
+// for another range of hashes, with the same result.
 std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, std::span<const VocabularyRule> rules,
                                         std::size_t budget, unsigned n_threads);
 

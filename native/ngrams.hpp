@@ -1,4 +1,4 @@
-// N-grams: what pieces is a query made of?
+// N-grams: which words and character sequences does a query have?
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ struct NGramKind {
   Unit unit;
   unsigned n;
 
-  // Kinds hash apart, so that the word "red" and the trigram "red" are two features.
+  // Each kind has its own hash seed, so that the word "red" and the trigram "red" are two features.
   std::uint64_t seed() const { return std::uint64_t{n} << 8 | static_cast<std::uint64_t>(unit); }
 };
 
-// A normalised text between two spaces: " red shoes ". Every n-gram is a slice of it: a space inside a word n-gram
-// joins two words, at the edge of a character n-gram it is the boundary of its word. Both are shown as "#".
+// A normalized text between two spaces: " red shoes ". Every n-gram is a slice of it: a space inside a word n-gram
+// joins two words, and at the edge of a character n-gram it marks a word boundary. Both are shown as "#".
 class PaddedText {
  public:
   void assign(std::string_view normalized) {

@@ -11,7 +11,7 @@
 namespace matchset {
 namespace {
 
-constexpr std::size_t kRowsPerBucket = 8;  // at most, on average: sixteen are looked at in one step
+constexpr std::size_t kRowsPerBucket = 8;  // at most, on average; sixteen are compared in one step
 
 // A row of a block before it is written.
 struct Row {
@@ -84,14 +84,14 @@ class BlockWriter {
         float& scale = scales_[row.children[i] - row.child_base];
         scale = std::max(scale, std::fabs(row.weights[i]) / 127);
       }
-    for (float& scale : scales_) {  // rounded up to the upper half of its bits
+    for (float& scale : scales_) {  // rounded up to a number that the upper half of the bits can hold
       const auto half = static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(scale) + 0xFFFF) >> 16);
       scale = std::bit_cast<float>(std::uint32_t{half} << 16);
       put(out, half);
     }
   }
 
-  // The number of buckets that makes the smallest block: more of them may make tags shorter.
+  // The number of buckets that gives the smallest block: more buckets may make the tags shorter.
   unsigned choose_bits(std::size_t head) const {
     std::size_t payload = head;
     for (const Row& row : rows_) payload += shape_.size(shape_.code(static_cast<std::uint32_t>(row.children.size())));
@@ -101,7 +101,7 @@ class BlockWriter {
       const std::size_t n_buckets = std::size_t{1} << bits;
       if (n_buckets * kRowsPerBucket < rows_.size() || has_long_bucket(bits)) continue;
       const std::size_t keys = rows_.size() * (shuffle_.bits - bits <= kShortTag ? 2 : 4);
-      const std::size_t least = payload + keys + 3 * n_buckets;  // with the numbers of rows
+      const std::size_t least = payload + keys + 3 * n_buckets;  // with the row counts
       const std::size_t size = least + (least > kNarrowBlock ? 2 * n_buckets : 0);
       if (size < smallest) best = bits, smallest = size;
       if (n_buckets > 256 * (rows_.size() + 1)) break;
@@ -121,7 +121,7 @@ class BlockWriter {
     const unsigned tag_bits = shuffle_.bits - bits;
     const std::size_t n_buckets = std::size_t{1} << bits, buckets_at = out.size();
     std::vector<std::uint32_t> chunk_at(n_buckets, 0);
-    for (const std::size_t width : {2U, 4U}) {  // a block that grows beyond uint16 is written again
+    for (const std::size_t width : {2U, 4U}) {  // a block too large for uint16 offsets is written again
       out.resize(buckets_at + width * n_buckets);
       for (std::size_t from = 0; from < rows_.size();) {
         const std::uint32_t bucket = rows_[from].hash >> tag_bits;
@@ -217,7 +217,7 @@ void check(const LayerView& layer, std::size_t n_parents) {
     throw std::invalid_argument("child offsets must go from 0 to the number of biases, at most 2147483647");
 }
 
-// Joins the parents of one level to what there is.
+// Appends the parents of one level.
 void append(const std::vector<PackedParent>& parents, PackedArrays& out, unsigned n_threads) {
   std::vector<std::size_t> starts;
   std::size_t end = out.data.size();

@@ -10,7 +10,7 @@
 
 namespace matchset {
 
-// Weights of one layer, by parent, feature and child; arrays are checked when touched.
+// Weights of one layer, by parent, feature and child; arrays are checked when read.
 struct LayerView {
   std::span<const std::int64_t> first_child;  // of each parent, and the end, (n_parents + 1,)
   ListsView features;                         // of each parent, ascending

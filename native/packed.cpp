@@ -16,7 +16,7 @@ void check_block(const PackedView& tree, std::size_t b, std::uint32_t next_child
   if (block.bucket_bits > feature_bits || feature_bits - block.bucket_bits > kLongTag)
     fail("have fewer buckets than there are features, and enough for its tags");
   const BlockView view(tree, b, feature_bits);
-  if (view.buckets_at + (std::size_t{view.is_wide ? 4U : 2U} << view.bucket_bits) > view.size)
+  if (view.buckets_at + (std::size_t{view.has_wide_buckets ? 4U : 2U} << view.bucket_bits) > view.size)
     fail("be as long as its table of buckets");
 }
 

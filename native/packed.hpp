@@ -1,22 +1,22 @@
-// Packed trees: how do weights lie so that a query touches few cache lines and damage can do no harm?
+// Packed trees: how are weights laid out so that a query touches few cache lines and damaged data does no harm?
 //
 // The children of a node are scored together, up to 256 of them in one *block*. A block starts at a
 // multiple of 64 bytes and holds
 //   bias      float32 of each child
 //   scale     the upper half of a float32 of each child, for 8-bit weights only: a weight is its byte
 //             times the scale
-//   buckets   where the rows of each bucket start, from the start of the block, 0 where it has none:
+//   buckets   where the rows of each bucket start, from the start of the block, 0 if it has none:
 //             uint16, or uint32 in a block of more than 64 KiB
-//   chunks    one per bucket with rows: how many (uint8), their keys (uint16, or uint32 where tags have
+//   chunks    one per bucket with rows: their number (uint8), their keys (uint16, or uint32 if tags have
 //             more than 11 bits), ascending, then the rows in that order
-// A feature's number is shuffled; its high bits are the bucket and the rest the tag, so that a tag is
-// found where the feature is and nowhere else. A key is the tag above five bits that give the form and
+// A feature's number is shuffled; its high bits are the bucket and the rest the tag, so that bucket and
+// tag identify the feature. A key is the tag above five bits that give the form and
 // size of the row (RowShape): the dense weights of all children, a bitmap of the children and their
 // weights, or one-byte child numbers and their weights. All numbers are little-endian.
 //
-// Nothing in a block is trusted. Buckets and rows that would leave the block are ignored; child numbers
-// of one byte cannot leave the 256 sums; and what may be read before such a check, or past the end of a
-// row, is less than kSlack bytes, which follow the last block.
+// Nothing in a block is trusted. Buckets and rows that would reach outside the block are ignored; child
+// numbers of one byte cannot exceed the 256 sums; and less than kSlack bytes, which follow the last
+// block, can be read before such a check or past the end of a row.
 #pragma once
 
 #include <bit>
@@ -41,7 +41,7 @@ constexpr std::size_t bytes_of(Precision precision) { return static_cast<std::si
 struct PackedBlock {
   std::uint32_t offset;      // of its first byte, in units of kBlockAlign
   std::uint32_t first_child;  // number among the nodes of its level
-  std::uint8_t last_child;    // children less one
+  std::uint8_t last_child;    // number of children less one
   std::uint8_t bucket_bits;
   std::uint16_t unused;
 };
@@ -74,8 +74,8 @@ inline constexpr std::uint32_t kDenseCode = 31;
 inline constexpr unsigned kShortTag = 16 - kCodeBits;  // up to here keys are uint16
 inline constexpr unsigned kLongTag = 32 - kCodeBits;
 
-// How rows among `n_children` are written. A row of half of them or more is dense. One of up to 16 has its
-// number less one as its code; with more there is room for up to step - 1 weights that are not there.
+// How rows over `n_children` are written. A row with weights for at least half of them is dense. With up to 16 weights
+// the code is their number less one; with more, the number is rounded up by at most step - 1 weights.
 struct RowShape {
   std::uint32_t n_children;
   std::uint32_t weight_bytes;
@@ -110,28 +110,28 @@ struct PackedView {
   std::uint32_t n_parents(std::size_t level) const { return level == 0 ? 1 : sizes[level - 1]; }
 };
 
-// Throws unless every block lies inside the data and every node below exactly one parent. What lies in
-// a block is not read.
+// Throws unless every block lies inside the data and every node has exactly one parent. The contents of
+// blocks are not read.
 void check(const PackedView& tree);
 
-// One block, its parts found.
+// One block and the positions of its parts.
 struct BlockView {
   const std::uint8_t* begin;
   std::size_t size;  // at most up to the slack
   std::uint32_t n_children;
   std::uint32_t first_child;
   unsigned bucket_bits, tag_bits;
-  bool is_wide;
+  bool has_wide_buckets;
   std::size_t buckets_at;
 
   std::size_t key_bytes() const { return tag_bits <= kShortTag ? 2 : 4; }
   BlockView(const PackedView& tree, std::size_t b, unsigned feature_bits);
   std::uint32_t bucket(std::uint32_t h) const { return h >> tag_bits; }
-  const std::uint8_t* bucket_address(std::uint32_t h) const { return begin + buckets_at + bucket(h) * (is_wide ? 4U : 2U); }
-  // Where the chunk of a bucket starts in the block, 0 where there is none.
+  const std::uint8_t* bucket_address(std::uint32_t h) const { return begin + buckets_at + bucket(h) * (has_wide_buckets ? 4U : 2U); }
+  // Where the chunk of a bucket starts in the block, 0 if there is none.
   std::uint32_t chunk_at(std::uint32_t h) const {
     std::uint32_t at = 0;
-    std::memcpy(&at, bucket_address(h), is_wide ? 4 : 2);
+    std::memcpy(&at, bucket_address(h), has_wide_buckets ? 4 : 2);
     return at < size ? at : 0;
   }
 };
@@ -144,7 +144,7 @@ inline BlockView::BlockView(const PackedView& tree, std::size_t b, unsigned feat
   first_child = block.first_child;
   bucket_bits = block.bucket_bits;
   tag_bits = feature_bits - bucket_bits;
-  is_wide = size > kNarrowBlock;
+  has_wide_buckets = size > kNarrowBlock;
   buckets_at = n_children * (tree.precision == Precision::int8 ? 6U : 4U);
 }
 

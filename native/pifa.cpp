@@ -11,7 +11,7 @@ namespace {
 
 using Entry = std::pair<std::int32_t, float>;  // feature, value
 
-// A sparse sum: as wide as X once per thread, cleaned entry by entry.
+// A sparse sum: one dense array per thread, as wide as X, of which only the used entries are reset.
 class Sum {
  public:
   explicit Sum(std::size_t n_features) : slots_(n_features) {}
@@ -25,7 +25,7 @@ class Sum {
     }
   }
 
-  // The sum so far as entries that are not zero; the next sum starts.
+  // Moves the nonzero entries of the sum out, and starts the next sum.
   void take(std::vector<Entry>& entries) {
     for (const std::int32_t feature : used_) {
       Slot& slot = slots_[static_cast<std::size_t>(feature)];
@@ -38,7 +38,7 @@ class Sum {
  private:
   struct Slot {
     float value = 0;
-    bool is_used = false;  // a value may cancel on the way
+    bool is_used = false;  // the value alone does not tell: terms may cancel
   };
   std::vector<Slot> slots_;
   std::vector<std::int32_t> used_;

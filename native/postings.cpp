@@ -10,7 +10,7 @@ namespace matchset {
 namespace {
 
 constexpr std::size_t kChunk = 32;   // queries that share one array of scores
-constexpr std::size_t kBlock = 256;  // documents that are passed over together
+constexpr std::size_t kBlock = 256;  // documents that are skipped together
 
 struct ScoredDocument {
   float score;
@@ -29,7 +29,7 @@ class Scores {
 
   void add(std::span<const std::int32_t> documents, std::span<const float> weights, float scale) {
     for (std::size_t i = 0; i < documents.size(); ++i) {
-      const auto document = static_cast<std::size_t>(documents[i]);  // a negative one is huge
+      const auto document = static_cast<std::size_t>(documents[i]);  // a negative one becomes huge
       if (document >= scores_.size())
         throw std::invalid_argument("documents must be below " + std::to_string(scores_.size()) + "; got " +
                                     std::to_string(documents[i]));

@@ -1,4 +1,4 @@
-// Arrays and strings between Python and the kernels: borrowed on the way in, handed over on the way out.
+// Arrays and strings between Python and the kernels: arguments are borrowed, results are handed over.
 #pragma once
 
 #include <nanobind/nanobind.h>

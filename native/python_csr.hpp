@@ -1,4 +1,4 @@
-// Sparse matrices as Python hands them over.
+// Sparse matrices as Python passes them.
 #pragma once
 
 #include <nanobind/nanobind.h>

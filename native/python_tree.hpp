@@ -18,7 +18,7 @@ inline Precision to_precision(int bytes) {
   return static_cast<Precision>(bytes);
 }
 
-// A packed tree that keeps the arrays it looks into alive.
+// A packed tree that keeps its arrays alive.
 class PackedTree {
  public:
   PackedTree(In<std::uint32_t> first_block, In<std::uint8_t> blocks, In<std::uint8_t> data, In<std::int32_t> labels,
@@ -54,7 +54,7 @@ class PackedTree {
     return label;
   }
 
-  // What is allowed by label, by leaf.
+  // Reorders one boolean per label to one per leaf.
   std::vector<std::uint8_t> by_leaf(const In<bool>& is_allowed) const {
     if (is_allowed.size() != n_labels_)
       throw std::invalid_argument("allowed must have one entry per label, " + std::to_string(n_labels_) + "; got " +

@@ -27,7 +27,7 @@ inline std::vector<NGramKind> to_kinds(const In<std::uint8_t>& units, const In<s
   return kinds;
 }
 
-// A vocabulary that keeps the arrays it looks into alive.
+// A vocabulary that keeps its arrays alive.
 class Vocabulary {
  public:
   Vocabulary(In<std::uint8_t> slots, std::uint64_t n_homes, const In<std::uint8_t>& units,
@@ -49,7 +49,7 @@ class Vocabulary {
       throw std::invalid_argument("at most 2147483647 features are possible");
   }
 
-  // The features of one text, in scratch memory that lives until the next call of this thread.
+  // The features of one text, in memory that is valid until the next call in this thread.
   const QueryFeatures& vectorize(nanobind::handle text) const {
     static thread_local QueryFeatures features;
     nanobind::object owner;

@@ -1,4 +1,4 @@
-// Chance that comes from the seed and the place in the tree, never from a thread.
+// Random numbers: they depend on the seed and the position in the tree, never on a thread.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace matchset {
 
-// The splitmix64 generator (Steele, Lea, Flood 2014): one multiply-xor chain per draw, any seed is good.
+// The splitmix64 generator (Steele, Lea, Flood 2014): one multiply-xor chain per draw, and every seed is good.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed, std::uint64_t stream = 0) : state_(seed ^ mixed(stream + kStep)) {}
 
   std::uint64_t next() { return mixed(state_ += kStep); }
-  // A number below n; n must be positive. The bias of this cut is below n / 2^32.
+  // A number below n; n must be positive. The bias of this reduction is below n / 2^32.
   std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(((next() >> 32) * n) >> 32); }
 
   template <typename T>

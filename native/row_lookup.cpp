@@ -24,7 +24,7 @@ struct Keys<std::uint32_t> {
   static constexpr Lanes kLane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 };
 
-// Sums of two sets of lanes at once: `low`, below 2^16 in all, and above it `high`.
+// Two sums at once: of `low`, below 2^16 in total, in the lower half and of `high` in the upper half.
 MATCHSET_INLINE std::uint32_t sum(const Keys<std::uint16_t>::Lanes& low, const Keys<std::uint16_t>::Lanes& high) {
   using Words = std::uint32_t __attribute__((vector_size(32)));
   using Half = std::uint32_t __attribute__((vector_size(16)));
@@ -43,7 +43,7 @@ MATCHSET_INLINE std::uint32_t sum(const Keys<std::uint32_t>::Lanes& low, const K
 
 struct RowPosition {
   std::size_t at;      // from the start of the chunk
-  std::uint32_t code;  // plus one, 0 where the feature has no row
+  std::uint32_t code;  // plus one, 0 if the feature has no row
 };
 
 // Finds a tag in a chunk. Keys ascend, so the rows before it are those with a smaller tag.
@@ -61,7 +61,7 @@ struct PlainSearch {
     const std::uint32_t n_rows = chunk[0];
     RowPosition row{1 + n_rows * sizeof(Key), 0};
     std::uint32_t r = 0;
-    do {  // once, but for a few
+    do {  // nearly always once
       Lanes keys;
       std::memcpy(&keys, chunk + 1 + r * sizeof(Key), sizeof keys);
       const Lanes code = keys & static_cast<Lane>(kDenseCode);
@@ -84,7 +84,7 @@ struct PlainSearch {
 };
 
 #ifdef MATCHSET_AVX512
-// The same for short keys, whose codes a wide register turns into sizes at once.
+// The same for short keys, whose codes one AVX-512 instruction translates to sizes.
 struct Avx512Search {
   MATCHSET_AVX512 explicit Avx512Search(const RowForms& forms) : sizes(_mm512_load_si512(forms.sizes)) {}
 
@@ -120,8 +120,8 @@ struct Avx512Search {
 };
 #endif
 
-// Sorts the rows that the features have in a block by form. No branch depends on what is found: a wrong
-// guess of the processor costs as much as all the work on a feature.
+// Sorts the rows that the features have in a block by form. No branch depends on what is found: a branch
+// misprediction costs as much as all the work on a feature.
 template <typename Search>
 MATCHSET_INLINE void find_rows(const BlockView& block, const RowForms& forms, const FeatureChunks& features, FoundRows& out) {
   const Search search(forms);
@@ -131,7 +131,7 @@ MATCHSET_INLINE void find_rows(const BlockView& block, const RowForms& forms, co
     const auto [hash, value] = features.features[f];
     const std::uint32_t chunk = features.chunks[f];
     const RowPosition row = search.find(block.begin + chunk, hash & tag_mask);
-    // Code 0 is of no row; two damaged rows of one tag may give a code that does not exist.
+    // Code 0 means no row; two damaged rows with one tag may give a code that does not exist.
     const RowForm& form = forms.of[std::min<std::uint32_t>(row.code, kDenseCode + 2)];
     const std::size_t at = chunk + row.at;
     *ends[form.list] = {static_cast<std::uint32_t>(at), form.room, value};
@@ -152,8 +152,8 @@ MATCHSET_AVX512 void find_avx512(const BlockView& block, const RowForms& forms, 
 }
 #endif
 
-// Asks for the lines of rows; the first line of a chunk has come with its keys.
-void ask(const BlockView& block, const RowShape& shape, const FoundRows& rows) {
+// Prefetches the cache lines of rows; the first line of a chunk was loaded with its keys.
+void prefetch(const BlockView& block, const RowShape& shape, const FoundRows& rows) {
   const auto touch = [&](const FoundRow& row, std::uint32_t size) {
     const std::uint8_t* at = block.begin + row.at;
     __builtin_prefetch(at);
@@ -190,7 +190,7 @@ void RowFinder::find(const BlockView& block, Precision precision, const FeatureC
 #endif
   else
     find_short(block, forms, features, out);
-  ask(block, forms.shape, out);
+  prefetch(block, forms.shape, out);
 }
 
 }  // namespace matchset

@@ -1,4 +1,4 @@
-// Rows: where in a block are the weights of a query's features?
+// Row lookup: where in a block are the weights of a query's features?
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct FoundRow {
 };
 
 struct RowForm {
-  std::uint32_t size;  // bytes; of no row, more than any block has
+  std::uint32_t size;  // bytes; for "no row", more than any block has
   std::uint16_t room;
   std::uint16_t list;  // 0 dense, 1 bitmap, 2 sparse
 };
@@ -48,15 +48,15 @@ struct FoundRows {
 
   void reserve(std::size_t n_features) {
     for (auto& form : rows)
-      if (form.size() < n_features + 1) form.resize(n_features + 1);  // a row that is not there is written, not counted
+      if (form.size() < n_features + 1) form.resize(n_features + 1);  // one more: a missing row is written too, but not counted
   }
   std::span<const FoundRow> found(std::size_t form) const { return std::span(rows[form]).first(n[form]); }
 };
 
-// Finds rows in blocks, which tend to have a few shapes by turns.
+// Finds rows in blocks. Successive blocks tend to have one of a few shapes, whose tables are cached.
 class RowFinder {
  public:
-  // Fills `out`, each form in the order of the features, and asks for the rows' memory.
+  // Fills `out`, each form in the order of the features, and prefetches the rows.
   void find(const BlockView& block, Precision precision, const FeatureChunks& features, FoundRows& out);
 
  private:

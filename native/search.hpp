@@ -18,7 +18,7 @@ struct Scoring {
   float min_score = 0;       // of what is returned; with is_log, a logarithm
 };
 
-// Leaf positions that may be returned, and how many of them lie below each node.
+// Leaf positions that may be returned, and their number below each node.
 class Allowed {
  public:
   // `is_allowed` has one byte per leaf position.
@@ -33,7 +33,7 @@ class Allowed {
 
  private:
   std::vector<std::uint32_t> sizes_;
-  std::vector<std::vector<std::uint32_t>> counts_;  // of each level but the last, whose entry is empty
+  std::vector<std::vector<std::uint32_t>> counts_;  // per level; empty for the last
   std::vector<std::uint64_t> leaves_;
   std::uint32_t total_ = 0;
 };
@@ -45,7 +45,7 @@ struct SearchRule {
   const Allowed* allowed = nullptr;
 };
 
-// Throws where the rule cannot be of this tree.
+// Throws if the rule does not fit this tree.
 void check(const PackedView& tree, const SearchRule& rule);
 
 struct ScoredNode {
@@ -53,7 +53,7 @@ struct ScoredNode {
   float score;
 };
 
-// Memory of one search, reused from query to query; best first after a search.
+// Memory of one search, reused from query to query; `found` is sorted, best first.
 struct SearchScratch {
   std::vector<ScoredNode> found;
 
@@ -64,18 +64,18 @@ struct SearchScratch {
   std::vector<Feature> features;
   std::vector<Parent> parents;
   RowFinder finder;
-  FoundRows rows[2];                  // of a parent and the one after it
-  std::vector<std::uint32_t> chunks;  // of parents ahead and features
+  FoundRows rows[2];                  // of one parent and the next
+  std::vector<std::uint32_t> chunks;  // per parent ahead and feature
   std::vector<std::uint64_t> beam, keys, spare;  // cost and node, see beam_search.cpp
   QueryFeatures query;
 };
 
 // The k best leaves for one sparse vector, into scratch.found; every other level keeps the `beam` best
-// nodes. A leaf's score is the product of the scores on its path; equal scores go by place. A vector
-// without features finds nothing.
+// nodes. A leaf's score is the product of the scores on its path; ties go to the lower leaf
+// position. A vector without features finds nothing.
 //
-// With `allowed`, nodes without any allowed leaf take no place in the beam, and a level keeps more than
-// `beam` nodes until enough allowed leaves lie below them: all of a few, else twice k.
+// With `allowed`, nodes without any allowed leaf stay out of the beam, and a level keeps more than `beam` nodes until
+// enough allowed leaves lie below them: all of them if they are few, else twice k.
 void search_one(const PackedView& tree, std::span<const std::uint32_t> ids, std::span<const float> values,
                 const SearchRule& rule, SearchScratch& scratch);
 

@@ -9,15 +9,15 @@
 namespace matchset {
 namespace {
 
-constexpr std::size_t kLanes = 8;  // keys that are split at once, and may be written beyond the end of `above`
+constexpr std::size_t kLanes = 8;  // keys that are split at once; as many may be written beyond the end of `above`
 
 std::uint64_t middle(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   return std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
 std::uint64_t guess_median(const std::uint64_t* keys, std::size_t n) { return middle(keys[0], keys[n / 2], keys[n - 1]); }
 
-// Moves keys up to `pivot` to the front, the others to `above`; returns how many are at the front. Every key is
-// written to both and counted in one: whether it is smaller cannot be guessed, so nothing branches on it.
+// Moves keys up to `pivot` to the front, the others to `above`; returns their number. Every key is
+// written to both and counted in one: branches on the comparison would be mispredicted half of the time.
 std::size_t split_plain(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::uint64_t* above) {
   std::size_t n_below = 0, n_above = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -31,7 +31,7 @@ std::size_t split_plain(std::uint64_t* keys, std::size_t n, std::uint64_t pivot,
   return n_below;
 }
 
-// Each key goes where as many are smaller: for a hundred keys faster than any sort that branches.
+// Sorts by counting the smaller keys: faster for a hundred keys than any sort that branches.
 MATCHSET_CLONES void sort_by_rank(const std::uint64_t* keys, std::size_t n, std::uint64_t* out) {
   for (std::size_t i = 0; i < n; ++i) {
     std::uint64_t rank = 0;
@@ -48,7 +48,7 @@ void sort_plain(std::uint64_t* keys, std::size_t n, std::uint64_t* spare) {
 }
 
 #ifdef MATCHSET_AVX512
-// Which of the next lanes hold a key, where n are left.
+// Which of the next lanes hold a key if n keys are left.
 MATCHSET_AVX512 __mmask8 mask_of(std::size_t n) {
   return static_cast<__mmask8>(_bzhi_u32(0xFF, static_cast<unsigned>(std::min(kLanes, n))));
 }
@@ -61,7 +61,7 @@ MATCHSET_AVX512 std::size_t split_avx512(std::uint64_t* keys, std::size_t n, std
     const __m512i some = _mm512_maskz_loadu_epi64(is_key, keys + i);
     const __mmask8 is_below = _mm512_mask_cmple_epu64_mask(is_key, some, pivots);
     const auto is_above = static_cast<__mmask8>(is_key & ~is_below);
-    _mm512_mask_storeu_epi64(keys + n_below, is_key, _mm512_maskz_compress_epi64(is_below, some));  // up to what was read
+    _mm512_mask_storeu_epi64(keys + n_below, is_key, _mm512_maskz_compress_epi64(is_below, some));  // never beyond what was read
     _mm512_storeu_si512(above + n_above, _mm512_maskz_compress_epi64(is_above, some));
     n_below += static_cast<unsigned>(std::popcount(is_below));
     n_above += static_cast<unsigned>(std::popcount(is_above));
@@ -131,7 +131,7 @@ void cut(std::vector<std::uint64_t>& keys, std::size_t k, std::vector<std::uint6
 }  // namespace
 
 void keep_smallest(std::vector<std::uint64_t>& keys, std::size_t k, std::vector<std::uint64_t>& spare) {
-  if (keys.empty()) return;  // perhaps without memory, which no pointer may be counted from
+  if (keys.empty()) return;  // data() may be null, and pointer arithmetic on it is undefined
   cut(keys, k, spare);
   sort(keys.data(), keys.size(), spare.data());
 }

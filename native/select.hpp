@@ -1,4 +1,4 @@
-// The smallest of many keys, in order.
+// Selection: which are the smallest of many keys?
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace matchset {
 
-// Leaves the `k` smallest of distinct keys, ascending; `spare` is memory to work in.
+// Keeps the `k` smallest of distinct keys, ascending; `spare` is working memory.
 void keep_smallest(std::vector<std::uint64_t>& keys, std::size_t k, std::vector<std::uint64_t>& spare);
 
-// Leaves the `k` smallest of at least as many distinct keys, in any order, and returns the largest of them.
+// Keeps the `k` smallest of at least k distinct keys, in any order, and returns the largest of them.
 std::uint64_t cut_smallest(std::vector<std::uint64_t>& keys, std::size_t k, std::vector<std::uint64_t>& spare);
 
 }  // namespace matchset

@@ -1,4 +1,4 @@
-// Sixteen labels at once: vectors of floats, one lane per label.
+// SIMD: vectors of 4, 8 or 16 floats, one lane per label.
 //
 // These are the vector types that GCC and Clang share. Unlike a loop over an array they stay in
 // registers across an outer loop, and each target lowers them to what it has (one AVX-512 register,
@@ -42,7 +42,7 @@ using StoredFloats = typename LaneTypes<N>::Stored;  // in an array of floats
 template <std::size_t N>
 using Bits = typename LaneTypes<N>::Bits;  // a mask has all bits of a lane set, or none
 
-// Comparisons are made from sign bits: GCC takes vector comparisons apart lane by lane where the
+// Comparisons are made from sign bits: GCC splits vector comparisons into lanes if the
 // baseline target has no such instruction, and the clones for wider targets inherit that.
 template <std::size_t N>
 MATCHSET_INLINE Bits<N> is_negative(const Floats<N>& x) {
@@ -56,7 +56,7 @@ template <std::size_t N>
 MATCHSET_INLINE Floats<N> larger(const Floats<N>& a, const Floats<N>& b) {
   return select<N>(is_negative<N>(a - b), b, a);
 }
-// x where it is positive, else zero.
+// max(x, 0).
 template <std::size_t N>
 MATCHSET_INLINE Floats<N> positive_part(const Floats<N>& x) {
   return reinterpret_cast<Floats<N>>(reinterpret_cast<Bits<N>>(x) & ~is_negative<N>(x));

@@ -13,7 +13,8 @@
 namespace matchset {
 namespace {
 
-// Steps this much longer than to the coordinate's optimum need a fifth fewer passes; below 2 they converge.
+// Over-relaxation: steps this much longer than to the coordinate's optimum save a fifth of the passes; they converge if
+// the factor is below 2.
 constexpr float kRelaxation = 1.4F;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -32,7 +33,7 @@ class LaneArray {
   std::unique_ptr<float[], AlignedFree> data_;
 };
 
-// State of a state; every array has one row of N lanes per item. Dual variables are kept as
+// State of the solver; every array has one row of N lanes per item. Dual variables are kept as
 // beta = alpha / (2 C_i): at the optimum beta_i is the slack max(0, 1 - y_i w.x_i).
 template <std::size_t N>
 struct SolverState {
@@ -48,11 +49,11 @@ struct SolverState {
   LaneArray cost;        // 2 C_i y_i, (n_rows, N)
   Floats<N> bias{};      // weight of the constant feature
   Bits<N> is_live{};     // lanes still being solved
-  Bits<N> is_checked{};  // of these, lanes that hold still for a pass to see whether they are done
+  Bits<N> is_checked{};  // of these, lanes that do not move for one pass, to check whether they are done
   int n_iter = 0;
 };
 
-// What a pass leaves for the rules of stopping and shrinking.
+// What a pass measures for stopping and shrinking.
 template <std::size_t N>
 struct PassEnd {
   Floats<N> gap{};      // twice the duality gap
@@ -109,9 +110,9 @@ MATCHSET_INLINE void visit(const NodeProblem& problem, SolverState<N>& state, fl
   for (std::size_t k = first; k < last; ++k) weights[problem.column[k]] += problem.value[k] * step;
 }
 
-// Rows are visited in random order: where they do not fit in the cache, ask for them early.
+// Rows are visited in random order: prefetch them in case they do not fit in the cache.
 template <std::size_t N>
-MATCHSET_INLINE void look_ahead(const NodeProblem& problem, const SolverState<N>& state, std::span<const std::uint32_t> order,
+MATCHSET_INLINE void prefetch_rows(const NodeProblem& problem, const SolverState<N>& state, std::span<const std::uint32_t> order,
                                 std::size_t at) {
   constexpr std::size_t kFar = 12, kNear = 6;
   if (at + kFar >= order.size()) return;
@@ -125,8 +126,9 @@ MATCHSET_INLINE void look_ahead(const NodeProblem& problem, const SolverState<N>
   }
 }
 
-// A pass that moves a lane only estimates its gap. Where that is small enough, shrunk instances come
-// back and the lane holds still for a pass, which tells: it is done, or it goes on.
+// A pass that moves a lane only estimates its gap. If the estimate is small enough, shrunk instances
+// come back and the lane does not move for one pass, which computes the exact gap: the lane is done or
+// goes on.
 template <std::size_t N>
 MATCHSET_INLINE void close_pass(std::size_t n_rows, SolverState<N>& state, const PassEnd<N>& end, float tol,
                                 Floats<N>& limit) {
@@ -152,7 +154,7 @@ MATCHSET_INLINE void coordinate_descent(const NodeProblem& problem, SolverState<
     draws.shuffle(std::span(order));
     PassEnd<N> end;
     for (std::size_t at = 0; at < order.size(); ++at) {
-      look_ahead<N>(problem, state, order, at);
+      prefetch_rows<N>(problem, state, order, at);
       visit<N>(problem, state, rule.bias, order[at], limit, end);
     }
     close_pass<N>(problem.n_rows(), state, end, rule.tol, limit);
@@ -168,7 +170,7 @@ void coordinate_descent(const NodeProblem& p, SolverState<8>& b, const SolverRul
 void coordinate_descent(const NodeProblem& p, SolverState<4>& b, const SolverRule& r) { coordinate_descent_4(p, b, r); }
 
 template <std::size_t N>
-void set_out(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule,
+void initialize(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule,
              SolverState<N>& state) {
   std::fill_n(state.weight.data(), problem.n_columns * N, 0.0F);
   std::fill_n(state.beta.data(), problem.n_rows() * N, 0.0F);
@@ -187,7 +189,7 @@ template <std::size_t N>
 BatchSolution solve_lanes(const NodeProblem& problem, std::span<const Positives* const> labels,
                           const SolverRule& rule) {
   SolverState<N> state(problem);
-  set_out<N>(problem, labels, rule, state);
+  initialize<N>(problem, labels, rule, state);
   coordinate_descent(problem, state, rule);
   BatchSolution solution;
   solution.n_lanes = N;

@@ -63,7 +63,7 @@ OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64
 }
 
 std::vector<std::int64_t> sort_strings(const StringsView& strings) {
-  // The first eight bytes decide most comparisons without a jump into the buffer.
+  // The first eight bytes decide most comparisons without a cache miss in the buffer.
   struct Entry {
     std::uint64_t prefix;
     std::int64_t index;

@@ -35,7 +35,7 @@ struct StringsView {
   }
 };
 
-// The first eight bytes as a number that sorts as they do: decides most comparisons of texts without a NUL.
+// The first eight bytes as a number that sorts as they do, which decides most comparisons of texts without NUL bytes.
 inline std::uint64_t sort_prefix(std::string_view text) {
   std::uint64_t prefix = 0;
   for (std::size_t i = 0; i < 8; ++i) prefix = prefix << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0u);
@@ -53,14 +53,13 @@ struct OwnedStrings {
   StringsView view() const { return {data, offsets}; }
 };
 
-
-// Which index has an equal string? Open addressing that grows; the strings stay with the caller, who
-// gives `text_at(index)`.
+// Hash table from strings to indices, by open addressing. The strings stay with the caller, which passes
+// `text_at(index)`.
 class StringTable {
  public:
   explicit StringTable(std::size_t n = 0) : slots_(std::bit_ceil(2 * n + 2)) {}
 
-  // Place of a string equal to `text`, or `fresh` after inserting it.
+  // Index of a string equal to `text`, or `fresh` after inserting it.
   template <typename Text>
   std::int64_t insert(std::string_view text, std::int64_t fresh, Text&& text_at) {
     if (2 * (n_used_ + 1) > slots_.size()) grow();
@@ -72,7 +71,7 @@ class StringTable {
     }
     return slot.index;
   }
-  // Place of a string equal to `text`, or -1.
+  // Index of a string equal to `text`, or -1.
   template <typename Text>
   std::int64_t find(std::string_view text, Text&& text_at) const {
     return slots_[probe(hash_bytes(text), text, text_at)].index;
@@ -105,13 +104,13 @@ struct Grouping {
 // Which strings are the same?
 Grouping group_strings(const StringsView& strings);
 
-// Place of each wanted string among distinct strings, -1 where it is not there, (n_wanted,).
+// Index of each wanted string among distinct strings, -1 if it is not there, (n_wanted,).
 std::vector<std::int64_t> find_strings(const StringsView& distinct, const StringsView& wanted);
 
-// The strings at `indices`, in that order; throws where a index is outside.
+// The strings at `indices`, in that order; throws if an index is out of range.
 OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64_t> indices);
 
-// Places of the strings in ascending order of their bytes, equal ones by index, (n,).
+// Indices of the strings in ascending order of their bytes, ties by index, (n,).
 std::vector<std::int64_t> sort_strings(const StringsView& strings);
 
 }  // namespace matchset

@@ -1,4 +1,4 @@
-// Wider vectors where the machine has them, from one binary.
+// Function multiversioning: one binary that uses the widest vectors of each machine.
 #pragma once
 
 // Put before a hot function that is self-contained (callees inlined): the compiler makes one version

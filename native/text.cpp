@@ -10,7 +10,7 @@
 namespace matchset {
 namespace {
 
-// What a character is to the rules below.
+// The role of a character in the rules below.
 enum Kind : unsigned char { split, word, digit, symbol, drop, apostrophe, quote, point, comma, slash, hash, plus, percent };
 
 constexpr char32_t kFractionSlash = 0x2044;
@@ -45,7 +45,7 @@ Kind kind_of(char32_t code) {
   return code >= 0x201C && code <= 0x201F ? quote : split;  // curly double quotes
 }
 
-// Before NFKC: signs that it would glue to their neighbours ("lego(tm)" -> "legotm", "2 1/2" -> "21/2").
+// Before NFKC: separates signs that it would attach to their neighbors ("lego(tm)" -> "legotm", "2 1/2" -> "21/2").
 void detach_signs(std::vector<char32_t>& codes, std::vector<char32_t>& scratch) {
   scratch.clear();
   for (const char32_t code : codes) {
@@ -61,8 +61,8 @@ void detach_signs(std::vector<char32_t>& codes, std::vector<char32_t>& scratch) 
   codes.swap(scratch);
 }
 
-// Removes what is never seen: apostrophes, invisible characters, the inch mark after a digit. This comes before
-// composition and before the rules below, so that what they see side by side is side by side in the result.
+// Removes what never counts: apostrophes, invisible characters, the inch mark after a digit. This comes before
+// composition and the rules below, so that characters adjacent for them are adjacent in the result.
 // A foot or inch mark between two digits separates them: 5'10" is not 510.
 void drop_unseen(std::vector<char32_t>& codes) {
   std::size_t kept = 0;
@@ -83,7 +83,7 @@ bool is_word(unsigned char kind) { return kind == word || kind == digit; }
 
 enum class Fate { keep, separate, join };
 
-// What becomes of the punctuation at `at`.
+// Whether the punctuation at `at` is kept, separates or joins.
 Fate fate_of(const std::vector<unsigned char>& kinds, std::size_t at) {
   const auto kind = [&](std::size_t index) { return index < kinds.size() ? kinds[index] : static_cast<unsigned char>(split); };
   const unsigned char before = at > 0 ? kinds[at - 1] : static_cast<unsigned char>(split), after = kind(at + 1);
@@ -108,7 +108,7 @@ Fate fate_of(const std::vector<unsigned char>& kinds, std::size_t at) {
   }
 }
 
-// Removes what a cut left hanging: a mark that was kept for the digit after it.
+// After a cut: removes marks at the end that were kept only for the digit after them.
 void trim_cut(std::size_t begin, std::vector<char>& out) {
   const auto hangs = [&] {
     if (out.back() != '#') return out.back() == ' ' || out.back() == '.' || out.back() == '/';
@@ -119,7 +119,7 @@ void trim_cut(std::size_t begin, std::vector<char>& out) {
   while (out.size() > begin && hangs()) out.pop_back();
 }
 
-// Writes the words, one space between them, and a space between a symbol (emoji) and its neighbours.
+// Writes the words, one space between them, and a space between a symbol (emoji) and its neighbors.
 void write_words(const TextScratch& scratch, std::vector<char>& out) {
   const std::size_t begin = out.size();
   std::size_t n_chars = 0;
@@ -141,7 +141,7 @@ void write_words(const TextScratch& scratch, std::vector<char>& out) {
   }
 }
 
-// Letters, digits and blanks only: nearly every query. False where the general rules are needed.
+// Fast path for letters, digits and blanks: nearly every query. Returns false if the general rules are needed.
 bool write_plain(std::string_view text, std::vector<char>& out) {
   const std::size_t begin = out.size();
   bool wants_space = false;

@@ -9,17 +9,17 @@
 
 namespace matchset {
 
-// Longer texts are cut: the first kMaxChars characters count, and as many of what they become.
+// Longer texts are cut to their first kMaxChars characters, and so is the normalized text.
 inline constexpr std::size_t kMaxChars = 4096;
 inline constexpr std::size_t kMaxBytes = 4 * kMaxChars;
 
-// Reused between texts, so that normalising allocates nothing after the first few.
+// Reused between texts, so that normalizing allocates nothing after the first few.
 struct TextScratch {
   std::vector<char32_t> codes, more_codes;
   std::vector<unsigned char> kinds;
 };
 
-// Appends the normalised text to `out`: words with one space between them. matchset/text.py states the rules.
+// Appends the normalized text to `out`: words with one space between them. matchset/text.py states the rules.
 void normalize(std::string_view text, TextScratch& scratch, std::vector<char>& out);
 
 OwnedStrings normalize_all(const StringsView& texts, unsigned n_threads);

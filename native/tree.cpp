@@ -23,7 +23,7 @@ struct Rows {
   std::size_t size() const { return label.size(); }
 };
 
-// A range of labels still to be cut into `n_parts` children of a node at `level`.
+// A range of labels to be cut into `n_parts` children of a node at `level`.
 struct Range {
   Rows rows;
   std::size_t begin = 0;
@@ -147,7 +147,7 @@ class TwoMeans {
   std::vector<float> center_, left_, right_;  // over the node's features
   std::vector<std::uint8_t> is_right_;
   std::vector<float> scores_, sorted_;
-  bool has_sums_ = false;  // the first assignment is random: its sums are taken after it
+  bool has_sums_ = false;  // false until the first assignment, which starts from two random rows
 };
 
 std::uint32_t parts_at(const TreePlan& plan, std::size_t level, std::size_t n) {
@@ -155,7 +155,7 @@ std::uint32_t parts_at(const TreePlan& plan, std::size_t level, std::size_t n) {
   return static_cast<std::uint32_t>(std::min<std::size_t>(static_cast<std::size_t>(plan.splits[level]), n));
 }
 
-// Goes down while nothing is left to cut at this level.
+// Moves on to the next level while there is nothing to cut at this one.
 void settle(Range& range, const TreePlan& plan) {
   while (range.n_parts == 1 && range.level < plan.splits.size())
     range.n_parts = parts_at(plan, ++range.level, range.rows.size());
@@ -200,10 +200,10 @@ std::vector<std::int32_t> order_labels(const CsrView& embeddings, const TreePlan
   while (!ranges.empty()) {
     std::vector<Range> halves(2 * ranges.size());
     // Few ranges: threads share the work inside each. Many: a range per thread.
-    const bool is_wide = ranges.size() < n_threads;
-    parallel_for(ranges.size(), is_wide ? 1 : n_threads, [&](std::size_t i) {
+    const bool are_few = ranges.size() < n_threads;
+    parallel_for(ranges.size(), are_few ? 1 : n_threads, [&](std::size_t i) {
       if (ranges[i].n_parts > 1)
-        std::tie(halves[2 * i], halves[2 * i + 1]) = cut(ranges[i], plan, is_wide ? n_threads : 1);
+        std::tie(halves[2 * i], halves[2 * i + 1]) = cut(ranges[i], plan, are_few ? n_threads : 1);
       else
         std::ranges::copy(ranges[i].rows.label, order.begin() + static_cast<std::ptrdiff_t>(ranges[i].begin));
       ranges[i].rows = {};

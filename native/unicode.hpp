@@ -7,12 +7,12 @@
 
 namespace matchset {
 
-// Kinds of code points beyond ASCII; the values stand in unicode_tables.inc.
+// Kinds of code points beyond ASCII; the values are those of unicode_tables.inc.
 enum class CodeKind : std::uint8_t { split, word, symbol, drop };
 
 CodeKind code_kind(char32_t code);
 
-// Decodes at most `limit` code points; every byte that is no UTF-8 becomes U+FFFD.
+// Decodes at most `limit` code points; bytes that are not UTF-8 become U+FFFD.
 void decode_utf8(std::string_view bytes, std::size_t limit, std::vector<char32_t>& codes);
 void append_utf8(char32_t code, std::vector<char>& out);
 

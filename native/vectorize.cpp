@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kChunk = 2048;  // texts that a thread takes at a time
 
 std::uint32_t unknown_index(const QueryFeatures::Probe& probe, const VocabularyView& vocabulary) {
-  const std::uint64_t spread = probe.key << 32 | probe.key >> 32;  // the high bits chose the slot
+  const std::uint64_t spread = probe.key << 32 | probe.key >> 32;  // the high bits select the slot
   return probe.kind * vocabulary.n_buckets + static_cast<std::uint32_t>(home_of(spread, vocabulary.n_buckets));
 }
 
@@ -28,7 +28,7 @@ void find_probes(const VocabularyView& vocabulary, QueryFeatures& f) {
   }
 }
 
-// Looks every n-gram up. Unknown ones count only beside a known one.
+// Looks up every n-gram. Unknown ones count only if at least one is known.
 void find_hits(const VocabularyView& vocabulary, QueryFeatures& f) {
   f.hits.clear();
   bool is_known = false;

@@ -14,10 +14,10 @@
 
 namespace matchset {
 
-// The features of one query, and all that computing them needs; reused from query to query.
+// The features of one query, and the working memory to compute them; reused from query to query.
 struct QueryFeatures {
   std::vector<std::uint32_t> ids;  // ascending
-  std::vector<float> weights;      // of unit length together
+  std::vector<float> weights;      // scaled to unit length
 
   struct Probe {
     std::uint64_t key;
@@ -33,7 +33,7 @@ struct QueryFeatures {
   std::vector<Hit> hits;
 };
 
-// Fills ids and weights from a raw text; both are empty where no n-gram of the text is known.
+// Fills ids and weights from a raw text; both are empty if no n-gram of the text is known.
 void vectorize(std::string_view text, const VocabularyView& vocabulary, QueryFeatures& features);
 
 struct SparseRows {
@@ -43,7 +43,7 @@ struct SparseRows {
 };
 SparseRows vectorize_all(const StringsView& texts, const VocabularyView& vocabulary, unsigned n_threads);
 
-// In how many texts does each unknown id occur?
+// Number of texts in which each unknown id occurs.
 std::vector<std::int64_t> count_unknown(const StringsView& texts, const VocabularyView& vocabulary, unsigned n_threads);
 
 }  // namespace matchset

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Says in one sentence what to install where something is missing: check_machine.sh PYTHON CXX
-# CXX may be several words ("ccache g++"), so it stands without quotes where it is called.
+# Prints in one sentence what to install if something is missing: check_machine.sh PYTHON CXX
+# CXX may be several words ("ccache g++"), so it is called without quotes.
 python=$1
 cxx=$2
 

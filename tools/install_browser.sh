@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sees to it that there is a Chromium for the browser tests: installs Debian's as root, or says what to do.
+# Makes sure that the browser tests find Chromium: as root on Debian installs it, else prints what to do.
 for name in chromium chromium-browser google-chrome; do
   command -v "$name" >/dev/null 2>&1 && exit 0
 done

@@ -1,7 +1,7 @@
 """Write native/unicode_tables.inc: what NFKC and case folding do to each code point, and its kind.
 
 Run it with the Python whose Unicode version matchset should pin (`python tools/make_unicode.py`).
-Normalised queries are stored in models, so the tables are committed, not made at build time.
+Normalized queries are stored in models, so the tables are committed, not made at build time.
 """
 
 import sys
@@ -14,7 +14,7 @@ HANGUL = range(0xAC00, 0xD7A4)  # composed and decomposed by arithmetic
 SURROGATES = range(0xD800, 0xE000)
 EVERY = [c for c in range(0x80, sys.maxunicode + 1) if c not in SURROGATES]
 
-# Kinds of code points, as native/text.cpp reads them; ASCII is laid down there.
+# Kinds of code points, as native/text.cpp reads them; ASCII is defined there.
 SPLIT, WORD, SYMBOL, DROP = range(4)
 LEGAL_MARKS = (
     "\u00a9\u00ae\u00b0\u2117\ufffd"  # copyright, registered, degree, recording, unreadable
@@ -58,7 +58,7 @@ def write_array(of: str, name: str, values: Iterable[int]) -> Iterable[str]:
 
 
 def decompositions() -> dict[int, str]:
-    """Full compatibility decomposition of every code point that has one, but Hangul."""
+    """Full compatibility decomposition of every code point that has one, except Hangul."""
     pairs = ((c, unicodedata.normalize("NFKD", chr(c))) for c in EVERY if c not in HANGUL)
     return {code: text for code, text in pairs if text != chr(code)}
 
@@ -77,7 +77,7 @@ def compositions() -> dict[int, str]:
 
 
 def ranges(values: dict[int, int]) -> tuple[list[int], list[int]]:
-    """Starts of runs of equal values over `EVERY`, and the value of each run; 0 where none."""
+    """Starts of runs of equal values over `EVERY`, and the value of each run; 0 if there is none."""
     starts: list[int] = []
     kinds: list[int] = []
     for code in range(0x80, sys.maxunicode + 1):

@@ -75,7 +75,7 @@ def read_arrow_stream(
     capsule: object, coded: list[str]
 ) -> list[tuple[str, Any, numpy.typing.NDArray[numpy.uint8]]]:
     """
-    Read an Arrow C stream to its end: (name, values, nulls) of each column; nulls is empty where none is.
+    Read an Arrow C stream to its end: (name, values, nulls) of each column; nulls is empty if none is.
     Texts come as (data, offsets), or as (codes, data, offsets) for the columns named in coded.
     """
 
@@ -85,7 +85,7 @@ class SharedArrowStream:
     def __init__(self, capsule: object) -> None: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def column_names(self) -> list[str]:
-        """The names of the columns, also of equal ones."""
+        """The names of the columns, with duplicates."""
 
 def export_arrow_table(columns: list[tuple[str, str, Any, Any, Any]], n_rows: int) -> object:
     """
@@ -272,7 +272,7 @@ def solve_parents(
     int,
 ]:
     """
-    Weights of the children of parents begin to end: features of each parent, features, entries of each feature, children, weights, bias of each child, and how many children the solver gave up on.
+    Weights of the children of parents begin to end: features of each parent, features, entries of each feature, children, weights, bias of each child, and the number of children whose solver reached max_iter.
     """
 
 def rank_documents(
@@ -460,5 +460,5 @@ def write_products(
     scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
 ) -> bytes:
     """
-    Products as a JSON array of objects with id, score and, where titles are given, title; ids and titles are buffers with offsets.
+    Products as a JSON array of objects with id, score and, if titles are given, title; ids and titles are buffers with offsets.
     """
