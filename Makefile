@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # What the installed package is made of, folders too: a change here, and nowhere else, rebuilds it.
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find native src -not -name '*.pyc' -not -name __pycache__)
+NATIVE := $(wildcard native/*.cpp native/*.hpp)
 INSTALL := install --no-build-isolation --no-deps --config-settings=build-dir=build/
 
 .PHONY: help demo test test-all lint format stub sanitize sanitize-address sanitize-thread bench clean
@@ -30,12 +31,14 @@ test-all: test $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everything: a
 lint: $(VENV)/installed $(VENV)/lint ## Check style, formatting, types and the native stub
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
 	$(BIN)/python tools/make_stub.py --check
 	$(BIN)/mypy
 
 format: $(VENV)/lint ## Rewrite the code in our format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(NATIVE)
 
 stub: $(VENV)/installed $(VENV)/lint ## Rewrite the type stub of the native module
 	$(BIN)/python tools/make_stub.py

@@ -20,8 +20,9 @@ struct LayerProblem {
 };
 
 struct PruneRule {
-  float threshold;  // only weights of a larger magnitude are kept
-  std::size_t max_weights = std::numeric_limits<std::size_t>::max();  // per child, the largest
+  // Weights of at most this magnitude are dropped; of the others, each child keeps the `max_weights` largest.
+  float threshold;
+  std::size_t max_weights = std::numeric_limits<std::size_t>::max();
 };
 
 // Weights by parent, feature and child: for each parent its features ascend, for each feature its children.

@@ -106,9 +106,8 @@ CsrOut py_search_texts(const PackedTree& tree, const Vocabulary& vocabulary, con
                     const In<std::int64_t>& offsets, const Rule& rule, const Allowed* allowed, unsigned threads) {
   check_vocabulary(tree, vocabulary);
   const auto texts = to_strings(data, offsets);
-  return to_labels(tree, without_gil([&] {
-    return search_texts(tree.view(), vocabulary.view(), texts, rule.with(allowed), threads);
-  }));
+  const SearchRule full = rule.with(allowed);
+  return to_labels(tree, without_gil([&] { return search_texts(tree.view(), vocabulary.view(), texts, full, threads); }));
 }
 
 using PackedOut = std::tuple<Out<std::uint32_t>, Out<std::uint8_t>, Out<std::uint8_t>>;

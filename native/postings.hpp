@@ -18,8 +18,9 @@ struct Ranked {
 
 // The k documents with the largest dot product with each row of X, if above zero; ties go to the lower document.
 //
-// A row of `index` lists the documents that have a feature, with its weight there. It may be memory-mapped: it is
-// checked when touched. `allowed` holds one byte per document, zero if it must not be returned; an empty span allows all.
+// A row of `index` lists the documents that have a feature, with its weight there. It may be memory-mapped, so
+// it is checked when read. `allowed` holds one byte per document, zero if it must not be returned; if it is empty, all
+// are allowed.
 Ranked rank_documents(const CsrView& index, const CsrView& X, std::span<const std::uint8_t> allowed, std::size_t k,
                       unsigned n_threads);
 

@@ -152,6 +152,13 @@ MATCHSET_AVX512 void find_avx512(const BlockView& block, const RowForms& forms, 
 }
 #endif
 
+void find_short_keys(const BlockView& block, const RowForms& forms, const FeatureChunks& features, FoundRows& out) {
+#ifdef MATCHSET_AVX512
+  if (has_avx512) return find_avx512(block, forms, features, out);
+#endif
+  find_short(block, forms, features, out);
+}
+
 // Prefetches the cache lines of rows; the first line of a chunk was loaded with its keys.
 void prefetch(const BlockView& block, const RowShape& shape, const FoundRows& rows) {
   const auto touch = [&](const FoundRow& row, std::uint32_t size) {
@@ -184,12 +191,8 @@ void RowFinder::find(const BlockView& block, Precision precision, const FeatureC
   forms.prepare({block.n_children, static_cast<std::uint32_t>(bytes_of(precision))});
   if (block.key_bytes() == 4)
     find_long(block, forms, features, out);
-#ifdef MATCHSET_AVX512
-  else if (has_avx512)
-    find_avx512(block, forms, features, out);
-#endif
   else
-    find_short(block, forms, features, out);
+    find_short_keys(block, forms, features, out);
   prefetch(block, forms.shape, out);
 }
 

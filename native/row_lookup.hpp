@@ -47,8 +47,9 @@ struct FoundRows {
   std::size_t n[3] = {0, 0, 0};
 
   void reserve(std::size_t n_features) {
+    const std::size_t room = n_features + 1;  // one more: a missing row is written too, but not counted
     for (auto& form : rows)
-      if (form.size() < n_features + 1) form.resize(n_features + 1);  // one more: a missing row is written too, but not counted
+      if (form.size() < room) form.resize(room);
   }
   std::span<const FoundRow> found(std::size_t form) const { return std::span(rows[form]).first(n[form]); }
 };

@@ -61,7 +61,8 @@ MATCHSET_AVX512 std::size_t split_avx512(std::uint64_t* keys, std::size_t n, std
     const __m512i some = _mm512_maskz_loadu_epi64(is_key, keys + i);
     const __mmask8 is_below = _mm512_mask_cmple_epu64_mask(is_key, some, pivots);
     const auto is_above = static_cast<__mmask8>(is_key & ~is_below);
-    _mm512_mask_storeu_epi64(keys + n_below, is_key, _mm512_maskz_compress_epi64(is_below, some));  // never beyond what was read
+    // Never writes beyond what was read.
+    _mm512_mask_storeu_epi64(keys + n_below, is_key, _mm512_maskz_compress_epi64(is_below, some));
     _mm512_storeu_si512(above + n_above, _mm512_maskz_compress_epi64(is_above, some));
     n_below += static_cast<unsigned>(std::popcount(is_below));
     n_above += static_cast<unsigned>(std::popcount(is_above));
