@@ -107,12 +107,9 @@ class Reader {
     append_nulls(batch);
     switch (column.kind) {
       case ArrowKind::kText:
-      case ArrowKind::kCode:
-        return append_texts(batch);
-      case ArrowKind::kInt32:
-        return append_numbers<std::int32_t>(batch, column.int32s);
-      case ArrowKind::kInt64:
-        return append_int64s(batch);
+      case ArrowKind::kCode: return append_texts(batch);
+      case ArrowKind::kInt32: return append_numbers<std::int32_t>(batch, column.int32s);
+      case ArrowKind::kInt64: return append_int64s(batch);
       case ArrowKind::kDouble:
         return format_ == "f" ? append_numbers<float>(batch, column.doubles)
                               : append_numbers<double>(batch, column.doubles);

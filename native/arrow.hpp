@@ -85,11 +85,11 @@ class SharedArrowStream {
 // One column of an exported table; its buffers are borrowed, and kept alive by the table's owner.
 struct ArrowExportColumn {
   std::string name;
-  std::string format;    // of the values: g, i, tdD, C or b (bits); or U, for texts
-  const void* valid;     // bitmap, nullptr if no value is null
-  const void* values;    // for texts: nullptr
+  std::string format;  // of the values: g, i, tdD, C or b (bits); or U, for texts
+  const void* valid;   // bitmap, nullptr if no value is null
+  const void* values;  // for texts: nullptr
   bool has_texts = false;
-  StringsView texts{};   // for format U the values, else the dictionary of the codes in `values`
+  StringsView texts{};  // for format U the values, else the dictionary of the codes in `values`
 };
 struct ArrowExportTable {
   std::vector<ArrowExportColumn> columns;

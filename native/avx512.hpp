@@ -18,9 +18,9 @@ namespace matchset {
 
 // Results are the same without; tests set MATCHSET_PLAIN in the environment to compare.
 inline const bool has_avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-                             __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-                             __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("bmi") != 0 &&
-                             __builtin_cpu_supports("bmi2") != 0 && std::getenv("MATCHSET_PLAIN") == nullptr;
+                               __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+                               __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("bmi") != 0 &&
+                               __builtin_cpu_supports("bmi2") != 0 && std::getenv("MATCHSET_PLAIN") == nullptr;
 
 }  // namespace matchset
 #endif

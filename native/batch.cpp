@@ -28,7 +28,9 @@ struct QueryLists {
     parts[i] = {items.size(), items.size() + list.size()};
     items.insert(items.end(), list.begin(), list.end());
   }
-  std::span<const T> operator[](std::size_t i) const { return std::span(items).first(parts[i].end).subspan(parts[i].begin); }
+  std::span<const T> operator[](std::size_t i) const {
+    return std::span(items).first(parts[i].end).subspan(parts[i].begin);
+  }
 };
 
 // Queries that are searched together, a level at a time. Queries whose best nodes are neighbors follow each other, so
@@ -97,7 +99,8 @@ std::size_t group_size(std::size_t n, unsigned n_threads, const SearchRule& rule
 }
 
 template <typename GetFeatures>
-Found search_all(const PackedView& tree, const SearchRule& rule, std::size_t n, unsigned n_threads, GetFeatures&& get_features) {
+Found search_all(const PackedView& tree, const SearchRule& rule, std::size_t n, unsigned n_threads,
+                 GetFeatures&& get_features) {
   check(tree, rule);
   const std::size_t size = group_size(n, n_threads, rule);
   std::vector<QueryLists<ScoredNode>> groups((n + size - 1) / size);
@@ -109,7 +112,8 @@ Found search_all(const PackedView& tree, const SearchRule& rule, std::size_t n, 
   found.offsets.reserve(n + 1);
   std::size_t total = 0;
   for (const auto& group : groups)
-    for (const Span& part : group.parts) found.offsets.push_back(static_cast<std::int64_t>(total += part.end - part.begin));
+    for (const Span& part : group.parts)
+      found.offsets.push_back(static_cast<std::int64_t>(total += part.end - part.begin));
   found.nodes.reserve(total);
   found.scores.reserve(total);
   for (auto& group : groups) {

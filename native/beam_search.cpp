@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "target_clones.hpp"
 #include "margins.hpp"
 #include "select.hpp"
+#include "target_clones.hpp"
 
 namespace matchset {
 namespace {
@@ -106,7 +106,8 @@ void BeamSearch::expand(std::size_t level) {
 float BeamSearch::worst_kept(std::size_t level) {
   const bool is_last = level + 1 == tree_.n_levels();
   if (is_last && s_.keys.size() >= kManyTimes * rule_.k) return cost_of(cut_smallest(s_.keys, rule_.k, s_.spare));
-  if (!is_last && rule_.beam <= kNarrowBeam && s_.keys.size() <= kFewKeys && keep(level)) return cost_of(s_.keys.back());
+  if (!is_last && rule_.beam <= kNarrowBeam && s_.keys.size() <= kFewKeys && keep(level))
+    return cost_of(s_.keys.back());
   return std::numeric_limits<float>::infinity();
 }
 

@@ -37,7 +37,8 @@ inline std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed = 0) 
   const char* at = bytes.data();
   std::size_t left = bytes.size();
   std::uint64_t state = fold(seed ^ kGolden, left ^ kRoot2);
-  for (; left > 16; at += 16, left -= 16) state = fold(load<std::uint64_t>(at) ^ kRoot3, load<std::uint64_t>(at + 8) ^ state);
+  for (; left > 16; at += 16, left -= 16)
+    state = fold(load<std::uint64_t>(at) ^ kRoot3, load<std::uint64_t>(at + 8) ^ state);
   std::uint64_t first = 0, last = 0;  // the rest; the two reads overlap if it is short
   if (left >= 8) {
     first = load<std::uint64_t>(at), last = load<std::uint64_t>(at + left - 8);

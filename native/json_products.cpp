@@ -11,11 +11,11 @@
 namespace matchset {
 namespace {
 
-constexpr std::size_t kLine = 64;        // bytes of a cache line
+constexpr std::size_t kLine = 64;          // bytes of a cache line
 constexpr std::size_t kMaxPrefetched = 4;  // lines of a text; few titles are longer
-constexpr std::size_t kBlock = 16;       // bytes examined together
-constexpr std::size_t kWidest = 6;       // bytes that one byte may become: \u001f
-constexpr std::size_t kAround = 96;      // at most as many bytes around the texts of a product, with a block
+constexpr std::size_t kBlock = 16;         // bytes examined together
+constexpr std::size_t kWidest = 6;         // bytes that one byte may become: \u001f
+constexpr std::size_t kAround = 96;        // at most as many bytes around the texts of a product, with a block
 
 bool is_plain(unsigned char byte) { return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\'; }
 
@@ -105,7 +105,7 @@ void prefetch_offsets(const StringsView& texts, std::span<const std::int32_t> la
 
 // Returns the number of bytes of the texts.
 std::size_t prefetch_texts(const StringsView& texts, std::span<const std::int32_t> labels,
-                        std::vector<std::string_view>& found) {
+                           std::vector<std::string_view>& found) {
   found.clear();
   std::size_t n_bytes = 0;
   for (const std::int32_t label : labels) {

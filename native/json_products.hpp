@@ -17,9 +17,9 @@ struct JsonScratch {
   std::vector<char> utf8, out;
 };
 
-// `[{"id":"...","score":0.5,"title":"..."}, ...]`, without titles if there are none. Strings are escaped as JSON requires,
-// bytes that are not UTF-8 become U+FFFD, and a score is the shortest number that reads back as the same float.
-// Throws if a label is out of range, because files may be damaged. The result is a view into `scratch`.
+// `[{"id":"...","score":0.5,"title":"..."}, ...]`, without titles if there are none. Strings are escaped as JSON
+// requires, bytes that are not UTF-8 become U+FFFD, and a score is the shortest number that reads back as the same
+// float. Throws if a label is out of range, because files may be damaged. The result is a view into `scratch`.
 std::string_view write_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
                                 std::span<const float> scores, JsonScratch& scratch);
 

@@ -21,10 +21,10 @@ struct Entry {
 
 // Children solved together, and the weights that were kept.
 struct ChildBatch {
-  std::size_t parent;                  // index among the parents of this call
+  std::size_t parent;  // index among the parents of this call
   std::vector<std::uint16_t> children;
   std::vector<Entry> entries;
-  std::vector<float> bias;             // (n_lanes,)
+  std::vector<float> bias;  // (n_lanes,)
   std::size_t n_unfinished = 0;
 };
 
@@ -71,7 +71,8 @@ void prepare(const LayerProblem& layer, std::size_t parent, const SolverRule& ru
   out.rule.seed = Draws(rule.seed, parent).next();
   const std::size_t n_children = count_children(layer, parent);
   for (std::size_t c = 0; c < n_children; ++c)
-    out.labels.push_back(find_positive_rows(layer, out.problem, static_cast<std::size_t>(layer.first_child[parent]) + c));
+    out.labels.push_back(
+        find_positive_rows(layer, out.problem, static_cast<std::size_t>(layer.first_child[parent]) + c));
   out.bias.assign(n_children, kNeverBias);
 }
 
@@ -103,9 +104,8 @@ void keep_largest(std::vector<Entry>& entries, std::span<const std::uint16_t> ch
     std::ranges::copy_if(entries, std::back_inserter(kept), [&](const Entry& entry) { return entry.child == child; });
     const std::span own(kept.begin() + static_cast<std::ptrdiff_t>(first), kept.end());
     if (own.size() <= max_weights) continue;
-    std::ranges::nth_element(own, own.begin() + static_cast<std::ptrdiff_t>(max_weights), {}, [](const Entry& entry) {
-      return std::pair(-std::abs(entry.weight), entry.feature);
-    });
+    std::ranges::nth_element(own, own.begin() + static_cast<std::ptrdiff_t>(max_weights), {},
+                             [](const Entry& entry) { return std::pair(-std::abs(entry.weight), entry.feature); });
     kept.resize(first + max_weights);
   }
   entries = std::move(kept);
@@ -119,7 +119,7 @@ void solve(Parent& parent, ChildBatch& batch, const PruneRule& prune) {
   for (std::uint32_t f = 0; f < problem.features.size(); ++f) {
     const std::uint32_t column = problem.column_of[f];
     const float* lanes = column < problem.n_columns ? &solution.weight[column * solution.n_lanes]
-                                                   : &solution.dual[(column - problem.n_columns) * solution.n_lanes];
+                                                    : &solution.dual[(column - problem.n_columns) * solution.n_lanes];
     for (std::size_t lane = 0; lane < labels.size(); ++lane) {
       const float weight = problem.scale[f] * lanes[lane];
       if (std::abs(weight) > prune.threshold) batch.entries.push_back({f, batch.children[lane], weight});

@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstring>
 
-#include "target_clones.hpp"
-#include "simd.hpp"
 #include "avx512.hpp"
+#include "simd.hpp"
+#include "target_clones.hpp"
 
 namespace matchset {
 namespace {
@@ -52,9 +52,11 @@ struct PlainRows {
       for (std::uint32_t base = 0; base < shape.n_children; base += 64) {
         std::uint64_t bits;
         std::memcpy(&bits, bitmap + base / 8, sizeof bits);
-        if (const std::uint32_t left = shape.bitmap_bytes() - base / 8; left < 8) bits &= (std::uint64_t{1} << 8 * left) - 1;
+        if (const std::uint32_t left = shape.bitmap_bytes() - base / 8; left < 8)
+          bits &= (std::uint64_t{1} << 8 * left) - 1;
         for (; bits != 0; bits &= bits - 1, weights += sizeof(Weight))
-          sums[base + static_cast<std::uint32_t>(std::countr_zero(bits))] += row.value * load_weight<Weight>(weights, 0);
+          sums[base + static_cast<std::uint32_t>(std::countr_zero(bits))] +=
+              row.value * load_weight<Weight>(weights, 0);
       }
     }
   }
@@ -85,7 +87,7 @@ struct Avx512Rows {
   }
 
   MATCHSET_AVX512 static void add_bitmaps(const BlockView& block, const RowShape& shape, std::span<const FoundRow> rows,
-                                        float* sums) {
+                                          float* sums) {
     for (const FoundRow& row : rows) {
       const std::uint8_t *bitmap = block.begin + row.at, *weights = bitmap + shape.bitmap_bytes();
       const __m512 value = _mm512_set1_ps(row.value);
@@ -131,7 +133,8 @@ MATCHSET_CLONES void compute_float32(const BlockView& block, const FoundRows& ro
   compute<float, PlainRows<float>>(block, rows, margins);
 }
 #ifdef MATCHSET_AVX512
-MATCHSET_AVX512 void compute_avx512(const BlockView& block, Precision precision, const FoundRows& rows, float* margins) {
+MATCHSET_AVX512 void compute_avx512(const BlockView& block, Precision precision, const FoundRows& rows,
+                                    float* margins) {
   if (precision == Precision::int8)
     compute<std::int8_t, Avx512Rows<std::int8_t>>(block, rows, margins);
   else

@@ -29,26 +29,16 @@ ArrowArrayStream& to_arrow_stream(nb::handle capsule) {
 nb::tuple from_arrow_column(ArrowColumn&& column) {
   nb::object values;
   switch (column.kind) {
-    case ArrowKind::kText:
-      values = nb::cast(from_strings(std::move(column.texts)));
-      break;
+    case ArrowKind::kText: values = nb::cast(from_strings(std::move(column.texts))); break;
     case ArrowKind::kCode: {
       auto [data, offsets] = from_strings(std::move(column.texts));
       values = nb::make_tuple(to_numpy<std::int32_t>(std::move(column.codes)), data, offsets);
       break;
     }
-    case ArrowKind::kInt32:
-      values = nb::cast(to_numpy<std::int32_t>(std::move(column.int32s)));
-      break;
-    case ArrowKind::kInt64:
-      values = nb::cast(to_numpy<std::int64_t>(std::move(column.int64s)));
-      break;
-    case ArrowKind::kDouble:
-      values = nb::cast(to_numpy<double>(std::move(column.doubles)));
-      break;
-    case ArrowKind::kBool:
-      values = nb::cast(to_numpy<std::uint8_t>(std::move(column.bools)));
-      break;
+    case ArrowKind::kInt32: values = nb::cast(to_numpy<std::int32_t>(std::move(column.int32s))); break;
+    case ArrowKind::kInt64: values = nb::cast(to_numpy<std::int64_t>(std::move(column.int64s))); break;
+    case ArrowKind::kDouble: values = nb::cast(to_numpy<double>(std::move(column.doubles))); break;
+    case ArrowKind::kBool: values = nb::cast(to_numpy<std::uint8_t>(std::move(column.bools))); break;
   }
   return nb::make_tuple(column.name, values, to_numpy<std::uint8_t>(std::move(column.nulls)));
 }
@@ -118,7 +108,8 @@ ArrowExportColumn to_export_column(nb::handle item, std::size_t n_rows) {
 nb::object py_export_arrow_table(const nb::list& columns, std::int64_t n_rows) {
   auto table = std::make_shared<ArrowExportTable>();
   table->n_rows = n_rows;
-  for (const nb::handle item : columns) table->columns.push_back(to_export_column(item, static_cast<std::size_t>(n_rows)));
+  for (const nb::handle item : columns)
+    table->columns.push_back(to_export_column(item, static_cast<std::size_t>(n_rows)));
   // Readers may release from any thread, also while the interpreter shuts down.
   table->owner = std::shared_ptr<void>(nb::object(columns).release().ptr(), [](void* kept) {
     if (!nb::is_alive()) return;
@@ -144,8 +135,8 @@ void bind_arrow(nb::module_& m) {
                 "list[tuple[str, typing.Any, numpy.typing.NDArray[numpy.uint8]]]"),
         "Read an Arrow C stream to its end: (name, values, nulls) of each column; nulls is empty if none is.\n"
         "Texts come as (data, offsets), or as (codes, data, offsets) for the columns named in coded.");
-  nb::class_<SharedArrowStream>(
-      m, "SharedArrowStream", "An Arrow C stream that can be opened several times and read once.")
+  nb::class_<SharedArrowStream>(m, "SharedArrowStream",
+                                "An Arrow C stream that can be opened several times and read once.")
       .def("__init__", &py_init_shared_stream, "capsule"_a)
       .def("__arrow_c_stream__", &py_open_shared_stream, "requested_schema"_a = nb::none())
       .def("column_names", &SharedArrowStream::column_names, "The names of the columns, with duplicates.");

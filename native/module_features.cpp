@@ -29,18 +29,20 @@ StringsOut py_normalize(const In<std::uint8_t>& data, const In<std::int64_t>& of
 }
 
 nb::list py_count_ngrams(const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::uint8_t>& units,
-                         const In<std::uint8_t>& lengths, const In<std::int64_t>& limits, const In<std::int64_t>& min_df,
-                         std::size_t budget, unsigned threads) {
+                         const In<std::uint8_t>& lengths, const In<std::int64_t>& limits,
+                         const In<std::int64_t>& min_df, std::size_t budget, unsigned threads) {
   const auto texts = to_strings(data, offsets);
   const auto kinds = to_kinds(units, lengths);
   if (limits.size() != kinds.size() || min_df.size() != kinds.size())
     throw std::invalid_argument("limits and min_df must hold one value per kind");
   std::vector<VocabularyRule> rules;
   for (std::size_t i = 0; i < kinds.size(); ++i)
-    rules.push_back({kinds[i], static_cast<std::size_t>(limits.data()[i]), static_cast<std::uint32_t>(min_df.data()[i])});
+    rules.push_back(
+        {kinds[i], static_cast<std::size_t>(limits.data()[i]), static_cast<std::uint32_t>(min_df.data()[i])});
   nb::list result;
   for (CountedNGrams& kind : without_gil([&] { return count_ngrams(texts, rules, budget, threads); }))
-    result.append(nb::make_tuple(to_numpy<std::uint64_t>(std::move(kind.keys)), to_numpy<std::uint32_t>(std::move(kind.df)),
+    result.append(nb::make_tuple(to_numpy<std::uint64_t>(std::move(kind.keys)),
+                                 to_numpy<std::uint32_t>(std::move(kind.df)),
                                  nb::cast(from_strings(std::move(kind.shown))), kind.n_distinct));
   return result;
 }

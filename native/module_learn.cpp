@@ -21,7 +21,7 @@ using LayerOut = std::tuple<Out<std::int64_t>, Out<std::int32_t>, Out<std::int32
                             Out<float>, std::int64_t>;
 
 CsrOut py_sum_instances(const Csr& X, std::int64_t n_features, const Csr& instances, std::size_t max_entries,
-                     unsigned threads) {
+                        unsigned threads) {
   const auto x = to_csr(X, n_features);
   const auto lists = to_csr(instances, static_cast<std::int64_t>(x.n_rows()));
   OwnedCsr sums = without_gil([&] { return sum_instances(x, lists, max_entries, threads); });
@@ -30,7 +30,7 @@ CsrOut py_sum_instances(const Csr& X, std::int64_t n_features, const Csr& instan
 }
 
 Out<std::int32_t> py_order_labels(const Csr& Z, std::int64_t n_features, const In<std::int32_t>& splits, int max_iter,
-                               std::uint64_t seed, unsigned threads) {
+                                  std::uint64_t seed, unsigned threads) {
   const auto z = to_csr(Z, n_features);
   for (const std::int32_t split : to_span(splits))
     if (split < 1) throw std::invalid_argument("splits must be positive; got " + std::to_string(split));
@@ -39,17 +39,20 @@ Out<std::int32_t> py_order_labels(const Csr& Z, std::int64_t n_features, const I
 }
 
 LayerOut py_solve_parents(const Csr& X, std::int64_t n_features, const Lists& instances, const Csr& positives,
-                       const In<std::int64_t>& first_child, std::size_t begin, std::size_t end,
-                       const SolverRule& rule, const PruneRule& prune, unsigned threads) {
+                          const In<std::int64_t>& first_child, std::size_t begin, std::size_t end,
+                          const SolverRule& rule, const PruneRule& prune, unsigned threads) {
   const auto& [offsets, rows, weights] = positives;
   if (weights.size() != 0 && weights.size() != rows.size())
     throw std::invalid_argument("there must be one weight per positive or none; got " + std::to_string(weights.size()));
   const LayerProblem problem{to_csr(X, n_features), to_lists(std::get<0>(instances), std::get<1>(instances)),
-                                       to_lists(offsets, rows), to_span(weights), to_span(first_child)};
+                             to_lists(offsets, rows), to_span(weights), to_span(first_child)};
   LayerWeights out = without_gil([&] { return solve_parents(problem, begin, end, rule, prune, threads); });
-  return {to_numpy<std::int64_t>(std::move(out.n_features)), to_numpy<std::int32_t>(std::move(out.features)),
-          to_numpy<std::int32_t>(std::move(out.n_entries)),  to_numpy<std::uint16_t>(std::move(out.children)),
-          to_numpy<float>(std::move(out.weights)),           to_numpy<float>(std::move(out.bias)),
+  return {to_numpy<std::int64_t>(std::move(out.n_features)),
+          to_numpy<std::int32_t>(std::move(out.features)),
+          to_numpy<std::int32_t>(std::move(out.n_entries)),
+          to_numpy<std::uint16_t>(std::move(out.children)),
+          to_numpy<float>(std::move(out.weights)),
+          to_numpy<float>(std::move(out.bias)),
           out.n_unfinished};
 }
 

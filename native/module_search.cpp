@@ -73,7 +73,7 @@ void check_vocabulary(const PackedTree& tree, const Vocabulary& vocabulary) {
 }
 
 RowOut py_search_text(const PackedTree& tree, const Vocabulary& vocabulary, nb::handle text, const Rule& rule,
-                   const Allowed* allowed) {
+                      const Allowed* allowed) {
   check_vocabulary(tree, vocabulary);
   nb::object owner;
   const std::string_view bytes = query_to_utf8(text, owner);
@@ -86,33 +86,37 @@ RowOut py_search_text(const PackedTree& tree, const Vocabulary& vocabulary, nb::
 }
 
 RowOut py_search_row(const PackedTree& tree, const In<std::int32_t>& ids, const In<float>& values, const Rule& rule,
-                  const Allowed* allowed) {
+                     const Allowed* allowed) {
   if (ids.size() != values.size()) throw std::invalid_argument("a row must have as many ids as values");
   for (const std::int32_t id : to_span(ids))
     if (id < 0 || static_cast<std::uint32_t>(id) >= tree.view().n_features)
-      throw std::invalid_argument("ids must be below " + std::to_string(tree.view().n_features) + "; got " + std::to_string(id));
+      throw std::invalid_argument("ids must be below " + std::to_string(tree.view().n_features) + "; got " +
+                                  std::to_string(id));
   SearchScratch& scratch = own_scratch();
   const std::span features(reinterpret_cast<const std::uint32_t*>(ids.data()), ids.size());
   without_gil([&] { search_one(tree.view(), features, to_span(values), rule.with(allowed), scratch); });
   return to_row(tree, scratch.found);
 }
 
-CsrOut py_search_rows(const PackedTree& tree, const Csr& X, const Rule& rule, const Allowed* allowed, unsigned threads) {
+CsrOut py_search_rows(const PackedTree& tree, const Csr& X, const Rule& rule, const Allowed* allowed,
+                      unsigned threads) {
   const auto x = to_csr(X, tree.view().n_features);
   return to_labels(tree, without_gil([&] { return search_rows(tree.view(), x, rule.with(allowed), threads); }));
 }
 
 CsrOut py_search_texts(const PackedTree& tree, const Vocabulary& vocabulary, const In<std::uint8_t>& data,
-                    const In<std::int64_t>& offsets, const Rule& rule, const Allowed* allowed, unsigned threads) {
+                       const In<std::int64_t>& offsets, const Rule& rule, const Allowed* allowed, unsigned threads) {
   check_vocabulary(tree, vocabulary);
   const auto texts = to_strings(data, offsets);
   const SearchRule full = rule.with(allowed);
-  return to_labels(tree, without_gil([&] { return search_texts(tree.view(), vocabulary.view(), texts, full, threads); }));
+  return to_labels(tree,
+                   without_gil([&] { return search_texts(tree.view(), vocabulary.view(), texts, full, threads); }));
 }
 
 using PackedOut = std::tuple<Out<std::uint32_t>, Out<std::uint8_t>, Out<std::uint8_t>>;
 
-PackedOut py_pack_layers(const std::vector<Layer>& layers, std::uint32_t n_features, int weight_bytes, unsigned threads) {
+PackedOut py_pack_layers(const std::vector<Layer>& layers, std::uint32_t n_features, int weight_bytes,
+                         unsigned threads) {
   std::vector<LayerView> views;
   for (const auto& [first_child, offsets, features, first_entry, children, weights, bias] : layers)
     views.push_back({to_span(first_child), to_lists(offsets, features), to_span(first_entry), to_span(children),
@@ -125,8 +129,7 @@ PackedOut py_pack_layers(const std::vector<Layer>& layers, std::uint32_t n_featu
           to_numpy<std::uint8_t>(std::move(packed.data))};
 }
 
-using ParentOut =
-    std::tuple<Out<std::int32_t>, Out<std::int64_t>, Out<std::uint16_t>, Out<float>, Out<float>>;
+using ParentOut = std::tuple<Out<std::int32_t>, Out<std::int64_t>, Out<std::uint16_t>, Out<float>, Out<float>>;
 
 ParentOut py_unpack_parent(const PackedTree& tree, std::size_t level, std::size_t parent) {
   ParentRows rows = without_gil([&] { return unpack_parent(tree.view(), level, parent); });
@@ -138,9 +141,10 @@ ParentOut py_unpack_parent(const PackedTree& tree, std::size_t level, std::size_
 using NodeOut = std::tuple<Out<std::int32_t>, Out<float>, float>;  // features, weights, bias
 
 NodeOut py_node_weights(const PackedTree& tree, std::size_t level, std::size_t node,
-                     const std::optional<In<std::int32_t>>& features) {
+                        const std::optional<In<std::int32_t>>& features) {
   NodeWeights found = without_gil([&] {
-    return features ? find_weights(tree.view(), level, node, to_span(*features)) : unpack_node(tree.view(), level, node);
+    return features ? find_weights(tree.view(), level, node, to_span(*features))
+                    : unpack_node(tree.view(), level, node);
   });
   return {to_numpy<std::int32_t>(std::move(found.features)), to_numpy<float>(std::move(found.weights)), found.bias};
 }
@@ -150,7 +154,8 @@ Out<std::int32_t> py_strongest(const PackedTree& tree, std::size_t level, std::s
 }
 
 void py_init_rule(Rule* self, std::size_t k, std::size_t beam, unsigned hinge_power, bool is_log, float min_score) {
-  if (hinge_power > 6) throw std::invalid_argument("hinge_power must be from 0 to 6; got " + std::to_string(hinge_power));
+  if (hinge_power > 6)
+    throw std::invalid_argument("hinge_power must be from 0 to 6; got " + std::to_string(hinge_power));
   // No level has as many nodes, and small multiples of them do not overflow.
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
   new (self) Rule{std::min(k, kMost), std::min(beam, kMost), {hinge_power, is_log, min_score}};
@@ -164,15 +169,15 @@ void bind_tree(nb::module_& m) {
   nb::class_<PackedTree>(m, "PackedTree", "A view over the arrays of a packed tree.")
       .def(nb::init<In<std::uint32_t>, In<std::uint8_t>, In<std::uint8_t>, In<std::int32_t>, std::vector<std::uint32_t>,
                     std::uint32_t, std::uint32_t, int>(),
-           "first_block"_a.noconvert(), "blocks"_a.noconvert(), "data"_a.noconvert(), "labels"_a.noconvert(), nb::kw_only(),
-           "sizes"_a, "n_features"_a, "n_labels"_a, "weight_bytes"_a)
+           "first_block"_a.noconvert(), "blocks"_a.noconvert(), "data"_a.noconvert(), "labels"_a.noconvert(),
+           nb::kw_only(), "sizes"_a, "n_features"_a, "n_labels"_a, "weight_bytes"_a)
       .def("allow", &py_allow, "is_allowed"_a.noconvert(), "Prepare a filter from one boolean per label.")
       .def("search_text", &py_search_text, "vocabulary"_a, "text"_a, "rule"_a, "allowed"_a.none() = nb::none(),
            nb::sig("def search_text(self, vocabulary: Vocabulary, text: str, rule: SearchRule, "
                    "allowed: Allowed | None = None) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]"),
            "Labels and scores of one text, best first.")
-      .def("search_row", &py_search_row, "ids"_a.noconvert(), "values"_a.noconvert(), "rule"_a, "allowed"_a.none() = nb::none(),
-           "Labels and scores of one sparse vector, best first.")
+      .def("search_row", &py_search_row, "ids"_a.noconvert(), "values"_a.noconvert(), "rule"_a,
+           "allowed"_a.none() = nb::none(), "Labels and scores of one sparse vector, best first.")
       .def("search_rows", &py_search_rows, "X"_a.noconvert(), "rule"_a, "allowed"_a.none() = nb::none(), nb::kw_only(),
            "threads"_a, "Offsets, labels and scores of the rows of X, each best first.")
       .def("search_texts", &py_search_texts, "vocabulary"_a, "data"_a.noconvert(), "offsets"_a.noconvert(), "rule"_a,

@@ -30,7 +30,8 @@ StringsOut py_pack_strings(nb::handle texts, const std::string& what) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     const nb::handle item = PySequence_Fast_GET_ITEM(items.ptr(), i);
     if (!PyUnicode_Check(item.ptr()))
-      throw nb::type_error((what + "[" + std::to_string(i) + "] must be str; got " + Py_TYPE(item.ptr())->tp_name).c_str());
+      throw nb::type_error(
+          (what + "[" + std::to_string(i) + "] must be str; got " + Py_TYPE(item.ptr())->tp_name).c_str());
     packed.append(to_utf8(item, owner));
   }
   return from_strings(std::move(packed));
@@ -47,7 +48,8 @@ PyObject* to_str(const char* text, std::size_t size) {
 }
 
 // Prefetches the offsets of some strings, then their bytes. Only these offsets are checked: they may come from a file.
-void prefetch_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets, std::span<const std::int32_t> group) {
+void prefetch_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets,
+                      std::span<const std::int32_t> group) {
   for (const std::int32_t index : group) {
     if (index < 0 || static_cast<std::size_t>(index) + 1 >= offsets.size())
       throw nb::index_error("indices must be within the strings");

@@ -12,9 +12,9 @@
 namespace matchset {
 namespace {
 
-constexpr std::size_t kParts = 64;        // ranges of hashes that are counted separately
-constexpr std::size_t kChunk = 4096;      // most texts that a thread takes at a time
-constexpr std::size_t kBlock = 16;        // chunks that are split before their n-grams are counted
+constexpr std::size_t kParts = 64;    // ranges of hashes that are counted separately
+constexpr std::size_t kChunk = 4096;  // most texts that a thread takes at a time
+constexpr std::size_t kBlock = 16;    // chunks that are split before their n-grams are counted
 // Bytes of a chunk. Its n-grams take about thirty times as much until they are counted, which is part of the budget.
 std::size_t chunk_bytes(std::size_t budget) { return std::clamp<std::size_t>(budget / 4096, 1 << 14, 1 << 18); }
 static_assert(kMaxBytes + 2 <= std::numeric_limits<std::uint16_t>::max());
@@ -83,7 +83,8 @@ struct NGramCandidate {
 class NGramCounter {
  public:
   NGramCounter(const StringsView& texts, std::span<const VocabularyRule> rules, std::size_t budget, unsigned n_threads)
-      : texts_(texts), rules_(rules), budget_(budget), n_threads_(n_threads), candidates_(rules.size()), n_distinct_(rules.size()) {
+      : texts_(texts), rules_(rules), budget_(budget), n_threads_(n_threads), candidates_(rules.size()),
+        n_distinct_(rules.size()) {
     for (std::size_t text = 0; text < texts.size(); ++text) {
       const std::size_t begin = chunks_.back();
       const auto n_bytes = static_cast<std::size_t>(texts.offsets[text] - texts.offsets[begin]);
@@ -136,7 +137,8 @@ class NGramCounter {
           const std::uint64_t key = ngram_key(padded.slice(begin, length), rules_[rule].kind);
           const std::size_t part = part_of(key);
           if (part < first || part >= end) return;
-          const Slice slice{static_cast<std::uint32_t>(text), static_cast<std::uint16_t>(begin), static_cast<std::uint16_t>(length)};
+          const Slice slice{static_cast<std::uint32_t>(text), static_cast<std::uint16_t>(begin),
+                            static_cast<std::uint16_t>(length)};
           buffers[rule * kParts + part].push_back({key, slice});
         });
       }
@@ -213,7 +215,8 @@ std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, std::span
   if (normalized.size() > std::numeric_limits<std::uint32_t>::max())
     throw std::length_error("at most 4294967295 texts can be counted");
   for (std::size_t i = 0; i < normalized.size(); ++i)
-    if (normalized[i].size() > kMaxBytes) throw std::invalid_argument("texts must be normalized first; one is too long");
+    if (normalized[i].size() > kMaxBytes)
+      throw std::invalid_argument("texts must be normalized first; one is too long");
   return NGramCounter(normalized, rules, budget, n_threads).run();
 }
 

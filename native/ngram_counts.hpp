@@ -13,15 +13,15 @@ namespace matchset {
 
 struct VocabularyRule {
   NGramKind kind;
-  std::size_t limit;       // most n-grams to keep; the most frequent are kept
-  std::uint32_t min_df;    // least number of texts that have it
+  std::size_t limit;     // most n-grams to keep; the most frequent are kept
+  std::uint32_t min_df;  // least number of texts that have it
 };
 
 struct CountedNGrams {
   std::vector<std::uint64_t> keys;
-  std::vector<std::uint32_t> df;        // number of texts that have it
-  OwnedStrings shown;                   // as people read them
-  std::uint64_t n_distinct = 0;         // before limit and min_df
+  std::vector<std::uint32_t> df;  // number of texts that have it
+  OwnedStrings shown;             // as people read them
+  std::uint64_t n_distinct = 0;   // before limit and min_df
 };
 
 // Counts the n-grams of normalized texts, and keeps the most frequent of each kind by descending df, ties by the

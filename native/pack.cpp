@@ -234,13 +234,15 @@ void append(const std::vector<PackedParent>& parents, PackedArrays& out, unsigne
     throw std::invalid_argument("a packed tree must take less than 256 GiB");
   out.data.resize(end);
   parallel_for(parents.size(), n_threads, [&](std::size_t p) {
-    std::copy(parents[p].data.begin(), parents[p].data.end(), out.data.begin() + static_cast<std::ptrdiff_t>(starts[p]));
+    std::copy(parents[p].data.begin(), parents[p].data.end(),
+              out.data.begin() + static_cast<std::ptrdiff_t>(starts[p]));
   });
 }
 
 }  // namespace
 
-PackedArrays pack(std::span<const LayerView> layers, std::uint32_t n_features, Precision precision, unsigned n_threads) {
+PackedArrays pack(std::span<const LayerView> layers, std::uint32_t n_features, Precision precision,
+                  unsigned n_threads) {
   const Shuffle shuffle = shuffle_of(n_features);
   PackedArrays out;
   std::size_t n_parents = 1;

@@ -7,7 +7,9 @@ namespace matchset {
 namespace {
 
 void check_block(const PackedView& tree, std::size_t b, std::uint32_t next_child, std::uint32_t n_left) {
-  const auto fail = [b](const char* rule) { throw std::invalid_argument("block " + std::to_string(b) + " must " + rule); };
+  const auto fail = [b](const char* rule) {
+    throw std::invalid_argument("block " + std::to_string(b) + " must " + rule);
+  };
   const PackedBlock &block = tree.blocks[b], &next = tree.blocks[b + 1];
   const unsigned feature_bits = tree.shuffle().bits;
   if (next.offset < block.offset || next.offset * kBlockAlign + kSlack > tree.data.size()) fail("lie inside the data");

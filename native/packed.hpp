@@ -39,7 +39,7 @@ enum class Precision : std::uint8_t { int8 = 1, float32 = 4 };  // bytes of a we
 constexpr std::size_t bytes_of(Precision precision) { return static_cast<std::size_t>(precision); }
 
 struct PackedBlock {
-  std::uint32_t offset;      // of its first byte, in units of kBlockAlign
+  std::uint32_t offset;       // of its first byte, in units of kBlockAlign
   std::uint32_t first_child;  // number among the nodes of its level
   std::uint8_t last_child;    // number of children less one
   std::uint8_t bucket_bits;
@@ -98,7 +98,7 @@ struct RowShape {
 // A packed tree over borrowed arrays, which may be memory-mapped and damaged.
 struct PackedView {
   std::span<const std::uint32_t> first_block;  // of each parent, level by level, and the end, (n_parents + 1,)
-  std::span<const PackedBlock> blocks;               // and the end, (n_blocks + 1,)
+  std::span<const PackedBlock> blocks;         // and the end, (n_blocks + 1,)
   std::span<const std::uint8_t> data;
   std::vector<std::uint32_t> sizes;         // nodes of each level below the root; the last are the leaves
   std::vector<std::uint32_t> first_parent;  // of each level, in first_block, (n_levels,)
@@ -127,7 +127,9 @@ struct BlockView {
   std::size_t key_bytes() const { return tag_bits <= kShortTag ? 2 : 4; }
   BlockView(const PackedView& tree, std::size_t b, unsigned feature_bits);
   std::uint32_t bucket(std::uint32_t h) const { return h >> tag_bits; }
-  const std::uint8_t* bucket_address(std::uint32_t h) const { return begin + buckets_at + bucket(h) * (has_wide_buckets ? 4U : 2U); }
+  const std::uint8_t* bucket_address(std::uint32_t h) const {
+    return begin + buckets_at + bucket(h) * (has_wide_buckets ? 4U : 2U);
+  }
   // Where the chunk of a bucket starts in the block, 0 if there is none.
   std::uint32_t chunk_at(std::uint32_t h) const {
     std::uint32_t at = 0;

@@ -46,8 +46,10 @@ class Scores {
       is_touched_[block] = 0;
       const std::size_t begin = block * kBlock, end = std::min(begin + kBlock, scores_.size());
       for (std::size_t document = begin; document < end; ++document)
-        if (allowed.empty() || allowed[document]) keep({scores_[document], static_cast<std::int32_t>(document)}, k, best);
-      std::fill(scores_.begin() + static_cast<std::ptrdiff_t>(begin), scores_.begin() + static_cast<std::ptrdiff_t>(end), 0.0F);
+        if (allowed.empty() || allowed[document])
+          keep({scores_[document], static_cast<std::int32_t>(document)}, k, best);
+      std::fill(scores_.begin() + static_cast<std::ptrdiff_t>(begin),
+                scores_.begin() + static_cast<std::ptrdiff_t>(end), 0.0F);
     }
     std::sort(best.begin(), best.end());
     return best;

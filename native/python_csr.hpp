@@ -10,8 +10,8 @@
 #include <string>
 #include <tuple>
 
-#include "python_arrays.hpp"
 #include "csr.hpp"
+#include "python_arrays.hpp"
 
 namespace matchset {
 

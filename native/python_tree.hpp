@@ -14,7 +14,8 @@
 namespace matchset {
 
 inline Precision to_precision(int bytes) {
-  if (bytes != 1 && bytes != 4) throw std::invalid_argument("a weight must take 1 or 4 bytes; got " + std::to_string(bytes));
+  if (bytes != 1 && bytes != 4)
+    throw std::invalid_argument("a weight must take 1 or 4 bytes; got " + std::to_string(bytes));
   return static_cast<Precision>(bytes);
 }
 
@@ -25,7 +26,8 @@ class PackedTree {
              std::vector<std::uint32_t> sizes, std::uint32_t n_features, std::uint32_t n_labels, int weight_bytes)
       : first_block_(std::move(first_block)), blocks_(std::move(blocks)), data_(std::move(data)),
         labels_(std::move(labels)), n_labels_(n_labels) {
-    if (blocks_.size() % sizeof(PackedBlock) != 0 || reinterpret_cast<std::uintptr_t>(blocks_.data()) % alignof(PackedBlock) != 0)
+    if (blocks_.size() % sizeof(PackedBlock) != 0 ||
+        reinterpret_cast<std::uintptr_t>(blocks_.data()) % alignof(PackedBlock) != 0)
       throw std::invalid_argument("blocks must be whole and aligned");
     if (sizes.empty()) throw std::invalid_argument("a tree must have at least one level; got 0");
     for (const std::uint32_t size : sizes)
@@ -50,7 +52,8 @@ class PackedTree {
   std::int32_t label(std::uint32_t leaf) const {
     const std::int32_t label = labels_.data()[leaf];
     if (label < 0 || static_cast<std::uint32_t>(label) >= n_labels_)
-      throw std::invalid_argument("labels must be below " + std::to_string(n_labels_) + "; got " + std::to_string(label));
+      throw std::invalid_argument("labels must be below " + std::to_string(n_labels_) + "; got " +
+                                  std::to_string(label));
     return label;
   }
 

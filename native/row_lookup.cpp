@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "target_clones.hpp"
-#include "simd.hpp"
 #include "avx512.hpp"
+#include "simd.hpp"
+#include "target_clones.hpp"
 
 namespace matchset {
 namespace {
@@ -53,8 +53,9 @@ struct PlainSearch {
   using Lane = std::make_signed_t<Key>;
 
   explicit PlainSearch(const RowForms& forms)
-      : weight_bytes(static_cast<Lane>(forms.shape.weight_bytes)), bitmap_from(static_cast<Lane>(forms.shape.bitmap_from())),
-        step(static_cast<Lane>(forms.shape.step())), bitmap_bytes(static_cast<Lane>(forms.shape.bitmap_bytes())),
+      : weight_bytes(static_cast<Lane>(forms.shape.weight_bytes)),
+        bitmap_from(static_cast<Lane>(forms.shape.bitmap_from())), step(static_cast<Lane>(forms.shape.step())),
+        bitmap_bytes(static_cast<Lane>(forms.shape.bitmap_bytes())),
         dense_bytes(static_cast<Lane>(forms.shape.size(kDenseCode))) {}
 
   MATCHSET_INLINE RowPosition find(const std::uint8_t* chunk, std::uint32_t tag) const {
@@ -98,7 +99,8 @@ struct Avx512Search {
       const __m256i keys = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
       const auto is_row = static_cast<__mmask16>(_bzhi_u32(0xFFFF, n_rows - r));
       const __mmask16 is_before = _mm256_mask_cmplt_epu16_mask(is_row, keys, smallest);
-      const __mmask16 is_wanted = _mm256_mask_cmplt_epu16_mask(is_row, _mm256_sub_epi16(keys, smallest), _mm256_set1_epi16(32));
+      const __mmask16 is_wanted =
+          _mm256_mask_cmplt_epu16_mask(is_row, _mm256_sub_epi16(keys, smallest), _mm256_set1_epi16(32));
       const __m512i before = _mm512_maskz_permutexvar_epi16(is_before, _mm512_castsi256_si512(keys), sizes);
       row.at += sum(_mm512_castsi512_si256(before));
       const std::uint32_t code = at[sizeof(std::uint16_t) * _tzcnt_u32(is_wanted)] & kDenseCode;
@@ -123,7 +125,8 @@ struct Avx512Search {
 // Sorts the rows that the features have in a block by form. No branch depends on what is found: a branch
 // misprediction costs as much as all the work on a feature.
 template <typename Search>
-MATCHSET_INLINE void find_rows(const BlockView& block, const RowForms& forms, const FeatureChunks& features, FoundRows& out) {
+MATCHSET_INLINE void find_rows(const BlockView& block, const RowForms& forms, const FeatureChunks& features,
+                               FoundRows& out) {
   const Search search(forms);
   const auto tag_mask = static_cast<std::uint32_t>((std::uint64_t{1} << block.tag_bits) - 1);
   FoundRow* ends[3] = {out.rows[0].data(), out.rows[1].data(), out.rows[2].data()};
@@ -137,17 +140,21 @@ MATCHSET_INLINE void find_rows(const BlockView& block, const RowForms& forms, co
     *ends[form.list] = {static_cast<std::uint32_t>(at), form.room, value};
     ends[form.list] += static_cast<std::size_t>(chunk != 0) & static_cast<std::size_t>(at + form.size <= block.size);
   }
-  for (std::size_t list = 0; list < 3; ++list) out.n[list] = static_cast<std::size_t>(ends[list] - out.rows[list].data());
+  for (std::size_t list = 0; list < 3; ++list)
+    out.n[list] = static_cast<std::size_t>(ends[list] - out.rows[list].data());
 }
 
-MATCHSET_CLONES void find_short(const BlockView& block, const RowForms& forms, const FeatureChunks& features, FoundRows& out) {
+MATCHSET_CLONES void find_short(const BlockView& block, const RowForms& forms, const FeatureChunks& features,
+                                FoundRows& out) {
   find_rows<PlainSearch<std::uint16_t>>(block, forms, features, out);
 }
-MATCHSET_CLONES void find_long(const BlockView& block, const RowForms& forms, const FeatureChunks& features, FoundRows& out) {
+MATCHSET_CLONES void find_long(const BlockView& block, const RowForms& forms, const FeatureChunks& features,
+                               FoundRows& out) {
   find_rows<PlainSearch<std::uint32_t>>(block, forms, features, out);
 }
 #ifdef MATCHSET_AVX512
-MATCHSET_AVX512 void find_avx512(const BlockView& block, const RowForms& forms, const FeatureChunks& features, FoundRows& out) {
+MATCHSET_AVX512 void find_avx512(const BlockView& block, const RowForms& forms, const FeatureChunks& features,
+                                 FoundRows& out) {
   find_rows<Avx512Search>(block, forms, features, out);
 }
 #endif

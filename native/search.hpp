@@ -64,8 +64,8 @@ struct SearchScratch {
   std::vector<Feature> features;
   std::vector<Parent> parents;
   RowFinder finder;
-  FoundRows rows[2];                  // of one parent and the next
-  std::vector<std::uint32_t> chunks;  // per parent ahead and feature
+  FoundRows rows[2];                             // of one parent and the next
+  std::vector<std::uint32_t> chunks;             // per parent ahead and feature
   std::vector<std::uint64_t> beam, keys, spare;  // cost and node, see beam_search.cpp
   QueryFeatures query;
 };

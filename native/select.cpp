@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "target_clones.hpp"
 #include "avx512.hpp"
+#include "target_clones.hpp"
 
 namespace matchset {
 namespace {
@@ -14,7 +14,9 @@ constexpr std::size_t kLanes = 8;  // keys that are split at once; as many may b
 std::uint64_t middle(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   return std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
-std::uint64_t guess_median(const std::uint64_t* keys, std::size_t n) { return middle(keys[0], keys[n / 2], keys[n - 1]); }
+std::uint64_t guess_median(const std::uint64_t* keys, std::size_t n) {
+  return middle(keys[0], keys[n / 2], keys[n - 1]);
+}
 
 // Moves keys up to `pivot` to the front, the others to `above`; returns their number. Every key is
 // written to both and counted in one: branches on the comparison would be mispredicted half of the time.
@@ -53,7 +55,8 @@ MATCHSET_AVX512 __mmask8 mask_of(std::size_t n) {
   return static_cast<__mmask8>(_bzhi_u32(0xFF, static_cast<unsigned>(std::min(kLanes, n))));
 }
 
-MATCHSET_AVX512 std::size_t split_avx512(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::uint64_t* above) {
+MATCHSET_AVX512 std::size_t split_avx512(std::uint64_t* keys, std::size_t n, std::uint64_t pivot,
+                                         std::uint64_t* above) {
   const __m512i pivots = _mm512_set1_epi64(static_cast<long long>(pivot));
   std::size_t n_below = 0, n_above = 0;
   for (std::size_t i = 0; i < n; i += kLanes) {

@@ -6,9 +6,9 @@
 #include <new>
 #include <numeric>
 
-#include "target_clones.hpp"
-#include "simd.hpp"
 #include "rng.hpp"
+#include "simd.hpp"
+#include "target_clones.hpp"
 
 namespace matchset {
 namespace {
@@ -112,8 +112,8 @@ MATCHSET_INLINE void visit(const NodeProblem& problem, SolverState<N>& state, fl
 
 // Rows are visited in random order: prefetch them in case they do not fit in the cache.
 template <std::size_t N>
-MATCHSET_INLINE void prefetch_rows(const NodeProblem& problem, const SolverState<N>& state, std::span<const std::uint32_t> order,
-                                std::size_t at) {
+MATCHSET_INLINE void prefetch_rows(const NodeProblem& problem, const SolverState<N>& state,
+                                   std::span<const std::uint32_t> order, std::size_t at) {
   constexpr std::size_t kFar = 12, kNear = 6;
   if (at + kFar >= order.size()) return;
   __builtin_prefetch(&problem.begin[order[at + kFar]]);
@@ -161,17 +161,25 @@ MATCHSET_INLINE void coordinate_descent(const NodeProblem& problem, SolverState<
   }
 }
 
-MATCHSET_CLONES void coordinate_descent_16(const NodeProblem& p, SolverState<16>& b, const SolverRule& r) { coordinate_descent<16>(p, b, r); }
-MATCHSET_CLONES void coordinate_descent_8(const NodeProblem& p, SolverState<8>& b, const SolverRule& r) { coordinate_descent<8>(p, b, r); }
-MATCHSET_CLONES void coordinate_descent_4(const NodeProblem& p, SolverState<4>& b, const SolverRule& r) { coordinate_descent<4>(p, b, r); }
+MATCHSET_CLONES void coordinate_descent_16(const NodeProblem& p, SolverState<16>& b, const SolverRule& r) {
+  coordinate_descent<16>(p, b, r);
+}
+MATCHSET_CLONES void coordinate_descent_8(const NodeProblem& p, SolverState<8>& b, const SolverRule& r) {
+  coordinate_descent<8>(p, b, r);
+}
+MATCHSET_CLONES void coordinate_descent_4(const NodeProblem& p, SolverState<4>& b, const SolverRule& r) {
+  coordinate_descent<4>(p, b, r);
+}
 
-void coordinate_descent(const NodeProblem& p, SolverState<16>& b, const SolverRule& r) { coordinate_descent_16(p, b, r); }
+void coordinate_descent(const NodeProblem& p, SolverState<16>& b, const SolverRule& r) {
+  coordinate_descent_16(p, b, r);
+}
 void coordinate_descent(const NodeProblem& p, SolverState<8>& b, const SolverRule& r) { coordinate_descent_8(p, b, r); }
 void coordinate_descent(const NodeProblem& p, SolverState<4>& b, const SolverRule& r) { coordinate_descent_4(p, b, r); }
 
 template <std::size_t N>
 void initialize(const NodeProblem& problem, std::span<const Positives* const> labels, const SolverRule& rule,
-             SolverState<N>& state) {
+                SolverState<N>& state) {
   std::fill_n(state.weight.data(), problem.n_columns * N, 0.0F);
   std::fill_n(state.beta.data(), problem.n_rows() * N, 0.0F);
   std::fill_n(state.cost.data(), problem.n_rows() * N, -2 * rule.negative_cost);

@@ -72,8 +72,7 @@ std::vector<std::int64_t> sort_strings(const StringsView& strings) {
   std::vector<Entry> entries(strings.size());
   for (std::size_t i = 0; i < strings.size(); ++i) {
     const std::string_view text = strings[i];
-    entries[i] = {sort_prefix(text),
-                  static_cast<std::int64_t>(i)};
+    entries[i] = {sort_prefix(text), static_cast<std::int64_t>(i)};
   }
   std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
     if (a.prefix != b.prefix) return a.prefix < b.prefix;

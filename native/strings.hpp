@@ -38,7 +38,8 @@ struct StringsView {
 // The first eight bytes as a number that sorts as they do, which decides most comparisons of texts without NUL bytes.
 inline std::uint64_t sort_prefix(std::string_view text) {
   std::uint64_t prefix = 0;
-  for (std::size_t i = 0; i < 8; ++i) prefix = prefix << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0u);
+  for (std::size_t i = 0; i < 8; ++i)
+    prefix = prefix << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0u);
   return prefix;
 }
 

@@ -11,7 +11,21 @@ namespace matchset {
 namespace {
 
 // The role of a character in the rules below.
-enum Kind : unsigned char { split, word, digit, symbol, drop, apostrophe, quote, point, comma, slash, hash, plus, percent };
+enum Kind : unsigned char {
+  split,
+  word,
+  digit,
+  symbol,
+  drop,
+  apostrophe,
+  quote,
+  point,
+  comma,
+  slash,
+  hash,
+  plus,
+  percent
+};
 
 constexpr char32_t kFractionSlash = 0x2044;
 
@@ -33,7 +47,12 @@ constexpr auto kAscii = [] {
 Kind kind_of(char32_t code) {
   if (code < 128) return kAscii[code];
   switch (code) {
-    case 0x02BC: case 0x2018: case 0x2019: case 0x201B: case 0x2032: case 0x2035: return apostrophe;
+    case 0x02BC:
+    case 0x2018:
+    case 0x2019:
+    case 0x201B:
+    case 0x2032:
+    case 0x2035: return apostrophe;
     default: break;
   }
   switch (code_kind(code)) {
@@ -52,9 +71,10 @@ void detach_signs(std::vector<char32_t>& codes, std::vector<char32_t>& scratch) 
     const bool is_fraction = (code >= 0xBC && code <= 0xBE) || (code >= 0x2150 && code <= 0x215E) || code == 0x2189;
     if (is_fraction && !scratch.empty() && scratch.back() - '0' < 10) scratch.push_back(' ');
     switch (code) {
-      case 0x2120: case 0x2122: scratch.push_back(' '); break;  // service mark, trade mark
-      case 0xB4: scratch.push_back('\''); break;                // acute accent typed as an apostrophe
-      case 0xD7: scratch.push_back('x'); break;                 // multiplication sign
+      case 0x2120:
+      case 0x2122: scratch.push_back(' '); break;  // service mark, trade mark
+      case 0xB4: scratch.push_back('\''); break;   // acute accent typed as an apostrophe
+      case 0xD7: scratch.push_back('x'); break;    // multiplication sign
       default: scratch.push_back(code);
     }
   }
@@ -85,14 +105,17 @@ enum class Fate { keep, separate, join };
 
 // Whether the punctuation at `at` is kept, separates or joins.
 Fate fate_of(const std::vector<unsigned char>& kinds, std::size_t at) {
-  const auto kind = [&](std::size_t index) { return index < kinds.size() ? kinds[index] : static_cast<unsigned char>(split); };
+  const auto kind = [&](std::size_t index) {
+    return index < kinds.size() ? kinds[index] : static_cast<unsigned char>(split);
+  };
   const unsigned char before = at > 0 ? kinds[at - 1] : static_cast<unsigned char>(split), after = kind(at + 1);
   switch (kinds[at]) {
     case point: return after == digit && !(is_word(before) && before != digit) ? Fate::keep : Fate::separate;
     case slash: return before == digit && after == digit ? Fate::keep : Fate::separate;
     case percent: return before == digit ? Fate::keep : Fate::separate;
     case comma: {
-      const bool is_thousands = before == digit && after == digit && kind(at + 2) == digit && kind(at + 3) == digit && kind(at + 4) != digit;
+      const bool is_thousands =
+          before == digit && after == digit && kind(at + 2) == digit && kind(at + 3) == digit && kind(at + 4) != digit;
       return is_thousands ? Fate::join : Fate::separate;
     }
     case hash:

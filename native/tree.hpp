@@ -11,7 +11,7 @@ namespace matchset {
 
 struct TreePlan {
   std::span<const std::int32_t> splits;  // children of each node, per level from the root
-  int max_iter;                        // of 2-means per cut
+  int max_iter;                          // of 2-means per cut
   std::uint64_t seed;
 };
 

@@ -118,12 +118,16 @@ void decode_utf8(std::string_view bytes, std::size_t limit, std::vector<char32_t
       codes.push_back(lead);
       continue;
     }
-    const int more = lead >= 0xC2 && lead < 0xE0 ? 1 : lead >= 0xE0 && lead < 0xF0 ? 2 : lead >= 0xF0 && lead < 0xF5 ? 3 : 0;
+    const int more = lead >= 0xC2 && lead < 0xE0   ? 1
+                     : lead >= 0xE0 && lead < 0xF0 ? 2
+                     : lead >= 0xF0 && lead < 0xF5 ? 3
+                                                   : 0;
     char32_t code = lead & (0x3Fu >> more);
     int got = 0;
     for (; got < more && at + got != end && (at[got] & 0xC0) == 0x80; ++got) code = code << 6 | (at[got] & 0x3Fu);
     constexpr char32_t kSmallest[] = {0, 0x80, 0x800, 0x10000};
-    const bool is_valid = more > 0 && got == more && code >= kSmallest[more] && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
+    const bool is_valid =
+        more > 0 && got == more && code >= kSmallest[more] && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
     codes.push_back(is_valid ? code : 0xFFFD);
     if (is_valid) at += more;
   }

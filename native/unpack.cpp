@@ -124,7 +124,8 @@ class BlockReader {
     if (is_bitmap_[code]) {
       if (!has_bit(at, child)) return std::nullopt;
       std::size_t i = 0;  // set bits before the child's
-      for (std::size_t byte = 0; byte < child / 8; ++byte) i += static_cast<unsigned>(std::popcount(block_.begin[at + byte]));
+      for (std::size_t byte = 0; byte < child / 8; ++byte)
+        i += static_cast<unsigned>(std::popcount(block_.begin[at + byte]));
       i += static_cast<unsigned>(std::popcount(block_.begin[at + child / 8] & ((1U << child % 8) - 1)));
       if (i >= room) damaged();
       return weight(at + shape_.bitmap_bytes(), i, child);

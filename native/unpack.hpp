@@ -36,6 +36,7 @@ NodeWeights find_weights(const PackedView& tree, std::size_t level, std::size_t 
                          std::span<const std::int32_t> features);
 
 // The `n` features with the largest weights, largest first, ties by feature.
-std::vector<std::int32_t> strongest_features(const PackedView& tree, std::size_t level, std::size_t node, std::size_t n);
+std::vector<std::int32_t> strongest_features(const PackedView& tree, std::size_t level, std::size_t node,
+                                             std::size_t n);
 
 }  // namespace matchset

@@ -110,7 +110,8 @@ SparseRows vectorize_all(const StringsView& texts, const VocabularyView& vocabul
   return all;
 }
 
-std::vector<std::int64_t> count_unknown(const StringsView& texts, const VocabularyView& vocabulary, unsigned n_threads) {
+std::vector<std::int64_t> count_unknown(const StringsView& texts, const VocabularyView& vocabulary,
+                                        unsigned n_threads) {
   const std::size_t n_chunks = (texts.size() + kChunk - 1) / kChunk;
   std::vector<std::int64_t> counts(vocabulary.unknown_idf.size());
   std::mutex counts_lock;

@@ -6,7 +6,8 @@
 
 namespace matchset {
 
-std::vector<Slot> lay_out_slots(std::span<const std::uint64_t> keys, std::span<const float> idf, std::uint64_t n_homes) {
+std::vector<Slot> lay_out_slots(std::span<const std::uint64_t> keys, std::span<const float> idf,
+                                std::uint64_t n_homes) {
   std::vector<std::uint32_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return std::pair(keys[a], a) < std::pair(keys[b], b); });
