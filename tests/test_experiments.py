@@ -360,5 +360,5 @@ def test_a_price_must_be_one(problem, tmp_path):
 
 def test_training_sees_the_training_side_alone(problem):
     matcher = train(problem.train, problem.catalog, problem.config)
-    is_seen = matcher.is_seen(problem.questions.queries)
+    is_seen = matcher.training.is_seen(problem.questions.queries)
     assert 0 < np.count_nonzero(is_seen) < len(is_seen)

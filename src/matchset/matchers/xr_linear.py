@@ -63,7 +63,7 @@ class XRLinearMatcher(Matcher):
         self, query: str, product: str, *, k: int = DEFAULT_K, beam: int | None = None
     ) -> Explanation:
         """Why a query gets a product, or where in the tree it was lost."""
-        label = int(self.products.labels([product])[0])
+        label = int(self.products.index_of([product])[0])
         if label < 0:
             raise ValueError(f"product must be one of the matcher's; got {product!r}")
         ids, weights = self.vectorizer.encode(query)

@@ -6,7 +6,7 @@ native/packed.hpp tells how the bytes lie.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,6 +55,9 @@ class PackedTree:
             weight_bytes=WEIGHT_BYTES[self.precision],
         )
         object.__setattr__(self, "native", native)
+
+    def __reduce__(self) -> tuple[Callable[[Section], PackedTree], tuple[Section]]:
+        return read_tree, (store_tree(self),)
 
     @property
     def n_bytes(self) -> int:
