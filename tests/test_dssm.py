@@ -144,8 +144,8 @@ def test_what_was_shown_in_vain_is_told_from_what_was_bought():
 
 def test_it_knows_what_it_was_trained_on(matcher, saved):
     for one in (matcher, ms.DSSM.load(saved)):
-        assert one.is_seen(Strings.of(["Red Rose", "blue rose"])).tolist() == [True, False]
-        assert one.is_warm(Strings.of(["p0", "nothing"])).tolist() == [True, False]
+        assert one.training.is_seen(Strings.of(["Red Rose", "blue rose"])).tolist() == [True, False]
+        assert one.training.is_warm(Strings.of(["p0", "nothing"])).tolist() == [True, False]
 
 
 def test_a_saved_matcher_answers_alike(matcher, saved):
