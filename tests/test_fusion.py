@@ -267,11 +267,11 @@ def test_an_option_that_breaks_a_rule_is_named(options, message):
 
 
 def test_only_matchers_can_be_fused():
-    with pytest.raises(ValueError, match="matchers must be at least one; got none"):
+    with pytest.raises(ValueError, match="there must be at least one matcher; got none"):
         ms.Fusion([])
     with pytest.raises(TypeError, match="matchers must be of the class Matcher; got object"):
         ms.Fusion([object()])
-    with pytest.raises(ValueError, match="matches must be at least one; got none"):
+    with pytest.raises(ValueError, match="there must be at least one match; got none"):
         ms.fuse_matches({})
 
 
