@@ -312,7 +312,7 @@ def test_tuning_finds_the_part_that_is_right():
     with pytest.raises(ValueError, match="tune needs the method rrf or weighted; got 'append'"):
         ms.Fusion([right], "append").tune(make_positives(relevant, 10))
     for options, rule in (
-        ({"k": []}, "there must be at least one k"),
+        ({"k": []}, "at least one k; got"),
         ({"sample": 0}, "sample must be"),
     ):
         with pytest.raises(ValueError, match=rule):
