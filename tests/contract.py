@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from matchset.filters.filter import Filter, make_filter
-from matchset.matchers.base import Matcher
+from matchset.matchers.base import Retriever
 from matchset.matchers.match import Match, Matches
 
 EMPTY_QUERIES = ["", "  ", "\t\n", "!?", "\x00", "\u200b"]
@@ -23,7 +23,7 @@ EMPTY_QUERIES = ["", "  ", "\t\n", "!?", "\x00", "\u200b"]
 class Subject:
     """A matcher, queries that it has products for, and its products in the order of labels."""
 
-    matcher: Matcher
+    matcher: Retriever
     queries: Sequence[str]
     ids: Sequence[str]
 
@@ -36,7 +36,7 @@ class Subject:
 
 
 def one_query_gives_a_match_and_several_give_matches(subject):
-    assert isinstance(subject.matcher, Matcher)
+    assert isinstance(subject.matcher, Retriever)
     one, several = subject.matcher.match(subject.queries[0]), subject.matcher.match(subject.queries)
     assert isinstance(one, Match)
     assert one.query == subject.queries[0]
@@ -134,6 +134,18 @@ def a_filter_of_other_products_is_an_error(subject):
             subject.ask(where=wrong)
 
 
+def a_least_score_leaves_out_what_is_below(subject):
+    for free in subject.ask():
+        for least in (free.scores[0], free.scores[-1], float(free.scores[0]) + 1):
+            bound = subject.matcher.match(free.query, len(subject.ids), min_score=float(least))
+            assert bound == free[: np.count_nonzero(free.scores >= least)]
+    least = float(np.median([match.scores[0] for match in subject.ask()]))
+    alone = [
+        subject.matcher.match(query, len(subject.ids), min_score=least) for query in subject.queries
+    ]
+    assert list(subject.ask(min_score=least)) == alone
+
+
 def threads_get_the_answers_that_they_would_get_alone(subject):
     allowed = subject.ids[::2]
     jobs = [(query, where) for query in subject.queries for where in (None, allowed)] * 10
@@ -156,6 +168,7 @@ CHECKS = [
     a_filter_can_be_an_array_or_used_again,
     a_filter_that_allows_all_changes_nothing_and_one_that_allows_none_gives_none,
     a_filter_of_other_products_is_an_error,
+    a_least_score_leaves_out_what_is_below,
     threads_get_the_answers_that_they_would_get_alone,
 ]
 

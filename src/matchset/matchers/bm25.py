@@ -1,36 +1,36 @@
-"""BM25: which titles have the query's words?"""
+"""BM25: which titles contain the words of the query?"""
 
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, overload
+from typing import ClassVar, Self
 
 import numpy as np
 
 from matchset.data.catalog import Catalog
-from matchset.filters.filter import Filter, Where
-from matchset.matchers.base import DEFAULT_K, answer
-from matchset.matchers.match import Match, Matches
-from matchset.matchers.registry import load_matcher, save_matcher
+from matchset.filters.filter import Filter
+from matchset.matchers.base import Matcher, OpenPart, Sections
 from matchset.matrices import Csr
 from matchset.model.postings import Postings, read_postings, store_postings
 from matchset.model.products import Products, make_products, read_products, store_products
-from matchset.storage.sections import Part, read_strings, store_strings
+from matchset.storage.sections import Section, read_strings, store_strings
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
-KIND = "bm25"
-K1, B = 0.5, 0.45  # of the paper: titles are short, and seldom repeat a word
+K1, B = 0.5, 0.45  # of the XR-Linear paper: titles are short, and rarely repeat a word
 
 
 @dataclass(frozen=True, eq=False)
-class BM25:
-    """Lexical search, as bm25s scores it (Lucene's variant), over words of normalised titles."""
+class BM25(Matcher):
+    """Lexical search over the words of normalized titles, scored by bm25s (Lucene's variant).
 
+    A product without a word of the query is never given.
+    """
+
+    kind: ClassVar[str] = "bm25"
     products: Products
     words: Strings  # (n_words,)
     postings: Postings  # words x products: the score that a word gives a product
@@ -39,69 +39,49 @@ class BM25:
     def from_catalog(
         cls, catalog: Catalog, *, k1: float = K1, b: float = B, descriptions: bool = False
     ) -> Self:
-        """Index the titles, and the descriptions too if asked."""
+        """Index the titles, and with `descriptions` those too."""
         if not 0 <= k1 < float("inf"):
-            raise ValueError(f"k1 must be at least 0, and finite; got {k1}")
+            raise ValueError(f"k1 must be at least 0 and finite; got {k1}")
         if not 0 <= b <= 1:
             raise ValueError(f"b must be from 0 to 1; got {b}")
         texts = normalize_strings(catalog.titles)
         if descriptions:
             if catalog.descriptions is None:
-                raise ValueError("descriptions must be in the catalogue; got one without")
+                raise ValueError("descriptions must be in the catalog; got one without")
             more = normalize_strings(catalog.descriptions)
             texts = Strings.of([f"{a} {z}" for a, z in zip(texts, more, strict=True)])
-        place: dict[str, int] = {}
-        rows = [[place.setdefault(w, len(place)) for w in text.split()] for text in texts]
-        lists = _score(rows, place, k1=k1, b=b)
-        return cls(make_products(catalog.ids, catalog), Strings.of(list(place)), Postings(lists))
+        index: dict[str, int] = {}
+        rows = [[index.setdefault(w, len(index)) for w in text.split()] for text in texts]
+        lists = _score(rows, index, k1=k1, b=b)
+        return cls(make_products(catalog.ids, catalog), Strings.of(list(index)), Postings(lists))
 
-    @overload
-    def match(  # type: ignore[overload-overlap]
-        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match: ...
-    @overload
-    def match(
-        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Matches: ...
-    def match(
-        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match | Matches:
-        """The allowed products with the best scores; none that has no word of the query."""
-        return answer(self.products, queries, k, where=where, search=self._search)
+    @property
+    def vectorize(self) -> Callable[[str], Csr]:
+        """Counts the known words of a query, (1, n_words)."""
+        return lambda query: self._count(normalize_strings(Strings.of([query])))
 
-    def count_words(self, query: str) -> Csr:
-        """How often a query has each known word: what is searched with, (1, n_words)."""
-        return self._count(normalize_strings(Strings.of([query])))
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, at once or not at all."""
-        parts = {
+    def _sections(self) -> Sections:
+        return {
             "products": store_products(self.products),
-            "words": Part(arrays=store_strings(self.words)),
+            "words": Section(arrays=store_strings(self.words)),
             "postings": store_postings(self.postings),
         }
-        save_matcher(path, KIND, parts, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> BM25:
-        """Open a folder that `save` wrote, memory-mapped."""
-
-        def read(parts: Mapping[str, Part]) -> BM25:
-            return cls(
-                read_products(parts["products"]),
-                read_strings(parts["words"].arrays),
-                read_postings(parts["postings"]),
-            )
-
-        return load_matcher(path, KIND, read)
+    def _read(cls, sections: Sections, _: OpenPart) -> Self:
+        return cls(
+            read_products(sections["products"]),
+            read_strings(sections["words"].arrays),
+            read_postings(sections["postings"]),
+        )
 
     def __post_init__(self) -> None:
         self.postings.require(len(self.words), len(self.products))
 
     @cached_property
-    def _place(self) -> dict[str, int]:
-        """Place of each word."""
-        return {word: place for place, word in enumerate(self.words)}
+    def _index_of(self) -> dict[str, int]:
+        """Index of each word."""
+        return {word: index for index, word in enumerate(self.words)}
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         X = self._count(normalize_strings(queries))
@@ -109,10 +89,10 @@ class BM25:
 
     def _count(self, texts: Strings) -> Csr:
         """How often each text has each known word, (n_texts, n_words)."""
-        place = self._place
+        index = self._index_of
         offsets, columns, counts = [0], [], []
         for text in texts:
-            known = sorted(place[word] for word in text.split() if word in place)
+            known = sorted(index[word] for word in text.split() if word in index)
             distinct = sorted(set(known))
             columns += distinct
             counts += [known.count(column) for column in distinct]
@@ -125,17 +105,17 @@ class BM25:
         )
 
 
-def _score(rows: list[list[int]], place: dict[str, int], *, k1: float, b: float) -> Csr:
-    """What each word adds to the score of each text that has it, (n_words, n_texts)."""
-    if not place:
+def _score(rows: list[list[int]], index: dict[str, int], *, k1: float, b: float) -> Csr:
+    """What each word adds to the score of each text with it, (n_words, n_texts)."""
+    if not index:
         nothing = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32)
         return Csr(np.zeros(1, dtype=np.int64), *nothing, len(rows))
-    import bm25s  # a quarter of a second, which only learning needs
+    import bm25s  # takes a quarter of a second, which only indexing needs
 
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it tells of every step
-    index = bm25s.BM25(k1=k1, b=b, method="lucene")
-    index.index((rows, dict(place)), create_empty_token=False, show_progress=False)
-    scores = index.scores
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs every step
+    scorer = bm25s.BM25(k1=k1, b=b, method="lucene")
+    scorer.index((rows, dict(index)), create_empty_token=False, show_progress=False)
+    scores = scorer.scores
     return Csr(
         np.ascontiguousarray(scores["indptr"], dtype=np.int64),
         np.ascontiguousarray(scores["indices"], dtype=np.int32),

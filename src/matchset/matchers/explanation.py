@@ -1,4 +1,4 @@
-"""Reasons: why does a query get a product, in words that a person reads?"""
+"""Explanation: why does a query get a product, in readable form?"""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from rich.text import Text
 
 from matchset.features.vectorizer import Vectorizer
 from matchset.matchers.display import printable
-from matchset.model.explain import Explanation, Step, strongest
+from matchset.model.explain import LabelPath, Step, strongest
 from matchset.model.packed import PackedTree
 from matchset.model.products import Products
 
 NAMED_BY = 4  # n-grams that name a node
-SHOWN = 5  # n-grams for and against that are shown of a step
+SHOWN = 5  # n-grams for and against each step that are displayed
 
 
 @dataclass(frozen=True, slots=True)
-class ReasonStep:
+class ExplanationStep:
     """One node on the way from the root to the product."""
 
     level: int
-    name: str  # the n-grams that speak loudest for it, or the product's title
+    name: str  # its strongest n-grams, or the title of the product
     score: float  # of this node alone
-    rank: int | None  # among the candidates of its level; None: its parent was lost
-    is_kept: bool  # went on to the next level, or into the answer
-    spoke_for: tuple[tuple[str, float], ...]  # n-grams of the query and what they added
+    rank: int | None  # among the candidates of its level; None where its parent was lost
+    is_kept: bool  # it stayed in the beam, or in the answer
+    spoke_for: tuple[tuple[str, float], ...]  # n-grams of the query and their contributions
     spoke_against: tuple[tuple[str, float], ...]
-    bias: float  # what is there before the query says anything
+    bias: float  # added whatever the query
 
 
 @dataclass(frozen=True, slots=True)
-class Reasons:
-    """The way of a product down the tree, step by step."""
+class Explanation:
+    """The path of a product down the tree, step by step."""
 
     query: str
     product: str
     title: str | None
-    score: float  # the product of the steps' scores
-    steps: tuple[ReasonStep, ...]
+    score: float  # the product of the scores of all steps
+    steps: tuple[ExplanationStep, ...]
 
     @property
-    def lost_at(self) -> ReasonStep | None:
+    def lost_at(self) -> ExplanationStep | None:
         """The step at which the product fell out of the beam or the answer, if it did."""
         return next((step for step in self.steps if not step.is_kept), None)
 
@@ -63,7 +63,7 @@ class Reasons:
         return "\n".join(lines)
 
     def __rich__(self) -> Group:
-        """Show it in a terminal: texts are never taken for markup."""
+        """A table for the terminal; texts are never parsed as markup."""
         table = Table("level", "node", "score", "rank", "for", "against")
         for step in self.steps:
             cells = (
@@ -85,10 +85,10 @@ class Reasons:
         return f"lost at level {lost.level + 1} ({_rank(lost)})"
 
 
-def name_reasons(
-    found: Explanation, query: str, products: Products, vectorizer: Vectorizer, tree: PackedTree
-) -> Reasons:
-    """Put names to the numbers of an explanation."""
+def name_path(
+    found: LabelPath, query: str, products: Products, vectorizer: Vectorizer, tree: PackedTree
+) -> Explanation:
+    """Give names to the nodes and features of a path."""
     title = None if products.titles is None else products.titles[found.label]
     product = products.ids[found.label]
     steps = []
@@ -96,7 +96,7 @@ def name_reasons(
         is_product = step.level + 1 == len(found.steps)
         name = (title or product) if is_product else _name_node(step, vectorizer, tree)
         steps.append(_name_step(step, name, vectorizer))
-    return Reasons(query, product, title, found.score, tuple(steps))
+    return Explanation(query, product, title, found.score, tuple(steps))
 
 
 def _name_node(step: Step, vectorizer: Vectorizer, tree: PackedTree) -> str:
@@ -104,12 +104,12 @@ def _name_node(step: Step, vectorizer: Vectorizer, tree: PackedTree) -> str:
     return ", ".join(vectorizer.name(int(feature)) for feature in features)
 
 
-def _name_step(step: Step, name: str, vectorizer: Vectorizer) -> ReasonStep:
+def _name_step(step: Step, name: str, vectorizer: Vectorizer) -> ExplanationStep:
     spoke = [
         (vectorizer.name(int(feature)), round(float(value), 4))
         for feature, value in zip(step.features, step.contributions, strict=True)
     ]
-    return ReasonStep(
+    return ExplanationStep(
         level=step.level,
         name=name,
         score=step.score,
@@ -121,7 +121,7 @@ def _name_step(step: Step, name: str, vectorizer: Vectorizer) -> ReasonStep:
     )
 
 
-def _rank(step: ReasonStep) -> str:
+def _rank(step: ExplanationStep) -> str:
     return "its parent was lost" if step.rank is None else f"rank {step.rank}"
 
 

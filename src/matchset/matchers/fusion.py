@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import cast, overload
+from typing import ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,38 +13,46 @@ from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives, relevance
 from matchset.errors import DataError
-from matchset.filters.filter import Filter, Where, make_filter
-from matchset.matchers.base import DEFAULT_K, Matcher, check_k, to_texts
-from matchset.matchers.fused_match import FusedMatch, FusedMatches, unite
+from matchset.filters.filter import Filter, make_filter
+from matchset.matchers.base import (
+    DEFAULT_K,
+    Matcher,
+    OpenPart,
+    Options,
+    Sections,
+    TrainingRecord,
+    check_k,
+)
+from matchset.matchers.fused_match import FusedMatch, FusedMatches
 from matchset.matchers.fusion_rules import (
     DEFAULT_CONSTANT,
     SCORED,
+    Fused,
     FusionRule,
     Method,
     Normalization,
     fuse,
 )
-from matchset.matchers.fusion_tuning import Lessons, tune
+from matchset.matchers.fusion_tuning import ValidationRankings, tune
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.registry import load, load_matcher, name_kind, save_matcher
 from matchset.matrices import Csr
-from matchset.model.products import Products
-from matchset.storage.sections import Part
+from matchset.model.products import Products, unite_products
+from matchset.storage.sections import Section
 from matchset.strings import Strings
 
-KIND = "fusion"
 DEFAULT_DEPTH = 100
 DEFAULT_SAMPLE = 2_000
 
 
-class Fusion:
-    """Several matchers as one; `FusionRule` tells how their rankings become one.
+class Fusion(Matcher):
+    """Several matchers as one; `FusionRule` describes how their rankings become one.
 
-    Products are the same where their ids are, whatever else the matchers know of them. Each part is
-    asked, with its defaults, for `depth` products, or k where that is more: for any k up to `depth`
-    a smaller k gives the first of a larger. Nothing in it changes, so any number of threads may ask
-    at once.
+    Products with the same id are the same product. Each part is asked, with its defaults, for
+    `depth` products, or for k if that is more: so for any k up to `depth` a smaller k gives the
+    first products of a larger one. `ranks` of a match has the rank of each product at each part.
     """
+
+    kind: ClassVar[str] = "fusion"
 
     def __init__(
         self,
@@ -62,10 +67,13 @@ class Fusion:
         depth: int = DEFAULT_DEPTH,
         seed: int = 0,
     ) -> None:
-        """`names` tell the parts apart in results; by default their kinds, such as "tree"."""
+        """`names` are those of the parts in results; by default their kinds, such as "bm25"."""
         self.matchers = tuple(matchers)
         if not self.matchers:
-            raise ValueError("matchers must be at least one; got none")
+            raise ValueError("there must be at least one matcher; got none")
+        for part in self.matchers:
+            if not isinstance(part, Matcher):
+                raise TypeError(f"matchers must be of the class Matcher; got {type(part).__name__}")
         self.names = _name(self.matchers, names)
         self.rule = FusionRule(
             method=method,
@@ -79,40 +87,8 @@ class Fusion:
         if depth < 1:
             raise ValueError(f"depth must be at least 1; got {depth}")
         self.depth = depth
-        self.products, self._labels = unite([_products_of(part) for part in self.matchers])
+        self.products, self._labels = unite_products([part.products for part in self.matchers])
         self._allowed: WeakKeyDictionary[Filter, tuple[Filter, ...]] = WeakKeyDictionary()
-
-    @overload
-    def match(  # type: ignore[overload-overlap]
-        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> FusedMatch: ...
-    @overload
-    def match(
-        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> FusedMatches: ...
-    def match(
-        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> FusedMatch | FusedMatches:
-        """The k best allowed products by the fused ranking; `ranks` tells who found each."""
-        most = min(check_k(k), len(self.products)) or 1
-        depth = max(most, self.depth)
-        chosen = None if where is None else self.filter(where)
-        if isinstance(queries, str):
-            texts = Strings.of([queries])
-            rankings = self._ask(queries, depth, chosen)
-        else:
-            texts = to_texts(queries)
-            rankings = self._ask(texts, depth, chosen)
-        fused = fuse(rankings, most, self.rule, depth=depth, queries=texts)
-        found, names = fused.found, self.names
-        if isinstance(queries, str):
-            labels, scores = found.indices, found.data
-            return FusedMatch(queries, labels, scores, self.products, names, fused.ranks)
-        return FusedMatches(texts, found, self.products, names, fused.ranks)
-
-    def filter(self, what: Where) -> Filter:
-        """A filter to use again, from an expression, product ids or a boolean array."""
-        return self.products.filter(what)
 
     def tune(
         self,
@@ -124,49 +100,32 @@ class Fusion:
         sample: int = DEFAULT_SAMPLE,
         seed: int = 0,
     ) -> Fusion:
-        """A fusion whose weights find most of what is relevant to the validation queries.
+        """A fusion with the weights that give the highest recall on validation queries.
 
-        The measure is recall at k, or its mean over several ks. The method stays; of "rrf" the
-        constant is chosen too, of "weighted" the normalisation. On these queries the result is
-        never below its best part. They must be no training queries, which some parts know by heart.
-        Of a log `events` and `min_count` tell what is relevant, as in `relevance`. Of more than
-        `sample` queries so many are drawn by `seed`.
+        Recall is taken at k, or averaged over several ks. The method stays; with "rrf" the constant
+        is chosen too, with "weighted" the normalization. On these queries the result is never below
+        its best part. They must not be training queries, which some parts have memorized. For a log
+        `events` and `min_count` define what is relevant, as in `relevance`. At most `sample`
+        queries are used, drawn by `seed`.
         """
         if self.rule.method not in SCORED:
             raise ValueError(f"tune needs the method rrf or weighted; got {self.rule.method!r}")
         ks = tuple(sorted(check_k(each) for each in (k if isinstance(k, Sequence) else [k])))
         if not ks:
-            raise ValueError("k must be at least one; got none")
+            raise ValueError("there must be at least one k; got none")
         if sample < 1:
             raise ValueError(f"sample must be positive; got {sample}")
         if isinstance(validation, Log):
             validation = relevance(validation, events=events, min_count=min_count)
         if len(validation) == 0:
-            raise DataError(f"validation must have relevant pairs; got none by {validation.rule}")
-        tuned = copy(self)
-        tuned.rule = tune(self._prepare(validation, ks, sample, seed), self.rule)
-        return tuned
+            raise DataError(f"validation must have relevant pairs; got none with {validation.rule}")
+        rule = tune(self._rank_validation(validation, ks, sample, seed), self.rule)
+        return Fusion(self.matchers, names=self.names, depth=self.depth, **asdict(rule))
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, its parts to folders inside it, at once or not at all."""
-        header = {"names": self.names, "depth": self.depth, "rule": asdict(self.rule)}
-        inner = {
-            f"part{place}": _saver(part, name)
-            for place, (part, name) in enumerate(zip(self.matchers, self.names, strict=True))
-        }
-        save_matcher(path, KIND, {"fusion": Part(header)}, overwrite=overwrite, inner=inner)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Fusion:
-        """Open a folder that `save` wrote, each part memory-mapped."""
-
-        def read(parts: Mapping[str, Part]) -> Fusion:
-            header = parts["fusion"].header
-            names = [str(name) for name in header["names"]]
-            opened = [load(Path(path) / f"part{place}") for place in range(len(names))]
-            return cls(opened, names=names, depth=int(header["depth"]), **header["rule"])
-
-        return load_matcher(path, KIND, read)
+    @property
+    def training(self) -> TrainingRecord | None:
+        """The training record of the first part that has one."""
+        return next(filter(None, (part.training for part in self.matchers)), None)
 
     def __repr__(self) -> str:
         weights = self.rule.weigh(len(self.matchers))
@@ -176,10 +135,44 @@ class Fusion:
         )
         return f"Fusion({self.rule.method} of {', '.join(parts)}; {len(self.products):,} products)"
 
-    def _prepare(
+    def _match_one(self, query: str, options: Options) -> Match:
+        fused = self._fuse(query, options.k, options.where)
+        labels, scores = fused.found.indices, fused.found.data
+        match = FusedMatch(query, labels, scores, self.products, self.names, fused.ranks)
+        return match if options.min_score is None else match.at_least(options.min_score)
+
+    def _match_many(self, queries: Strings, options: Options) -> Matches:
+        fused = self._fuse(queries, options.k, options.where)
+        matches = FusedMatches(queries, fused.found, self.products, self.names, fused.ranks)
+        return matches if options.min_score is None else matches.at_least(options.min_score)
+
+    def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
+        return self._fuse(queries, k, where).found
+
+    def _fuse(self, queries: str | Strings, k: int, where: Filter | None) -> Fused:
+        depth = max(k, self.depth)
+        rankings = self._ask(queries, depth, where)
+        texts = Strings.of([queries]) if isinstance(queries, str) else queries
+        return fuse(rankings, k, self.rule, depth=depth, queries=texts)
+
+    def _sections(self) -> Sections:
+        header = {"names": self.names, "depth": self.depth, "rule": asdict(self.rule)}
+        return {"fusion": Section(header)}
+
+    def _parts(self) -> Mapping[str, Matcher]:
+        return {f"part{number}": part for number, part in enumerate(self.matchers)}
+
+    @classmethod
+    def _read(cls, sections: Sections, open_part: OpenPart) -> Self:
+        header = sections["fusion"].header
+        names = [str(name) for name in header["names"]]
+        opened = [open_part(f"part{number}") for number in range(len(names))]
+        return cls(opened, names=names, depth=int(header["depth"]), **header["rule"])
+
+    def _rank_validation(
         self, validation: Positives, ks: tuple[int, ...], sample: int, seed: int
-    ) -> Lessons:
-        """Ask every part, also those of weight 0, and note what is relevant."""
+    ) -> ValidationRankings:
+        """The rankings of every part, also of those with weight 0, and what is relevant."""
         n_queries = len(validation.queries)
         rng = np.random.default_rng(seed)
         rows = np.sort(rng.choice(n_queries, min(sample, n_queries), replace=False))
@@ -188,7 +181,7 @@ class Fusion:
         is_known = label >= 0
         depth = max(*ks, self.depth)
         queries = validation.queries.take(rows)
-        return Lessons(
+        return ValidationRankings(
             queries=queries,
             rankings=self._ask(queries, depth, None, weights=[1.0] * len(self.matchers)),
             depth=depth,
@@ -205,37 +198,37 @@ class Fusion:
         where: Filter | None,
         weights: Sequence[float] | None = None,
     ) -> list[Csr]:
-        """What each part finds, in common labels; a part of weight 0 is not asked."""
+        """What each part finds, in labels of the fusion; a part of weight 0 is not asked."""
         weights = weights or self.rule.weigh(len(self.matchers))
         allowed = [None] * len(weights) if where is None else self._allow(where)
         rankings = []
-        for place, part in enumerate(self.matchers):
-            if weights[place] == 0:
+        for number, part in enumerate(self.matchers):
+            if weights[number] == 0:
                 n_queries = 1 if isinstance(queries, str) else len(queries)
                 found = _nothing(n_queries)
             else:
-                answer = part.match(queries, depth, where=allowed[place])
-                found = _rows_of(answer, _products_of(part))
-            labels = self._labels[place][found.indices]
+                answer = part.match(queries, depth, where=allowed[number])
+                found = _rows_of(answer, part.products)
+            labels = self._labels[number][found.indices]
             rankings.append(Csr(found.indptr, labels, found.data, len(self.products)))
         return rankings
 
     def _allow(self, chosen: Filter) -> Sequence[Filter]:
-        """A filter as each part takes it, made once."""
+        """The filter of each part, made once."""
         allowed = self._allowed.get(chosen)
         if allowed is None:
             allowed = self._allowed[chosen] = tuple(
-                make_filter(_products_of(part), chosen.allowed[labels])
+                make_filter(part.products, chosen.allowed[labels])
                 for part, labels in zip(self.matchers, self._labels, strict=True)
             )
         return allowed
 
 
 def _name(matchers: Sequence[Matcher], names: Sequence[str] | None) -> tuple[str, ...]:
-    """The names, or the kinds; the second of a kind has a 2 behind it."""
+    """The names, or else the kinds; the second of a kind gets the suffix _2."""
     if names is None:
-        kinds = [name_kind(part) for part in matchers]
-        again = [kinds[: place + 1].count(kind) for place, kind in enumerate(kinds)]
+        kinds = [part.kind for part in matchers]
+        again = [kinds[: number + 1].count(kind) for number, kind in enumerate(kinds)]
         names = [f"{kind}_{n}" if n > 1 else kind for kind, n in zip(kinds, again, strict=True)]
     if isinstance(names, str) or len(names) != len(matchers):
         raise ValueError(f"names must be {len(matchers)}, one per matcher; got {names!r}")
@@ -244,18 +237,10 @@ def _name(matchers: Sequence[Matcher], names: Sequence[str] | None) -> tuple[str
     return tuple(names)
 
 
-def _products_of(part: Matcher) -> Products:
-    products: object = getattr(part, "products", None)
-    if not isinstance(products, Products):
-        got = type(part).__name__
-        raise TypeError(f"a matcher to fuse must have its products; got {got} without any")
-    return products
-
-
 def _rows_of(answer: Match | Matches, products: Products) -> Csr:
-    """A part's answer as rows of its labels."""
+    """The answer of a part as rows of its labels."""
     if answer.products is not products:
-        raise TypeError("a matcher to fuse must answer with its own products; got other ones")
+        raise TypeError("a matcher must answer with its own products; got others")
     if isinstance(answer, Matches):
         return answer.found
     offsets = np.array([0, len(answer)], dtype=np.int64)
@@ -265,11 +250,3 @@ def _rows_of(answer: Match | Matches, products: Products) -> Csr:
 def _nothing(n_queries: int) -> Csr:
     labels, scores = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32)
     return Csr(np.zeros(n_queries + 1, dtype=np.int64), labels, scores, 0)
-
-
-def _saver(part: Matcher, name: str) -> Callable[[Path], None]:
-    save: object = getattr(part, "save", None)
-    if not callable(save):
-        got = type(part).__name__
-        raise TypeError(f"a matcher to save must have `save`; got {got} as {name!r}")
-    return cast("Callable[[Path], None]", save)

@@ -1,85 +1,54 @@
-"""Popularity: how good is it to show everyone the same?"""
+"""Popularity: how good is it to give every query the same products?"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self, overload
+from typing import ClassVar, Self
 
 import numpy as np
 
 from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
-from matchset.filters.filter import Filter, Where
-from matchset.matchers.base import DEFAULT_K, answer
-from matchset.matchers.match import Match, Matches
-from matchset.matchers.registry import load_matcher, save_matcher
+from matchset.filters.filter import Filter
+from matchset.matchers.base import Matcher, OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids
 from matchset.model.products import Products, make_products, read_products, store_products
-from matchset.storage.sections import Part
+from matchset.storage.sections import Section
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
-KIND = "popularity"
 
+@dataclass(frozen=True, eq=False)
+class Popularity(Matcher):
+    """The baseline for all other matchers: the most popular products, whatever the query.
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Popularity:
-    """The floor for every other matcher: the same products for any query, the most popular first.
-
-    A score is the sum of a product's weighted counts over all queries. Products without any are
-    not given. Nor is anything for an empty query, as the contract wants: who has no query needs no
-    matcher.
+    A score is the sum of the weighted counts of a product over all queries. Products without any
+    are never given. An empty query gets nothing, as the contract requires.
     """
 
+    kind: ClassVar[str] = "popularity"
     products: Products
     ranking: Ids  # labels, most popular first, (n_popular,)
     scores: Floats  # (n_popular,)
 
     @classmethod
     def from_log(cls, positives: Positives, catalog: Catalog | None = None) -> Self:
-        """Count the positives of each product; the catalogue gives titles and attributes."""
+        """Sum the positives of each product; the catalog gives titles and attributes."""
         pairs = positives.pairs
         sums = np.bincount(pairs.indices, weights=pairs.data, minlength=pairs.shape[1])
-        popularity = sums.astype(np.float32)  # before sorting: what ties as shown goes by label
+        popularity = sums.astype(np.float32)  # before sorting: equal float32 scores go by label
         ranking = np.argsort(-popularity, kind="stable").astype(np.int32)
         ranking = ranking[popularity[ranking] > 0]
         return cls(make_products(positives.products, catalog), ranking, popularity[ranking])
 
-    @overload
-    def match(  # type: ignore[overload-overlap]
-        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match: ...
-    @overload
-    def match(
-        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Matches: ...
-    def match(
-        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match | Matches:
-        """The most popular allowed products, the same for each query that is not empty."""
-        return answer(self.products, queries, k, where=where, search=self._search)
-
-    def filter(self, what: Where) -> Filter:
-        """A filter to use again, from an expression, product ids or a boolean array."""
-        return self.products.filter(what)
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, at once or not at all."""
-        ranking = Part(arrays={"labels": self.ranking, "scores": self.scores})
-        parts = {"products": store_products(self.products), "ranking": ranking}
-        save_matcher(path, KIND, parts, overwrite=overwrite)
+    def _sections(self) -> Sections:
+        ranking = Section(arrays={"labels": self.ranking, "scores": self.scores})
+        return {"products": store_products(self.products), "ranking": ranking}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Popularity:
-        """Open a folder that `save` wrote, memory-mapped."""
-
-        def read(parts: Mapping[str, Part]) -> Popularity:
-            ranking = parts["ranking"].arrays
-            return cls(read_products(parts["products"]), ranking["labels"], ranking["scores"])
-
-        return load_matcher(path, KIND, read)
+    def _read(cls, sections: Sections, _: OpenPart) -> Self:
+        ranking = sections["ranking"].arrays
+        return cls(read_products(sections["products"]), ranking["labels"], ranking["scores"])
 
     def __post_init__(self) -> None:
         labels, n = self.ranking, len(self.products)
@@ -91,10 +60,10 @@ class Popularity:
             raise ValueError(f"each label must have a score; got {self.scores.shape}")
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
-        places = np.arange(len(self.ranking))
+        chosen = np.arange(len(self.ranking))
         if where is not None:
-            places = np.flatnonzero(where.allowed[self.ranking])
-        best = places[:k]
+            chosen = np.flatnonzero(where.allowed[self.ranking])
+        best = chosen[:k]
         is_asked = normalize_strings(queries).lengths > 0
         n_asked = int(np.count_nonzero(is_asked))
         return Csr(
