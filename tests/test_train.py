@@ -12,7 +12,7 @@ from rich.console import Console
 
 import matchset as ms
 from matchset.config import read_config
-from matchset.learn.training_data import prepare
+from matchset.learn.training_data import prepare_training_data
 from matchset.strings import Strings
 
 
@@ -47,7 +47,7 @@ def recall(matcher, test, k=100, *, only=None):
 @pytest.fixture(scope="module")
 def wide_matcher(shop, split):
     """Its beam holds every leaf, so that it gives k products where there are k."""
-    learn = replace(ms.TrainConfig().learn, max_leaf=100)
+    learn = replace(ms.TrainConfig().learn, max_leaf_size=100)
     return ms.train(split.train, shop.catalog, ms.TrainConfig(learn=learn))
 
 
@@ -116,12 +116,29 @@ def test_products_missing_from_the_catalogue_are_matched_and_counted(shop, split
     missing = int((half.index_of(ms.positives(split.train).products) < 0).sum())
     assert matcher.provenance["summary"]["missing_products"] == missing > 0
     assert f"{missing:,} of the" in caplog.text
-    assert "not in the catalogue" in caplog.text
+    assert "not in the catalog" in caplog.text
+
+
+def test_the_summary_counts_classifiers_that_did_not_converge(split, caplog):
+    learn = replace(ms.TrainConfig().learn, max_iter=1, tol=1e-6)
+    with caplog.at_level(logging.WARNING):
+        matcher = ms.train(split.train, config=ms.TrainConfig(learn=learn))
+    assert matcher.summary.unconverged > 0
+    assert f"{matcher.summary.unconverged:,} classifiers did not converge" in str(matcher.summary)
+    assert caplog.text.count("did not converge") == 1
+    assert "converge" not in str(ms.train(split.train).summary)
+
+
+def test_the_summary_counts_pairs_with_too_few_events(split):
+    usual = ms.positives(split.train)
+    every = ms.positives(split.train, min_count=1e-9)
+    summary = ms.train(split.train).summary
+    assert (summary.pairs, summary.left_out) == (len(usual), len(every) - len(usual))
 
 
 def test_ngrams_of_rare_queries_have_no_name(split):
-    lessons = prepare(split.train, None, ms.TrainConfig(min_query_count=10**9))
-    assert set(lessons.vectorizer.vocabulary.names) == {""}
+    data = prepare_training_data(split.train, None, ms.TrainConfig(min_query_count=10**9))
+    assert set(data.vectorizer.vocabulary.names) == {""}
 
 
 def test_a_log_without_positives_says_so(split):
@@ -180,6 +197,8 @@ def test_saved_and_opened_gives_the_same_answers(tmp_path, shop, split, matcher)
     asked = split.test.queries
     assert opened.is_seen(asked).tolist() == matcher.is_seen(asked).tolist()
     assert opened.provenance["summary"]["pairs"] == matcher.provenance["summary"]["pairs"]
+    assert opened.summary == trained.summary
+    assert opened.config.learn.weights == "binary"
     ms.verify(out)
     with pytest.raises(FileExistsError, match="already exists; overwrite=True replaces it"):
         ms.train(split.train, out=out)

@@ -16,6 +16,7 @@ from matchset.config import TrainConfig, count_threads, read_config
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter, Where
+from matchset.learn.summary import TrainSummary
 from matchset.matchers.base import DEFAULT_K, check_k, to_texts
 from matchset.matchers.explanation import Reasons, name_reasons
 from matchset.matchers.match import Match, Matches
@@ -133,6 +134,12 @@ class XRLinearMatcher:
         tree = prune_packed(self.tree, threshold, threads=count_threads(threads))
         learn = replace(self.config.learn, threshold=max(threshold, self.config.learn.threshold))
         return replace(self, tree=tree, config=replace(self.config, learn=learn))
+
+    @property
+    def summary(self) -> TrainSummary | None:
+        """Figures of the training; None for a model that has no record of it."""
+        stored = self.provenance.get("summary")
+        return None if stored is None else TrainSummary.from_dict(stored)
 
     def is_seen(self, queries: Strings) -> NDArray[np.bool_]:
         """Which queries it was trained on, (n_queries,)."""
