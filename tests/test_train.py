@@ -163,6 +163,16 @@ def test_ratings_that_were_not_read_give_a_hint(split):
         ({"titles": "all"}, "titles must be one of instances, none; got 'all'"),
         ({"title_weight": 0}, "title_weight must be positive and finite; got 0"),
         ({"min_query_count": -1}, "min_query_count must be at least 0; got -1"),
+        ({"min_query_count": "5"}, "min_query_count must be at least 0; got '5'"),
+        ({"title_weight": "10"}, "title_weight must be a number, positive and finite; got '10'"),
+        (
+            {"learn": ms.LearnConfig(negatives="tfn+given")},
+            "negatives must not be 'given' to train on a log; got 'tfn.given'",
+        ),
+        (
+            {"learn": ms.LearnConfig(weights="given")},
+            "weights must not be 'given' to train on a log; got 'given'",
+        ),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

@@ -252,6 +252,10 @@ class TrainConfig:
         _check_choice("titles", self.titles, ("instances", "none"))
         _check_choice("precision", self.precision, ("int8", "float32"))
         _check_floats(self, "title_weight", "min_count")
+        for name in ("embeddings", "negatives", "weights"):  # matrices that a log does not have
+            value: str = getattr(self.learn, name)
+            if "given" in value.split("+"):
+                raise ValueError(f"{name} must not be 'given' to train on a log; got {value!r}")
         least = as_float(self.min_query_count)
         if least is None or not least >= 0:
             raise ValueError(f"min_query_count must be at least 0; got {self.min_query_count!r}")
