@@ -43,8 +43,8 @@ def test_upper_labels_are_sums_over_clusters(trained):
 def test_rows_without_labels_stay_empty_on_every_level():
     tree = LabelTree(np.arange(6, dtype=np.int32), plan_offsets(6, (2,)))
     Y = to_csr(np.array([[0] * 6, [1, 2, 0, 0, 0, 4], [0] * 6, [0, 0, 0, 3, 0, 0], [0] * 6]), "Y")
-    raised = propagate_labels(Y, tree)[0].to_scipy().toarray()
-    assert raised.tolist() == [[0, 0], [3, 4], [0, 0], [0, 3], [0, 0]]
+    propagated = propagate_labels(Y, tree)[0].to_scipy().toarray()
+    assert propagated.tolist() == [[0, 0], [3, 4], [0, 0], [0, 3], [0, 0]]
 
 
 def select(trained, level, negatives, given=None):
@@ -83,10 +83,10 @@ def test_matcher_aware_negatives_add_what_the_beam_reaches(trained, scheme):
 def test_given_negatives_reach_the_clusters_of_their_labels(trained):
     X, Y, model = trained
     given = to_csr(np.random.default_rng(0).random((len(X), Y.n_cols)) < 0.02, "negatives")
-    raised = propagate_labels(given, model.tree)
+    propagated = propagate_labels(given, model.tree)
     for level in range(1, model.tree.depth):
-        wanted = select(trained, level, "tfn") | (raised[level - 1].to_scipy().toarray().T > 0)
-        assert np.array_equal(select(trained, level, "given", raised), wanted)
+        wanted = select(trained, level, "tfn") | (propagated[level - 1].to_scipy().toarray().T > 0)
+        assert np.array_equal(select(trained, level, "given", propagated), wanted)
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ class Progress:
     """A step that training has just finished; raising an exception on it cancels the training."""
 
     stage: Stage
-    done: int  # parents solved so far in this layer ("solve"), epochs ("fit"); otherwise 1
+    done: int  # parents solved so far in this layer ("solve"), training steps ("fit"); otherwise 1
     total: int
     layer: int = 0  # of a tree ("solve"), from 1; otherwise 0
     n_layers: int = 0
