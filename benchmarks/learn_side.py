@@ -42,7 +42,8 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
     from matchset.config import LearnConfig
     from matchset.features.vectorizer import Vectorizer
     from matchset.features.vocabulary import store_vocabulary
-    from matchset.learn.train import Examples, train
+    from matchset.learn.train import train
+    from matchset.learn.training_data import Examples
     from matchset.matrices import to_csr
     from matchset.model.packed import pack, store_tree
     from matchset.model.products import Products, store_products
@@ -57,7 +58,7 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
     watch("vectorize")
     examples = Examples(to_csr(X, "X"), to_csr(Y, "Y"))
     config = LearnConfig(threads=threads, **options)
-    model = train(examples, config, progress=lambda step: watch(step.stage))
+    model = train(examples, config, progress=lambda step: watch(step.stage)).model
     memory = peak_memory()
     asked, _ = read(folder, "test")
     rows = to_csr(vectorizer.transform(asked), "X")

@@ -62,8 +62,8 @@ def train_matchset(folder: Path, place: Path, threads: int) -> None:
     from matchset.model.packed import pack, store_tree
     from matchset.storage.sections import save_sections
 
-    settings = {"branching": BRANCHING, "max_leaf": MAX_LEAF, "C": C, "threshold": THRESHOLD}
-    estimator = XRLinear(**settings, threads=threads)
+    settings = {"branching": BRANCHING, "max_leaf_size": MAX_LEAF, "C": C, "threshold": THRESHOLD}
+    estimator = XRLinear(**settings, n_jobs=threads)
     estimator.fit(read_rows(folder, "train"), read(folder, "train")[1])
     tree = pack(estimator.model_, threads=threads)
     save_sections(place, {"tree": store_tree(tree)}, header={}, overwrite=True)

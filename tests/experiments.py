@@ -9,7 +9,7 @@ from matchset.lab.shop import simulate_shop
 from matchset.strings import Strings
 
 EFFORT = Effort(ks=(5, 10, 20), resamples=50, flips=200, singles=20)
-CONFIG = TrainConfig(learn=LearnConfig(pifa_entries=128, branching=8, max_leaf=20))
+CONFIG = TrainConfig(learn=LearnConfig(pifa_max_entries=128, branching=8, max_leaf_size=20))
 HOSTILE = (
     "<script>alert(1)</script>",
     "\"quoted\" 'twice' & more",

@@ -35,7 +35,7 @@ def solve_one_parent(X, Y, *, threshold=0.0, max_weights=2**60, threads=1, weigh
     return W, bias, unfinished
 
 
-def descend(X, y, costs, *, bias=1.0, passes=4000):
+def coordinate_descent(X, y, costs, *, bias=1.0, passes=4000):
     """Plain dual coordinate descent in double precision: weights and bias of one binary problem."""
     x = np.hstack([X, np.full((len(X), 1), bias)]).astype(float)
     alpha, w = np.zeros(len(y)), np.zeros(x.shape[1])

@@ -90,14 +90,14 @@ def test_a_flag_beats_the_file_and_the_file_beats_the_default(tmp_path):
     file.write_text("titles = 'none'\n[learn]\nbranching = 64\nseed = 3\n")
     config = make_config(file, Settings(branching=16))
     assert (config.learn.branching, config.learn.seed, config.titles) == (16, 3, "none")
-    assert config.learn.max_leaf == ms.TrainConfig().learn.max_leaf
+    assert config.learn.max_leaf_size == ms.TrainConfig().learn.max_leaf_size
 
 
 def test_every_setting_says_what_it_does():
     said = run("train", "--help")
-    for setting in ("--title-weight", "--pifa-entries", "--oov-buckets"):
+    for setting in ("--title-weight", "--pifa-max-entries", "--oov-buckets"):
         assert setting in said
-    assert "Weight of a title beside a query's." in said
+    assert "Weight of a title relative to a query." in said
 
 
 def test_queries_are_matched_in_every_form(model):

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from matchset.config import LearnConfig
-from matchset.learn.embeddings import embed_labels, join, to_length_one
+from matchset.learn.embeddings import embed_labels, join, normalize_rows
 from matchset.matrices import to_csr
 
 
@@ -24,19 +24,19 @@ def unit(rows):
 def test_pifa_is_the_normalised_sum_of_the_positive_instances():
     X, Y = oracles.make_problem()
     wanted = unit((Y.T @ X).toarray())
-    np.testing.assert_allclose(embed(X, Y, pifa_entries=None), wanted, atol=1e-6)
+    np.testing.assert_allclose(embed(X, Y, pifa_max_entries=None), wanted, atol=1e-6)
 
 
 def test_an_instance_of_many_labels_counts_less_when_rows_are_normalised():
     X, Y = oracles.make_problem()
     shares = Y.toarray() / np.sqrt(np.maximum(Y.sum(axis=1), 1))[:, None]
-    found = embed(X, Y, pifa_entries=None, pifa_rows="normalized")
+    found = embed(X, Y, pifa_max_entries=None, pifa_normalize=True)
     np.testing.assert_allclose(found, unit(shares.T @ X.toarray()), atol=1e-6)
 
 
 def test_only_the_largest_entries_are_kept_ties_by_feature():
     X = np.array([[3, 1, 2, 2, 0], [0, 0, 1, 1, 0]], dtype=np.float32)
-    found = embed(X, np.ones((2, 1)), pifa_entries=2)
+    found = embed(X, np.ones((2, 1)), pifa_max_entries=2)
     np.testing.assert_allclose(found, unit(np.array([[3.0, 0, 3, 0, 0]])), atol=1e-6)
 
 
@@ -57,7 +57,7 @@ def test_given_vectors_are_scaled_to_length_one():
 
 def test_joined_vectors_mix_both_similarities():
     first, second = (
-        to_length_one(to_csr(sp.random_array((6, 9), density=0.6, rng=seed), "Z"))
+        normalize_rows(to_csr(sp.random_array((6, 9), density=0.6, rng=seed), "Z"))
         for seed in (1, 2)
     )
     a, b, both = (Z.to_scipy().toarray() for Z in (first, second, join(first, second, 0.3)))

@@ -1,8 +1,9 @@
 """XRLinear learns what X says about Y, and answers by beam search."""
 
 import itertools
+import logging
 import pickle
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 
 import learn_oracles as oracles
 import numpy as np
@@ -11,10 +12,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from matchset.config import LearnConfig
-from matchset.matchers.estimator import XRLinear
+from matchset.matchers import estimator as estimator_module
+from matchset.matchers.estimator import XRLinear, count_jobs
 from matchset.model.packed import pack
 
-SMALL = {"branching": 3, "max_leaf": 4, "threads": 2}
+SMALL = {"branching": 3, "max_leaf_size": 4, "n_jobs": 2}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def test_a_checkerboard_is_learned_exactly():
 @pytest.mark.parametrize("beam", [1, 2, 5])
 def test_beam_search_agrees_with_its_definition(fitted, beam):
     X, _, estimator = fitted
-    found = estimator.predict(X[:50], k=7, beam=beam)
+    found = estimator.predict(X[:50], k=7, beam_size=beam)
     for row in range(50):
         labels, scores = oracles.beam_search(
             estimator.model_, X[[row]].toarray()[0], k=7, beam=beam
@@ -59,7 +61,7 @@ def test_beam_search_agrees_with_its_definition(fitted, beam):
 
 def test_a_beam_as_wide_as_the_tree_scores_every_label(fitted):
     X, Y, estimator = fitted
-    found = estimator.predict(X, k=Y.shape[1], beam=1000)
+    found = estimator.predict(X, k=Y.shape[1], beam_size=1000)
     tree, x = estimator.model_.tree, X.toarray()
     log_scores = np.zeros((len(x), 1))
     for level, layer in enumerate(estimator.model_.layers):
@@ -74,7 +76,7 @@ def test_a_beam_as_wide_as_the_tree_scores_every_label(fitted):
 
 def test_k_beyond_the_labels_and_a_beam_beyond_the_tree_work(fitted):
     X, _, estimator = fitted
-    found = estimator.predict(X, k=10_000, beam=10_000)
+    found = estimator.predict(X, k=10_000, beam_size=10_000)
     assert np.diff(found.indptr).max() == len(estimator.model_.tree.labels)
 
 
@@ -106,7 +108,7 @@ def test_labels_without_positives_are_never_predicted():
     kept = Y.toarray()
     kept[:, ::3] = 0
     estimator = XRLinear(**SMALL).fit(X, kept)
-    found = estimator.predict(X, k=1000, beam=1000)
+    found = estimator.predict(X, k=1000, beam_size=1000)
     assert not set(found.indices) & set(range(0, Y.shape[1], 3))
     assert len(estimator.model_.tree.labels) == np.count_nonzero(kept.sum(axis=0))
 
@@ -125,7 +127,7 @@ def test_one_label_in_all_and_few_labels_work():
 def test_training_gives_the_same_bytes_for_any_number_of_threads(threads, negatives):
     X, Y = oracles.make_problem(400, 80, 90)
     models = [
-        XRLinear(branching=3, max_leaf=6, negatives=negatives, threads=t).fit(X, Y).model_
+        XRLinear(branching=3, max_leaf_size=6, negatives=negatives, n_jobs=t).fit(X, Y).model_
         for t in (1, threads)
     ]
     assert models[0].tree.labels.tobytes() == models[1].tree.labels.tobytes()
@@ -183,19 +185,9 @@ def test_memory_mapped_matrices_are_read_in_place(tmp_path, fitted):
     assert best(found) == best(estimator.predict(X))
 
 
-def test_weights_may_live_in_a_folder(tmp_path, fitted):
-    X, Y, estimator = fitted
-    mapped = XRLinear(**SMALL, threshold=0.0).fit(X, Y, folder=tmp_path / "weights")
-    for a, b in zip(estimator.model_.layers, mapped.model_.layers, strict=True):
-        for name in a.__slots__:
-            assert isinstance(getattr(b, name), np.memmap)
-            assert np.array_equal(getattr(a, name), getattr(b, name))
-    assert best(mapped.predict(X)) == best(estimator.predict(X))
-
-
-def test_a_layer_without_weights_may_live_in_a_folder(tmp_path):
+def test_a_layer_without_weights_predicts_by_its_biases():
     X, Y = checkerboard()
-    found = XRLinear(**SMALL, threshold=100.0).fit(X, Y, folder=tmp_path).predict(X, k=3)
+    found = XRLinear(**SMALL, threshold=100.0).fit(X, Y).predict(X, k=3)
     assert np.diff(found.indptr).tolist() == [3] * 40
 
 
@@ -213,7 +205,7 @@ def test_counts_weigh_positives_as_asked():
 
     def weights(**parameters):
         fit = parameters.pop("fit", {})
-        model = XRLinear(tolerance=1e-7, **parameters).fit(X, counted, **fit).model_
+        model = XRLinear(tol=1e-7, **parameters).fit(X, counted, **fit).model_
         return model.layers[0].weights
 
     given = counted.copy()
@@ -233,7 +225,9 @@ def test_given_vectors_shape_the_tree():
     X, Y = oracles.make_problem()
     kinds = np.arange(Y.shape[1]) % 4
     vectors = np.eye(4)[kinds]
-    model = XRLinear(branching=4, max_leaf=10, embeddings="given").fit(X, Y, label_vectors=vectors)
+    model = XRLinear(branching=4, max_leaf_size=10, embeddings="given").fit(
+        X, Y, label_vectors=vectors
+    )
     leaves = np.split(kinds[model.model_.tree.labels], model.model_.tree.offsets[-1][1:-1])
     assert all(len(set(leaf)) <= 2 for leaf in leaves)
 
@@ -271,8 +265,12 @@ def test_it_can_be_pickled_and_fitted_again(fitted):
 
 
 def test_parameters_and_defaults_are_those_of_the_configuration():
-    assert LearnConfig(**XRLinear().get_params()) == LearnConfig()
-    assert XRLinear().set_params(seed=3).get_params()["seed"] == 3
+    params = XRLinear().get_params()
+    renamed = {"seed": params.pop("random_state"), "threads": None}
+    assert (params.pop("n_jobs"), params.pop("beam_size")) == (-1, 10)
+    assert LearnConfig(**params, **renamed) == LearnConfig()
+    assert len(params | renamed) == len(fields(LearnConfig))
+    assert XRLinear().set_params(random_state=3).get_params()["random_state"] == 3
     with pytest.raises(ValueError, match=r"parameters must be among .*; got 'treshold'"):
         XRLinear().set_params(treshold=0.5)
     with pytest.raises(TypeError, match="treshold"):
@@ -284,18 +282,33 @@ def test_parameters_and_defaults_are_those_of_the_configuration():
     [
         ({"branching": 1}, "branching must be an integer of at least 2; got 1"),
         ({"branching": 2.5}, "branching must be an integer of at least 2; got 2.5"),
-        ({"max_leaf": 0}, "max_leaf must be an integer of at least 1; got 0"),
-        ({"max_leaf": 70_000}, "max_leaf must be at most 65536; got 70000"),
+        ({"max_leaf_size": 0}, "max_leaf_size must be an integer of at least 1; got 0"),
+        ({"max_leaf_size": 70_000}, "max_leaf_size must be at most 65536; got 70000"),
         ({"negatives": "tnf"}, "negatives must be one of tfn, man, given; got 'tnf'"),
         ({"negatives": "tfn+"}, "negatives must be one of tfn, man, given; got ''"),
         ({"embeddings": "pfia"}, "embeddings must be one of pifa, given, pifa.given; got 'pfia'"),
-        ({"loss": "hinge"}, "loss must be one of squared_hinge; got 'hinge'"),
         ({"weights": "sqrt"}, "weights must be one of binary, log, linear, given; got 'sqrt'"),
         ({"C": 0}, "C must be positive and finite; got 0"),
         ({"C": float("nan")}, "C must be positive and finite; got nan"),
         ({"threshold": -0.1}, "threshold must be zero or positive, and finite; got -0.1"),
         ({"given_share": 1.5}, "given_share must be from 0 to 1; got 1.5"),
-        ({"threads": 0}, "threads must be an integer of at least 1; got 0"),
+        ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0; got 0"),
+        ({"n_jobs": "2"}, "n_jobs must be None or an integer other than 0; got '2'"),
+        ({"n_jobs": 5000}, "n_jobs must be at most 4096; got 5000"),
+        ({"C": "1"}, "C must be a number, positive and finite; got '1'"),
+        ({"C": None}, "C must be a number, positive and finite; got None"),
+        ({"C": True}, "C must be a number, positive and finite; got True"),
+        ({"tol": 0.0}, "tol must be positive and finite; got 0.0"),
+        ({"max_iter": 2**31}, "max_iter must be at most 2147483647; got 2147483648"),
+        ({"max_leaf_size": True}, "max_leaf_size must be an integer of at least 1; got True"),
+        ({"pifa_normalize": "yes"}, "pifa_normalize must be a boolean; got 'yes'"),
+        ({"negatives": None}, "negatives must be one of tfn, man, given; got None"),
+        (
+            {"random_state": 2**63},
+            "random_state must be at most 4294967295; got 9223372036854775808",
+        ),
+        ({"random_state": None}, "random_state must be an integer of at least 0; got None"),
+        ({"beam_size": 1.5}, "beam_size must be an integer of at least 1; got 1.5"),
     ],
 )
 def test_a_parameter_outside_its_rule_is_refused(parameters, message):
@@ -306,7 +319,7 @@ def test_a_parameter_outside_its_rule_is_refused(parameters, message):
 @pytest.mark.parametrize(
     ("X", "Y", "message"),
     [
-        (np.eye(3), np.eye(4), "X and Y must have as many rows; got 3 and 4"),
+        (np.eye(3), np.eye(4), "X and Y must have the same number of rows; got 3 and 4"),
         (np.diag([1, np.nan, 1]), np.eye(3), "X must hold finite numbers; got nan in row 1"),
         (np.diag([1, 1, np.inf]), np.eye(3), "X must hold finite numbers; got inf in row 2"),
         (np.diag([1, 1, 1e300]), np.eye(3), "X must hold finite numbers; got inf in row 2"),
@@ -328,13 +341,17 @@ def test_matrices_that_break_a_rule_are_refused(X, Y, message):
 @pytest.mark.parametrize(
     ("parameters", "given", "message"),
     [
-        ({"weights": "given"}, {}, "must come with weights='given', and with it only; got none"),
+        ({"weights": "given"}, {}, "must come with weights='given', and only with it; got none"),
         (
             {},
             {"pair_weights": np.eye(3)},
-            "must come with weights='given', and with it only; got some",
+            "must come with weights='given', and only with it; got some",
         ),
-        ({"weights": "given"}, {"pair_weights": np.ones((3, 3))}, "must have entries where Y has"),
+        (
+            {"weights": "given"},
+            {"pair_weights": np.ones((3, 3))},
+            "must have entries exactly where Y has",
+        ),
         (
             {"weights": "given"},
             {"pair_weights": -np.eye(3)},
@@ -344,7 +361,7 @@ def test_matrices_that_break_a_rule_are_refused(X, Y, message):
         (
             {"negatives": "given"},
             {"negatives": np.eye(4)},
-            r"as large as Y, \(3, 3\); got \(4, 4\)",
+            r"the shape of Y, \(3, 3\); got \(4, 4\)",
         ),
     ],
 )
@@ -358,8 +375,13 @@ def test_predict_says_what_it_needs(fitted):
         XRLinear().predict(np.eye(3))
     with pytest.raises(ValueError, match="X must have 60 features; got 3"):
         fitted[2].predict(np.eye(3))
-    with pytest.raises(ValueError, match="beam must be at least 1; got 0"):
-        fitted[2].predict(fitted[0], beam=0)
+    for k in (0, -1, 2.0, True, "3", None, np.True_):
+        with pytest.raises(ValueError, match=f"k must be an integer of at least 1; got {k!r}"):
+            fitted[2].predict(fitted[0], k=k)
+    for beam_size in (0, 1.5, "2"):
+        rule = f"beam_size must be an integer of at least 1; got {beam_size!r}"
+        with pytest.raises(ValueError, match=rule):
+            fitted[2].predict(fitted[0], beam_size=beam_size)
 
 
 @pytest.mark.parametrize(
@@ -387,13 +409,102 @@ def test_a_broken_model_is_refused(fitted, changes):
 
 
 @pytest.mark.parametrize("stopped_by", [KeyboardInterrupt, RuntimeError])
-def test_a_cancelled_layer_leaves_no_files(tmp_path, stopped_by):
+def test_a_cancelled_fit_leaves_the_estimator_as_it_was(fitted, stopped_by):
     X, Y = checkerboard()
 
     def stop(step):
         if step.layer == 2:
             raise stopped_by
 
-    with pytest.raises(stopped_by):
-        XRLinear(**SMALL).fit(X, Y, folder=tmp_path, progress=stop)
-    assert {path.name.split(".")[0] for path in tmp_path.iterdir()} == {"layer-0"}
+    fresh, trained = XRLinear(**SMALL), XRLinear(**SMALL).fit(fitted[0], fitted[1])
+    model = trained.model_
+    for estimator in (fresh, trained):
+        with pytest.raises(stopped_by):
+            estimator.fit(X, Y, progress=stop)
+    assert not hasattr(fresh, "model_")
+    assert trained.model_ is model
+    assert trained.predict(fitted[0]).shape == fitted[1].shape
+
+
+def test_classifiers_that_do_not_converge_are_counted_and_warned_of_once(caplog):
+    X, Y = oracles.make_problem()
+    estimator = XRLinear(**SMALL, max_iter=1, tol=1e-6)
+    with caplog.at_level(logging.WARNING):
+        estimator.fit(X, Y)
+    assert estimator.n_unconverged_ > 0
+    assert len(caplog.records) == 1
+    assert f"{estimator.n_unconverged_} of" in caplog.text
+    assert "did not converge within max_iter=1" in caplog.text
+    caplog.clear()
+    assert XRLinear(**SMALL).fit(X, Y).n_unconverged_ == 0
+    assert caplog.records == []
+
+
+def test_numbers_of_numpy_are_parameters_like_any(fitted):
+    X, Y, _ = fitted
+    own = {"branching": 3, "max_leaf_size": 4, "random_state": 7, "n_jobs": 2, "C": 2.0}
+    foreign = {
+        "branching": np.int64(3),
+        "max_leaf_size": np.uint8(4),
+        "random_state": np.int32(7),
+        "n_jobs": np.int16(2),
+        "C": np.float32(2),
+        "pifa_normalize": np.False_,
+        "beam_size": np.int64(10),
+    }
+    a, b = (XRLinear(**parameters).fit(X, Y) for parameters in (own, foreign))
+    assert best(a.predict(X, k=3)) == best(b.predict(X, k=np.int64(3), beam_size=np.uint16(10)))
+    assert all(
+        type(value) in (int, float, str, bool, type(None))
+        for value in asdict(
+            LearnConfig(seed=np.int64(3), C=np.float32(1), threads=np.int8(1))
+        ).values()
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "threads"), [(None, 1), (1, 1), (3, 3), (-1, 8), (-2, 7), (-100, 1)]
+)
+def test_n_jobs_counts_as_in_scikit_learn(monkeypatch, n_jobs, threads):
+    monkeypatch.setattr(estimator_module, "count_threads", lambda _: 8)
+    assert count_jobs(n_jobs) == threads
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_one_row_the_short_way_is_found_like_a_batch(fitted, kind, index):
+    X, _, estimator = fitted
+    found = estimator.predict(X, k=9)
+    for row in range(40):
+        one = kind(X[[row]])
+        one.indices, one.indptr = one.indices.astype(index), one.indptr.astype(index)
+        alone = estimator.predict(one, k=9)
+        own = slice(found.indptr[row], found.indptr[row + 1])
+        assert isinstance(alone, sp.csr_array)
+        assert alone.shape == (1, found.shape[1])
+        assert alone.indptr.tolist() == [0, own.stop - own.start]
+        assert np.array_equal(alone.indices, found.indices[own])
+        assert np.array_equal(alone.data, found.data[own])
+        assert np.array_equal(alone.toarray()[0], found[[row]].toarray()[0])
+        alone.sort_indices()  # SciPy must not take them for sorted
+        assert np.all(np.diff(alone.indices) > 0)
+
+
+def test_one_row_that_is_not_canonical_goes_the_long_way(fitted):
+    X, _, estimator = fitted
+    n = X.shape[1]
+
+    def predict(ids, values):
+        row = sp.csr_array((1, n), dtype=np.float32)
+        row.indices, row.data = np.array(ids, np.int32), np.array(values, np.float32)
+        row.indptr = np.array([0, len(ids)], np.int32)
+        return best(estimator.predict(row, k=5))
+
+    plain = predict([3, 9, 20], [1, 2, 3])
+    assert plain == predict([20, 3, 9], [3, 1, 2]) == predict([3, 9, 9, 20], [1, 1.5, 0.5, 3])
+    assert plain == predict([3, 5, 9, 20], [1, 0, 2, 3])
+    assert predict([3], [0]) == [[]]
+    with pytest.raises(ValueError, match="X must hold finite numbers; got nan in row 0"):
+        predict([3, 9], [1, np.nan])
+    with pytest.raises(ValueError, match="X must hold finite numbers; got inf in row 0"):
+        predict([3, 9], [np.inf, -np.inf])

@@ -81,7 +81,7 @@ def test_weights_of_one_node_are_those_of_its_parent_unpacked(precision):
 def test_the_order_of_a_querys_features_does_not_matter():
     ids, values = row(X, 2)
     label = int(MODEL.tree.labels[0])
-    there, back = (explain(PACKED, ids[::way], values[::way], label) for way in (1, -1))
+    there, back = (follow_label(PACKED, ids[::way], values[::way], label) for way in (1, -1))
     for one, other in zip(there.steps, back.steps, strict=True):
         np.testing.assert_array_equal(one.features, other.features)
         np.testing.assert_array_equal(one.contributions, other.contributions)

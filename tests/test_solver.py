@@ -41,7 +41,7 @@ def test_weights_agree_with_plain_descent_when_pairs_and_classes_are_weighted():
         y, costs = np.where(Y[:, label] > 0, 1.0, -1.0), np.full(len(Y), 2.0)
         own = slice(rows.indptr[label], rows.indptr[label + 1])
         costs[rows.indices[own]] = 0.5 * counts[own]
-        w, intercept = oracles.descend(X, y, costs)
+        w, intercept = oracles.coordinate_descent(X, y, costs)
         np.testing.assert_allclose(W[label], w, atol=2e-3, rtol=2e-3)
         np.testing.assert_allclose(b[label], intercept, atol=2e-3, rtol=2e-3)
 
@@ -53,7 +53,7 @@ def test_features_that_always_come_together_are_weighted_as_if_they_were_apart()
     W, b, _ = oracles.solve_one_parent(X, Y)
     for label in range(Y.shape[1]):
         y = np.where(Y[:, label] > 0, 1.0, -1.0)
-        w, intercept = oracles.descend(X, y, np.ones(60))
+        w, intercept = oracles.coordinate_descent(X, y, np.ones(60))
         np.testing.assert_allclose(W[label], w, atol=1e-3)
         np.testing.assert_allclose(b[label], intercept, atol=1e-3)
 
@@ -117,7 +117,7 @@ HARD = {
 def test_hard_cases_agree_with_plain_descent(case):
     X, y = (np.array(part, dtype=np.float32) for part in HARD[case])
     W, b, unfinished = oracles.solve_one_parent(X, y[:, None])
-    w, intercept = oracles.descend(X, np.where(y > 0, 1.0, -1.0), np.ones(len(y)))
+    w, intercept = oracles.coordinate_descent(X, np.where(y > 0, 1.0, -1.0), np.ones(len(y)))
     assert unfinished == 0
     np.testing.assert_allclose(W[0], w, atol=1e-3)
     np.testing.assert_allclose(b[0], intercept, atol=1e-3)

@@ -1,4 +1,4 @@
-"""From a log to a matcher: what is taught, what is remembered, what is found."""
+"""From a log to a matcher: what it learns, what it remembers, what it finds."""
 
 import io
 import logging
@@ -12,7 +12,7 @@ from rich.console import Console
 
 import matchset as ms
 from matchset.config import read_config
-from matchset.learn.training_data import prepare
+from matchset.learn.training_data import prepare_training_data
 from matchset.strings import Strings
 
 
@@ -35,8 +35,8 @@ def recall(matcher, test, k=100, *, only=None):
     wanted = ms.relevance(test)
     matches = matcher.match(wanted.queries, k)
     shares = []
-    for place, match in enumerate(matches):
-        row = wanted.pairs.indices[wanted.pairs.indptr[place] : wanted.pairs.indptr[place + 1]]
+    for index, match in enumerate(matches):
+        row = wanted.pairs.indices[wanted.pairs.indptr[index] : wanted.pairs.indptr[index + 1]]
         relevant = {wanted.products[int(product)] for product in row}
         relevant = relevant if only is None else relevant & only
         if relevant:
@@ -46,8 +46,8 @@ def recall(matcher, test, k=100, *, only=None):
 
 @pytest.fixture(scope="module")
 def wide_matcher(shop, split):
-    """Its beam holds every leaf, so that it gives k products where there are k."""
-    learn = replace(ms.TrainConfig().learn, max_leaf=100)
+    """Its beam holds every leaf, so it returns k products whenever there are k."""
+    learn = replace(ms.TrainConfig().learn, max_leaf_size=100)
     return ms.train(split.train, shop.catalog, ms.TrainConfig(learn=learn))
 
 
@@ -62,29 +62,29 @@ def test_it_finds_far_more_than_the_most_popular_products(matcher, split):
     assert recall(matcher, split.test, 10) > 3 * recall(floor, split.test, 10)
 
 
-def test_titles_make_products_findable_that_nobody_searched_for(shop, split, matcher):
-    untaught = ms.train(split.train, shop.catalog, ms.TrainConfig(titles="none"))
+def test_titles_make_products_without_queries_findable(shop, split, matcher):
+    without_titles = ms.train(split.train, shop.catalog, ms.TrainConfig(titles="none"))
     cold = {
         product
         for product in split.test.products
         if not matcher.training.is_warm(Strings.of([product]))[0]
     }
     assert cold
-    assert recall(untaught, split.test, only=cold) == 0
+    assert recall(without_titles, split.test, only=cold) == 0
     assert recall(matcher, split.test, only=cold) > 0.2
     assert len(matcher.products) == len(shop.catalog)
-    assert set(untaught.products.ids) == set(ms.positives(split.train).products)
+    assert set(without_titles.products.ids) == set(ms.positives(split.train).products)
 
 
-def test_without_a_catalogue_there_are_ids_alone(split):
+def test_without_a_catalog_there_are_only_ids(split):
     matcher = ms.train(split.train)
     assert matcher.products.titles is None
     assert matcher.match("sofa", k=3).titles is None
 
 
 def test_files_train_like_values(tmp_path, shop, matcher):
-    goods, log = shop.save(tmp_path)
-    by_files = ms.train(str(log), str(goods))
+    catalog, log = shop.save(tmp_path)
+    by_files = ms.train(str(log), str(catalog))
     by_values = ms.train(shop.log, shop.catalog)
     assert by_files.match(["sofa", "mug"]) == by_values.match(["sofa", "mug"])
 
@@ -108,7 +108,7 @@ def test_it_remembers_what_it_was_trained_on(matcher, split):
     assert not matcher.training.is_warm(Strings.of(["no such product"]))[0]
 
 
-def test_products_missing_from_the_catalogue_are_matched_and_counted(shop, split, caplog):
+def test_products_missing_from_the_catalog_are_matched_and_counted(shop, split, caplog):
     half = shop.catalog.ids[: len(shop.catalog) // 2]
     catalog = replace(
         shop.catalog, ids=half, titles=shop.catalog.titles[: len(half)], attributes={}
@@ -118,15 +118,32 @@ def test_products_missing_from_the_catalogue_are_matched_and_counted(shop, split
     missing = int((half.index_of(ms.positives(split.train).products) < 0).sum())
     assert matcher.provenance["summary"]["missing_products"] == missing > 0
     assert f"{missing:,} of the" in caplog.text
-    assert "not in the catalogue" in caplog.text
+    assert "not in the catalog" in caplog.text
+
+
+def test_the_summary_counts_classifiers_that_did_not_converge(split, caplog):
+    learn = replace(ms.TrainConfig().learn, max_iter=1, tol=1e-6)
+    with caplog.at_level(logging.WARNING):
+        matcher = ms.train(split.train, config=ms.TrainConfig(learn=learn))
+    assert matcher.summary.unconverged > 0
+    assert f"{matcher.summary.unconverged:,} classifiers did not converge" in str(matcher.summary)
+    assert caplog.text.count("did not converge") == 1
+    assert "converge" not in str(ms.train(split.train).summary)
+
+
+def test_the_summary_counts_pairs_with_too_few_events(split):
+    usual = ms.positives(split.train)
+    every = ms.positives(split.train, min_count=1e-9)
+    summary = ms.train(split.train).summary
+    assert (summary.pairs, summary.left_out) == (len(usual), len(every) - len(usual))
 
 
 def test_ngrams_of_rare_queries_have_no_name(split):
-    lessons = prepare(split.train, None, ms.TrainConfig(min_query_count=10**9))
-    assert set(lessons.vectorizer.vocabulary.names) == {""}
+    data = prepare_training_data(split.train, None, ms.TrainConfig(min_query_count=10**9))
+    assert set(data.vectorizer.vocabulary.names) == {""}
 
 
-def test_a_log_without_positives_says_so(split):
+def test_a_log_without_positives_is_an_error(split):
     config = ms.TrainConfig(min_count=10**9)
     with pytest.raises(ms.DataError, match="a log must have a positive pair to learn from; got"):
         ms.train(split.train, config=config)
@@ -148,6 +165,16 @@ def test_ratings_that_were_not_read_give_a_hint(split):
         ({"titles": "all"}, "titles must be one of instances, none; got 'all'"),
         ({"title_weight": 0}, "title_weight must be positive and finite; got 0"),
         ({"min_query_count": -1}, "min_query_count must be at least 0; got -1"),
+        ({"min_query_count": "5"}, "min_query_count must be at least 0; got '5'"),
+        ({"title_weight": "10"}, "title_weight must be a number, positive and finite; got '10'"),
+        (
+            {"learn": ms.LearnConfig(negatives="tfn+given")},
+            "negatives must not be 'given' to train on a log; got 'tfn.given'",
+        ),
+        (
+            {"learn": ms.LearnConfig(weights="given")},
+            "weights must not be 'given' to train on a log; got 'given'",
+        ),
     ],
 )
 def test_bad_settings_are_refused(settings, message):
@@ -155,7 +182,7 @@ def test_bad_settings_are_refused(settings, message):
         ms.TrainConfig(**settings)
 
 
-def test_progress_tells_every_stage_and_can_cancel(shop, split):
+def test_progress_reports_every_stage_and_can_cancel(shop, split):
     steps = []
     ms.train(split.train, shop.catalog, progress=steps.append)
     stages = list(dict.fromkeys(step.stage for step in steps))
@@ -182,6 +209,8 @@ def test_saved_and_opened_gives_the_same_answers(tmp_path, shop, split, matcher)
     asked = split.test.queries
     assert opened.training.is_seen(asked).tolist() == matcher.training.is_seen(asked).tolist()
     assert opened.provenance["summary"]["pairs"] == matcher.provenance["summary"]["pairs"]
+    assert opened.summary == trained.summary
+    assert opened.config.learn.weights == "binary"
     ms.verify(out)
     with pytest.raises(FileExistsError, match="already exists; overwrite=True replaces it"):
         ms.train(split.train, out=out)
@@ -243,12 +272,12 @@ def test_reasons_show_texts_as_texts(shop, split):
     reasons = matcher.explain("bolt [/] x", matcher.products.ids[0])
     console = Console(record=True, width=200, file=io.StringIO())
     console.print(reasons)
-    said = console.export_text()
-    assert "bolt [/]" in said
-    assert "\x1b[31m" not in said + str(reasons)
+    printed = console.export_text()
+    assert "bolt [/]" in printed
+    assert "\x1b[31m" not in printed + str(reasons)
 
 
-def test_pruned_answers_like_training_with_that_threshold(shop, split):
+def test_pruning_gives_the_answers_of_training_with_that_threshold(shop, split):
     exact = ms.TrainConfig(precision="float32")
     pruned = ms.train(split.train, shop.catalog, exact).prune(0.3)
     learn = replace(exact.learn, threshold=0.3)
@@ -259,7 +288,7 @@ def test_pruned_answers_like_training_with_that_threshold(shop, split):
     assert pruned.config == trained.config
 
 
-def test_bytes_for_weights_cost_next_to_no_recall(shop, split, matcher):
+def test_int8_weights_cost_almost_no_recall(shop, split, matcher):
     exact = ms.train(split.train, shop.catalog, ms.TrainConfig(precision="float32"))
     for k in (10, 100):
         assert abs(recall(exact, split.test, k) - recall(matcher, split.test, k)) < 0.005

@@ -10,19 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matchset import _native
-from matchset.learn.embeddings import to_length_one
+from matchset.learn.embeddings import normalize_rows
 from matchset.learn.label_tree import build_tree, plan_offsets, plan_splits
 from matchset.matrices import to_csr
 
 
 def vectors(n, d=30, seed=0):
     rng = np.random.default_rng(seed)
-    return to_length_one(to_csr(sp.random_array((n, d), density=0.2, rng=rng, format="csr"), "Z"))
+    return normalize_rows(to_csr(sp.random_array((n, d), density=0.2, rng=rng, format="csr"), "Z"))
 
 
-def build(Z, *, branching=4, max_leaf=3, passes=20, seed=0, threads=1):
+def build(Z, *, branching=4, max_leaf_size=3, max_iter=20, seed=0, threads=1):
     return build_tree(
-        Z, branching=branching, max_leaf=max_leaf, passes=passes, seed=seed, threads=threads
+        Z,
+        branching=branching,
+        max_leaf_size=max_leaf_size,
+        max_iter=max_iter,
+        seed=seed,
+        threads=threads,
     )
 
 
@@ -35,22 +40,22 @@ def test_the_plan_wastes_no_level():
 
 
 @given(st.integers(1, 10**9), st.integers(2, 100), st.integers(1, 1000))
-def test_no_split_is_above_twice_the_branching_and_leaves_hold_max_leaf(n, branching, max_leaf):
-    splits = plan_splits(n, branching, max_leaf)
+def test_no_split_is_above_twice_the_branching_and_leaves_suffice(n, branching, max_leaf_size):
+    splits = plan_splits(n, branching, max_leaf_size)
     assert all(2 <= split <= 2 * branching for split in splits[:-1])
     assert all(split <= 2 * branching for split in splits)
-    assert math.prod(splits) * max_leaf >= n
+    assert math.prod(splits) * max_leaf_size >= n
     if splits:
-        levels = max(1, round(math.log(n / max_leaf) / math.log(branching)))
-        assert len(splits) == levels or -(-n // max_leaf) > (2 * branching) ** levels
+        levels = max(1, round(math.log(n / max_leaf_size) / math.log(branching)))
+        assert len(splits) == levels or -(-n // max_leaf_size) > (2 * branching) ** levels
 
 
 @given(st.integers(1, 500), st.integers(2, 9), st.integers(1, 20))
-def test_siblings_differ_by_one_label_at_most(n, branching, max_leaf):
-    offsets = plan_offsets(n, plan_splits(n, branching, max_leaf))
+def test_siblings_differ_by_one_label_at_most(n, branching, max_leaf_size):
+    offsets = plan_offsets(n, plan_splits(n, branching, max_leaf_size))
     n_labels = np.ones(n, dtype=int)
     assert offsets[-1][-1] == n
-    assert np.diff(offsets[-1]).max() <= max_leaf
+    assert np.diff(offsets[-1]).max() <= max_leaf_size
     for level in offsets[::-1]:
         for begin, end in itertools.pairwise(level):
             assert np.ptp(n_labels[begin:end]) <= 1
@@ -60,8 +65,8 @@ def test_siblings_differ_by_one_label_at_most(n, branching, max_leaf):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 80), st.integers(2, 6), st.integers(1, 7), st.integers(0, 9))
-def test_every_label_sits_in_exactly_one_leaf(n, branching, max_leaf, seed):
-    tree = build(vectors(n), branching=branching, max_leaf=max_leaf, seed=seed)
+def test_every_label_sits_in_exactly_one_leaf(n, branching, max_leaf_size, seed):
+    tree = build(vectors(n), branching=branching, max_leaf_size=max_leaf_size, seed=seed)
     assert sorted(tree.labels) == list(range(n))
     assert tree.sizes[-1] == n
     assert len(tree.parents(tree.depth - 1)) == n
@@ -70,7 +75,7 @@ def test_every_label_sits_in_exactly_one_leaf(n, branching, max_leaf, seed):
 @pytest.mark.parametrize("threads", [2, 7])
 def test_the_tree_is_the_same_for_any_number_of_threads(threads):
     Z = vectors(9_000)
-    one, many = (build(Z, max_leaf=20, threads=t) for t in (1, threads))
+    one, many = (build(Z, max_leaf_size=20, threads=t) for t in (1, threads))
     assert np.array_equal(one.labels, many.labels)
 
 
@@ -84,7 +89,7 @@ def test_labels_of_one_kind_share_a_leaf():
     kinds = np.arange(64) % 8
     rng = np.random.default_rng(0)
     Z = np.eye(8)[kinds] + 0.01 * rng.random((64, 8))
-    tree = build(to_length_one(to_csr(Z, "Z")), branching=8, max_leaf=8)
+    tree = build(normalize_rows(to_csr(Z, "Z")), branching=8, max_leaf_size=8)
     leaves = np.split(kinds[tree.labels], tree.offsets[-1][1:-1])
     pure = sum(len(set(leaf)) == 1 for leaf in leaves)
     assert pure >= 6  # 2-means may end in a local optimum
@@ -93,7 +98,7 @@ def test_labels_of_one_kind_share_a_leaf():
 def test_two_means_ends_with_a_cut_between_its_centres():
     Z = vectors(41)
     rows = Z.to_scipy().toarray()
-    tree = build(Z, branching=2, max_leaf=21, passes=200)
+    tree = build(Z, branching=2, max_leaf_size=21, max_iter=200)
     left, right = (rows[part] for part in np.split(tree.labels, [tree.offsets[-1][1]]))
     centre = [part.sum(axis=0) / np.linalg.norm(part.sum(axis=0)) for part in (left, right)]
     score = rows @ (centre[1] - centre[0])

@@ -1,7 +1,9 @@
-"""Queries to features: right by the plain twin, by scikit-learn, and whatever is typed."""
+"""Queries become features as the plain twin and scikit-learn make them, for any text."""
 
+import pickle
 import subprocess
 import sys
+from copy import deepcopy
 
 import numpy as np
 import oracles
@@ -12,6 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from matchset.config import NGrams, VectorizerConfig
 from matchset.features.vectorizer import Vectorizer
+from matchset.features.vocabulary import Vocabulary
 from matchset.strings import Strings
 from matchset.text import normalize
 
@@ -37,6 +40,10 @@ SHOP = [
 def configured(kinds, **settings):
     ngrams = tuple(NGrams(unit, n, limit, min_df) for unit, n, limit, min_df in kinds)
     return VectorizerConfig(ngrams=ngrams, **settings)
+
+
+def pickle_and_back(value):
+    return pickle.loads(pickle.dumps(value))
 
 
 def same_rows(left, right):
@@ -217,6 +224,37 @@ def test_before_fit_there_is_a_clear_error():
         Vectorizer().transform(["red"])
     with pytest.raises(ValueError, match="must be fitted first"):
         Vectorizer().encode("red")
+
+
+@pytest.mark.parametrize("travel", [pickle_and_back, deepcopy], ids=["pickled", "deep-copied"])
+@pytest.mark.parametrize("source", ["fitted", "opened", "not fitted"])
+def test_a_vectorizer_can_be_pickled_and_deep_copied(tmp_path, travel, source):
+    vectorizer = Vectorizer(configured([("word", 1, 10, 1), ("char", 3, 20, 1)]))
+    if source != "not fitted":
+        vectorizer.fit(SHOP, shown=np.arange(len(SHOP)) > 2)
+    if source == "opened":
+        vectorizer.save(tmp_path / "vectorizer")
+        vectorizer = Vectorizer.load(tmp_path / "vectorizer")
+    copy = travel(vectorizer)
+    assert copy.config == vectorizer.config
+    assert repr(copy) == repr(vectorizer)
+    if source == "not fitted":
+        with pytest.raises(ValueError, match="must be fitted first"):
+            copy.transform(SHOP)
+        return
+    assert same_rows(copy.transform(SHOP), vectorizer.transform(SHOP))
+    assert same_rows(copy.transform(SHOP[:1]), vectorizer.transform(SHOP[:1]))
+    assert list(copy.vocabulary.names) == list(vectorizer.vocabulary.names)
+
+
+def test_a_vocabulary_is_made_native_once_or_twice_if_ngrams_were_cut(monkeypatch):
+    made = []
+    to_native = Vocabulary.to_native
+    monkeypatch.setattr(Vocabulary, "to_native", lambda self: made.append(1) or to_native(self))
+    Vectorizer().fit(SHOP, shown=np.ones(len(SHOP), dtype=bool))
+    assert len(made) == 1
+    Vectorizer(configured([("word", 1, 3, 1)])).fit(SHOP, shown=np.ones(len(SHOP), dtype=bool))
+    assert len(made) == 3
 
 
 def test_ngrams_of_rare_queries_have_no_name():

@@ -77,7 +77,7 @@ def compositions() -> dict[int, str]:
 
 
 def ranges(values: dict[int, int]) -> tuple[list[int], list[int]]:
-    """Starts of runs of equal values over `EVERY`, and the value of each run; 0 if there is none."""
+    """Starts of runs of equal values over `EVERY`, and each run's value; 0 if there is none."""
     starts: list[int] = []
     kinds: list[int] = []
     for code in range(0x80, sys.maxunicode + 1):

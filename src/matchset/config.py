@@ -1,30 +1,18 @@
-"""Threads: how many may a call use?"""
+"""Configuration: which settings does training have, and which values may they take?"""
 
 from __future__ import annotations
 
 import math
+import numbers
+import operator
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
 MAX_THREADS = 4096
-
-
-def count_threads(threads: int | None) -> int:
-    """The number asked for, or one per core that this process may use."""
-    if threads is None:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-    if isinstance(threads, bool) or not isinstance(threads, int):
-        raise TypeError(f"threads must be an int; got {type(threads).__name__}")
-    if not 1 <= threads <= MAX_THREADS:
-        raise ValueError(f"threads must be from 1 to {MAX_THREADS}; got {threads}")
-    return threads
-
+_MAX_INT = 2**31 - 1
+MAX_SEED = 2**32 - 1  # as in NumPy and scikit-learn
 
 Config = TypeVar("Config", "NGrams", "VectorizerConfig", "LearnConfig", "TrainConfig")
 Unit = Literal["word", "char"]
@@ -33,46 +21,110 @@ Precision = Literal["int8", "float32"]
 NEGATIVES = ("tfn", "man", "given")
 EMBEDDINGS = ("pifa", "given", "pifa+given")
 WEIGHTS = ("binary", "log", "linear", "given")
-LOSSES = ("squared_hinge",)
-DEFAULT_MIN_QUERY_COUNT = 5  # a query that led to something less often is not shown to people
+DEFAULT_MIN_QUERY_COUNT = 5  # queries with fewer events are never shown to people
 
 
-def _at_least(config: object, least: int, *names: str, may_be_none: bool = False) -> None:
+def count_threads(threads: int | None) -> int:
+    """The given number of threads, or one per core available to this process."""
+    if threads is None:
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
+    number = as_int(threads)
+    if number is None:
+        raise TypeError(f"threads must be an int; got {type(threads).__name__}")
+    if not 1 <= number <= MAX_THREADS:
+        raise ValueError(f"threads must be from 1 to {MAX_THREADS}; got {number}")
+    return number
+
+
+def as_int(value: object) -> int | None:
+    """A Python or NumPy integer as an int; None for anything else, booleans included."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # NumPy's booleans and its arrays of more than one entry
+        return None
+
+
+def as_float(value: object) -> float | None:
+    """A Python or NumPy real number as Python's; None for anything else, booleans included."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
+
+
+def check_int(name: str, value: object, low: int, high: int = _MAX_INT) -> int:
+    """The value as a Python integer, if it is one within the limits."""
+    number = as_int(value)
+    if number is None or number < low:
+        raise ValueError(f"{name} must be an integer of at least {low}; got {value!r}")
+    if number > high:
+        raise ValueError(f"{name} must be at most {high}; got {number}")
+    return number
+
+
+def _set(config: object, name: str, value: object) -> None:
+    object.__setattr__(config, name, value)  # the dataclasses here are frozen
+
+
+def _check_ints(
+    config: object, low: int, *names: str, high: int = _MAX_INT, may_be_none: bool = False
+) -> None:
+    """Check some fields, and store them as Python integers."""
     for name in names:
         value = getattr(config, name)
-        if value is None and may_be_none:
-            continue
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+        if value is not None or not may_be_none:
+            _set(config, name, check_int(name, value, low, high))
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def _check_floats(config: object, *names: str, may_be_zero: bool = False) -> None:
+    """Check some fields, and store them as Python floats."""
+    rule = "zero or positive, and finite" if may_be_zero else "positive and finite"
+    for name in names:
+        value = getattr(config, name)
+        number = as_float(value)
+        if number is None:
+            raise ValueError(f"{name} must be a number, {rule}; got {value!r}")
+        if not math.isfinite(number) or number < 0 or (number == 0 and not may_be_zero):
+            raise ValueError(f"{name} must be {rule}; got {value}")
+        _set(config, name, number)
+
+
+def _check_range(config: object, low: int, high: int, name: str) -> None:
+    """Check one field, and store it as a Python integer."""
+    value = getattr(config, name)
+    number = as_int(value)
+    if number is None:
+        raise TypeError(f"{name} must be an int; got {type(value).__name__}")
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be from {low} to {high}; got {number}")
+    _set(config, name, number)
+
+
+def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
 
 
-def _check_range(name: str, value: int, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int; got {type(value).__name__}")
-    if not low <= value <= high:
-        raise ValueError(f"{name} must be from {low} to {high}; got {value}")
-
-
 @dataclass(frozen=True, slots=True)
 class NGrams:
-    """One kind of n-gram, and which of them become features."""
+    """One kind of n-gram, and how many of them become features."""
 
     unit: Unit  # "word": n words in a row; "char": n characters of one word with its boundaries
     n: int
-    limit: int  # keep at most so many, the most frequent
-    min_df: int = 1  # and only those that at least so many queries have
+    limit: int  # largest number kept; the most frequent are
+    min_df: int = 1  # smallest number of queries an n-gram must occur in
 
     def __post_init__(self) -> None:
         if self.unit not in ("word", "char"):
             raise ValueError(f"unit must be 'word' or 'char'; got {self.unit!r}")
-        _check_range("n", self.n, 1, 16)
-        _check_range("limit", self.limit, 0, 2**31 - 1)
-        _check_range("min_df", self.min_df, 1, 2**31 - 1)
+        _check_range(self, 1, 16, "n")
+        _check_range(self, 0, _MAX_INT, "limit")
+        _check_range(self, 1, _MAX_INT, "min_df")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,92 +138,88 @@ class VectorizerConfig:
     )
     "Kinds of n-grams."
     oov_buckets: int = 1
-    "Ids for unknown n-grams, per kind: 0 ignores them, 1 is one shared id, more are hash buckets."
+    "Features for unknown n-grams of each kind: none (0), one for all (1), or that many buckets."
     memory_budget: int = 2 * 2**30
-    "Bytes that counting n-grams may take beside the queries; beyond it they are read again."
+    "Bytes of memory for counting n-grams; with less, the queries are read more than once."
 
     def __post_init__(self) -> None:
         kinds = [(kind.unit, kind.n) for kind in self.ngrams]
         if not kinds or len(set(kinds)) < len(kinds):
             raise ValueError(f"ngrams must be distinct kinds, at least one; got {kinds}")
-        _check_range("oov_buckets", self.oov_buckets, 0, 2**24)
-        _check_range("memory_budget", self.memory_budget, 1, 2**62)
+        _check_range(self, 0, 2**24, "oov_buckets")
+        _check_range(self, 1, 2**62, "memory_budget")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnConfig:
-    """Every parameter of learning, from label vectors to kept weights.
+    """Every parameter of learning, from label vectors to pruned weights.
 
-    The solver minimises `|w|^2 / 2 + C * sum of losses`.
+    The solver minimizes `|w|^2 / 2 + C * sum of squared hinge losses`.
     """
 
     branching: int = 32
-    "Children per node: a target, see `learn.tree.plan_splits`."
-    max_leaf: int = 100
-    "Labels per leaf cluster at most."
-    cluster_passes: int = 20
-    "Passes of 2-means per cut at most."
+    "Target number of children per tree node."
+    max_leaf_size: int = 100
+    "Largest number of products in a leaf cluster."
+    kmeans_max_iter: int = 20
+    "Largest number of 2-means iterations per split of a cluster."
     embeddings: str = "pifa"
-    "Label vectors: pifa (sums of positive instances), given, or pifa+given (both joined)."
-    pifa_entries: int | None = 32
-    "Largest entries kept of each label vector; none: all."
-    pifa_rows: str = "sum"
-    "Each instance adds its row (sum), or divides it among its labels first (normalized)."
+    "Product vectors: pifa (sums of positive instances), given, or pifa+given (concatenated)."
+    pifa_max_entries: int | None = 32
+    "Number of largest entries kept in each product vector; all if not set."
+    pifa_normalize: bool = False
+    "Divide an instance with m products by the square root of m before adding it to their vectors."
     given_share: float = 0.5
-    "Share of the given vectors in the similarity of pifa+given."
+    "Share of the given vectors in the similarity of pifa+given, from 0 to 1."
     negatives: str = "tfn"
-    "Instances of a cluster: tfn (teacher forcing), man (matcher-aware), given; joined by +."
+    "Training instances of a cluster: tfn (teacher forcing), man (matcher-aware), given; join by +."
     man_beam: int = 20
-    "Width of the beam that finds matcher-aware negatives."
-    loss: str = "squared_hinge"
-    "Loss of one instance."
+    "Beam width of the search for matcher-aware negatives."
     C: float = 1.0
-    "Weight of the losses against the size of the weights."
+    "Weight of the losses relative to the regularization."
     positive_weight: float = 1.0
     "Weight of the losses of positives."
     negative_weight: float = 1.0
     "Weight of the losses of negatives."
     weights: str = "binary"
-    "Positives weigh one (binary), their count (linear), one plus its logarithm (log), or as given."
+    "Weight of a positive: one (binary), its count (linear), 1 + log of it (log), or given."
     bias: float = 1.0
-    "Value of the constant feature, whose weight is regularised too; 0: no bias."
-    tolerance: float = 0.01
-    "Stop when the duality gap is at most this share of the objective,"
-    max_passes: int = 100
-    "or after so many passes."
+    "Value of the constant feature, whose weight is regularized too; 0 for no bias."
+    tol: float = 0.01
+    "Stop when the duality gap is at most this share of the objective."
+    max_iter: int = 100
+    "Largest number of passes of the solver over the data."
     threshold: float = 0.1
-    "Drop weights of at most this magnitude,"
+    "Drop weights of at most this magnitude."
     max_weights: int | None = None
-    "then all but so many of each label, the largest stay."
+    "Number of largest weights kept per classifier; all if not set."
     seed: int = 0
-    "Of every random choice."
+    "Random seed."
     threads: int | None = None
-    "Threads; none: one per core. They never change the result."
+    "Number of threads; one per core if not set. It never changes the result."
 
     def __post_init__(self) -> None:
-        """Check every value against its rule."""
-        _at_least(self, 2, "branching")
-        _at_least(self, 1, "max_leaf", "cluster_passes", "man_beam", "max_passes")
-        _at_least(self, 1, "pifa_entries", "max_weights", "threads", may_be_none=True)
-        _at_least(self, 0, "seed")
-        if self.max_leaf > 65536:
-            raise ValueError(f"max_leaf must be at most 65536; got {self.max_leaf}")
-        _one_of("embeddings", self.embeddings, EMBEDDINGS)
-        _one_of("pifa_rows", self.pifa_rows, ("sum", "normalized"))
-        _one_of("weights", self.weights, WEIGHTS)
-        _one_of("loss", self.loss, LOSSES)
-        for scheme in self.negatives.split("+"):
-            _one_of("negatives", scheme, NEGATIVES)
-        for name in ("C", "positive_weight", "negative_weight", "tolerance"):
-            value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{name} must be positive and finite; got {value}")
-        for name in ("bias", "threshold"):
-            value = getattr(self, name)
-            if not (value >= 0 and math.isfinite(value)):
-                raise ValueError(f"{name} must be zero or positive, and finite; got {value}")
-        if not 0 <= self.given_share <= 1:
-            raise ValueError(f"given_share must be from 0 to 1; got {self.given_share}")
+        """Check every value, and store numbers of NumPy as Python's."""
+        _check_ints(self, 2, "branching")
+        _check_ints(self, 1, "max_leaf_size", high=65536)
+        _check_ints(self, 1, "kmeans_max_iter", "man_beam", "max_iter")
+        _check_ints(self, 1, "pifa_max_entries", "max_weights", may_be_none=True)
+        _check_ints(self, 1, "threads", high=MAX_THREADS, may_be_none=True)
+        _check_ints(self, 0, "seed", high=MAX_SEED)
+        _check_floats(self, "C", "positive_weight", "negative_weight", "tol")
+        _check_floats(self, "bias", "threshold", may_be_zero=True)
+        share = as_float(self.given_share)
+        if share is None or not 0 <= share <= 1:
+            raise ValueError(f"given_share must be from 0 to 1; got {self.given_share!r}")
+        _set(self, "given_share", share)
+        if type(self.pifa_normalize).__name__ not in ("bool", "bool_"):  # Python's or NumPy's
+            raise ValueError(f"pifa_normalize must be a boolean; got {self.pifa_normalize!r}")
+        _set(self, "pifa_normalize", bool(self.pifa_normalize))
+        _check_choice("embeddings", self.embeddings, EMBEDDINGS)
+        _check_choice("weights", self.weights, WEIGHTS)
+        schemes = self.negatives.split("+") if isinstance(self.negatives, str) else [self.negatives]
+        for scheme in schemes:
+            _check_choice("negatives", scheme, NEGATIVES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,40 +227,45 @@ class TrainConfig:
     """How a log becomes a matcher."""
 
     events: Mapping[str, float] | None = None
-    "Weight of each event that counts; none: by usual names, see `data.events.training_rule`."
+    "Weight of each event, such as purchase=1 click=0.2; chosen by the usual names if not set."
     min_count: float = 1.0
-    "A pair of query and product is positive when its weighted events reach this."
+    "A query and a product are a positive pair when their weighted events add up to this."
     titles: Titles = "instances"
-    "With a catalogue, each title is one more query for its product (instances), or not (none)."
+    "With a catalog, train on each title as on one more query for its product (instances), or not."
     title_weight: float = 10.0
-    "Weight of a title beside a query's."
+    "Weight of a title relative to a query."
     precision: Precision = "int8"
-    "Weights of the saved model: a byte each (int8), or exact (float32)."
+    "Precision of the saved weights: one byte each (int8), or exact (float32)."
     min_query_count: float = DEFAULT_MIN_QUERY_COUNT
-    "Queries that led to something less often are never shown, nor n-grams that they alone have."
+    "Never show queries with fewer events than this, nor n-grams that occur only in such queries."
     vectorizer: VectorizerConfig = VectorizerConfig()
     "How queries become features."
     # Titles are longer than queries, so with them product vectors keep more entries: on Home Depot
     # 128 instead of 32 raised Recall@100 from 38 to 44 %. Without titles 32 is as good, and faster.
-    # A leaf of 100 products can fill a match set of 100 alone; with 50 more leaves have a say: that
+    # A leaf of 100 products can fill a ranking of 100 alone; with 50, more leaves contribute. That
     # was worth 1.3 points there, and 5 points of Recall@50 on a simulated shop.
-    learn: LearnConfig = LearnConfig(pifa_entries=128, max_leaf=50)
+    learn: LearnConfig = LearnConfig(pifa_max_entries=128, max_leaf_size=50)
     "How features become a tree of classifiers."
 
     def __post_init__(self) -> None:
-        """Check every value against its rule."""
-        _one_of("titles", self.titles, ("instances", "none"))
-        _one_of("precision", self.precision, ("int8", "float32"))
-        if not (self.title_weight > 0 and math.isfinite(self.title_weight)):
-            raise ValueError(f"title_weight must be positive and finite; got {self.title_weight}")
-        if not self.min_query_count >= 0:
-            raise ValueError(f"min_query_count must be at least 0; got {self.min_query_count}")
+        """Check every value, and store numbers of NumPy as Python's."""
+        _check_choice("titles", self.titles, ("instances", "none"))
+        _check_choice("precision", self.precision, ("int8", "float32"))
+        _check_floats(self, "title_weight", "min_count")
+        for name in ("embeddings", "negatives", "weights"):  # matrices that a log does not have
+            value: str = getattr(self.learn, name)
+            if "given" in value.split("+"):
+                raise ValueError(f"{name} must not be 'given' to train on a log; got {value!r}")
+        least = as_float(self.min_query_count)
+        if least is None or not least >= 0:
+            raise ValueError(f"min_query_count must be at least 0; got {self.min_query_count!r}")
+        _set(self, "min_query_count", least)
 
 
 def read_config(stored: Mapping[str, Any]) -> TrainConfig:
-    """A configuration from plain values, as TOML and model files hold them.
+    """Make a configuration from plain values, as TOML and model files hold them.
 
-    Tables are called as the fields are: `[learn]`, `[vectorizer]`, `[[vectorizer.ngrams]]`.
+    Tables are named like the fields: `[learn]`, `[vectorizer]`, `[[vectorizer.ngrams]]`.
     """
     values = dict(stored)
     if "vectorizer" in values:
@@ -223,7 +276,7 @@ def read_config(stored: Mapping[str, Any]) -> TrainConfig:
 
 
 def read_vectorizer_config(stored: Mapping[str, Any]) -> VectorizerConfig:
-    """A vectorizer's configuration from plain values."""
+    """Make a vectorizer's configuration from plain values."""
     values = dict(stored)
     if "ngrams" in values:
         values["ngrams"] = tuple(_make(NGrams, "ngrams", kind) for kind in values["ngrams"])

@@ -56,3 +56,13 @@ def _count_cells(text: str) -> int:
     """Columns that a terminal gives to a text, so that a caret stands below its character."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
+
+
+def not_fitted(message: str) -> Exception:
+    """A NotFittedError: scikit-learn's where it is installed, else a ValueError."""
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        return ValueError(message)
+    error: Exception = NotFittedError(message)  # a ValueError too
+    return error

@@ -35,7 +35,7 @@ from matchset.lab.report.page import require_plots, write_report
 from matchset.lab.shop import describe_shop, simulate_shop
 from matchset.matchers.bm25 import BM25
 from matchset.matchers.title_similarity import TitleSimilarity
-from matchset.matchers.train import TrainSummary, train
+from matchset.matchers.train import train
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.reload.snapshots import Sources
@@ -196,7 +196,7 @@ def _train(log: Log, catalog: Catalog) -> XRLinearMatcher:
     heading("Training")
     with training_bar() as bar:
         matcher = train(log, catalog, progress=bar)
-    say(str(TrainSummary(**matcher.provenance["summary"])))
+    say(matcher.summary)
     return matcher
 
 

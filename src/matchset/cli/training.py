@@ -19,7 +19,6 @@ from cyclopts import Parameter
 from matchset.cli.console import say, training_bar
 from matchset.cli.options import LogColumns
 from matchset.config import LearnConfig, TrainConfig, VectorizerConfig, read_config
-from matchset.matchers.train import TrainSummary
 from matchset.matchers.train import train as train_matcher
 
 # Settings that are tables of their own, and go into a file.
@@ -120,5 +119,5 @@ def train(
     with training_bar() as bar:
         read, goods = columns.read(log), columns.read_catalog(catalog)
         matcher = train_matcher(read, goods, chosen, out=out, overwrite=overwrite, progress=bar)
-    say(str(TrainSummary(**matcher.provenance["summary"])))
+    say(matcher.summary)
     say(f"saved to {out}")

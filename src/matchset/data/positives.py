@@ -33,6 +33,7 @@ class Positives:
     products: Strings  # (n_products,)
     pairs: csr_array  # float32 weighted counts, (n_queries, n_products)
     rule: EventRule  # that decided
+    n_left_out: int = 0  # pairs with events that count, but too few of them
 
     def __len__(self) -> int:
         return int(self.pairs.nnz)
@@ -80,7 +81,9 @@ def apply_rule(log: Log, rule: EventRule) -> Positives:
     products, product = compact(log.product[rows], len(log.products))
     shape = (len(queries), len(products))
     pairs = csr_array((values, (query, product)), shape=shape)
-    return Positives(log.queries.take(queries), log.products.take(products), pairs, rule)
+    n_left_out = int(np.count_nonzero(sums > 0)) - len(rows)
+    texts = log.queries.take(queries), log.products.take(products)
+    return Positives(*texts, pairs, rule, n_left_out)
 
 
 def _warn_of_uncounted(log: Log) -> None:

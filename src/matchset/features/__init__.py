@@ -1,1 +1,1 @@
-"""Features: what does a query say?"""
+"""Features: how does a query become a sparse vector?"""

@@ -1,4 +1,4 @@
-"""Vectorizer: what does a query say, as a sparse vector?"""
+"""Vectorizer: how does a query become a sparse vector?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from matchset import _native
 from matchset.config import VectorizerConfig, count_threads
+from matchset.errors import not_fitted
 from matchset.features.vocabulary import (
     Vocabulary,
     kind_arrays,
@@ -28,19 +29,21 @@ from matchset.text import normalize_strings
 
 Rows = csr_array[np.float32, tuple[int, int]]
 KIND = "vectorizer"
-NOT_FITTED = "the vectorizer must be fitted first; call fit(queries)"
 
 
 class Vectorizer:
-    """Queries to TF-IDF rows over word and character n-grams.
+    """Turns queries into TF-IDF rows over word and character n-grams.
 
-    A row holds tf * idf per known n-gram, tf being how often the query has it and idf being
-    ln((1 + N) / (1 + df)) + 1 over the N queries of `fit`, and is scaled to unit length. An id for
-    unknown n-grams counts once (tf = 1); its df is the number of queries of `fit` that had it
-    beside a known n-gram, and it is silent where none had. A query without any known n-gram is
-    unknown: its row is empty, whatever its unknown n-grams are.
+    A row holds tf * idf of each known n-gram and is scaled to unit length: tf is how often the
+    query has it, idf is ln((1 + N) / (1 + df)) + 1 over the N queries of `fit`. A feature for
+    unknown n-grams counts once (tf = 1); its df is the number of queries of `fit` that had it next
+    to a known n-gram, and if none had, its weight is zero. A query without any known n-gram is
+    unknown: its row is empty, even if it has unknown n-grams.
 
-    Any `str` is a query; matchset.text tells how it is normalised, and where a long one is cut.
+    Any `str` is a query; `matchset.text` says how it is normalized, and where a long one is cut.
+
+    It follows scikit-learn's conventions for transformers, so it can be cloned and can stand in a
+    Pipeline before `XRLinear`.
     """
 
     def __init__(self, config: VectorizerConfig | None = None) -> None:
@@ -51,37 +54,39 @@ class Vectorizer:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> Self:
-        """A vectorizer that has learned `vocabulary`."""
+        """A vectorizer fitted with `vocabulary`."""
         vectorizer = cls(vocabulary.config)
-        vectorizer._adopt(vocabulary)
+        vectorizer._adopt(vocabulary, vocabulary.to_native())
         return vectorizer
 
     def fit(
         self,
         queries: Iterable[str],
+        y: object = None,  # noqa: ARG002
         *,
         shown: NDArray[np.bool_] | None = None,
         threads: int | None = None,
     ) -> Self:
-        """Learn the vocabulary of distinct queries.
+        """Learn the vocabulary of distinct queries; `y` is ignored, scikit-learn passes it.
 
-        `shown` marks the queries that may be shown (see `Log.shown`): only n-grams that one of them
-        has keep their name. The others are features like any, without a name.
+        `shown` marks the queries that may be shown to people (see `Log.shown`). Only n-grams that
+        occur in one of them keep their names; the others are nameless features.
         """
         n_threads = count_threads(threads)
         texts = normalize_strings(Strings.of(queries, "queries"), threads=n_threads)
-        fitted = self.of(learn_vocabulary(texts, self.config, n_threads))
-        vocabulary = fitted.vocabulary
+        vocabulary = learn_vocabulary(texts, self.config, n_threads)
+        native = vocabulary.to_native()
         if shown is not None:
             shown = np.asarray(shown, dtype=np.bool_)
             if shown.shape != (len(texts),):
                 raise ValueError(
                     f"shown must have one entry per query, ({len(texts)},); got {shown.shape}"
                 )
-            may_show = fitted.transform(texts.take(np.flatnonzero(shown)), threads=n_threads)
-            named = np.isin(np.arange(vocabulary.n_known), may_show.indices)
+            may_show = texts.take(np.flatnonzero(shown))
+            ids = native.vectorize_all(may_show.data, may_show.offsets, n_threads)[1]
+            named = np.isin(np.arange(vocabulary.n_known), ids)
             vocabulary = replace(vocabulary, names=_blank_unless(named, vocabulary.names))
-        self._adopt(vocabulary)
+        self._adopt(vocabulary, native)
         return self
 
     def transform(self, queries: Iterable[str], *, threads: int | None = None) -> Rows:
@@ -96,8 +101,14 @@ class Vectorizer:
             return row
         return csr_array((weights, ids, starts), shape=(len(texts), self.n_features))
 
-    def fit_transform(self, queries: Iterable[str], *, threads: int | None = None) -> Rows:
-        """`fit`, then `transform` of the same queries."""
+    def fit_transform(
+        self,
+        queries: Iterable[str],
+        y: object = None,  # noqa: ARG002
+        *,
+        threads: int | None = None,
+    ) -> Rows:
+        """`fit`, then `transform` of the same queries; `y` is ignored."""
         texts = Strings.of(queries, "queries")
         return self.fit(texts, threads=threads).transform(texts, threads=threads)
 
@@ -106,17 +117,18 @@ class Vectorizer:
         return self._fitted().vectorize(query)
 
     def ngrams(self, query: str) -> list[str]:
-        """The n-grams of a query, known or not, as people read them."""
+        """The n-grams of a query, known or not, in readable form."""
         (data, offsets), _ = _native.list_ngrams(query, *kind_arrays(self.config.ngrams))
         return list(Strings(data, offsets))
 
     def name(self, feature: int) -> str:
-        """A feature as people read it."""
+        """A feature in readable form."""
         vocabulary = self.vocabulary
         if not 0 <= feature < vocabulary.n_features:
             raise IndexError(f"feature must be below {vocabulary.n_features}; got {feature}")
         if feature >= vocabulary.n_known:
-            kind = self.config.ngrams[(feature - vocabulary.n_known) // self.config.oov_buckets]
+            bucket = feature - vocabulary.n_known
+            kind = vocabulary.config.ngrams[bucket // vocabulary.config.oov_buckets]
             return f"(unknown {kind.unit} {kind.n}-gram)"
         return vocabulary.names[feature] or "(not shown)"
 
@@ -124,17 +136,17 @@ class Vectorizer:
     def vocabulary(self) -> Vocabulary:
         """What `fit` learned."""
         if self._vocabulary is None:
-            raise ValueError(NOT_FITTED)
+            raise _not_fitted()
         return self._vocabulary
 
     @property
     def native(self) -> _native.Vocabulary:
-        """The vocabulary as search takes it."""
+        """The vocabulary in the form that search needs."""
         return self._fitted()
 
     @property
     def n_features(self) -> int:
-        """Number of columns that `transform` gives."""
+        """Number of columns of what `transform` returns."""
         return self.vocabulary.n_features
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -146,26 +158,68 @@ class Vectorizer:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Open a folder that `save` wrote: memory-mapped, in milliseconds whatever its size."""
+        """Open a folder that `save` wrote: memory-mapped, in milliseconds for any size."""
         part = Section(*open_folder(Path(path), KIND))
         return read_section(path, KIND, lambda: cls.of(read_vocabulary(part)))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Parameters by name; `deep` has no effect, as no parameter is an estimator."""
+        return {"config": self.config}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; they take effect at the next `fit`."""
+        for name, value in params.items():
+            if name != "config":
+                raise ValueError(f"parameters must be among config; got {name!r}")
+            self.config = value or VectorizerConfig()
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn wants to know; only scikit-learn calls this."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type="transformer",
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            input_tags=InputTags(one_d_array=True, two_d_array=False, string=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has been called."""
+        return self._vocabulary is not None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the configuration and the vocabulary's arrays, also if memory-mapped."""
+        return {"config": self.config, "vocabulary": self._vocabulary}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.config = state["config"]
+        self._vocabulary = self._native = None
+        vocabulary: Vocabulary | None = state["vocabulary"]
+        if vocabulary is not None:
+            self._adopt(vocabulary, vocabulary.to_native())
 
     def __repr__(self) -> str:
         if self._vocabulary is None:
             return "Vectorizer(not fitted)"
-        kinds = zip(self.config.ngrams, self._vocabulary.sizes, strict=True)
+        kinds = zip(self._vocabulary.config.ngrams, self._vocabulary.sizes, strict=True)
         known = ", ".join(f"{size:,} {kind.unit} {kind.n}-grams" for kind, size in kinds)
         return f"Vectorizer({known})"
 
     def _fitted(self) -> _native.Vocabulary:
         if self._native is None:
-            raise ValueError(NOT_FITTED)
+            raise _not_fitted()
         return self._native
 
-    def _adopt(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary, self._native = vocabulary, vocabulary.to_native()
+    def _adopt(self, vocabulary: Vocabulary, native: _native.Vocabulary) -> None:
+        self._vocabulary, self._native = vocabulary, native
         nothing = (np.empty(0, np.float32), np.empty(0, np.int32), np.zeros(2, np.int32))
         self._one_row = csr_array(nothing, shape=(1, vocabulary.n_features))
+
+
+def _not_fitted() -> Exception:
+    return not_fitted("the vectorizer must be fitted first; call fit(queries)")
 
 
 def _blank_unless(named: NDArray[np.bool_], names: Strings) -> Strings:

@@ -1,4 +1,4 @@
-"""Vocabulary: which n-grams are features, and how much does each say?"""
+"""Vocabulary: which n-grams are features, and how much does each weigh?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matchset.config import NGrams, VectorizerConfig, read_vectorizer_config
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
-SLOTS_PER_NGRAM = 4 / 3  # room in the hash table: more is faster, less is smaller
+SLOTS_PER_NGRAM = 4 / 3  # of the hash table: more is faster, less is smaller
 UNITS = {"word": 0, "char": 1}
 
 
@@ -20,27 +20,27 @@ UNITS = {"word": 0, "char": 1}
 class Vocabulary:
     """The features, as arrays that may be memory-mapped.
 
-    Ids ascend kind by kind in the order of the configuration, within a kind from the most frequent
-    n-gram to the rarest; the ids for unknown n-grams come last, kind by kind.
+    Feature ids go kind by kind in the order of the configuration, and within a kind from the most
+    frequent n-gram to the rarest. Those for unknown n-grams come last, also kind by kind.
     """
 
     config: VectorizerConfig
-    n_queries: int  # that the vocabulary was learned from
+    n_queries: int  # number of queries it was learned from
     sizes: tuple[int, ...]  # n-grams kept, per kind
-    distinct: tuple[int, ...]  # n-grams there were, per kind
+    distinct: tuple[int, ...]  # n-grams found, per kind
     slots: NDArray[np.uint8]  # hash table of the known n-grams, 16 bytes a slot
-    n_homes: int  # slots before the overflow at the end of the table
+    n_homes: int  # slots before the overflow area at the end of the table
     df: NDArray[np.uint32]  # queries with each known n-gram, (n_known,)
     unknown_idf: NDArray[np.float32]  # (kinds x oov_buckets,)
-    names: Strings  # each known n-gram as people read it, "" where it may not be shown, (n_known,)
+    names: Strings  # readable known n-grams, "" for those that may not be shown, (n_known,)
 
     def __post_init__(self) -> None:
         kinds, n_known = len(self.config.ngrams), sum(self.sizes)
         if (len(self.sizes), len(self.distinct)) != (kinds, kinds):
-            raise ValueError(f"sizes and distinct must be of {kinds} kinds; got {self.sizes}")
+            raise ValueError(f"sizes and distinct must have {kinds} entries; got {self.sizes}")
         if (len(self.df), len(self.names)) != (n_known, n_known):
             found = f"{len(self.df)} and {len(self.names)}"
-            raise ValueError(f"df and names must be of {n_known} n-grams; got {found}")
+            raise ValueError(f"df and names must have {n_known} entries; got {found}")
 
     @property
     def n_known(self) -> int:
@@ -49,7 +49,7 @@ class Vocabulary:
 
     @property
     def n_features(self) -> int:
-        """Number of feature ids, those for unknown n-grams included."""
+        """Number of feature ids, including those for unknown n-grams."""
         return self.n_known + len(self.unknown_idf)
 
     def to_native(self) -> _native.Vocabulary:
@@ -62,7 +62,7 @@ class Vocabulary:
 
 
 def learn_vocabulary(normalized: Strings, config: VectorizerConfig, threads: int) -> Vocabulary:
-    """Count the n-grams of normalised queries and keep the most frequent of each kind."""
+    """Count the n-grams of normalized queries, and keep the most frequent of each kind."""
     units, lengths = kind_arrays(config.ngrams)
     limits = np.array([kind.limit for kind in config.ngrams])
     min_df = np.array([kind.min_df for kind in config.ngrams])
@@ -89,18 +89,18 @@ def learn_vocabulary(normalized: Strings, config: VectorizerConfig, threads: int
 
 
 def inverse_frequency(df: NDArray[np.integer], n_queries: int) -> NDArray[np.float32]:
-    """ln((1 + N) / (1 + df)) + 1, as in scikit-learn: an n-gram that every query has weighs 1."""
+    """ln((1 + N) / (1 + df)) + 1, as in scikit-learn: 1 for an n-gram that every query has."""
     return (np.log((1 + n_queries) / (1 + df.astype(np.float64))) + 1).astype(np.float32)
 
 
 def kind_arrays(ngrams: tuple[NGrams, ...]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Unit and length of each kind, as the native code takes them."""
+    """Unit and length of each kind, in the form that native code needs."""
     units = np.array([UNITS[kind.unit] for kind in ngrams], dtype=np.uint8)
     return units, np.array([kind.n for kind in ngrams], dtype=np.uint8)
 
 
 def _weigh_unknown(vocabulary: Vocabulary, normalized: Strings, threads: int) -> Vocabulary:
-    """Give unknown ids the idf of what was cut; an id that no query had stays silent (idf 0)."""
+    """Set the idf of unknown n-grams from those that were cut; 0 for features no query had."""
     counts = np.zeros(len(vocabulary.unknown_idf), dtype=np.int64)
     if len(counts) and vocabulary.sizes != vocabulary.distinct:
         texts = (normalized.data, normalized.offsets)
@@ -110,7 +110,7 @@ def _weigh_unknown(vocabulary: Vocabulary, normalized: Strings, threads: int) ->
 
 
 def store_vocabulary(vocabulary: Vocabulary) -> Section:
-    """A vocabulary as a part of a folder."""
+    """A vocabulary as a section of a folder."""
     header = {
         "config": asdict(vocabulary.config),
         "n_queries": vocabulary.n_queries,
@@ -122,9 +122,9 @@ def store_vocabulary(vocabulary: Vocabulary) -> Section:
     return Section(header, arrays | under("names", store_strings(vocabulary.names)))
 
 
-def read_vocabulary(part: Section) -> Vocabulary:
-    """A vocabulary from its part; whatever does not fit is a KeyError, TypeError or ValueError."""
-    header, arrays = part.header, part.arrays
+def read_vocabulary(section: Section) -> Vocabulary:
+    """A vocabulary from its section; a damaged one is a KeyError, TypeError or ValueError."""
+    header, arrays = section.header, section.arrays
     return Vocabulary(
         config=read_vectorizer_config(header["config"]),
         n_queries=int(header["n_queries"]),
@@ -134,5 +134,5 @@ def read_vocabulary(part: Section) -> Vocabulary:
         n_homes=int(header["n_homes"]),
         df=arrays["df"],
         unknown_idf=arrays["unknown_idf"],
-        names=read_strings(part.within("names")),
+        names=read_strings(section.within("names")),
     )

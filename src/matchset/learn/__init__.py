@@ -1,1 +1,1 @@
-"""How is it learned? Label vectors, tree, negatives, layers, and the recipe that joins them."""
+"""Learning: how does training data become a tree of classifiers?"""

@@ -15,51 +15,51 @@ from matchset.matrices import Csr, to_csr
 def embed_labels(
     X: Csr, by_label: Csr, *, given: Csr | None, config: LearnConfig, threads: int
 ) -> Csr:
-    """Vectors of length one for the labels whose positive instances `by_label` lists.
+    """Unit vectors of labels, from their positive instances (`by_label`, labels x instances).
 
-    `given` has a row per row of `by_label`.
+    `given` has one row per label too.
     """
     if config.embeddings == "pifa":
         return sum_positives(X, by_label, config, threads=threads)
     if given is None:
         raise ValueError(f"embeddings {config.embeddings!r} needs label vectors; got none")
     if config.embeddings == "given":
-        return to_length_one(given)
+        return normalize_rows(given)
     return join(sum_positives(X, by_label, config, threads=threads), given, config.given_share)
 
 
 def sum_positives(X: Csr, by_label: Csr, config: LearnConfig, *, threads: int) -> Csr:
-    """PIFA: the sum of each label's positive instances, cut to its largest entries.
+    """PIFA: the sum of each label's positive instances, truncated to its largest entries.
 
-    With `pifa_rows="normalized"` an instance that is positive for m labels counts 1 / sqrt(m) in
-    each of them, as in PECOS; with "sum" it counts one, as in the paper.
+    With `pifa_normalize`, an instance that is positive for m labels counts 1 / sqrt(m) in each of
+    them, as in PECOS; otherwise it counts one, as in the paper.
     """
     instances = by_label.indices
     counts = np.ones(len(instances), dtype=np.float32)
-    if config.pifa_rows == "normalized":
+    if config.pifa_normalize:
         n_labels = np.bincount(instances, minlength=len(X))
         counts = (1 / np.sqrt(n_labels[instances])).astype(np.float32)
-    offsets, columns, values = _native.sum_instances(
+    indptr, indices, data = _native.sum_instances(
         X.arrays,
         X.n_cols,
         (by_label.indptr, instances, counts),
-        max_entries=X.n_cols if config.pifa_entries is None else config.pifa_entries,
+        max_entries=X.n_cols if config.pifa_max_entries is None else config.pifa_max_entries,
         threads=threads,
     )
-    return Csr(offsets, columns, values, X.n_cols)
+    return Csr(indptr, indices, data, X.n_cols)
 
 
 def join(first: Csr, second: Csr, share: float) -> Csr:
-    """Both vectors side by side; the cosine of two joined ones gives `share` to the second part."""
+    """Concatenate vectors; `share` is the second part's share in the cosine of two results."""
     parts = [
-        to_length_one(first).to_scipy() * math.sqrt(1 - share),
-        to_length_one(second).to_scipy() * math.sqrt(share),
+        normalize_rows(first).to_scipy() * math.sqrt(1 - share),
+        normalize_rows(second).to_scipy() * math.sqrt(share),
     ]
-    return to_length_one(to_csr(sp.hstack(parts, format="csr"), "label vectors"))
+    return normalize_rows(to_csr(sp.hstack(parts, format="csr"), "label vectors"))
 
 
-def to_length_one(rows: Csr) -> Csr:
-    """Each row divided by its length; rows of zeros stay."""
+def normalize_rows(rows: Csr) -> Csr:
+    """Divide each row by its length; rows of zeros stay as they are."""
     squares = rows.to_scipy().power(2).sum(axis=1)
     lengths = np.sqrt(np.where(squares > 0, squares, 1)).astype(np.float32)
     values = rows.data / np.repeat(lengths, np.diff(rows.indptr))

@@ -1,4 +1,4 @@
-"""Tree building: into which clusters do the labels go?"""
+"""Tree building: which labels go into the same cluster?"""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from matchset.model.tree import LabelTree
 
 
 def build_tree(
-    Z: Csr, *, branching: int, max_leaf: int, passes: int, seed: int, threads: int
+    Z: Csr, *, branching: int, max_leaf_size: int, max_iter: int, seed: int, threads: int
 ) -> LabelTree:
-    """Split labels (rows of Z, of length one) top-down and evenly, until leaves hold `max_leaf`.
+    """Split the labels (unit rows of Z) top-down and evenly, down to leaves of `max_leaf_size`.
 
-    Each split is made of balanced two-way cuts by spherical 2-means.
+    Each split is a sequence of balanced two-way cuts by spherical 2-means.
     """
-    splits = plan_splits(len(Z), branching, max_leaf)
+    splits = plan_splits(len(Z), branching, max_leaf_size)
     labels = _native.order_labels(
         Z.arrays,
         Z.n_cols,
         np.array(splits, dtype=np.int32),
-        max_iter=passes,
+        max_iter=max_iter,
         seed=seed,
         threads=threads,
     )
     return LabelTree(labels, plan_offsets(len(Z), splits))
 
 
-def plan_splits(n_labels: int, branching: int, max_leaf: int) -> tuple[int, ...]:
-    """Children of each node per level above the leaf clusters, so that no level is wasted.
+def plan_splits(n_labels: int, branching: int, max_leaf_size: int) -> tuple[int, ...]:
+    """The number of children of each node, for every level above the leaf clusters.
 
-    As many levels as bring the split nearest to `branching`, each near the even root of the number
-    of leaf clusters needed and none above twice `branching`; none at all where one cluster will do.
+    The number of levels brings the splits closest to `branching`. They are about equal, and never
+    more than twice `branching`; if one cluster is enough, there are none.
     """
-    needed = -(-n_labels // max_leaf)
+    needed = -(-n_labels // max_leaf_size)
     if needed <= 1:
         return ()
-    levels = max(1, round(math.log(n_labels / max_leaf) / math.log(branching)))
+    levels = max(1, round(math.log(n_labels / max_leaf_size) / math.log(branching)))
     while _ceil_root(needed, levels) > 2 * branching:
         levels += 1
     splits = []
@@ -50,20 +50,20 @@ def plan_splits(n_labels: int, branching: int, max_leaf: int) -> tuple[int, ...]
 
 
 def plan_offsets(n_labels: int, splits: tuple[int, ...]) -> tuple[Offsets, ...]:
-    """Where each node's children start, per level: sizes of siblings differ by one at most."""
+    """Where each node's children start, per level; sizes of siblings differ by at most one."""
     sizes = np.array([n_labels], dtype=np.int64)  # labels under each node of the level
     offsets: list[Offsets] = []
     for split in splits:
         n_parts = np.minimum(sizes, split)
-        offsets.append(_cumulated(n_parts))
-        number = np.arange(offsets[-1][-1]) - np.repeat(offsets[-1][:-1], n_parts)
+        offsets.append(_offsets(n_parts))
+        sibling = np.arange(offsets[-1][-1]) - np.repeat(offsets[-1][:-1], n_parts)
         sizes = np.repeat(sizes // n_parts, n_parts) + (
-            number < np.repeat(sizes % n_parts, n_parts)
+            sibling < np.repeat(sizes % n_parts, n_parts)
         )
-    return (*offsets, _cumulated(sizes))
+    return (*offsets, _offsets(sizes))
 
 
-def _cumulated(sizes: Ids | Offsets) -> Offsets:
+def _offsets(sizes: Ids | Offsets) -> Offsets:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 

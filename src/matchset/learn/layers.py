@@ -1,34 +1,40 @@
-"""Layer training: which weights tell the children of each node apart?"""
+"""Layer training: which weights distinguish the children of each node?"""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import LearnConfig
-from matchset.learn.sinks import Part, Sink
 from matchset.matrices import Csr, Floats, Offsets
 from matchset.model.tree import LayerWeights
 
-log = logging.getLogger(__name__)
-
-# Enough instances for the threads to share evenly, few enough to report and to stop in between.
+# Large enough to keep all threads busy, small enough to report progress and to cancel in between.
 BATCH_INSTANCES = 200_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerProblem:
-    """What the children of some parents learn from."""
+    """What the children of all parents of a level are trained on."""
 
     X: Csr  # instances x features
     instances: Csr  # parents x instances
-    positives: Csr  # children x instances; values as summed up the tree
+    positives: Csr  # children x instances; values are counts, summed over the labels below
     first_child: Offsets  # of each parent, and the end, (n_parents + 1,)
+    instance_weights: Floats | None = None  # (n_instances,); None: all one
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SolvedLayer:
+    """The weights of a layer, and how many of its classifiers did not converge."""
+
+    weights: LayerWeights
+    n_unconverged: int
 
 
 def train_layer(
@@ -37,35 +43,18 @@ def train_layer(
     *,
     seed: int,
     threads: int,
-    sink: Sink,
     on_parents: Callable[[int], None],
-) -> LayerWeights:
-    """Solve the children of every parent, in batches.
+) -> SolvedLayer:
+    """Train the children of every parent, in batches.
 
-    After each batch its weights go to `sink`, and `on_parents` hears how many parents are done. An
-    exception leaves nothing of the layer in the sink.
+    After each batch, `on_parents` gets the number of parents solved so far; an exception it raises
+    ends the training.
     """
-    try:
-        _solve_parents(problem, config, seed=seed, threads=threads, sink=sink, heard=on_parents)
-    except BaseException:  # also Ctrl-C
-        sink.discard()
-        raise
-    return sink.close()
-
-
-def _solve_parents(
-    problem: LayerProblem,
-    config: LearnConfig,
-    *,
-    seed: int,
-    threads: int,
-    sink: Sink,
-    heard: Callable[[int], None],
-) -> None:
     rule, prune = solver_rules(config, seed)
     instances, positives = problem.instances, problem.positives
-    weights = weigh_positives(positives.data, config.weights)
-    n_unfinished = 0
+    weights = weigh_positives(positives, config.weights, problem.instance_weights)
+    parts: list[list[NDArray[Any]]] = []
+    n_unconverged = 0
     for begin, end in _batches(instances, threads):
         *part, n_given_up = _native.solve_parents(
             problem.X.arrays,
@@ -79,20 +68,26 @@ def _solve_parents(
             prune,
             threads=threads,
         )
-        sink.add(cast("Part", tuple(part)))
-        n_unfinished += n_given_up
-        heard(end)
-    if n_unfinished:
-        log.info("%d of %d problems used up max_passes", n_unfinished, len(positives))
+        parts.append(cast("list[NDArray[Any]]", part))
+        n_unconverged += n_given_up
+        on_parents(end)
+    return SolvedLayer(_join_parts(parts), n_unconverged)
 
 
-def weigh_positives(counts: Floats, weights: str) -> Floats:
-    """Weight of each positive from its count, summed up the tree; empty where all are one."""
+def weigh_positives(positives: Csr, weights: str, instance_weights: Floats | None) -> Floats:
+    """The weight of every positive of a layer, (n_entries,); empty if all of them are one.
+
+    This is the only place that decides what a positive weighs. `positives` (children x instances)
+    holds counts, summed over the labels below each child: "binary" ignores them, so an instance
+    weighs one for a node no matter how many positives it has below it. An instance's own weight,
+    such as that of a title, multiplies the result.
+    """
+    counts = positives.data
     if weights == "binary":
-        return counts[:0]
-    if weights == "log":
+        counts = counts[:0] if instance_weights is None else np.ones_like(counts)
+    elif weights == "log":
         counts = np.maximum(1 + np.log(counts), 1e-6).astype(np.float32)
-    return counts
+    return counts if instance_weights is None else counts * instance_weights[positives.indices]
 
 
 def solver_rules(config: LearnConfig, seed: int) -> tuple[_native.SolverRule, _native.PruneRule]:
@@ -101,8 +96,8 @@ def solver_rules(config: LearnConfig, seed: int) -> tuple[_native.SolverRule, _n
         positive_cost=config.C * config.positive_weight,
         negative_cost=config.C * config.negative_weight,
         bias=config.bias,
-        tol=config.tolerance,
-        max_iter=config.max_passes,
+        tol=config.tol,
+        max_iter=config.max_iter,
         seed=seed,
     )
     unlimited = 2**63 - 1
@@ -121,3 +116,19 @@ def _batches(instances: Csr, threads: int) -> Iterator[tuple[int, int]]:
         end = min(n_parents, max(end, begin + 4 * threads))
         yield begin, end
         begin = end
+
+
+def _join_parts(parts: list[list[NDArray[Any]]]) -> LayerWeights:
+    """The batches as one layer; concatenates array by array, so that only one is held twice."""
+    columns = [list(arrays) for arrays in zip(*parts, strict=True)]
+    parts.clear()
+    joined = []
+    for arrays in columns:
+        joined.append(np.concatenate(arrays))
+        arrays.clear()
+    n_rows, features, n_entries, children, weights, bias = joined
+    return LayerWeights(_offsets(n_rows), features, _offsets(n_entries), children, weights, bias)
+
+
+def _offsets(counts: NDArray[Any]) -> Offsets:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

@@ -1,4 +1,4 @@
-"""Negatives: which instances does a node learn from?"""
+"""Negatives: which instances is a node trained on?"""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from matchset.model.tree import LabelTree, TreeModel
 
 
 def propagate_labels(Y: Csr, tree: LabelTree) -> list[Csr]:
-    """Y at every level of the tree: instances x nodes, values summed up the tree.
+    """Y at every level of the tree: instances x nodes, values summed over the labels below.
 
-    The last item is over leaf positions, the one before it over leaf clusters, the first over the
-    root's children. Their pattern is the paper's `binarize(Y C)`; the solver makes weights of the
-    values. Pairs of labels outside the tree are dropped.
+    The first item is for the root's children, the last but one for leaf clusters, the last for leaf
+    positions. Their sparsity pattern is the paper's `binarize(Y C)`; `layers.weigh_positives` turns
+    the values into weights. Pairs of labels outside the tree are dropped.
     """
     levels = [_to_positions(Y, tree)]
     for level in range(tree.depth - 1, 0, -1):
@@ -35,15 +35,15 @@ def select_instances(
     config: LearnConfig,
     threads: int,
 ) -> Csr:
-    """For each parent of the layer after `model`'s: which instances train its children?
+    """Parents x instances: what the children of each parent of the next layer are trained on.
 
-    Parents x instances. The positives of a parent are always among them, and teacher forcing takes
-    no others; matcher-aware negatives are the instances that the layers trained so far send there.
+    A parent's positives are always included, and teacher forcing uses no others. Matcher-aware
+    negatives are the instances for which the layers trained so far select the parent.
     """
     level = len(model.layers)
     if level == 0:
-        everyone = np.arange(len(X), dtype=np.int32)
-        return Csr(np.array([0, len(X)]), everyone, np.ones(len(X), dtype=np.float32), len(X))
+        everything = np.arange(len(X), dtype=np.int32)
+        return Csr(np.array([0, len(X)]), everything, np.ones(len(X), dtype=np.float32), len(X))
     schemes = config.negatives.split("+")
     chosen = positives[level - 1]
     if "given" in schemes and given is not None:
@@ -58,28 +58,28 @@ def _to_positions(pairs: Csr, tree: LabelTree) -> Csr:
     """Instances x leaf positions."""
     position = np.full(pairs.n_cols, -1, dtype=np.int32)
     position[tree.labels] = np.arange(len(tree.labels), dtype=np.int32)
-    columns = position[pairs.indices]
-    is_placed = columns >= 0
-    offsets = np.concatenate([[0], np.cumsum(is_placed, dtype=np.int64)])[pairs.indptr]
-    kept = Csr(offsets, columns[is_placed], pairs.data[is_placed], len(tree.labels)).to_scipy()
+    indices = position[pairs.indices]
+    is_placed = indices >= 0
+    indptr = np.concatenate([[0], np.cumsum(is_placed, dtype=np.int64)])[pairs.indptr]
+    kept = Csr(indptr, indices[is_placed], pairs.data[is_placed], len(tree.labels)).to_scipy()
     kept.sort_indices()
     return from_scipy(kept)
 
 
 def _merge(rows: Csr, parents: np.ndarray, n_parents: int) -> Csr:
-    """Columns summed into their parents; as columns ascend, equal parents are neighbours."""
+    """Sum columns by parent; columns ascend, so those of one parent are adjacent."""
     merged = parents[rows.indices]
     is_first = np.ones(len(merged), dtype=bool)
     is_first[1:] = merged[1:] != merged[:-1]
     is_first[rows.indptr[:-1][np.diff(rows.indptr) > 0]] = True
     starts = np.flatnonzero(is_first)
-    offsets = np.concatenate([[0], np.cumsum(is_first, dtype=np.int64)])[rows.indptr]
-    values = np.add.reduceat(rows.data, starts) if len(starts) else rows.data
-    return Csr(offsets, merged[starts], values, n_parents)
+    indptr = np.concatenate([[0], np.cumsum(is_first, dtype=np.int64)])[rows.indptr]
+    data = np.add.reduceat(rows.data, starts) if len(starts) else rows.data
+    return Csr(indptr, merged[starts], data, n_parents)
 
 
 def _union(a: Csr, b: Csr) -> Csr:
-    """Where either has an entry; values do not matter to who trains."""
+    """The union of the entries; only the sparsity pattern of the result matters."""
     total = sp.csr_array(abs(a.to_scipy()) + abs(b.to_scipy()))
     total.sum_duplicates()
     return from_scipy(total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -14,47 +14,46 @@ from matchset.learn.embeddings import embed_labels
 from matchset.learn.label_tree import build_tree
 from matchset.learn.layers import LayerProblem, train_layer
 from matchset.learn.negatives import propagate_labels, select_instances
-from matchset.learn.sinks import FolderSink, MemorySink
+from matchset.learn.training_data import Examples
 from matchset.matrices import Csr, Ids, from_scipy
 from matchset.model.tree import LabelTree, TreeModel
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
+
+# In the order in which they are reported: "embed", "tree" and "solve" by this module, "read",
+# "vectorize" and "pack" around them by `matchers.train`, "fit" and "encode" by DSSM.
+Stage = Literal["read", "vectorize", "embed", "tree", "solve", "pack", "fit", "encode"]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What training has just done; an exception from who hears it cancels the training."""
+    """A step that training has just finished; raising an exception on it cancels the training."""
 
-    stage: str  # "embed", "tree" or "solve"
-    done: int  # parents solved so far in this layer; 1 when another stage has ended
+    stage: Stage
+    done: int  # parents solved so far in this layer ("solve"), training steps ("fit"); otherwise 1
     total: int
-    layer: int = 0
+    layer: int = 0  # of a tree ("solve"), from 1; otherwise 0
     n_layers: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Examples:
-    """What is learned from; rows of X, Y and the optional pair matrices are instances."""
+class TrainedTree:
+    """A model, and how many classifiers of each layer used up `max_iter` before they converged."""
 
-    X: Csr  # instances x features
-    Y: Csr  # instances x labels: positive pairs, no stored zeros
-    label_vectors: Csr | None = None  # labels x anything
-    pair_weights: Csr | None = None  # instances x labels: weights of Y's pairs
-    negatives: Csr | None = None  # instances x labels: pairs whose clusters learn from them too
+    model: TreeModel
+    n_unconverged: tuple[int, ...]
 
 
 def train(
     examples: Examples,
     config: LearnConfig,
     *,
-    folder: Path | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
-) -> TreeModel:
-    """Embed the labels, put them into a tree, then learn layer by layer which way to go.
+) -> TrainedTree:
+    """Embed the labels, cluster them into a tree, then train it layer by layer.
 
-    Labels without a positive have nothing to learn from: they are left out of the tree, cost
-    nothing and are never predicted. Weights go to files in `folder` as soon as they are known,
-    where one is given; the model then maps them.
+    Labels without a positive have nothing to learn from: they are left out of the tree and are
+    never predicted.
     """
     threads = count_threads(config.threads)
     tree = _build_label_tree(examples, config, threads=threads, progress=progress)
@@ -63,6 +62,7 @@ def train(
     given = None if examples.negatives is None else propagate_labels(examples.negatives, tree)
 
     model = TreeModel(tree, (), examples.X.n_cols, examples.Y.n_cols)
+    n_unconverged: list[int] = []
     for level in range(tree.depth):
         instances = select_instances(
             examples.X, model, positives=positives, given=given, config=config, threads=threads
@@ -72,15 +72,22 @@ def train(
             progress(Progress("solve", done, total, level + 1, tree.depth))
 
         layer = train_layer(
-            LayerProblem(examples.X, instances, positives[level].transposed(), tree.offsets[level]),
+            LayerProblem(
+                examples.X,
+                instances,
+                positives[level].transposed(),
+                tree.offsets[level],
+                examples.instance_weights,
+            ),
             config,
             seed=config.seed * 64 + level,  # a tree is never that deep
             threads=threads,
-            sink=FolderSink(folder, level) if folder else MemorySink(),
             on_parents=report,
         )
-        model = replace(model, layers=(*model.layers, layer))
-    return model
+        model = replace(model, layers=(*model.layers, layer.weights))
+        n_unconverged.append(layer.n_unconverged)
+    _warn_of_unconverged(sum(n_unconverged), sum(tree.sizes), config)
+    return TrainedTree(model, tuple(n_unconverged))
 
 
 def _build_label_tree(
@@ -93,7 +100,7 @@ def _build_label_tree(
     """The tree over the labels that have positives."""
     by_label = examples.Y.transposed()
     placed = np.flatnonzero(np.diff(by_label.indptr)).astype(np.int32)
-    log.info("%d of %d labels have positives", len(placed), len(by_label))
+    logger.info("%d of %d labels have positives", len(placed), len(by_label))
     vectors = examples.label_vectors
     given = None if vectors is None else _take(vectors, placed)
     Z = embed_labels(
@@ -103,13 +110,24 @@ def _build_label_tree(
     tree = build_tree(
         Z,
         branching=config.branching,
-        max_leaf=config.max_leaf,
-        passes=config.cluster_passes,
+        max_leaf_size=config.max_leaf_size,
+        max_iter=config.kmeans_max_iter,
         seed=config.seed,
         threads=threads,
     )
     progress(Progress("tree", 1, 1))
     return LabelTree(placed[tree.labels], tree.offsets)
+
+
+def _warn_of_unconverged(n_unconverged: int, n_classifiers: int, config: LearnConfig) -> None:
+    if n_unconverged:
+        logger.warning(
+            "%s of %s classifiers did not converge within max_iter=%d passes; "
+            "a smaller C, scaled features or a larger max_iter may help",
+            f"{n_unconverged:,}",
+            f"{n_classifiers:,}",
+            config.max_iter,
+        )
 
 
 def _take(matrix: Csr, rows: Ids) -> Csr:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
+import math
+import operator
 from collections.abc import Callable
-from pathlib import Path
+from copy import copy
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from matchset.config import LearnConfig, count_threads
-from matchset.learn.train import Examples, Progress, train
+from matchset import _native
+from matchset.config import MAX_SEED, MAX_THREADS, LearnConfig, as_int, check_int, count_threads
+from matchset.errors import not_fitted
+from matchset.learn.train import Progress, train
+from matchset.learn.training_data import Examples
 from matchset.matrices import Csr, drop_zeros, to_csr
 from matchset.model.packed import PackedTree, pack
 from matchset.model.search import search_rule
 from matchset.model.tree import TreeModel
 
 _DEFAULT = LearnConfig()
+_SHORT = 500  # entries of a row that is searched the short way
 
 
 class XRLinear:
-    """A tree of sparse linear classifiers, as an estimator in the manner of scikit-learn.
+    """A tree of sparse linear classifiers, as an estimator with scikit-learn's conventions.
 
-    Parameters are those of `LearnConfig`, with the same defaults; `fit` checks them. After `fit`,
-    `model_` is the trained model, `n_features_in_` and `n_labels_` its widths.
+    Parameters are those of `LearnConfig`, with the same defaults, except that `random_state` is its
+    `seed`, `n_jobs` its `threads` (-1 for all cores, None for 1), and `beam_size` is the number of
+    nodes per level that `predict` keeps. `fit` checks them. After `fit`, `model_` is the trained
+    model, `n_features_in_` and `n_labels_` its dimensions, and `n_unconverged_` the number of
+    classifiers that used up `max_iter`.
 
     >>> import numpy as np, matchset.matchers.estimator as xr
     >>> X = np.eye(4, dtype=np.float32)
@@ -36,48 +45,48 @@ class XRLinear:
         self,
         *,
         branching: int = _DEFAULT.branching,
-        max_leaf: int = _DEFAULT.max_leaf,
-        cluster_passes: int = _DEFAULT.cluster_passes,
+        max_leaf_size: int = _DEFAULT.max_leaf_size,
+        kmeans_max_iter: int = _DEFAULT.kmeans_max_iter,
         embeddings: str = _DEFAULT.embeddings,
-        pifa_entries: int | None = _DEFAULT.pifa_entries,
-        pifa_rows: str = _DEFAULT.pifa_rows,
+        pifa_max_entries: int | None = _DEFAULT.pifa_max_entries,
+        pifa_normalize: bool = _DEFAULT.pifa_normalize,
         given_share: float = _DEFAULT.given_share,
         negatives: str = _DEFAULT.negatives,
         man_beam: int = _DEFAULT.man_beam,
-        loss: str = _DEFAULT.loss,
         C: float = _DEFAULT.C,
         positive_weight: float = _DEFAULT.positive_weight,
         negative_weight: float = _DEFAULT.negative_weight,
         weights: str = _DEFAULT.weights,
         bias: float = _DEFAULT.bias,
-        tolerance: float = _DEFAULT.tolerance,
-        max_passes: int = _DEFAULT.max_passes,
+        tol: float = _DEFAULT.tol,
+        max_iter: int = _DEFAULT.max_iter,
         threshold: float = _DEFAULT.threshold,
         max_weights: int | None = _DEFAULT.max_weights,
-        seed: int = _DEFAULT.seed,
-        threads: int | None = _DEFAULT.threads,
+        beam_size: int = 10,
+        random_state: int = _DEFAULT.seed,
+        n_jobs: int | None = -1,
     ) -> None:
         self.branching = branching
-        self.max_leaf = max_leaf
-        self.cluster_passes = cluster_passes
+        self.max_leaf_size = max_leaf_size
+        self.kmeans_max_iter = kmeans_max_iter
         self.embeddings = embeddings
-        self.pifa_entries = pifa_entries
-        self.pifa_rows = pifa_rows
+        self.pifa_max_entries = pifa_max_entries
+        self.pifa_normalize = pifa_normalize
         self.given_share = given_share
         self.negatives = negatives
         self.man_beam = man_beam
-        self.loss = loss
         self.C = C
         self.positive_weight = positive_weight
         self.negative_weight = negative_weight
         self.weights = weights
         self.bias = bias
-        self.tolerance = tolerance
-        self.max_passes = max_passes
+        self.tol = tol
+        self.max_iter = max_iter
         self.threshold = threshold
         self.max_weights = max_weights
-        self.seed = seed
-        self.threads = threads
+        self.beam_size = beam_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def fit(
         self,
@@ -87,96 +96,190 @@ class XRLinear:
         label_vectors: Any = None,
         pair_weights: Any = None,
         negatives: Any = None,
-        folder: Path | None = None,
         progress: Callable[[Progress], None] = lambda _: None,
     ) -> Self:
         """Learn from X (instances x features) and Y (instances x labels).
 
-        Both are any SciPy sparse matrix or array; where Y is not zero, the label is right for the
-        instance. `label_vectors` (labels x anything) serve `embeddings="given"`, `pair_weights` (of
-        Y's pattern) `weights="given"`, `negatives` (instances x labels) `negatives="given"`. With
-        a `folder`, weights are kept in files there and mapped.
+        Both may be any SciPy sparse matrix or array, or dense; a nonzero entry of Y says that the
+        label is right for the instance. `label_vectors` (labels x anything) go with
+        `embeddings="given"`, `pair_weights` (with Y's sparsity pattern) with `weights="given"`,
+        and `negatives` (instances x labels) with `negatives="given"`. `progress` is called after
+        every step; if it raises an exception, the estimator stays as it was.
         """
-        config = LearnConfig(**self.get_params())
+        config = self._make_config()
         given = {
             "label_vectors": (label_vectors, "given" in config.embeddings, "embeddings"),
             "pair_weights": (pair_weights, config.weights == "given", "weights"),
             "negatives": (negatives, "given" in config.negatives.split("+"), "negatives"),
         }
-        for name, (value, is_wanted, parameter) in given.items():
-            if (value is not None) != is_wanted:
+        for name, (value, is_needed, parameter) in given.items():
+            if (value is not None) != is_needed:
                 got = "none" if value is None else "some"
                 raise ValueError(
-                    f"{name} must come with {parameter}='given', and with it only; got {got}"
+                    f"{name} must come with {parameter}='given', and only with it; got {got}"
                 )
+        optional = {
+            name: None if value is None else to_csr(value, name)
+            for name, (value, *_) in given.items()
+        }
         examples = Examples(
             to_csr(X, "X"),
             drop_zeros(to_csr(Y, "Y")),
-            *(
-                None if value is None else to_csr(value, name)
-                for name, (value, *_) in given.items()
-            ),
+            label_vectors=optional["label_vectors"],
+            pair_weights=optional["pair_weights"],
+            negatives=optional["negatives"],
         )
         _check(examples)
-        vars(self).pop("_packed_model", None)
-        self.model_ = train(examples, config, folder=folder, progress=progress)
+        trained = train(examples, config, progress=progress)
+        self.model_ = trained.model
         self.n_features_in_ = examples.X.n_cols
         self.n_labels_ = examples.Y.n_cols
+        self.n_unconverged_ = sum(trained.n_unconverged)
+        self._searcher = _Searcher(trained.model)
         return self
 
-    def predict(
-        self, X: Any, k: int = 100, beam: int = 10, threads: int | None = None
-    ) -> sp.csr_array:
+    def predict(self, X: Any, k: int = 100, *, beam_size: int | None = None) -> sp.csr_array:
         """Scores of the k best labels of each row, (n_rows, n_labels).
 
         A score is the product of `exp(-max(0, 1 - w.x)^3)` along the label's path. The entries of a
-        row stand best first, equal scores in the order of the tree. A row of zeros has none.
+        row stand best first, ties in the order of the tree. A row of zeros has no entries. Without
+        a `beam_size`, the estimator's own is used.
         """
-        threads = count_threads(self.threads if threads is None else threads)
-        found = self._packed(threads).search_rows(
-            drop_zeros(to_csr(X, "X")), search_rule(k, beam), threads=threads
+        searcher = self._fitted("predict")
+        rule = search_rule(
+            check_int("k", k, 1, 2**62),
+            check_int("beam_size", self.beam_size if beam_size is None else beam_size, 1, 2**62),
         )
-        return found.to_scipy()
+        one_row = _read_one_row(X, searcher.model.n_features)
+        if one_row is not None:  # the short way: checks of SciPy would take most of the time
+            return searcher.search_one(*one_row, rule)
+        rows = drop_zeros(to_csr(X, "X"))
+        return searcher.packed.search_rows(rows, rule, threads=count_jobs(self.n_jobs)).to_scipy()
+
+    def score(self, X: Any, Y: Any) -> float:
+        """Precision@1: the share of instances whose best label is one of theirs.
+
+        Instances without any label in Y are not counted.
+        """
+        relevant = drop_zeros(to_csr(Y, "Y")).to_scipy()
+        found = self.predict(X, k=1)
+        if found.shape != relevant.shape:
+            raise ValueError(f"Y must have the shape {found.shape}; got {relevant.shape}")
+        n_counted = int(np.count_nonzero(np.diff(relevant.indptr)))
+        if n_counted == 0:
+            raise ValueError("Y must have at least one positive pair; got none")
+        found.data[:] = relevant.data[:] = 1  # scores may underflow to zero
+        return float((found * relevant).nnz / n_counted)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Parameters by name; `deep` is there for scikit-learn's sake."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(LearnConfig)}
+        """Parameters by name; `deep` has no effect, as no parameter is an estimator."""
+        return {name: getattr(self, name) for name in _DEFAULTS}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name."""
-        known = self.get_params()
         for name, value in params.items():
-            if name not in known:
-                raise ValueError(f"parameters must be among {', '.join(known)}; got {name!r}")
+            if name not in _DEFAULTS:
+                raise ValueError(f"parameters must be among {', '.join(_DEFAULTS)}; got {name!r}")
             setattr(self, name, value)
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn wants to know; only scikit-learn calls this."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,  # it ranks labels; a classifier would predict a set of them
+            target_tags=TargetTags(required=True, one_d_labels=False, two_d_labels=True),
+            input_tags=InputTags(sparse=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has been called."""
+        return hasattr(self, "model_")
+
     def __repr__(self) -> str:
         """Parameters that differ from their defaults."""
-        default = dataclasses.asdict(_DEFAULT)
-        changed = (f"{k}={v!r}" for k, v in self.get_params().items() if v != default[k])
+        changed = (f"{k}={v!r}" for k, v in self.get_params().items() if v != _DEFAULTS[k])
         return f"{type(self).__name__}({', '.join(changed)})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: parameters and what was learned; it is packed again when first used."""
-        return {name: value for name, value in vars(self).items() if name != "_packed_model"}
+    def _make_config(self) -> LearnConfig:
+        """Check all parameters."""
+        params = self.get_params()
+        check_int("beam_size", params.pop("beam_size"), 1, 2**62)
+        seed = check_int("random_state", params.pop("random_state"), 0, MAX_SEED)
+        return LearnConfig(**params | {"seed": seed, "threads": count_jobs(params.pop("n_jobs"))})
 
-    def _packed(self, threads: int) -> PackedTree:
-        """The model in the form that search wants, made once."""
-        model: TreeModel | None = getattr(self, "model_", None)
-        if model is None:
-            raise ValueError("fit must be called before predict; got an estimator without model_")
-        packed: PackedTree | None = getattr(self, "_packed_model", None)
-        if packed is None:
-            packed = pack(model, precision="float32", threads=threads)
-            self._packed_model = packed
-        return packed
+    def _fitted(self, method: str) -> _Searcher:
+        searcher: _Searcher | None = getattr(self, "_searcher", None)
+        if searcher is None:
+            name = type(self).__name__
+            raise not_fitted(f"fit must be called before {method}; this {name} is not fitted")
+        return searcher
+
+
+_DEFAULTS: dict[str, Any] = dict(XRLinear.__init__.__kwdefaults__ or {})
+
+
+class _Searcher:
+    """A model in the form that search needs, packed at the first use and never pickled."""
+
+    def __init__(self, model: TreeModel) -> None:
+        self.model = model
+
+    @cached_property
+    def packed(self) -> PackedTree:
+        return pack(self.model, precision="float32", threads=count_threads(None))
+
+    @cached_property
+    def empty_row(self) -> sp.csr_array:
+        nothing = (np.empty(0, np.float32), np.empty(0, np.int32), np.zeros(2, np.int32))
+        return sp.csr_array(nothing, shape=(1, self.model.n_labels))
+
+    def search_one(self, ids: Any, values: Any, rule: _native.SearchRule) -> sp.csr_array:
+        """Search one row that `_read_one_row` has checked."""
+        labels, scores = self.packed.search_row(ids, values, rule)
+        row = copy(self.empty_row)
+        row.data, row.indices = scores, labels
+        row.indptr = np.array((0, len(labels)), np.int32)
+        return row
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"model": self.model}
+
+
+def count_jobs(n_jobs: int | None) -> int:
+    """Threads for scikit-learn's `n_jobs`: None is 1, -1 all cores, -2 all but one."""
+    number = 1 if n_jobs is None else as_int(n_jobs)
+    if number is None or number == 0:
+        raise ValueError(f"n_jobs must be None or an integer other than 0; got {n_jobs!r}")
+    if number > MAX_THREADS:
+        raise ValueError(f"n_jobs must be at most {MAX_THREADS}; got {number}")
+    return number if number > 0 else max(1, count_threads(None) + 1 + number)
+
+
+def _read_one_row(X: Any, n_features: int) -> tuple[Any, Any] | None:
+    """Ids and values of a single short CSR row that needs no conversion; None for anything else.
+
+    For so few entries, Python's own loops are faster than NumPy's calls.
+    """
+    if not isinstance(X, sp.csr_array | sp.csr_matrix) or X.shape != (1, n_features):
+        return None
+    if not 0 < len(X.indices) == len(X.data) <= _SHORT or X.data.dtype != np.float32:
+        return None
+    ids, values = X.indices.tolist(), X.data.tolist()
+    if X.indptr.tolist() != [0, len(ids)]:
+        return None
+    is_ascending = ids[0] >= 0 and ids[-1] < n_features and all(map(operator.lt, ids, ids[1:]))
+    # The sum of float32 numbers as Python's floats is finite only if all of them are.
+    if not (is_ascending and all(values) and math.isfinite(sum(values))):
+        return None
+    return X.indices.astype(np.int32, copy=False), X.data
 
 
 def _check(examples: Examples) -> None:
     X, Y = examples.X, examples.Y
     if len(X) != len(Y):
-        raise ValueError(f"X and Y must have as many rows; got {len(X)} and {len(Y)}")
+        raise ValueError(f"X and Y must have the same number of rows; got {len(X)} and {len(Y)}")
     if len(Y.data) == 0:
         raise ValueError(f"Y must have at least one positive pair; got none in {Y.n_cols} labels")
     if Y.data.min() < 0:
@@ -189,7 +292,7 @@ def _check(examples: Examples) -> None:
         _check_weights(weights, Y)
     if negatives is not None and (len(negatives), negatives.n_cols) != (len(Y), Y.n_cols):
         raise ValueError(
-            f"negatives must be as large as Y, {(len(Y), Y.n_cols)}; "
+            f"negatives must have the shape of Y, {(len(Y), Y.n_cols)}; "
             f"got {(len(negatives), negatives.n_cols)}"
         )
 
@@ -198,6 +301,6 @@ def _check_weights(weights: Csr, Y: Csr) -> None:
     if not (
         np.array_equal(weights.indptr, Y.indptr) and np.array_equal(weights.indices, Y.indices)
     ):
-        raise ValueError("pair_weights must have entries where Y has, and nowhere else; got others")
+        raise ValueError("pair_weights must have entries exactly where Y has; got other entries")
     if weights.data.min() <= 0:
         raise ValueError(f"pair_weights must be positive; got {weights.data.min()}")

@@ -15,6 +15,7 @@ from matchset.config import TrainConfig, count_threads, read_config
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter
+from matchset.learn.summary import TrainSummary
 from matchset.matchers.base import (
     DEFAULT_BEAM,
     DEFAULT_K,
@@ -87,6 +88,12 @@ class XRLinearMatcher(Matcher):
         return TrainingRecord(
             self.products, self.query_hashes, self.n_queries_of, self.config, self.provenance
         )
+
+    @property
+    def summary(self) -> TrainSummary | None:
+        """Figures of the training; None for a model that has no record of it."""
+        stored = self.provenance.get("summary")
+        return None if stored is None else TrainSummary.from_dict(stored)
 
     @property
     def vectorize(self) -> Callable[[str], object]:

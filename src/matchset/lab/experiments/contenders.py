@@ -165,7 +165,11 @@ def _paper_rows(problem: Problem, vocabularies: Vocabularies) -> list[Row]:
         "trigrams": "XR-Linear, trigrams (1.4\u00a0V)",
     }
     usual = LearnConfig()
-    learn = replace(problem.config.learn, pifa_entries=usual.pifa_entries, max_leaf=usual.max_leaf)
+    learn = replace(
+        problem.config.learn,
+        pifa_max_entries=usual.pifa_max_entries,
+        max_leaf_size=usual.max_leaf_size,
+    )
     rows = []
     for name, title in titles.items():
         config = replace(

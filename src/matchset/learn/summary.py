@@ -1,0 +1,92 @@
+"""Training summary: what was learned, from what, and at what cost?"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from matchset.learn.train import Progress, TrainedTree
+from matchset.learn.training_data import TrainingData
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSummary:
+    """What was learned, from what, and at what cost."""
+
+    pairs: int
+    queries: int
+    products: int
+    missing_products: int  # with positive queries, but not in the catalog
+    rule: str  # what made a pair positive
+    left_out: int  # pairs with events that count, but too few of them
+    features: int
+    tree: tuple[int, ...]  # nodes per level; the last are the products
+    weights: tuple[int, ...]  # per layer, after pruning
+    unconverged: int  # classifiers that used up max_iter
+    n_bytes: int  # of tree, weights and index
+    seconds: dict[str, float]  # per stage
+    peak_memory: int  # of the process so far, in bytes
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> TrainSummary:
+        """A summary from plain values, as a model's provenance holds them."""
+        lists = {name: tuple(stored[name]) for name in ("tree", "weights")}
+        return cls(**{**stored, **lists})
+
+    def __str__(self) -> str:
+        stages = ", ".join(f"{stage} {spent:.1f}" for stage, spent in self.seconds.items())
+        missing = f" ({self.missing_products:,} not in the catalog)" * bool(self.missing_products)
+        unconverged = f"; {self.unconverged:,} classifiers did not converge"
+        return (
+            f"{self.pairs:,} pairs of {self.queries:,} queries; "
+            f"{self.products:,} products{missing}\n"
+            f"positive: {self.rule}; {self.left_out:,} other pairs had too few such events\n"
+            f"{self.features:,} features; tree {' x '.join(f'{n:,}' for n in self.tree)}; "
+            f"{sum(self.weights):,} weights in {self.n_bytes / 1e6:.1f} MB "
+            f"({self.n_bytes / max(1, sum(self.weights)):.2f} bytes each)"
+            f"{unconverged * bool(self.unconverged)}\n"
+            f"{sum(self.seconds.values()):.1f} s ({stages}); "
+            f"peak memory {self.peak_memory / 1e9:.2f} GB"
+        )
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Forwards progress, and adds up the time of each stage; mutable, for a single training."""
+
+    on_progress: Callable[[Progress], None]
+    seconds: dict[str, float] = field(default_factory=dict)
+    last: float = field(default_factory=time.perf_counter)
+
+    def __call__(self, progress: Progress) -> None:
+        """Count the time since the last call for the stage that has just ended."""
+        now = time.perf_counter()
+        self.seconds[progress.stage] = self.seconds.get(progress.stage, 0.0) + now - self.last
+        self.last = now
+        self.on_progress(progress)
+
+
+def summarize(
+    data: TrainingData, trained: TrainedTree, *, n_bytes: int, seconds: dict[str, float]
+) -> TrainSummary:
+    """Summarize a training; `n_bytes` is the size of the packed model."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return TrainSummary(
+        pairs=len(data.positives),
+        queries=len(data.positives.queries),
+        products=len(data.products),
+        missing_products=data.n_missing,
+        rule=str(data.positives.rule),
+        left_out=data.positives.n_left_out,
+        features=data.vectorizer.n_features,
+        tree=trained.model.tree.sizes,
+        weights=tuple(len(layer.weights) for layer in trained.model.layers),
+        unconverged=sum(trained.n_unconverged),
+        n_bytes=n_bytes,
+        seconds=seconds,
+        peak_memory=peak if sys.platform == "darwin" else 1024 * peak,
+    )
