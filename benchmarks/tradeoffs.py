@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import matchset as ms
-from matchset.evaluate.qrels import make_questions
+from matchset.evaluate.qrels import make_qrels
 from matchset.lab.experiments.runner import Effort
 from matchset.lab.experiments.sweeps import sweep_beams, sweep_thresholds
 
@@ -29,7 +29,7 @@ def main() -> None:
     options = parser.parse_args()
     shop = ms.simulate_shop(products=options.products)
     train, test = ms.split_by_time(shop.log, test_days=30)
-    questions = make_questions(test)
+    questions = make_qrels(test)
     whole = ms.train(train, shop.catalog)
     print("| threshold | R@10/50/100 | weights | disk, MB | tree, MB | vector, us | search, us |")
     print("|---|---|---|---|---|---|---|")

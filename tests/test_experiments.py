@@ -8,7 +8,7 @@ from experiments import CONFIG, EFFORT, count_making, make_small
 
 from matchset.config import count_threads
 from matchset.evaluate.compare import Difference
-from matchset.evaluate.evaluation import evaluate_questions
+from matchset.evaluate.evaluation import evaluate_qrels
 from matchset.lab.experiments import contenders as neural
 from matchset.lab.experiments import store as keep
 from matchset.lab.experiments.benchmark import Plan
@@ -202,7 +202,7 @@ def test_a_row_left_out_whose_model_is_gone_adds_nothing(problem, tmp_path):
 def test_every_row_is_measured_as_if_alone(problem, compared):
     out, found = compared
     matcher = XRLinearMatcher.load(out / "models" / OURS)
-    alone = evaluate_questions(
+    alone = evaluate_qrels(
         matcher, problem.questions, train=problem.pairs, ks=EFFORT.ks, resamples=50
     )
     ours = found["rows"][0]

@@ -118,7 +118,7 @@ def _invite(address: str) -> None:
 
 
 EXAMPLES = 3
-ADDED = ("recall_first", "recall_second", "union")
+ADDED = ("recall_first", "recall_second", "interleaved")
 SHOP, DEFAULT_PORT = DemoShop(), ServeConfig().port
 
 
@@ -236,7 +236,7 @@ def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
     facts(
         {
             f"Recall@{k}": f"{means['recall_first']}, BM25 {means['recall_second']}",
-            f"both in turn, the same {k}": means["union"],
+            f"both interleaved, the same {k}": means["interleaved"],
             "one query": f"{1e6 * ours['latency']['total_p50']:.0f} us (median, one thread)",
         }
     )

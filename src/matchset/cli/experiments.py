@@ -18,8 +18,8 @@ from matchset.cli.options import LogColumns
 from matchset.cli.training import Settings, make_config
 from matchset.config import TrainConfig, read_config
 from matchset.evaluate.evaluation import SAMPLE
-from matchset.evaluate.qrels import Questions
-from matchset.evaluate.segments import Training, is_like_training, recall_training
+from matchset.evaluate.qrels import Qrels
+from matchset.evaluate.segments import SeenInTraining, find_seen_in_training, is_like_training
 from matchset.lab.experiments.benchmark import Plan, Problem, SplitBy, make_problem, take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.runner import QUICK, Effort, Following
@@ -103,7 +103,7 @@ def tell_command(hidden: Mapping[str, Path | None], logs: Iterable[str]) -> str:
     return shlex.join(["matchset", *map(hide, sys.argv[1:])])
 
 
-def warn_if_trained_on(questions: Questions, training: Training) -> None:
+def warn_if_trained_on(questions: Qrels, training: SeenInTraining) -> None:
     """Say so where a test looks like the log of the training: it would be found by heart."""
     if is_like_training(questions, training):
         errors.print(TRAINED_ON, markup=False, highlight=False, soft_wrap=True)
@@ -237,7 +237,7 @@ def sweep(
             matcher = XRLinearMatcher.load(model)
             plan = test.plan(matcher.config, "none", quick=quick)
             questions = take_test(columns.read(log), matcher.config, plan)
-            warn_if_trained_on(questions, recall_training(questions, None, matcher))
+            warn_if_trained_on(questions, find_seen_in_training(questions, None, matcher))
             origin = "a search log"
             graph, reason = find_graph(questions, out)
         run_sweep(

@@ -17,7 +17,7 @@ from matchset.data.positives import Positives, positives, relevance
 from matchset.data.split import Split, compare, split_by_query, split_by_time
 from matchset.errors import DataError
 from matchset.evaluate.evaluation import SAMPLE
-from matchset.evaluate.qrels import Questions, make_questions
+from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.lab.experiments.store import make_digest
 
 SplitBy = Literal["auto", "time", "query", "none"]
@@ -54,7 +54,7 @@ class Problem:
     catalog: Catalog | None
     config: TrainConfig  # of our own recipe; other rows change it
     pairs: Positives  # of the training side
-    questions: Questions  # of the test side
+    questions: Qrels  # of the test side
     may_show: NDArray[np.bool_]  # which questions may be shown to people, (n_questions,)
     facts: Mapping[str, Any]  # what the report tells of the data
     digest: str  # of everything above, but for what the rows tell of their own configuration
@@ -94,28 +94,26 @@ def _what_counts(config: TrainConfig) -> tuple[Any, ...]:
     return config.events, config.min_count, config.min_query_count, config.learn.seed
 
 
-def take_test(log: Log, config: TrainConfig, plan: Plan) -> Questions:
+def take_test(log: Log, config: TrainConfig, plan: Plan) -> Qrels:
     """The questions of the side that a model was not trained on; of all of a log for "none"."""
     test = log if plan.split == "none" else plan.divide(log).test
     return ask(test, config.events if plan.relevant is None else plan.relevant, config, plan)
 
 
-def ask(
-    test: Log, events: Mapping[str, float] | None, config: TrainConfig, plan: Plan
-) -> Questions:
+def ask(test: Log, events: Mapping[str, float] | None, config: TrainConfig, plan: Plan) -> Qrels:
     """The questions of a test side."""
-    return make_questions(
+    return make_qrels(
         test, events=events, min_count=config.min_count, sample=plan.sample, seed=plan.seed
     )
 
 
-def may_show(log: Log, questions: Questions, config: TrainConfig) -> NDArray[np.bool_]:
+def may_show(log: Log, questions: Qrels, config: TrainConfig) -> NDArray[np.bool_]:
     """Which questions led to something often enough, over all of the log, (n_questions,)."""
     shown = log.shown(config.min_query_count)[log.queries.index_of(questions.queries)]
     return np.asarray(shown)
 
 
-def digest_questions(questions: Questions) -> str:
+def digest_questions(questions: Qrels) -> str:
     """Whether two experiments asked the same."""
     return make_digest(questions.queries, questions.products, questions.row, questions.product)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from matchset.evaluate.compare import Difference, weigh_differences
-from matchset.evaluate.overlap import IncrementalRecall, Share, add_up
+from matchset.evaluate.compare import Difference, compare_recalls
+from matchset.evaluate.overlap import IncrementalRecall, Share, measure_overlap
 from matchset.evaluate.significance import Values
 from matchset.lab.experiments.benchmark import Problem, digest_questions
 from matchset.lab.experiments.contenders import LEXICAL, OURS, Row, choose_rows, list_rows
@@ -48,7 +48,7 @@ def compare_rows(recalls: Mapping[str, Values], effort: Effort) -> tuple[Differe
     pairs += [claim for claim in CLAIMS if set(claim) <= set(recalls)]
     if not pairs:
         return ()
-    return weigh_differences(
+    return compare_recalls(
         recalls, pairs, effort.ks, flips=effort.flips, resamples=effort.resamples, seed=effort.seed
     )
 
@@ -196,7 +196,7 @@ def _tell_addition(
     matchers = [row.load(store.model(row.name)) for row in kept if row.load]
     if len(matchers) < 2:
         return None
-    added = add_up(
+    added = measure_overlap(
         matchers[0],
         matchers[1],
         problem.questions,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchset.evaluate.evaluation import KS, evaluate_questions
+from matchset.evaluate.evaluation import KS, evaluate_qrels
 from matchset.evaluate.significance import FLIPS, RESAMPLES
 from matchset.lab.dssm.space import SpaceMatcher
 from matchset.lab.experiments.benchmark import Problem
@@ -84,7 +84,7 @@ def run_row(
     spent = time.perf_counter() - started
     size = measure_disk(matcher, store.path, keep_at=store.model(row.name) if row.load else None)
     questions = problem.questions
-    evaluation = evaluate_questions(
+    evaluation = evaluate_qrels(
         matcher,
         questions,
         train=problem.pairs,

@@ -19,7 +19,7 @@ from matchset.config import count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.errors import ModelFileError
-from matchset.evaluate.metrics import Values
+from matchset.evaluate.significance import Values
 from matchset.lab.experiments.timing import Timing
 from matchset.storage.atomic import build_beside, sweep
 from matchset.storage.folders import MANIFEST, open_folder, write_folder

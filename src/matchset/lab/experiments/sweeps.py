@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from matchset.evaluate.evaluation import evaluate_questions
-from matchset.evaluate.qrels import Questions
+from matchset.evaluate.evaluation import evaluate_qrels
+from matchset.evaluate.qrels import Qrels
 from matchset.lab.dssm.hnsw import DSSMWithHNSW
 from matchset.lab.experiments.benchmark import Problem, digest_questions
 from matchset.lab.experiments.comparison import COMPARISON
@@ -33,7 +33,7 @@ BATCH = 10_000  # queries that are asked together to take the throughput, on one
 
 def sweep_thresholds(
     matcher: XRLinearMatcher,
-    questions: Questions,
+    questions: Qrels,
     effort: Effort,
     *,
     folder: Path,
@@ -64,7 +64,7 @@ def sweep_thresholds(
 
 def sweep_beams(
     matcher: XRLinearMatcher,
-    questions: Questions,
+    questions: Qrels,
     effort: Effort,
     *,
     beams: Sequence[int] = BEAMS,
@@ -90,7 +90,7 @@ def sweep_beams(
 
 def run_sweep(
     matcher: XRLinearMatcher,
-    questions: Questions,
+    questions: Qrels,
     out: Path,
     effort: Effort,
     *,
@@ -140,7 +140,7 @@ def take_models(
     return ours, None if reason else DSSMWithHNSW.load(store.model(GRAPH)), reason
 
 
-def find_graph(questions: Questions, out: Path) -> tuple[DSSMWithHNSW | None, str]:
+def find_graph(questions: Qrels, out: Path) -> tuple[DSSMWithHNSW | None, str]:
     """The DSSM that a comparison kept, if it was asked the same; else the reason why not."""
     store = Store(out)
     compared = store.find_findings(COMPARISON)
@@ -156,7 +156,7 @@ def find_graph(questions: Questions, out: Path) -> tuple[DSSMWithHNSW | None, st
 
 def sweep_graph(
     matcher: DSSMWithHNSW,
-    questions: Questions,
+    questions: Qrels,
     effort: Effort,
     *,
     expansions: Sequence[int] = EXPANSIONS,
@@ -176,9 +176,9 @@ def sweep_graph(
     return rows
 
 
-def measure(matcher: Matcher, questions: Questions, effort: Effort) -> dict[str, Any]:
+def measure(matcher: Matcher, questions: Qrels, effort: Effort) -> dict[str, Any]:
     """Recall with its interval at each k, and the latency of single queries."""
-    found = evaluate_questions(
+    found = evaluate_qrels(
         matcher,
         questions,
         ks=effort.ks,
@@ -192,7 +192,7 @@ def measure(matcher: Matcher, questions: Questions, effort: Effort) -> dict[str,
     return {"recall": recall, "latency": timing.to_dict()}
 
 
-def measure_throughput(matcher: Matcher, questions: Questions, effort: Effort) -> float:
+def measure_throughput(matcher: Matcher, questions: Qrels, effort: Effort) -> float:
     """Queries per second of a batch, in an order by chance: the questions' own is sorted."""
     order = np.random.default_rng(effort.seed).permutation(len(questions))
     return time_batch(matcher.match, questions.queries.take(order[:BATCH]))

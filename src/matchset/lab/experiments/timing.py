@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from matchset.evaluate.latency import measure_latency
-from matchset.evaluate.metrics import Values
+from matchset.evaluate.significance import Values
 from matchset.filters.filter import Where
 from matchset.lab.dssm.space import SpaceMatcher
 from matchset.matchers.base import DEFAULT_K, Matcher
