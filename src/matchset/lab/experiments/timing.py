@@ -1,63 +1,34 @@
-"""Timing: how long does one query take, and how much of that is making features of it?"""
+"""Timing: how long does one query take, and how much of that is spent on its features?"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, overload
 
 import numpy as np
 
 from matchset.evaluate.latency import measure_latency
 from matchset.evaluate.significance import Values
-from matchset.filters.filter import Where
-from matchset.lab.dssm.space import SpaceMatcher
 from matchset.matchers.base import DEFAULT_K, Matcher
-from matchset.matchers.bm25 import BM25
-from matchset.matchers.match import Match, Matches
-from matchset.matchers.nearest_queries import NearestQueries
-from matchset.matchers.title_similarity import TitleSimilarity
-from matchset.matchers.xr_linear import DEFAULT_BEAM, XRLinearMatcher
 from matchset.strings import Strings
 
-_REPEATS = 3  # of a batch, of which the fastest counts: the others were disturbed
-
-
-@dataclass(frozen=True, slots=True)
-class Beamed:
-    """A tree matcher that is always asked with one beam."""
-
-    matcher: XRLinearMatcher
-    beam: int = DEFAULT_BEAM
-
-    @overload
-    def match(  # type: ignore[overload-overlap]
-        self, queries: str, k: int = ..., *, where: Where | None = ...
-    ) -> Match: ...
-    @overload
-    def match(
-        self, queries: Iterable[str], k: int = ..., *, where: Where | None = ...
-    ) -> Matches: ...
-    def match(
-        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match | Matches:
-        """Ask."""
-        return self.matcher.match(queries, k, beam=self.beam, where=where)
+_REPEATS = 3  # of a batch; the fastest counts, as the others were disturbed
+_WARM_UP = 20  # queries before the clock starts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timing:
-    """Seconds of single queries on one thread, through Python, (n_calls,) each."""
+    """Seconds of single queries on one thread, called from Python, (n_calls,) each."""
 
     total: Values  # of `match`
-    vectorizing: Values  # of the same queries to features alone
+    vectorizing: Values  # of turning the same queries into features
 
     @property
     def search(self) -> Values:
-        """The rest."""
+        """The remaining time of each call."""
         return np.maximum(self.total - self.vectorizing, 0.0)
 
     def to_dict(self) -> dict[str, float]:
@@ -73,33 +44,33 @@ class Timing:
 def time_queries(
     matcher: Matcher, queries: Strings, *, sample: int, k: int = DEFAULT_K, seed: int = 0
 ) -> Timing:
-    """Ask some queries one by one, then vectorize the same ones alone."""
+    """Match a random sample of queries one by one, then vectorize the same queries."""
     rng = np.random.default_rng(seed)
     chosen = list(queries.take(rng.permutation(len(queries))[:sample]))
     total = measure_latency(matcher, chosen, k=k, sample=len(chosen), seed=seed).seconds
-    vectorize = find_vectorizer(matcher)
+    vectorize = matcher.vectorize
     if vectorize is None:
         return Timing(total, np.zeros_like(total))
-    order = np.random.default_rng(seed).permutation(len(chosen))  # as `measure_latency` asks
-    return Timing(total, _time_each(vectorize, [chosen[place] for place in order]))
+    order = np.random.default_rng(seed).permutation(len(chosen))  # as in `measure_latency`
+    return Timing(total, _time_each(vectorize, [chosen[index] for index in order]))
 
 
-def time_batch(ask: Callable[[Strings], object], queries: Strings) -> float:
-    """Queries per second of all queries asked together, on one core."""
+def measure_throughput(matcher: Matcher, queries: Strings) -> float:
+    """Queries per second of one batch, on one core."""
     spent = []
     with on_one_core():
         for _ in range(_REPEATS):
             started = time.perf_counter()
-            ask(queries)
+            matcher.match(queries)
             spent.append(time.perf_counter() - started)
     return len(queries) / min(spent)
 
 
 @contextmanager
 def on_one_core() -> Iterator[None]:
-    """Keep this thread, and those that it starts, to one core where the system can do that.
+    """Restrict this thread, and those that it starts, to one core, where the system allows it.
 
-    Whoever would take a thread per core then takes one.
+    Code that starts one thread per available core then starts one.
     """
     if not hasattr(os, "sched_setaffinity"):
         yield
@@ -112,27 +83,12 @@ def on_one_core() -> Iterator[None]:
         os.sched_setaffinity(0, allowed)
 
 
-def find_vectorizer(matcher: Matcher) -> Callable[[str], object] | None:
-    """What a matcher does to a query before it searches; None where that is nothing."""
-    asked: Any = matcher.matcher if isinstance(matcher, Beamed) else matcher
-    if isinstance(asked, XRLinearMatcher):
-        return asked.vectorizer.encode
-    if isinstance(asked, TitleSimilarity | NearestQueries):
-        vectorizer = asked.vectorizer
-        return lambda query: vectorizer.transform([query])
-    if isinstance(asked, BM25):
-        return asked.count_words
-    if isinstance(asked, SpaceMatcher):
-        return lambda query: asked.encode([query])
-    return None
-
-
-def _time_each(do: Callable[[str], object], queries: Sequence[str]) -> Values:
-    for query in queries[:20]:  # warm
-        do(query)
+def _time_each(call: Callable[[str], object], queries: Sequence[str]) -> Values:
+    for query in queries[:_WARM_UP]:
+        call(query)
     seconds = np.empty(len(queries))
-    for place, query in enumerate(queries):
+    for index, query in enumerate(queries):
         started = time.perf_counter()
-        do(query)
-        seconds[place] = time.perf_counter() - started
+        call(query)
+        seconds[index] = time.perf_counter() - started
     return seconds
