@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from experiments import CONFIG, EFFORT, HOSTILE, make_small
+from experiments import BUDGET, CONFIG, HOSTILE, make_small
 
 from matchset.cli.experiments import tell_command
 from matchset.lab.experiments.benchmark import Plan, take_test
@@ -75,14 +75,14 @@ class Page(HTMLParser):
 def told(tmp_path_factory):
     """A report over products with hostile titles, with a comparison and a sweep."""
     out = tmp_path_factory.mktemp("report")
-    problem = make_small(titles=HOSTILE)
+    benchmark = make_small(titles=HOSTILE)
     run_comparison(
-        problem, out, EFFORT, names=FAST, price_per_hour=1.0, command="matchset compare <x> & y"
+        benchmark, out, BUDGET, names=FAST, price_per_hour=1.0, command="matchset compare <x> & y"
     )
     matcher = XRLinearMatcher.load(out / "models" / OURS)
-    graph, reason = find_graph(problem.questions, out)
+    graph, reason = find_graph(benchmark.qrels, out)
     run_sweep(
-        matcher, problem.questions, out, EFFORT, origin="a small shop", graph=graph, no_graph=reason
+        matcher, benchmark.qrels, out, BUDGET, origin="a small shop", graph=graph, no_graph=reason
     )
     return write_report(out)
 
@@ -144,7 +144,7 @@ def test_nothing_on_the_page_names_this_machine(told):
 
 def test_a_command_is_told_without_paths_however_they_are_written(monkeypatch):
     given = ["sweep", "./own/model/", "a.csv", "/data//b.csv", "-o=out/", "--split", "auto"]
-    monkeypatch.setattr("sys.argv", ["matchset", *given])
+    monkeypatch.setattr("sys.argv", ["xr_linear", *given])
     told = tell_command({"OUT": Path("out"), "MODEL": Path("own/model")}, ["a.csv", "/data/b.csv"])
     assert told == "matchset sweep MODEL LOG LOG1 -o=OUT --split auto"
 
@@ -262,17 +262,17 @@ def test_the_same_findings_give_the_same_page(told):
 
 def test_a_sweep_of_another_test_is_left_out(told, tmp_path):
     out = tmp_path / "mixed"
-    problem = make_small(plan=Plan(sample=50))
-    run_comparison(problem, out, EFFORT, names=["popularity"])
-    swept = Store(told.parent).find_findings(SWEEP)
-    Store(out).keep_findings(SWEEP, swept)
+    benchmark = make_small(plan=Plan(sample=50))
+    run_comparison(benchmark, out, BUDGET, names=["popularity"])
+    swept = Store(told.parent).load_findings(SWEEP)
+    Store(out).save_findings(SWEEP, swept)
     text = write_report(out).read_text(encoding="utf-8")
     assert "of other test data" in text
     assert json.loads((out / "results.json").read_text())["sweep"] is None
 
 
 def test_a_sweep_alone_is_a_report_too(told, tmp_path):
-    Store(tmp_path).keep_findings(SWEEP, Store(told.parent).find_findings(SWEEP))
+    Store(tmp_path).save_findings(SWEEP, Store(told.parent).load_findings(SWEEP))
     page = Page(write_report(tmp_path).read_text(encoding="utf-8"))
     assert "Pruning, at beam 10" in page.text
     assert "What matchset finds" not in page.text

@@ -2,7 +2,7 @@
 
 import pytest
 from browser import DESKTOP, PHONE, visit
-from experiments import EFFORT, HOSTILE, make_small
+from experiments import BUDGET, HOSTILE, make_small
 
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST, OURS
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
-    problem = make_small(titles=HOSTILE)
-    run_comparison(problem, out, EFFORT, names=FAST)
-    run_sweep(XRLinearMatcher.load(out / "models" / OURS), problem.questions, out, EFFORT)
+    benchmark = make_small(titles=HOSTILE)
+    run_comparison(benchmark, out, BUDGET, names=FAST)
+    run_sweep(XRLinearMatcher.load(out / "models" / OURS), benchmark.qrels, out, BUDGET)
     return write_report(out).as_uri()
 
 

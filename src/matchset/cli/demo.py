@@ -27,7 +27,7 @@ from matchset.data.log import Log
 from matchset.data.log_reader import read_log
 from matchset.data.split import split_by_time
 from matchset.evaluate.evaluation import evaluate
-from matchset.lab.experiments.benchmark import Plan, make_problem
+from matchset.lab.experiments.benchmark import Plan, make_benchmark
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST, OURS
 from matchset.lab.experiments.runner import QUICK
@@ -208,7 +208,8 @@ def _test(matcher: XRLinearMatcher, test: Log) -> None:
 def _show_matches(matcher: XRLinearMatcher, test: Log) -> None:
     """Answers to frequent queries of the last month that were not trained on."""
     heading("Answers to queries that were never seen in training")
-    counts = np.where(test.shown() & ~matcher.is_seen(test.queries), test.query_counts(), 0)
+    is_seen = matcher.training.is_seen(test.queries)
+    counts = np.where(test.shown() & ~is_seen, test.query_counts(), 0)
     places = np.argsort(-counts, kind="stable")[:EXAMPLES]
     for query in test.queries.take(places[counts[places] > 0]):
         output.print(matcher.match(query, k=3))
@@ -224,12 +225,12 @@ def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
         return
     config = TrainConfig()
     plan = Plan(sample=QUICK_SAMPLE)
-    problem = make_problem(log, catalog, config, plan, origin=origin)
-    with following() as follow:
+    benchmark = make_benchmark(log, catalog, config, plan, origin=origin)
+    with following() as progress:
         found = run_comparison(
-            problem, out, QUICK, names=FAST, command="matchset demo", follow=follow
+            benchmark, out, QUICK, names=FAST, command="matchset demo", progress=progress
         )
-    report = write_report(out)
+    report = write_report(out, comparison=found)
     adds, ours = found["adds"], next(row for row in found["rows"] if row["name"] == OURS)
     heading("What matters")
     k, means = adds["k"], {name: f"{100 * adds[name]['value']:.1f} %" for name in ADDED}

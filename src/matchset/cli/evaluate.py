@@ -11,7 +11,7 @@ from matchset.client.client import Client
 from matchset.evaluate.evaluation import evaluate_qrels
 from matchset.evaluate.qrels import make_qrels
 from matchset.evaluate.segments import choose_rule, find_seen_in_training
-from matchset.matchers.base import Matcher
+from matchset.matchers.base import Retriever
 from matchset.matchers.registry import load
 from matchset.serve.http.auth import read_key_lines
 
@@ -70,19 +70,19 @@ def evaluate(
     matcher = open_matcher(model, api_key_file)
     test = columns.read(log)
     rule = choose_rule(matcher, test, events=events, min_count=min_count)
-    questions = make_qrels(
+    qrels = make_qrels(
         test, events=rule.weights, min_count=rule.min_count, sample=sample, seed=seed
     )
     learned = None if train is None else columns.read(train)
-    output.print(evaluate_qrels(matcher, questions, train=learned, seed=seed))
+    output.print(evaluate_qrels(matcher, qrels, train=learned, seed=seed))
     say(f"Relevant: {rule}.")
     say(LEGEND)
     if isinstance(matcher, Client) and train is None:
         errors.print(WITHOUT_TRAINING)
-    warn_if_trained_on(questions, find_seen_in_training(questions, learned, matcher))
+    warn_if_trained_on(qrels, find_seen_in_training(qrels, learned, matcher))
 
 
-def open_matcher(model: str, api_key_file: Path | None) -> Matcher:
+def open_matcher(model: str, api_key_file: Path | None) -> Retriever:
     """The matcher of a folder, or one behind an address."""
     if not model.startswith(("http://", "https://")):
         if api_key_file is not None:

@@ -24,7 +24,7 @@ from matchset.evaluate.segments import (
     make_segments,
 )
 from matchset.evaluate.significance import RESAMPLES, Values, bootstrap, mean
-from matchset.matchers.base import Matcher, check_k
+from matchset.matchers.base import Retriever, check_k
 from matchset.matchers.display import Grid, Headed, percent, with_margin
 from matchset.matchers.frames import Tabular
 from matchset.strings import Strings
@@ -134,7 +134,7 @@ class Evaluation(Headed, Tabular):
 
 
 def evaluate(
-    matcher: Matcher,
+    matcher: Retriever,
     test: Log | Positives,
     *,
     train: Log | Positives | None = None,
@@ -172,7 +172,7 @@ def evaluate(
 
 
 def evaluate_qrels(
-    matcher: Matcher,
+    matcher: Retriever,
     qrels: Qrels,
     *,
     train: Log | Positives | None = None,

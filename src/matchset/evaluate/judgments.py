@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from matchset.evaluate.qrels import Qrels
 from matchset.evaluate.significance import Values
-from matchset.matchers.base import Matcher
+from matchset.matchers.base import Retriever
 from matchset.matchers.match import Matches
 from matchset.model.products import Products
 from matchset.strings import Strings
@@ -65,7 +65,9 @@ class Results:
     products: Products
 
 
-def match_qrels(matcher: Matcher, qrels: Qrels, k: int, *, batch: int = BATCH) -> Iterator[Results]:
+def match_qrels(
+    matcher: Retriever, qrels: Qrels, k: int, *, batch: int = BATCH
+) -> Iterator[Results]:
     """Results of all test queries, one batch at a time."""
     if batch < 1:
         raise ValueError(f"batch must be positive; got {batch}")
@@ -93,7 +95,7 @@ def find_pairs(qrels: Qrels, results: Results) -> tuple[NDArray[np.int64], ...]:
 
 
 def run_qrels(
-    matcher: Matcher,
+    matcher: Retriever,
     qrels: Qrels,
     ks: Sequence[int],
     *,

@@ -19,7 +19,7 @@ from matchset.evaluate.evaluation import SAMPLE
 from matchset.evaluate.judgments import BATCH, MISSING, Judgments, Results, find_pairs, match_qrels
 from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.evaluate.significance import RESAMPLES, Values, bootstrap, mean
-from matchset.matchers.base import Matcher, check_k
+from matchset.matchers.base import Retriever, check_k
 from matchset.matchers.display import Grid, Headed, printable, with_margin
 
 
@@ -72,8 +72,8 @@ class IncrementalRecall(Headed):
 
 
 def incremental_recall(
-    first: Matcher,
-    second: Matcher,
+    first: Retriever,
+    second: Retriever,
     test: Log | Positives,
     *,
     k: int = 100,
@@ -92,8 +92,8 @@ def incremental_recall(
 
 
 def measure_overlap(
-    first: Matcher,
-    second: Matcher,
+    first: Retriever,
+    second: Retriever,
     qrels: Qrels,
     *,
     k: int = 100,

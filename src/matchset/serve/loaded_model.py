@@ -19,7 +19,7 @@ from matchset.filters.filter import Filter, make_filter
 from matchset.filters.parser import DEFAULT_LIMITS
 from matchset.matchers.base import Matcher
 from matchset.matchers.match import Match
-from matchset.matchers.registry import TREE, load, name_kind
+from matchset.matchers.registry import XR_LINEAR, find_kind, load
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Ids
 from matchset.model.products import Products
@@ -69,17 +69,6 @@ class Lookup:
 
 
 FUSED = "fused"
-LABELS = {
-    TREE: "XR-Linear",
-    FUSED: "Fused",
-    "bm25": "BM25",
-    "title_similarity": "Title similarity",
-    "nearest_queries": "Nearest queries",
-    "popularity": "Popularity",
-    "fusion": "Fusion",
-    "dssm": "DSSM",
-    "dssm_hnsw": "DSSM + HNSW",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,26 +80,22 @@ class Named:
     products: Products  # that it gives
 
     def match(self, query: str, k: int, *, beam: int, where: Filter | None) -> Match:
-        """Ask; only a tree has a beam."""
-        if isinstance(self.matcher, XRLinearMatcher):
-            return self.matcher.match(query, k, beam=beam, where=where)
-        return self.matcher.match(query, k, where=where)
+        """Ask; the beam goes to those that take one."""
+        has_beam = "beam" in self.matcher.takes
+        return self.matcher.match(query, k, beam=beam if has_beam else None, where=where)
 
 
 def open_matchers(folders: Sequence[Path]) -> dict[str, Named]:
     """The model, which is called tree, and the matchers beside it, called by their kind."""
     tree = XRLinearMatcher.load(folders[0])
-    named = {TREE: Named(TREE, tree, tree.products)}
+    named = {XR_LINEAR: Named(XR_LINEAR, tree, tree.products)}
     for folder in folders[1:]:
         matcher = load(folder)
-        name = name_kind(matcher)
-        products: object = getattr(matcher, "products", None)
-        if not isinstance(products, Products):
-            raise ModelFileError(f"{folder}: a matcher beside must have products; got a {name}")
+        name = matcher.kind
         if name in named:
             raise ModelFileError(f"{folder}: matchers must be of different kinds; got two {name}")
         matcher.match("warm", 1)  # what is made on first use is made here
-        named[name] = Named(name, matcher, products)
+        named[name] = Named(name, matcher, matcher.products)
     return named
 
 
@@ -177,7 +162,7 @@ class Served:
     @property
     def tree(self) -> Named:
         """The model itself."""
-        return self.matchers[TREE]
+        return self.matchers[XR_LINEAR]
 
     @cached_property
     def headers(self) -> Headers:
@@ -187,7 +172,10 @@ class Served:
     @cached_property
     def start_of_tree(self) -> bytes:
         """How every answer of the model begins."""
-        return b'{"model_version":"%b","matcher":"%b",' % (self.version.encode(), TREE.encode())
+        return b'{"model_version":"%b","matcher":"%b",' % (
+            self.version.encode(),
+            XR_LINEAR.encode(),
+        )
 
     @cached_property
     def tree_matcher(self) -> XRLinearMatcher:
@@ -243,10 +231,10 @@ class Served:
             "matchers": [
                 {
                     "name": name,
-                    "label": LABELS.get(name, name),
+                    "label": "Fused" if name == FUSED else find_kind(name).label,
                     "kind": name,
-                    "can_explain": name == TREE,
-                    "has_beam": name in (TREE, FUSED),
+                    "can_explain": name != FUSED and self.matchers[name].matcher.can_explain,
+                    "has_beam": name == FUSED or "beam" in self.matchers[name].matcher.takes,
                 }
                 for name in self.names
             ],

@@ -159,9 +159,7 @@ def _make_dssm(kind: str, benchmark: Benchmark, *, is_quick: bool) -> Contender:
     if kind == EXACT:
         return _of_kind(EXACT, settings, recipe, is_stored=True, absent=absent)
     settings |= {"graph": asdict(DEFAULT_GRAPH)}
-    return _of_kind(
-        GRAPH, settings, build_graph, is_stored=True, needs=(EXACT,), absent=absent
-    )
+    return _of_kind(GRAPH, settings, build_graph, is_stored=True, needs=(EXACT,), absent=absent)
 
 
 def make_dssm_config(benchmark: Benchmark, *, is_quick: bool) -> DSSMConfig:

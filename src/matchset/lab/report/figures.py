@@ -120,9 +120,13 @@ def draw_beams(rows: Rows, ks: Sequence[int]) -> Html:
         axes.set_ylabel("recall, %")
         _leave_room(axes)
         figure.legend(loc="outside lower center", ncols=len(ks))
-    ends = [f"{row['beam']}: {format_percent(row['recall'][str(max(ks))]['value'])}" for row in rows]
+    ends = [
+        f"{row['beam']}: {format_percent(row['recall'][str(max(ks))]['value'])}" for row in rows
+    ]
     summary = f"Recall@{max(ks)} by beam. {'; '.join(ends)}."
-    return embed(figure, "plot-beams", summary=summary, caption="Recall against the width of the beam.")
+    return embed(
+        figure, "plot-beams", summary=summary, caption="Recall against the width of the beam."
+    )
 
 
 def draw_thresholds(rows: Rows, ks: Sequence[int]) -> Html:
@@ -146,7 +150,7 @@ def draw_thresholds(rows: Rows, ks: Sequence[int]) -> Html:
         lower.set_xlabel(f"pruning threshold (beam {rows[0]['beam']})")
         figure.legend(loc="outside lower center", ncols=3)
     ends = [
-        f"{row['threshold']:g}: {format_percent(row['recall'][str(max(ks))]['value'])}, "
+        f"{row['threshold']:g}: {format_percent(_recall(row, max(ks))[0])}, "
         f"{row['disk_bytes'] / 1e6:.1f} MB"
         for row in rows
     ]

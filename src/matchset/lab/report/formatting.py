@@ -98,7 +98,9 @@ def share_cell(share: Mapping[str, Any], *, is_best: bool = False) -> Html:
     shown = with_margin(value, math.nan if low is None else low, math.nan if high is None else high)
     number, _, margin = shown.partition(" ")
     inside = tag("b", number) if is_best else number
-    title = None if low is None else f"95 % interval: {format_percent(low)} to {format_percent(high)}"
+    title = (
+        None if low is None else f"95 % interval: {format_percent(low)} to {format_percent(high)}"
+    )
     margin_part = tag("small", f" {margin}") if margin else None
     return tag("td", inside, margin_part, data_value=repr(value), title=title, class_="n")
 

@@ -19,16 +19,15 @@ from matchset.lab.experiments.sweeps import SWEEP
 from matchset.lab.report.formatting import Html, join, tag
 from matchset.lab.report.plots import kind_colors, require_plots
 from matchset.lab.report.sections import (
-    how_to_repeat,
+    how_to_reproduce,
     incremental_recall,
-    side_by_side,
     the_data,
-    the_ordering,
+    the_papers_order,
     the_plots,
     the_sweeps,
     the_table,
 )
-from matchset.lab.report.weaknesses import where_it_loses
+from matchset.lab.report.weaknesses import side_by_side, where_it_loses
 
 __all__ = ["require_plots", "write_report"]
 
@@ -51,12 +50,12 @@ def make_page(
             the_data(comparison),
             the_table(comparison),
             where_it_loses(comparison),
-            the_ordering(comparison),
+            the_papers_order(comparison),
         ]
     parts += [the_plots(comparison, sweep), the_sweeps(sweep, is_same=is_same)]
     if comparison is not None:
         parts.append(side_by_side(comparison))
-    parts.append(how_to_repeat(comparison, sweep))
+    parts.append(how_to_reproduce(comparison, sweep))
     heading = COMPARED if comparison is not None else SWEPT
     return _frame(heading, _describe_data(comparison, sweep), parts)
 
@@ -146,7 +145,9 @@ def _row(row: Mapping[str, Any]) -> Iterator[Number]:
         for measure, share in _others(score):
             yield Number("comparison", row["name"], measure, *named[1:], *share)
     for k, found in row["against_ours"].items():
-        yield Number("comparison", row["name"], f"compared with {OURS}", int(k), None, *_share(found))
+        yield Number(
+            "comparison", row["name"], f"compared with {OURS}", int(k), None, *_share(found)
+        )
     for measure in ("features", "train_seconds", "cost", "disk_bytes"):
         if row[measure] is not None:
             yield Number(
@@ -195,8 +196,9 @@ def write_report(
     if comparison is None and sweep is None:
         raise FileNotFoundError(f"{out}: must hold a comparison or a sweep; got neither")
     is_same = None in (comparison, sweep) or comparison["qrels"] == sweep["qrels"]
-    results = {"matchset": 1, "comparison": comparison, "sweep": sweep if is_same else None}
-    page = make_page(comparison, results["sweep"], is_same=is_same)
+    sweep = sweep if is_same else None
+    results = {"matchset": 1, "comparison": comparison, "sweep": sweep}
+    page = make_page(comparison, sweep, is_same=is_same)
     for name, text in (
         (RESULTS, json.dumps(results, indent=1, allow_nan=False) + "\n"),
         (TABLE, to_csv(results)),

@@ -18,7 +18,7 @@ from matchset.lab.report.figures import (
     draw_throughput,
     find_drawn,
 )
-from matchset.lab.report.formatting import Html, cell, join, format_percent, format_points, tag
+from matchset.lab.report.formatting import Html, cell, format_percent, format_points, join, tag
 from matchset.lab.report.recall_tables import (
     PAPER_PRUNING,
     PAPER_SOURCE,
@@ -29,7 +29,6 @@ from matchset.lab.report.recall_tables import (
     segment_table,
     threshold_table,
 )
-from matchset.lab.report.weaknesses import show_examples
 from matchset.matchers.registry import find_kind
 
 Findings = Mapping[str, Any]
@@ -56,8 +55,8 @@ def incremental_recall(findings: Findings) -> Html:
     sentence = (
         f"With {k} products per query, {lexical} finds {format_percent(lexical_recall)} of {what}, "
         f"{ours} {format_percent(recall)}. {format_percent(alone)} are found by {ours} alone, "
-        f"{format_percent(other)} by {lexical} alone. {k} products taken alternately from both find "
-        f"{format_percent(mixed)}: {format_points(mixed - lexical_recall)} points compared with "
+        f"{format_percent(other)} by {lexical} alone. Taking {k} products alternately from both "
+        f"finds {format_percent(mixed)}: {format_points(mixed - lexical_recall)} points compared with "
         f"{lexical}, {format_points(mixed - recall)} with {ours}."
     )
     tiles = [
@@ -73,7 +72,9 @@ def incremental_recall(findings: Findings) -> Html:
         "neither": (max(0.0, 1 - both - alone - other), "by neither"),
     }
     bar = [tag("i", class_=n, style=f"width:{100 * v:.3f}%") for n, (v, _) in shares.items()]
-    key = [tag("li", tag("i", class_=n), f"{t}: {format_percent(v)}") for n, (v, t) in shares.items()]
+    key = [
+        tag("li", tag("i", class_=n), f"{t}: {format_percent(v)}") for n, (v, t) in shares.items()
+    ]
     return section(
         "What it adds",
         tag("p", sentence, class_="lead"),
@@ -143,17 +144,17 @@ def the_table(findings: Findings) -> Html:
     )
     times = (
         "Training uses all cores; queries run one by one through Python on one thread. Vectorizing "
-        "turns a query into features, search is the rest of a call. The matrix product of exact kNN "
-        "may use more than one core."
+        "turns a query into features, search is the rest of a call. The matrix product of exact "
+        "kNN may use more than one core."
     )
     limits = (
         f"V is {sizes['V']:,} n-grams, {100 * sizes['share']:.0f} % of the "
         f"{sizes['distinct_words']:,} distinct words of the training queries, so that every limit "
         f"binds; there are {sizes['distinct_bigrams']:,} bigrams and "
-        f"{sizes['distinct_trigrams']:,} character trigrams. Words and bigrams compete by the number "
-        "of queries that have them, and each row includes the shorter n-grams. These four rows learn "
-        "from queries alone, as in the paper; the first row also learns from titles, if there are "
-        "any, and has no limit that binds."
+        f"{sizes['distinct_trigrams']:,} character trigrams. Words and bigrams compete by the "
+        "number of queries that have them, and each row includes the shorter n-grams. These four "
+        "rows learn from queries alone, as in the paper; the first row also learns from titles, if "
+        "there are any, and has no limit that binds."
     )
     parts = [tag("p", note, class_="note") for note in (how_to_read, limits, PAPER_SOURCE)]
     return section(
@@ -168,7 +169,7 @@ def the_table(findings: Findings) -> Html:
     )
 
 
-def the_ordering(findings: Findings) -> Html:
+def the_papers_order(findings: Findings) -> Html:
     """Whether the paper's order holds here."""
     titles = {row["name"]: row["title"] for row in findings["rows"]}
     body = []
@@ -271,24 +272,7 @@ def _graph_table(sweep: Findings) -> list[Html]:
     return [table, tag("p", note, class_="note")]
 
 
-def side_by_side(findings: Findings) -> Html:
-    """The examples."""
-    titles = {row["name"]: row["title"] for row in findings["rows"]}
-    means = findings["data"]["relevant_means"]
-    note = (
-        f"The ten best products of each matcher. Green with ✓: {means} for this query in the test; "
-        f"red with ✗: not. Queries with fewer than {findings['config']['min_query_count']:g} clicks "
-        "or purchases are never shown."
-    )
-    return section(
-        "Side by side",
-        tag("p", note, class_="note"),
-        show_examples(findings["examples"], titles, means),
-        name="examples",
-    )
-
-
-def how_to_repeat(findings: Findings | None, sweep: Findings | None) -> Html:
+def how_to_reproduce(findings: Findings | None, sweep: Findings | None) -> Html:
     """Command, machine, versions, configuration."""
     runs = [part for part in (findings, sweep) if part is not None]
     commands = "\n".join(run["command"] for run in runs if run["command"])
@@ -297,11 +281,16 @@ def how_to_repeat(findings: Findings | None, sweep: Findings | None) -> Html:
     facts = {**machine, "versions": versions, "date": runs[0]["date"]}
     if "seed" in runs[0]:
         facts["seed"] = str(runs[0]["seed"])
+    of_what = f"Configuration of {find_kind(OURS).label}"
     config = json.dumps(runs[0]["config"], indent=1, ensure_ascii=False)
     return section(
         "How to reproduce it",
         tag("pre", commands) if commands else None,
         facts_list(facts),
-        tag("details", tag("summary", f"Configuration of {find_kind(OURS).label}"), tag("pre", config)),
+        tag(
+            "details",
+            tag("summary", f"Configuration of {find_kind(OURS).label}"),
+            tag("pre", config),
+        ),
         name="repeat",
     )

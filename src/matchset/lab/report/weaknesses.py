@@ -7,7 +7,7 @@ from typing import Any
 
 from matchset.evaluate.significance import ALPHA
 from matchset.lab.experiments.contenders import OURS
-from matchset.lab.report.formatting import Html, foreign, join, format_percent, format_points, tag
+from matchset.lab.report.formatting import Html, foreign, format_percent, format_points, join, tag
 from matchset.lab.report.recall_tables import Row, recall_of, wide
 from matchset.matchers.display import printable
 
@@ -17,12 +17,26 @@ EXAMPLES = {
     "random": "Other queries, chosen at random",
 }
 NOWHERE = (
-    "No other matcher has a significantly higher recall, overall or in a segment. For what it costs "
-    "in comparison see the table above."
+    "No other matcher has a significantly higher recall, overall or in a segment. What it costs in "
+    "comparison is in the table above."
 )
 
 
-def show_examples(
+def side_by_side(findings: Mapping[str, Any]) -> Html:
+    """Section: what each matcher returns for some queries."""
+    means = findings["data"]["relevant_means"]
+    note = (
+        f"The ten best products of each matcher. Green with ✓: {means} for this query in the test; "
+        "red with ✗: not. Queries with fewer than "
+        f"{findings['config']['min_query_count']:g} clicks or purchases are never shown."
+    )
+    titles = {row["name"]: row["title"] for row in findings["rows"]}
+    examples = _show_examples(findings["examples"], titles, means)
+    heading = tag("h2", "Side by side")
+    return tag("section", heading, tag("p", note, class_="note"), examples, id="examples")
+
+
+def _show_examples(
     examples: Mapping[str, Any] | None, titles: Mapping[str, str], means: str
 ) -> Html:
     """Answers side by side; `means` is what a green product is: bought, or relevant."""
@@ -77,7 +91,7 @@ def _list(answers: Sequence[Mapping[str, Any]], means: str) -> Html:
 
 
 def where_it_loses(findings: Mapping[str, Any]) -> Html:
-    """By matcher and by segment; empty if our recipe was not run."""
+    """Section: losses by matcher and by segment; empty if our recipe was not run."""
     rows = [row for row in findings["rows"] if row["absent"] is None]
     ours = next((row for row in rows if row["name"] == OURS), None)
     if ours is None:
@@ -111,8 +125,8 @@ def _list_ahead(rows: Sequence[Row], ours: Row) -> Iterator[str]:
             training = row["train_seconds"] / ours["train_seconds"]
             latency = row["latency"]["total_p50"] / ours["latency"]["total_p50"]
             yield (
-                f"{row['title']} finds more: {gains} (points of recall). It takes {_times(training)} "
-                f"the training time and {_times(latency)} the time per query."
+                f"{row['title']} finds more: {gains} (points of recall). It takes "
+                f"{_times(training)} the training time and {_times(latency)} the time per query."
             )
 
 

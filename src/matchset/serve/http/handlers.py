@@ -9,7 +9,7 @@ from typing import Any
 from matchset.filters.filter import Filter
 from matchset.matchers.fused_match import FusedMatch, fuse_matches
 from matchset.matchers.match import Match
-from matchset.matchers.registry import TREE
+from matchset.matchers.registry import XR_LINEAR
 from matchset.serve.http.answers import write_fused, write_result
 from matchset.serve.http.bodies import check_weights
 from matchset.serve.http.problems import RequestError
@@ -23,7 +23,7 @@ CANDIDATES = "candidates"
 
 def answer_quickly(served: Served, query: str, question: Question) -> tuple[bytes, int] | None:
     """What `answer_one` gives, where that takes microseconds, so that no thread is worth it."""
-    if question.matcher != TREE or question.beam > _INLINE_BEAM:
+    if question.matcher != XR_LINEAR or question.beam > _INLINE_BEAM:
         return None
     where = None
     if question.where is not None:

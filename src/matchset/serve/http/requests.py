@@ -13,10 +13,9 @@ from urllib.parse import unquote
 
 import orjson
 
-from matchset.matchers.base import DEFAULT_K
+from matchset.matchers.base import DEFAULT_BEAM, DEFAULT_K
 from matchset.matchers.fusion_rules import FusionRule
-from matchset.matchers.registry import TREE
-from matchset.matchers.xr_linear import DEFAULT_BEAM
+from matchset.matchers.registry import XR_LINEAR
 from matchset.serve.http.bodies import read_candidates, read_fusion
 from matchset.serve.http.problems import RequestError, bad
 from matchset.serve.options import Limits
@@ -39,7 +38,7 @@ class Question:
     k: int = DEFAULT_K
     beam: int = DEFAULT_BEAM
     where: Wanted | None = None
-    matcher: str = TREE
+    matcher: str = XR_LINEAR
     has_titles: bool = True
 
 
@@ -198,7 +197,7 @@ def check_query(name: str, query: object, limits: Limits) -> None:
 
 
 def _make_question(given: Mapping[str, Any], limits: Limits) -> Question:
-    matcher = given.get("matcher", TREE)
+    matcher = given.get("matcher", XR_LINEAR)
     if not isinstance(matcher, str):
         raise bad("matcher must be a string", matcher)
     has_titles = given.get("titles", True)

@@ -36,7 +36,7 @@ def health() -> Json:
 
 def match(limits: Limits, matchers: Sequence[str]) -> Json:
     """Of `GET /v1/match`."""
-    found = {"model_version": VERSION, "matcher": "tree", **_RESULT}
+    found = {"model_version": VERSION, "matcher": "xr_linear", **_RESULT}
     operation = _operation(
         "The best products for one query",
         ref("Match"),
@@ -54,7 +54,7 @@ def match(limits: Limits, matchers: Sequence[str]) -> Json:
 
 def match_many() -> Json:
     """Of `POST /v1/match`."""
-    found = {"model_version": VERSION, "matcher": "tree", "results": [_RESULT]}
+    found = {"model_version": VERSION, "matcher": "xr_linear", "results": [_RESULT]}
     codes = (*_KEYED, *_MATCH, *_BODY, "too_many_queries", "too_many_candidates")
     operation = _operation(
         "The best products for each of many queries",
@@ -105,9 +105,9 @@ def model() -> Json:
         "model_version": VERSION,
         "matchers": [
             {
-                "name": "tree",
+                "name": "xr_linear",
                 "label": "XR-Linear",
-                "kind": "tree",
+                "kind": "xr_linear",
                 "can_explain": True,
                 "has_beam": True,
             }

@@ -92,7 +92,7 @@ def options(limits: Limits, matchers: Sequence[str]) -> dict[str, Json]:
         "matcher": {
             **TEXT,
             "enum": list(matchers),
-            "default": "tree",
+            "default": "xr_linear",
             "description": "Who answers, by a name that /v1/model lists.",
         },
         "titles": {**BOOLEAN, "default": True, "description": "Whether products have titles."},

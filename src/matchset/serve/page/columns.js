@@ -4,7 +4,7 @@ import { byId, count, drawn, make, showScore, showTime, spoken } from "./dom.js"
 
 const FITTING = 4; // columns that a desktop has room for
 const SHORT = {
-  tree: "XR",
+  xr_linear: "XR",
   bm25: "BM25",
   title_similarity: "Title",
   nearest_queries: "Queries",
