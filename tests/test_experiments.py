@@ -1,4 +1,4 @@
-"""Experiments: every row is made once, measured alike, and kept."""
+"""Experiments: every contender is trained once, measured alike, and its result stored."""
 
 from dataclasses import replace
 
@@ -48,14 +48,14 @@ def compared(benchmark, tmp_path_factory):
     return out, run_comparison(benchmark, out, BUDGET, names=FAST, price_per_hour=3600.0)
 
 
-def rows_of(benchmark):
+def contenders_of(benchmark):
     return list_contenders(
         benchmark, choose_vocabularies(benchmark.pairs.queries, CONFIG.vectorizer)
     )
 
 
-def chosen_rows(benchmark, made, names=NAMES):
-    return count_training(choose_contenders(rows_of(benchmark), names), made)
+def chosen(benchmark, made, names=NAMES):
+    return count_training(choose_contenders(contenders_of(benchmark), names), made)
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(benchmark, tmp_path):
@@ -68,7 +68,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(benchmark, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         run_contenders(
-            chosen_rows(benchmark, made),
+            chosen(benchmark, made),
             benchmark,
             store,
             BUDGET,
@@ -76,7 +76,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(benchmark, tmp_path):
         )
     assert made == ["xr_linear", "xr_linear_unigrams"]
     done = run_contenders(
-        chosen_rows(benchmark, made),
+        chosen(benchmark, made),
         benchmark,
         store,
         BUDGET,
@@ -84,9 +84,9 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(benchmark, tmp_path):
     )
     assert made == list(NAMES)
     assert list(done) == list(NAMES)
-    assert "(kept)" in heard[2]
+    assert "(stored)" in heard[2]
     again = run_contenders(
-        chosen_rows(benchmark, made),
+        chosen(benchmark, made),
         benchmark,
         store,
         BUDGET,
@@ -99,24 +99,24 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(benchmark, tmp_path):
         assert again[name].answers == row.answers
 
 
-def test_a_changed_configuration_is_not_mixed_in(benchmark, tmp_path):
+def test_a_changed_configuration_is_measured_again(benchmark, tmp_path):
     store, made = Store(tmp_path).prepare(), []
-    run_contenders(chosen_rows(benchmark, made), benchmark, store, BUDGET)
+    run_contenders(chosen(benchmark, made), benchmark, store, BUDGET)
     other = replace(CONFIG, title_weight=2.0)
     changed = make_small(config=other)
-    run_contenders(chosen_rows(changed, made), changed, store, BUDGET)
+    run_contenders(chosen(changed, made), changed, store, BUDGET)
     assert made == [*NAMES, "xr_linear", "xr_linear_unigrams"]  # the others have no such setting
     more = replace(BUDGET, singles=21)  # another measurement
-    run_contenders(chosen_rows(changed, made), changed, store, more)
+    run_contenders(chosen(changed, made), changed, store, more)
     assert made[6:] == list(NAMES)
     other = make_small(config=replace(CONFIG, min_count=2.0))  # other pairs
-    run_contenders(chosen_rows(other, made), other, store, more)
+    run_contenders(chosen(other, made), other, store, more)
     assert made[10:] == list(NAMES)
 
 
-def test_a_row_is_never_told_with_the_model_of_another(benchmark, tmp_path, monkeypatch):
+def test_a_result_is_never_shown_with_the_model_of_another(benchmark, tmp_path, monkeypatch):
     store, made = Store(tmp_path).prepare(), []
-    run_contenders(chosen_rows(benchmark, made, ["xr_linear"]), benchmark, store, BUDGET)
+    run_contenders(chosen(benchmark, made, ["xr_linear"]), benchmark, store, BUDGET)
     changed = make_small(config=replace(CONFIG, title_weight=2.0))
 
     def stop(*_):
@@ -125,8 +125,8 @@ def test_a_row_is_never_told_with_the_model_of_another(benchmark, tmp_path, monk
     with monkeypatch.context() as patch:
         patch.setattr(Store, "save_result", stop)  # the model is there then, the row is not
         with pytest.raises(KeyboardInterrupt):
-            run_contenders(chosen_rows(changed, made, ["xr_linear"]), changed, store, BUDGET)
-    run_contenders(chosen_rows(benchmark, made, ["xr_linear"]), benchmark, store, BUDGET)
+            run_contenders(chosen(changed, made, ["xr_linear"]), changed, store, BUDGET)
+    run_contenders(chosen(benchmark, made, ["xr_linear"]), benchmark, store, BUDGET)
     assert made == ["xr_linear"] * 3
     assert XRLinearMatcher.load(store.model("xr_linear")).config.title_weight == 10.0
 
@@ -151,36 +151,36 @@ def test_what_matchset_did_not_write_is_never_removed(benchmark, tmp_path):
     models = tmp_path / "own" / "models"
     models.mkdir(parents=True)
     Popularity.from_log(benchmark.pairs).save(models / "popularity")
-    with pytest.raises(FileExistsError, match="models: must be of an experiment"):
+    with pytest.raises(FileExistsError, match="models: must be the folder of an experiment"):
         Store(tmp_path / "own").prepare()
     store, kept = Store(tmp_path).prepare(), []
-    for place in (tmp_path / COMPARISON, tmp_path / "rows" / "bm25", tmp_path / "models" / "bm25"):
-        place.mkdir()
-        kept.append(place / "letter.txt")
+    for path in (tmp_path / COMPARISON, tmp_path / "rows" / "bm25", tmp_path / "models" / "bm25"):
+        path.mkdir()
+        kept.append(path / "letter.txt")
         kept[-1].write_text("dear")
-    with pytest.raises(FileExistsError, match="must be what matchset wrote"):
+    with pytest.raises(FileExistsError, match="must be written by matchset"):
         store.save_findings(COMPARISON, {})
-    with pytest.raises(FileExistsError, match="must be what matchset wrote"):
+    with pytest.raises(FileExistsError, match="must be written by matchset"):
         store.remove_result("bm25")
-    with pytest.raises(FileExistsError, match="must be what matchset wrote"):
+    with pytest.raises(FileExistsError, match="must be written by matchset"):
         measure_disk(Popularity.from_log(benchmark.pairs), tmp_path, store_at=store.model("bm25"))
     assert all(file.exists() for file in kept)
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_row_of_another_machine_is_made_again(benchmark, tmp_path, monkeypatch):
+def test_a_result_of_another_machine_is_measured_again(benchmark, tmp_path, monkeypatch):
     store, made = Store(tmp_path).prepare(), []
-    run_contenders(chosen_rows(benchmark, made, ["popularity"]), benchmark, store, BUDGET)
+    run_contenders(chosen(benchmark, made, ["popularity"]), benchmark, store, BUDGET)
     monkeypatch.setattr(stores, "describe_machine", lambda: {"processor": "another"})
-    run_contenders(chosen_rows(benchmark, made, ["popularity"]), benchmark, store, BUDGET)
-    run_contenders(chosen_rows(benchmark, made, ["popularity"]), benchmark, store, BUDGET)
+    run_contenders(chosen(benchmark, made, ["popularity"]), benchmark, store, BUDGET)
+    run_contenders(chosen(benchmark, made, ["popularity"]), benchmark, store, BUDGET)
     assert made == ["popularity"] * 2
 
 
 @pytest.mark.parametrize("damage", ["manifest", "array", "model"])
-def test_what_is_damaged_or_gone_is_made_again(benchmark, tmp_path, damage):
+def test_what_is_damaged_or_gone_is_measured_again(benchmark, tmp_path, damage):
     store, made = Store(tmp_path).prepare(), []
-    run_contenders(chosen_rows(benchmark, made, ["bm25"]), benchmark, store, BUDGET)
+    run_contenders(chosen(benchmark, made, ["bm25"]), benchmark, store, BUDGET)
     row = tmp_path / "rows" / "bm25"
     if damage == "manifest":
         (row / "manifest.json").write_text("{")
@@ -188,24 +188,26 @@ def test_what_is_damaged_or_gone_is_made_again(benchmark, tmp_path, damage):
         (row / "recalls.bin").write_bytes(b"x")
     else:
         (tmp_path / "models" / "bm25").rename(tmp_path / "elsewhere")
-    done = run_contenders(chosen_rows(benchmark, made, ["bm25"]), benchmark, store, BUDGET)
+    done = run_contenders(chosen(benchmark, made, ["bm25"]), benchmark, store, BUDGET)
     assert made == ["bm25", "bm25"]
     assert store.load_result("bm25", done["bm25"].digest) is not None
 
 
-def test_rows_left_out_are_told_if_they_are_kept(benchmark, tmp_path):
+def test_contenders_left_out_are_shown_if_their_results_are_stored(benchmark, tmp_path):
     run_comparison(benchmark, tmp_path, BUDGET, names=["bm25"])
     found = run_comparison(benchmark, tmp_path, BUDGET, names=["popularity"])
     told = {row["name"]: row["absent"] for row in found["rows"]}
     assert told["bm25"] is None
     assert told["popularity"] is None
-    assert told["xr_linear"] == "not run: --rows matchset"
+    assert told["xr_linear"] == "not run: --rows xr_linear"
     assert found["adds"] is None
-    with pytest.raises(ValueError, match=r"rows must be of matchset, unigrams.*; got 'bm26'"):
+    with pytest.raises(
+        ValueError, match=r"rows must be among xr_linear, xr_.*; got 'bm26'"
+    ):
         run_comparison(benchmark, tmp_path, BUDGET, names=["bm26"])
 
 
-def test_a_row_left_out_whose_model_is_gone_adds_nothing(benchmark, tmp_path):
+def test_a_contender_left_out_whose_model_is_gone_adds_nothing(benchmark, tmp_path):
     found = run_comparison(benchmark, tmp_path, BUDGET, names=["xr_linear", "bm25"])
     assert found["adds"] is not None
     Store(tmp_path).model("xr_linear").rename(tmp_path / "elsewhere")
@@ -213,7 +215,7 @@ def test_a_row_left_out_whose_model_is_gone_adds_nothing(benchmark, tmp_path):
     assert found["adds"] is None
 
 
-def test_every_row_is_measured_as_if_alone(benchmark, compared):
+def test_every_contender_is_measured_as_if_alone(benchmark, compared):
     out, found = compared
     matcher = XRLinearMatcher.load(out / "models" / OURS)
     alone = evaluate_qrels(
@@ -232,7 +234,7 @@ def test_every_row_is_measured_as_if_alone(benchmark, compared):
     assert sum(ours["histogram"]["counts"]) == pytest.approx(20, abs=1)
 
 
-def test_what_it_adds_is_of_the_same_questions(benchmark, compared):
+def test_what_it_adds_is_measured_on_the_same_qrels(benchmark, compared):
     _, found = compared
     adds, rows = found["adds"], {row["name"]: row for row in found["rows"]}
     for part, name in (("recall_first", "xr_linear"), ("recall_second", "bm25")):
@@ -246,7 +248,7 @@ def test_what_it_adds_is_of_the_same_questions(benchmark, compared):
     )
 
 
-def test_limits_of_the_papers_rows_bind_and_are_as_announced(benchmark):
+def test_limits_of_the_papers_variants_bind_and_are_as_announced(benchmark):
     found = choose_vocabularies(benchmark.pairs.queries, CONFIG.vectorizer)
     distinct = dict(zip([("word", 1), ("word", 2), ("char", 3)], found.distinct, strict=True))
     assert found.size == int(0.8 * distinct["word", 1])
@@ -286,7 +288,7 @@ def test_no_example_is_shown_where_none_is_frequent_enough(tmp_path):
     assert choose_examples(hidden, {}) is None
 
 
-def test_without_a_catalogue_the_rows_that_need_titles_are_absent(benchmark, tmp_path):
+def test_without_a_catalog_the_contenders_that_need_titles_are_absent(benchmark, tmp_path):
     blind = replace(benchmark, catalog=None, digest="blind")
     found = run_comparison(blind, tmp_path, BUDGET, names=["xr_linear"])
     absent = {row["name"]: row["absent"] for row in found["rows"]}
@@ -295,35 +297,35 @@ def test_without_a_catalogue_the_rows_that_need_titles_are_absent(benchmark, tmp
     assert found["adds"] is None
 
 
-def test_a_row_that_is_named_but_cannot_run_is_refused_before_any_work(
+def test_a_contender_that_is_named_but_cannot_run_is_an_error_before_any_work(
     benchmark, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(contenders, "find_spec", lambda name: None)
     blind = replace(benchmark, catalog=None, digest="blind")
     out = tmp_path / "out"
     for asked, name, how in [(benchmark, "dssm", "pip install"), (blind, "bm25", "give --catalog")]:
-        rule = f"rows must be such as can run here; got '{name}': needs .*{how}"
+        rule = f"rows must be able to run here; got '{name}': needs .*{how}"
         with pytest.raises(ValueError, match=rule):
             run_comparison(asked, out, BUDGET, names=["xr_linear", name])
     assert not out.exists()
 
 
-def test_without_a_title_to_learn_from_the_neural_rows_are_absent(benchmark, monkeypatch):
+def test_without_a_title_to_learn_from_the_neural_contenders_are_absent(benchmark, monkeypatch):
     monkeypatch.setattr(contenders, "find_spec", lambda name: name)
     assert contenders.why_no_dssm(benchmark) == ""
-    strangers = Strings.of(f"x{place}" for place in range(len(benchmark.catalog)))
+    strangers = Strings.of(f"x{number}" for number in range(len(benchmark.catalog)))
     nameless = Strings.of([""] * len(benchmark.catalog))
     for changed in ({"ids": strangers}, {"titles": nameless}):
         catalog = replace(benchmark.catalog, **changed)
         assert "needs a title" in contenders.why_no_dssm(replace(benchmark, catalog=catalog))
 
 
-def test_without_the_extra_the_neural_rows_say_how_to_get_it(benchmark, monkeypatch):
+def test_without_the_extra_the_neural_contenders_say_how_to_get_it(benchmark, monkeypatch):
     monkeypatch.setattr(contenders, "find_spec", lambda name: None)
-    rows = {row.name: row for row in rows_of(benchmark)}
+    rows = {row.name: row for row in contenders_of(benchmark)}
     assert "pip install 'matchset[dssm]'" in rows["dssm"].absent
     with pytest.raises(ValueError, match="absent"):
-        rows["dssm"].learn(None)
+        rows["dssm"].train(None)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +337,7 @@ def test_without_the_extra_the_neural_rows_say_how_to_get_it(benchmark, monkeypa
         (0.1, 0.01, 0.2, 0.06, UNCLEAR),
     ],
 )
-def test_an_order_is_shown_reversed_or_unclear(value, low, high, p, verdict):
+def test_a_claim_is_confirmed_reversed_or_unclear(value, low, high, p, verdict):
     better, worse = CLAIMS[0]
     difference = Difference(better, worse, 100, value, low, high, p, p)
     assert find_verdict(difference) == verdict
@@ -343,7 +345,7 @@ def test_an_order_is_shown_reversed_or_unclear(value, low, high, p, verdict):
     assert [claim["verdict"] for claim in checked] == [verdict, *["not measured"] * 6]
 
 
-def test_digests_tell_what_differs():
+def test_digests_differ_with_what_they_are_of():
     one, other = Strings.of(["ab", "c"]), Strings.of(["a", "bc"])
     assert make_digest(one) != make_digest(other)
     assert make_digest(np.zeros(2)) != make_digest(np.zeros(2, dtype=np.float32))
@@ -351,7 +353,7 @@ def test_digests_tell_what_differs():
     assert make_digest(Plan()) != make_digest(Plan(seed=1))
 
 
-def test_one_core_is_given_back():
+def test_all_cores_are_available_again_after_one_core():
     before = count_threads(None)
     with on_one_core():
         assert count_threads(None) == 1
@@ -359,8 +361,8 @@ def test_one_core_is_given_back():
 
 
 def test_each_matcher_is_timed_in_two_parts(benchmark, tmp_path):
-    for row in choose_contenders(rows_of(benchmark), FAST):
-        timing = time_queries(row.learn(tmp_path), benchmark.qrels.queries, sample=5)
+    for row in choose_contenders(contenders_of(benchmark), FAST):
+        timing = time_queries(row.train(tmp_path), benchmark.qrels.queries, sample=5)
         told = timing.to_dict()
         assert len(timing.total) == 5
         assert (told["vectorizing_p50"] > 0) is (row.name != "popularity")
@@ -374,5 +376,5 @@ def test_a_price_must_be_one(benchmark, tmp_path):
 
 def test_training_sees_the_training_side_alone(benchmark):
     matcher = train(benchmark.train, benchmark.catalog, benchmark.config)
-    is_seen = matcher.is_seen(benchmark.qrels.queries)
+    is_seen = matcher.training.is_seen(benchmark.qrels.queries)
     assert 0 < np.count_nonzero(is_seen) < len(is_seen)

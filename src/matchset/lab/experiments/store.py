@@ -203,7 +203,5 @@ def _remove(path: Path) -> None:
     """Remove a folder that matchset wrote; any other folder is an error."""
     is_ours = (path / MANIFEST).is_file() or (path.is_dir() and not any(path.iterdir()))
     if path.exists() and not is_ours:
-        raise FileExistsError(
-            f"{path}: not written by matchset, so not replaced; choose another folder"
-        )
+        raise FileExistsError(f"{path}: must be written by matchset; choose another folder")
     shutil.rmtree(path, ignore_errors=True)

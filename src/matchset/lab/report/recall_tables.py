@@ -55,8 +55,8 @@ PAPER_PRUNING = (
 )
 PAPER_SOURCE = (
     "Chang et al., Extreme Multi-label Learning for Semantic Matching in Product Search, KDD 2021: "
-    "100 million products, a log that is not public. Its numbers are for orientation only: data and "
-    "machine are different."
+    "100 million products, a log that is not public. Its numbers are for orientation only: data "
+    "and machine are different."
 )
 LATENCIES = tuple(
     f"{part}_p{share}" for part in ("total", "vectorizing", "search") for share in (50, 99)

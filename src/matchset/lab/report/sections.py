@@ -56,8 +56,8 @@ def incremental_recall(findings: Findings) -> Html:
         f"With {k} products per query, {lexical} finds {format_percent(lexical_recall)} of {what}, "
         f"{ours} {format_percent(recall)}. {format_percent(alone)} are found by {ours} alone, "
         f"{format_percent(other)} by {lexical} alone. Taking {k} products alternately from both "
-        f"finds {format_percent(mixed)}: {format_points(mixed - lexical_recall)} points compared with "
-        f"{lexical}, {format_points(mixed - recall)} with {ours}."
+        f"finds {format_percent(mixed)}: {format_points(mixed - lexical_recall)} points compared "
+        f"with {lexical}, {format_points(mixed - recall)} with {ours}."
     )
     tiles = [
         _tile(adds["recall_second"], f"Recall@{k} of {lexical}"),
@@ -289,7 +289,7 @@ def how_to_reproduce(findings: Findings | None, sweep: Findings | None) -> Html:
         facts_list(facts),
         tag(
             "details",
-            tag("summary", f"Configuration of {find_kind(OURS).label}"),
+            tag("summary", of_what),
             tag("pre", config),
         ),
         name="repeat",
