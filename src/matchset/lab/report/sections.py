@@ -107,8 +107,8 @@ def the_data(findings: Findings) -> Html:
             f"{format_percent(data['unseen_queries'])} of the test queries"
         ),
         "ceiling of Recall@100": (
-            f"{format_percent(data['ceiling'])}: the best possible without titles, which can find "
-            "only products seen in training"
+            f"{format_percent(data['ceiling'])}: the best possible for matchers that do not use titles, "
+            "which find only products seen in training"
         ),
     }
     return section("The data", facts_list(facts), name="data")
