@@ -95,7 +95,7 @@ def draw_latencies(rows: Rows) -> Html:
             axes.annotate(row["title"], (0.01, base + 0.55), xycoords=("axes fraction", "data"))
         _set_log_scale(axes.xaxis, axes.set_xscale, (1.0,))
         left, right = axes.get_xlim()
-        axes.set_xlim(left / (right / left) ** 0.45, right)  # room for the names
+        axes.set_xlim(left / (right / left) ** 0.6, right)  # room for the names
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel("milliseconds per query, one thread; bar: median")
