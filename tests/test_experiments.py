@@ -31,7 +31,7 @@ from matchset.lab.experiments.vocabularies import choose_vocabularies
 from matchset.matchers.popularity import Popularity
 from matchset.matchers.train import train
 from matchset.matchers.xr_linear import XRLinearMatcher
-from matchset.storage.atomic import build_beside
+from matchset.storage.atomic import staging_folder
 from matchset.strings import Strings
 
 NAMES = ("xr_linear", "xr_linear_unigrams", "bm25", "popularity")
@@ -134,7 +134,7 @@ def test_a_result_is_never_shown_with_the_model_of_another(benchmark, tmp_path, 
 def test_what_a_killed_run_left_is_cleared_away(tmp_path):
     left = tmp_path / ".measured.01234567.tmp" / "model"
     left.mkdir(parents=True)
-    with build_beside(tmp_path / "measured") as alive:  # another run's, which goes on
+    with staging_folder(tmp_path / "measured") as alive:  # another run's, which goes on
         (alive / "model").mkdir()
         Store(tmp_path).prepare()
         assert not left.parent.exists()
@@ -201,9 +201,7 @@ def test_contenders_left_out_are_shown_if_their_results_are_stored(benchmark, tm
     assert told["popularity"] is None
     assert told["xr_linear"] == "not run: --rows xr_linear"
     assert found["adds"] is None
-    with pytest.raises(
-        ValueError, match=r"rows must be among xr_linear, xr_.*; got 'bm26'"
-    ):
+    with pytest.raises(ValueError, match=r"rows must be among xr_linear, xr_.*; got 'bm26'"):
         run_comparison(benchmark, tmp_path, BUDGET, names=["bm26"])
 
 

@@ -29,13 +29,13 @@ from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches
 from matchset.matrices import Csr
 from matchset.model.products import Products
-from matchset.storage.sections import Part, open_parts, read_part, save_parts
+from matchset.storage.sections import Section, open_sections, read_section, save_sections
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
 DEFAULT_K = 100
 DEFAULT_BEAM = 10
-Sections: TypeAlias = Mapping[str, Part]
+Sections: TypeAlias = Mapping[str, Section]
 OpenPart: TypeAlias = Callable[[str], "Matcher"]
 
 
@@ -202,18 +202,18 @@ class Matcher(ABC):
         """Write it to a folder, all or nothing; the files never change afterwards."""
         header = {registry.HEADER: self.kind}
         inner = {name: part.save for name, part in self._parts().items()}
-        save_parts(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
+        save_sections(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Open a folder that `save` wrote: memory-mapped, shared by processes, in milliseconds."""
-        header, sections = open_parts(path)
+        header, sections = open_sections(path)
         registry.require_kind(path, header, cls.kind)
 
         def open_part(name: str) -> Matcher:
             return registry.load(Path(path) / name)
 
-        return read_part(path, f"{cls.kind} matcher", lambda: cls._read(sections, open_part))
+        return read_section(path, f"{cls.kind} matcher", lambda: cls._read(sections, open_part))
 
     def _match_one(self, query: str, options: Options) -> Match:
         found = self._search(Strings.of([query]), options.k, options.where)

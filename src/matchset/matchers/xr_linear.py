@@ -32,7 +32,7 @@ from matchset.model.explain import follow_label
 from matchset.model.packed import PackedTree, prune_packed, read_tree, store_tree
 from matchset.model.products import Products, read_products, store_products
 from matchset.model.search import search_rule
-from matchset.storage.sections import Part
+from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 
@@ -127,8 +127,8 @@ class XRLinearMatcher(Matcher):
             "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
             "tree": store_tree(self.tree),
             "products": store_products(self.products),
-            "search": Part({"beam": self.beam}),
-            "training": Part(about, memory),
+            "search": Section({"beam": self.beam}),
+            "training": Section(about, memory),
         }
 
     @classmethod

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog, Column
 from matchset.filters.filter import Filter, FilterCache, Where
-from matchset.storage.sections import Part, read_strings, store_strings, under
+from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
 COLUMN_TYPES = {"text": np.int32, "number": np.float64, "boolean": np.int8, "date": np.int32}
@@ -84,8 +84,8 @@ def _take_or_empty(texts: Strings, places: NDArray[np.int64]) -> Strings:
     return padded.take(np.where(places < 0, len(texts), places))
 
 
-def store_products(products: Products) -> Part:
-    """Product ids, titles and attributes as a part."""
+def store_products(products: Products) -> Section:
+    """Product ids, titles and attributes as a section."""
     arrays = under("ids", store_strings(products.ids))
     if products.titles is not None:
         arrays |= under("titles", store_strings(products.titles))
@@ -95,16 +95,16 @@ def store_products(products: Products) -> Part:
         arrays[f"column{number}.values"] = column.values
         if column.categories is not None:
             arrays |= under(f"column{number}.categories", store_strings(column.categories))
-    return Part({"has_titles": products.titles is not None, "columns": columns}, arrays)
+    return Section({"has_titles": products.titles is not None, "columns": columns}, arrays)
 
 
-def read_products(part: Part) -> Products:
-    """Products from their part; every array must have one entry per product."""
-    ids = read_strings(part.within("ids"))
-    titles = read_strings(part.within("titles")) if part.header["has_titles"] else None
+def read_products(section: Section) -> Products:
+    """Products from their section; every array must have one entry per product."""
+    ids = read_strings(section.within("ids"))
+    titles = read_strings(section.within("titles")) if section.header["has_titles"] else None
     columns = {
-        str(stored["name"]): _read_column(stored["kind"], part.within(f"column{number}"))
-        for number, stored in enumerate(part.header["columns"])
+        str(stored["name"]): _read_column(stored["kind"], section.within(f"column{number}"))
+        for number, stored in enumerate(section.header["columns"])
     }
     lengths = {len(column.values) for column in columns.values()}
     lengths |= {len(ids)} if titles is None else {len(ids), len(titles)}
@@ -119,5 +119,5 @@ def _read_column(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Column:
         raise ValueError(f"{kind} attributes must be {COLUMN_TYPES[kind]}; got {values.dtype}")
     if kind != "text":
         return Column(kind, values)  # type: ignore[arg-type]  # a key of COLUMN_TYPES
-    categories = read_strings(Part(arrays=arrays).within("categories"))
+    categories = read_strings(Section(arrays=arrays).within("categories"))
     return Column("text", values, categories)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matchset.data.log import Log
 from matchset.data.positives import relevance
 from matchset.storage.folders import open_folder, write_folder
-from matchset.storage.sections import Part, read_strings, store_strings, under
+from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -60,7 +60,7 @@ def store_bought(log: Log, path: Path, *, n_examples: int, min_query_count: floa
 def open_bought(path: Path) -> Bought:
     """Map what was stored."""
     _, arrays = open_folder(path, _KIND)
-    part = Part(arrays=arrays)
+    part = Section(arrays=arrays)
     return Bought(
         arrays["hashes"],
         arrays["offsets"],

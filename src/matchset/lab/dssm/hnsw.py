@@ -23,7 +23,7 @@ from matchset.lab.dssm.space import (
 )
 from matchset.matchers.base import OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids
-from matchset.storage.sections import Part, verify
+from matchset.storage.sections import Section, verify
 
 DTYPES = ("f32", "f16", "bf16", "i8")
 
@@ -99,18 +99,18 @@ def build_graph(vectors: Floats, labels: Ids, config: GraphConfig, *, threads: i
     return Graph.of(config, data, n_vectors=len(labels), dimensions=vectors.shape[1])
 
 
-def store_graph(graph: Graph) -> Part:
-    """A graph as a part."""
+def store_graph(graph: Graph) -> Section:
+    """A graph as a section."""
     header = {"n_vectors": graph.n_vectors, "dimensions": graph.dimensions}
-    return Part({**header, "config": asdict(graph.config)}, {"data": graph.data})
+    return Section({**header, "config": asdict(graph.config)}, {"data": graph.data})
 
 
-def read_graph(part: Part) -> Graph:
-    """A graph from its part, whose bytes must be those that were stored: usearch trusts them."""
-    header = part.header
+def read_graph(section: Section) -> Graph:
+    """A graph from its section, whose bytes must be those that were stored: usearch trusts them."""
+    header = section.header
     return Graph.of(
         GraphConfig(**header["config"]),
-        part.arrays["data"],
+        section.arrays["data"],
         n_vectors=int(header["n_vectors"]),
         dimensions=int(header["dimensions"]),
     )

@@ -19,7 +19,7 @@ from matchset.lab.dssm.settings import DSSMConfig, read_dssm_config
 from matchset.matchers.base import Matcher, TrainingRecord
 from matchset.matrices import Csr, Floats, Ids
 from matchset.model.products import Products, read_products, store_products
-from matchset.storage.sections import Part, under
+from matchset.storage.sections import Section, under
 from matchset.strings import Strings
 
 _TEXTS_AT_ONCE = 8192
@@ -94,20 +94,20 @@ def _finish(totals: Floats, sizes: Floats | np.float32, shift: Floats) -> Floats
     return vectors
 
 
-def store_tower(tower: Tower) -> Part:
-    """A tower as a part."""
+def store_tower(tower: Tower) -> Section:
+    """A tower as a section."""
     vocabulary = store_vocabulary(tower.vectorizer.vocabulary)
     arrays = under("vocabulary", vocabulary.arrays)
     arrays |= {"embeddings": tower.embeddings, "shift": tower.shift}
-    return Part({"vocabulary": vocabulary.header}, arrays)
+    return Section({"vocabulary": vocabulary.header}, arrays)
 
 
-def read_tower(part: Part) -> Tower:
-    """A tower from its part."""
-    vocabulary = Part(part.header["vocabulary"], part.within("vocabulary"))
+def read_tower(section: Section) -> Tower:
+    """A tower from its section."""
+    vocabulary = Section(section.header["vocabulary"], section.within("vocabulary"))
     vectorizer = Vectorizer.of(read_vocabulary(vocabulary))
     # Still mapped, but without what NumPy's memmap does at every slice.
-    weights = map(np.asarray, (part.arrays["embeddings"], part.arrays["shift"]))
+    weights = map(np.asarray, (section.arrays["embeddings"], section.arrays["shift"]))
     return Tower(vectorizer, *weights)
 
 
@@ -199,25 +199,25 @@ class SpaceMatcher(Matcher):
         return self.search(self.encode(queries), k, where=where)
 
 
-def store_space(space: Space) -> dict[str, Part]:
-    """A space as parts of a folder."""
+def store_space(space: Space) -> dict[str, Section]:
+    """A space as sections of a folder."""
     memory = {"query_hashes": space.query_hashes, "n_queries_of": space.n_queries_of}
     about = {"config": asdict(space.config), "provenance": dict(space.provenance)}
     return {
         "products": store_products(space.products),
         "tower": store_tower(space.tower),
-        "space": Part(about, {"vectors": space.vectors}),
-        "memory": Part(arrays=memory),
+        "space": Section(about, {"vectors": space.vectors}),
+        "memory": Section(arrays=memory),
     }
 
 
-def read_space(parts: Mapping[str, Part]) -> Space:
-    """A space from its parts; whatever does not fit is a KeyError, TypeError or ValueError."""
-    about, memory = parts["space"].header, parts["memory"].arrays
+def read_space(sections: Mapping[str, Section]) -> Space:
+    """A space from its sections; whatever does not fit is a KeyError, TypeError or ValueError."""
+    about, memory = sections["space"].header, sections["memory"].arrays
     return Space(
-        products=read_products(parts["products"]),
-        tower=read_tower(parts["tower"]),
-        vectors=np.asarray(parts["space"].arrays["vectors"]),
+        products=read_products(sections["products"]),
+        tower=read_tower(sections["tower"]),
+        vectors=np.asarray(sections["space"].arrays["vectors"]),
         query_hashes=memory["query_hashes"],
         n_queries_of=memory["n_queries_of"],
         config=read_dssm_config(about["config"]),

@@ -26,7 +26,7 @@ from matchset.errors import ModelFileError
 from matchset.evaluate.significance import Values
 from matchset.lab.experiments.timing import Timing
 from matchset.matchers.base import Matcher
-from matchset.storage.atomic import build_beside, sweep
+from matchset.storage.atomic import remove_leftovers, staging_folder
 from matchset.storage.folders import MANIFEST, open_folder, write_folder
 from matchset.strings import Strings
 
@@ -129,7 +129,7 @@ class Store:
             raise OSError(f"{self.path}: cannot be written: {reason}") from None
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise PermissionError(f"{self.path}: cannot be written; choose another folder")
-        sweep(self.path / _SCRATCH)  # left behind by a killed run
+        remove_leftovers(self.path / _SCRATCH)  # left behind by a killed run
         return self
 
     def model(self, name: str) -> Path:
@@ -178,7 +178,7 @@ class Store:
 
 def measure_disk(matcher: Matcher, folder: Path, *, store_at: Path | None = None) -> int:
     """Size of a saved matcher in bytes; it is stored at `store_at` if that is given."""
-    with build_beside(folder / _SCRATCH) as scratch:
+    with staging_folder(folder / _SCRATCH) as scratch:
         model = scratch / "model"
         matcher.save(model)
         size = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import secrets
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -28,6 +27,7 @@ from matchset.lab.report.sections import (
     the_table,
 )
 from matchset.lab.report.weaknesses import side_by_side, where_it_loses
+from matchset.storage.atomic import atomic_file
 
 __all__ = ["require_plots", "write_report"]
 
@@ -218,10 +218,5 @@ def _without_nan(value: Any) -> Any:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write atomically: readers see the old file or the new one."""
-    partial = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
+    with atomic_file(file) as staged:
+        staged.write_text(text, encoding="utf-8")

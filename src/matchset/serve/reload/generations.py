@@ -30,6 +30,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
+from matchset.storage.atomic import atomic_file
+
 _SUFFIX = ".serving"
 
 
@@ -99,13 +101,8 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Replace a small file at once."""
-        building = self.path / f"{name}.{secrets.token_hex(4)}.tmp"
-        try:
-            building.write_text(text)
-            building.replace(self.path / name)
-        except OSError:
-            building.unlink(missing_ok=True)
-            raise
+        with atomic_file(self.path / name) as staged:
+            staged.write_text(text)
 
 
 @contextmanager
@@ -209,10 +206,9 @@ def sweep(run: RunFolder) -> None:
 
 def _lock_new(file: Path) -> IO[str]:
     """A new lock, held before anybody can see it, until it is closed or the process ends."""
-    building = file.with_name(f"{file.name}.{secrets.token_hex(4)}.tmp")
-    stream = building.open("w")
-    fcntl.flock(stream, fcntl.LOCK_EX)
-    building.replace(file)
+    with atomic_file(file) as staged:
+        stream = staged.open("w")
+        fcntl.flock(stream, fcntl.LOCK_EX)
     return stream
 
 
