@@ -201,10 +201,10 @@ def test_matchers_are_compared_and_a_model_is_swept(shop, tmp_path):
     assert "threshold 0.45" in said
     results = json.loads((out / "results.json").read_text())
     assert results["sweep"] is not None  # of the same test
-    n_asked = results["sweep"]["asked"]
+    n_queries = results["sweep"]["n_queries"]
     run("sweep", out / "models" / "xr_linear", log, "-o", tmp_path / "whole", "--quick")
     whole = json.loads((tmp_path / "whole" / "results.json").read_text())
-    assert whole["sweep"]["asked"] > n_asked
+    assert whole["sweep"]["n_queries"] > n_queries
     command = results["comparison"]["command"]
     assert command.startswith("matchset compare LOG --catalog CATALOG -o OUT --quick")
     assert results["sweep"]["command"].startswith("matchset sweep MODEL LOG --split auto -o OUT")

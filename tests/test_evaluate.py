@@ -10,7 +10,9 @@ from matchset.config import TrainConfig
 from matchset.data.positives import positives
 from matchset.data.split import compare, split_by_time
 from matchset.errors import DataError
+from matchset.evaluate import evaluation
 from matchset.evaluate.evaluation import evaluate
+from matchset.evaluate.metrics import METRICS
 from matchset.evaluate.qrels import make_qrels
 from matchset.evaluate.segments import SEGMENTS, is_head
 from matchset.lab.shop import simulate_shop
@@ -199,6 +201,18 @@ def test_per_query_recalls_are_kept():
     result = run()
     assert list(result.queries) == list(RELEVANT)
     np.testing.assert_allclose(result.recalls[:, 2], [2 / 3, 1, 0])
+
+
+def test_the_order_of_the_metrics_changes_no_score(monkeypatch):
+    train = make_positives(TRAIN, 6)
+    usual = run(train=train)
+    monkeypatch.setattr(evaluation, "METRICS", dict(reversed(METRICS.items())))
+    other = run(train=train)
+    np.testing.assert_array_equal(other.recalls, usual.recalls)
+    for score in usual.scores:
+        found = other.score(score.metric, score.k, score.segment)
+        np.testing.assert_array_equal(found.ceiling, score.ceiling)
+        assert found.value == score.value or np.isnan(score.value)
 
 
 def test_what_cannot_be_evaluated_is_an_error():

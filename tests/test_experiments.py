@@ -29,6 +29,7 @@ from matchset.lab.experiments.store import Store, make_digest, measure_disk
 from matchset.lab.experiments.timing import on_one_core, time_queries
 from matchset.lab.experiments.vocabularies import choose_vocabularies
 from matchset.matchers.popularity import Popularity
+from matchset.matchers.registry import KINDS
 from matchset.matchers.train import train
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.storage.atomic import staging_folder
@@ -341,6 +342,29 @@ def test_a_claim_is_confirmed_reversed_or_unclear(value, low, high, p, verdict):
     assert find_verdict(difference) == verdict
     checked = check_claims([difference], 100)
     assert [claim["verdict"] for claim in checked] == [verdict, *["not measured"] * 6]
+
+
+def test_contenders_are_named_and_labelled_by_the_registry(benchmark):
+    contenders = contenders_of(benchmark)
+    own = [contender for contender in contenders if contender.name == contender.kind]
+    assert [contender.name for contender in own] == [k for k in KINDS if k != "fusion"]
+    for contender in contenders:
+        assert contender.title.startswith(KINDS[contender.kind].label)
+        assert contender.name.startswith(contender.kind)
+    assert contenders[0].title == "XR-Linear (queries and titles)"
+    assert len({contender.title for contender in contenders}) == len(contenders)
+
+
+def test_results_just_made_are_not_read_back(benchmark, tmp_path, monkeypatch):
+    loaded, load = [], Store.load_result
+
+    def note(store, name, digest):
+        loaded.append(name)
+        return load(store, name, digest)
+
+    monkeypatch.setattr(Store, "load_result", note)
+    run_comparison(benchmark, tmp_path, BUDGET, names=["bm25"])
+    assert loaded.count("bm25") == 1  # before it was made
 
 
 def test_digests_differ_with_what_they_are_of():

@@ -19,6 +19,7 @@ from matchset.lab.experiments.contenders import FAST, OURS
 from matchset.lab.experiments.store import Store
 from matchset.lab.experiments.sweeps import SWEEP, find_graph, run_sweep
 from matchset.lab.report import plots
+from matchset.lab.report.figures import is_variant
 from matchset.lab.report.formatting import (
     Html,
     foreign,
@@ -34,7 +35,7 @@ from matchset.lab.report.page import require_plots, write_report
 from matchset.lab.report.recall_tables import cost_table, recall_table
 from matchset.lab.report.sections import the_papers_order
 from matchset.lab.shop import simulate_shop
-from matchset.matchers.registry import find_kind
+from matchset.matchers.registry import KINDS, find_kind
 from matchset.matchers.xr_linear import XRLinearMatcher
 
 ALLOWED = set(  # elements of the page, and those of its plots
@@ -261,6 +262,29 @@ def test_findings_in_memory_and_from_disk_give_the_same_page(report):
     write_report(report.parent)
     assert report.read_bytes() == before
     assert not list(report.parent.glob(".*.html*"))
+
+
+def test_findings_just_made_are_not_read_back(results, tmp_path, monkeypatch):
+    def fail(*_):
+        raise AssertionError("read from disk")
+
+    monkeypatch.setattr(Store, "load_findings", fail)
+    write_report(tmp_path, comparison=results["comparison"], sweep=results["sweep"])
+    assert json.loads((tmp_path / "results.json").read_text()) == results
+
+
+def test_the_papers_figures_are_those_of_its_table(results):
+    table = recall_table(results["comparison"])
+    shown = re.findall(r'<td class="n paper">([^<]+)</td>', table)
+    assert shown == ["54.86", "57.70", "58.88", "60.30", "21.72"]  # DSSM was not run
+
+
+def test_a_variant_has_the_color_of_its_kind_and_kinds_differ():
+    assert len({plots.color_of(kind) for kind in KINDS}) == len(KINDS)
+    assert len({plots.marker_of(kind) for kind in KINDS}) == len(KINDS)
+    variant = {"name": "xr_linear_trigrams", "kind": "xr_linear"}
+    assert is_variant(variant)
+    assert not is_variant(variant | {"name": "xr_linear"})
 
 
 def test_a_sweep_of_another_test_is_left_out(report, tmp_path):

@@ -216,13 +216,13 @@ def score_run(
     values = np.stack(
         [np.column_stack([METRICS[m](part, k) for m, k in columns]) for part in judgments], axis=1
     )  # (n_queries, n_segments, n_columns)
-    of_recall = [columns.index(("recall", k)) for k in ks]
-    ceilings = np.full_like(values, np.nan)  # only recall has one
-    ceilings[:, :, of_recall] = _find_ceilings(parts, judgments, seen, ks)
     weights = np.stack([np.ones(len(qrels)), qrels.traffic])
     low, high = bootstrap(values, weights, resamples=resamples, seed=seed)
     plain, weighted = mean(values, weights)
-    numbers = [plain, low[0], high[0], weighted, low[1], high[1], *mean(ceilings, weights)]
+    of_recall = [columns.index(("recall", k)) for k in ks]  # only recall has a ceiling
+    ceilings = np.full((2, *plain.shape), np.nan)
+    ceilings[:, :, of_recall] = mean(_find_ceilings(parts, judgments, seen, ks), weights)
+    numbers = [plain, low[0], high[0], weighted, low[1], high[1], *ceilings]
     table = np.stack(numbers)  # (n_numbers, n_segments, n_columns)
     n_queries = [int(np.count_nonzero(part.count())) for part in judgments]
     scores = [

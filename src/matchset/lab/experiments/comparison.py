@@ -168,7 +168,7 @@ def _describe_setting(benchmark: Benchmark, budget: Budget, command: str) -> dic
         "config": asdict(benchmark.config),
         "budget": asdict(budget),
         "ks": list(budget.ks),
-        "data": {**benchmark.facts, "asked": len(benchmark.qrels)},
+        "data": {**benchmark.facts, "n_queries": len(benchmark.qrels)},
         "qrels": digest_qrels(benchmark.qrels),
     }
 

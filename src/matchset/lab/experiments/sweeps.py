@@ -64,7 +64,7 @@ def run_sweep(
         "budget": asdict(budget),
         "ks": list(budget.ks),
         "origin": origin,
-        "asked": len(qrels),
+        "n_queries": len(qrels),
         "qrels": digest_qrels(qrels),
         "thresholds": sweep_thresholds(matcher, qrels, budget, folder=out, progress=progress),
         "beams": sweep_beams(matcher, qrels, budget, progress=progress),

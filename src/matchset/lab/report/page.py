@@ -65,8 +65,8 @@ def _describe_data(comparison: Mapping[str, Any] | None, sweep: Mapping[str, Any
         return f"Measured on {comparison['data']['origin']}, {comparison['date']}."
     if sweep is None:
         return ""
-    asked = f"{sweep['asked']:,} test queries of {sweep.get('origin', 'a log')}"
-    return f"Measured on {asked}, {sweep['date']}."
+    test = f"{sweep['n_queries']:,} test queries of {sweep.get('origin', 'a log')}"
+    return f"Measured on {test}, {sweep['date']}."
 
 
 def _frame(heading: str, about: str, parts: list[Html]) -> str:

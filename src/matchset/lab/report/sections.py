@@ -98,7 +98,7 @@ def the_data(findings: Findings) -> Html:
     facts = {
         "data": data["origin"],
         "trained on": _describe_side(data, "train"),
-        "tested on": _describe_side(data, "test") + f"; {data['asked']:,} queries used",
+        "tested on": _describe_side(data, "test") + f"; {data['n_queries']:,} queries used",
         "positive in training": data["train_rule"],
         "relevant in the test": data["test_rule"],
         "catalog": _describe_catalog(data["catalog_products"]),
@@ -107,8 +107,8 @@ def the_data(findings: Findings) -> Html:
             f"{format_percent(data['unseen_queries'])} of the test queries"
         ),
         "ceiling of Recall@100": (
-            f"{format_percent(data['ceiling'])}: the best possible for matchers that do not use titles, "
-            "which find only products seen in training"
+            f"{format_percent(data['ceiling'])}: the best possible without titles: such matchers "
+            "find only products seen in training"
         ),
     }
     return section("The data", facts_list(facts), name="data")
