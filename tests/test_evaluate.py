@@ -203,6 +203,13 @@ def test_per_query_recalls_are_kept():
     np.testing.assert_allclose(result.recalls[:, 2], [2 / 3, 1, 0])
 
 
+def test_a_product_that_is_returned_twice_counts_at_its_first_rank():
+    test = make_positives({"rose": {1: 1, 2: 1}}, 4)
+    result = evaluate(Recited.of({"rose": [1, 3, 1]}, 4), test, ks=(1, 3), resamples=5)
+    assert (result.recall(1), result.recall(3)) == (0.5, 0.5)
+    assert result.score("mrr", 3).value == 1
+
+
 def test_the_order_of_the_metrics_changes_no_score(monkeypatch):
     train = make_positives(TRAIN, 6)
     usual = run(train=train)

@@ -117,7 +117,7 @@ def run_qrels(
             if head is not None:
                 is_tail = head.index_of(products.ids) < 0
         pairs, ranks = find_pairs(qrels, results)
-        rank[pairs] = ranks
+        np.minimum.at(rank, pairs, ranks)  # a product returned twice counts where it is first
         for k in ks:
             labels = results.label[results.rank < k]
             is_returned[k][labels] = True

@@ -111,7 +111,7 @@ def measure_overlap(
         interleaved, shared = interleave(one, other, len(qrels))
         for rank, results in zip(ranks, (one, other, interleaved), strict=True):
             pairs, found = find_pairs(qrels, results)
-            rank[pairs] = found
+            np.minimum.at(rank, pairs, found)
         overlap[~np.isnan(shared)] = shared[~np.isnan(shared)]
     table = np.column_stack([overlap, *_share_relevant(qrels, ranks, depth)])
     return IncrementalRecall(
