@@ -197,10 +197,10 @@ def test_what_is_damaged_or_gone_is_measured_again(benchmark, tmp_path, damage):
 def test_contenders_left_out_are_shown_if_their_results_are_stored(benchmark, tmp_path):
     run_comparison(benchmark, tmp_path, BUDGET, names=["bm25"])
     found = run_comparison(benchmark, tmp_path, BUDGET, names=["popularity"])
-    told = {row["name"]: row["absent"] for row in found["rows"]}
-    assert told["bm25"] is None
-    assert told["popularity"] is None
-    assert told["xr_linear"] == "not run: --rows xr_linear"
+    absent = {row["name"]: row["absent"] for row in found["rows"]}
+    assert absent["bm25"] is None
+    assert absent["popularity"] is None
+    assert absent["xr_linear"] == "not run: --rows xr_linear"
     assert found["adds"] is None
     with pytest.raises(ValueError, match=r"rows must be among xr_linear, xr_.*; got 'bm26'"):
         run_comparison(benchmark, tmp_path, BUDGET, names=["bm26"])
@@ -385,10 +385,10 @@ def test_all_cores_are_available_again_after_one_core():
 def test_each_matcher_is_timed_in_two_parts(benchmark, tmp_path):
     for row in choose_contenders(contenders_of(benchmark), FAST):
         timing = time_queries(row.train(tmp_path), benchmark.qrels.queries, sample=5)
-        told = timing.to_dict()
+        shares = timing.to_dict()
         assert len(timing.total) == 5
-        assert (told["vectorizing_p50"] > 0) is (row.name != "popularity")
-        assert told["total_p50"] > 0
+        assert (shares["vectorizing_p50"] > 0) is (row.name != "popularity")
+        assert shares["total_p50"] > 0
 
 
 def test_a_price_must_be_one(benchmark, tmp_path):

@@ -1,4 +1,4 @@
-"""The report in a real browser, wide and narrow, by day and by night."""
+"""The report in a real browser, wide and narrow, light and dark."""
 
 import pytest
 from browser import DESKTOP, PHONE, visit
@@ -43,7 +43,7 @@ def test_all_of_it_is_seen(browser, report, width, scheme):
         assert (brightness(ground) > brightness(ink)) is (scheme == "light")
 
 
-def test_what_was_bought_is_told_by_more_than_a_colour(browser, report):
+def test_what_was_bought_is_marked_by_more_than_a_color(browser, report):
     with visit(browser, report) as seen:
         marks = seen.page.evaluate(
             """() => ["yes", "no"].map(kind => getComputedStyle(
