@@ -91,7 +91,7 @@ def scored(answers):
         def _search(self, queries, k, where):
             (query,) = queries
             row = answers.get(query, {})
-            labels = self.products.labels(list(row)).astype(np.int32)[:k]
+            labels = self.products.index_of(list(row))[:k]
             scores = np.array(list(row.values()), dtype=np.float32)[:k]
             return Csr(np.array([0, len(labels)]), labels, scores, len(self.products))
 
@@ -267,11 +267,11 @@ def test_an_option_that_breaks_a_rule_is_named(options, message):
 
 
 def test_only_matchers_can_be_fused():
-    with pytest.raises(ValueError, match="matchers must be at least one; got none"):
+    with pytest.raises(ValueError, match="there must be at least one matcher; got none"):
         ms.Fusion([])
     with pytest.raises(TypeError, match="matchers must be of the class Matcher; got object"):
         ms.Fusion([object()])
-    with pytest.raises(ValueError, match="matches must be at least one; got none"):
+    with pytest.raises(ValueError, match="there must be at least one match; got none"):
         ms.fuse_matches({})
 
 

@@ -1,9 +1,11 @@
-"""Products: which product is which label?"""
+"""Products: which label does a product have, and what is known about it?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -11,23 +13,22 @@ from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog, Column
 from matchset.filters.filter import Filter, FilterCache, Where
+from matchset.matrices import Ids
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
 COLUMN_TYPES = {"text": np.int32, "number": np.float64, "boolean": np.int8, "date": np.int32}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Products:
-    """Products in the order of their labels: the product of label 7 stands at place 7.
+    """Products in the order of their labels: a label is the index of a product.
 
     Outside there are product ids, inside labels; this is the one map between them.
     """
 
     ids: Strings  # distinct, (n_products,)
-    titles: Strings | None = (
-        None  # empty where a product has none, (n_products,); None: no catalogue
-    )
+    titles: Strings | None = None  # empty where a product has none, (n_products,)
     attributes: Mapping[str, Column] = field(default_factory=dict)
     _filters: FilterCache = field(init=False, repr=False, default_factory=FilterCache)
 
@@ -39,53 +40,155 @@ class Products:
         kinds = ", ".join(f"{name} ({column.kind})" for name, column in self.attributes.items())
         return f"Products({len(self):,} products{titles}{f'; {kinds}' if kinds else ''})"
 
+    def __reduce__(self) -> tuple[type[Products], tuple[Any, ...]]:
+        return Products, (self.ids, self.titles, self.attributes)  # without what is cached
+
     def filter(self, what: Where) -> Filter:
-        """A filter of these products (see `make_filter`); the last expressions are remembered."""
+        """A filter of these products (see `make_filter`); recent expressions are cached."""
         return self._filters.make(self, what)
 
-    def labels(self, ids: Iterable[str], what: str = "ids") -> NDArray[np.int64]:
-        """Label of each product id, -1 where there is no such product; errors call them `what`."""
-        wanted = Strings.of(ids, what)
-        group, first = wanted.factorize()
-        # Products are looked for among the wanted, which are few: a smaller table is faster.
-        place = wanted.take(first).index_of(self.ids)
-        label = np.full(len(first), -1, dtype=np.int64)
-        found = np.flatnonzero(place >= 0)
-        label[place[found]] = found
-        return label[group]
+    def index_of(self, ids: Sequence[str]) -> Ids:
+        """Label of each product id, -1 where there is no such product, (n_ids,).
+
+        The first call makes a table of 12 bytes a product; later ones take microseconds.
+        """
+        wanted = Strings.of(ids, "ids")
+        if len(wanted) == 0 or len(self) == 0:
+            return np.full(len(wanted), -1, dtype=np.int32)
+        hashes, labels = self._by_hash
+        hash_of = wanted.hashes()
+        position = np.minimum(np.searchsorted(hashes, hash_of), len(self) - 1)
+        found = labels[position]
+        is_same = list(map(eq, self.ids.decode(found), wanted))
+        found = np.where(is_same, found, np.int32(-1))
+        # Different ids may have the same hash, of which the table gives the first.
+        clash = np.flatnonzero((found < 0) & (hashes[position] == hash_of))
+        if len(clash):
+            found[clash] = self.ids.index_of(wanted.take(clash))
+        return found
+
+    def titles_of(self, ids: Sequence[str]) -> list[str]:
+        """Title of each product id, empty where there is no such product, or it has none."""
+        if self.titles is None or len(self) == 0:
+            return [""] * len(ids)
+        labels = self.index_of(ids)
+        titles = self.titles.decode(np.maximum(labels, 0))
+        return [title if label >= 0 else "" for label, title in zip(labels, titles, strict=True)]
+
+    def take(self, labels: NDArray[np.integer]) -> Products:
+        """Ids and titles of some of the products, which get labels from 0 on."""
+        titles = None if self.titles is None else self.titles.take(labels)
+        return Products(self.ids.take(labels), titles)
+
+    @cached_property
+    def _by_hash(self) -> tuple[NDArray[np.uint64], Ids]:
+        """Hashes of the ids, ascending, and the label of each."""
+        hashes = self.ids.hashes()
+        order = np.argsort(hashes, kind="stable")
+        return hashes[order], order.astype(np.int32)
 
 
 def make_products(
     known: Strings, catalog: Catalog | None = None, *, with_unseen: bool = False
 ) -> Products:
-    """The products of a log, such as `Positives.products`, with what the catalogue tells of them.
+    """The products of a log, such as `Positives.products`, with titles and attributes of a catalog.
 
-    Labels follow the order of `known`. A product that is not in the catalogue has an empty title
-    and null attributes. `with_unseen` appends the products that are in the catalogue alone, in its
-    order; without it they are left out.
+    Labels follow the order of `known`. A product that is not in the catalog has an empty title and
+    null attributes. `with_unseen` appends the products that only the catalog has, in its order.
     """
     if catalog is None:
         return Products(known)
-    places = catalog.ids.index_of(known)  # place in the catalogue of each label, -1 if none
+    indices = catalog.ids.index_of(known)  # into the catalog, -1 where it has no such product
     ids = known
     if with_unseen:
         is_unseen = np.ones(len(catalog), dtype=np.bool_)
-        is_unseen[places[places >= 0]] = False
+        is_unseen[indices[indices >= 0]] = False
         unseen = np.flatnonzero(is_unseen)
         ids = Strings.concatenate([known, catalog.ids.take(unseen)])
-        places = np.concatenate([places, unseen])
-    attributes = {name: column.take(places) for name, column in catalog.attributes.items()}
-    return Products(ids, _take_or_empty(catalog.titles, places), attributes)
+        indices = np.concatenate([indices, unseen])
+    attributes = {name: column.take(indices) for name, column in catalog.attributes.items()}
+    return Products(ids, _take_or_empty(catalog.titles, indices), attributes)
 
 
-def _take_or_empty(texts: Strings, places: NDArray[np.int64]) -> Strings:
-    """The texts at `places`, empty where a place is -1."""
+def _take_or_empty(texts: Strings, indices: NDArray[np.int64]) -> Strings:
+    """The texts at `indices`, empty where an index is -1."""
     padded = Strings(texts.data, np.append(texts.offsets, texts.offsets[-1]))
-    return padded.take(np.where(places < 0, len(texts), places))
+    return padded.take(np.where(indices < 0, len(texts), indices))
+
+
+def unite_products(parts: Sequence[Products]) -> tuple[Products, tuple[Ids, ...]]:
+    """The products of all parts, and for each part the new label of each of its labels.
+
+    The products of the first part keep their labels. A product gets its title and each attribute
+    from the first part that has one; an attribute is of the kind that it has in the first part with
+    that attribute.
+    """
+    together = Strings.concatenate([part.ids for part in parts])
+    group, first = together.factorize()  # groups are numbered in order of appearance
+    bounds = np.cumsum([len(part) for part in parts])[:-1]
+    labels = tuple(np.split(group, bounds))
+    is_all = len(first) == len(parts[0])
+    ids = parts[0].ids if is_all else together.take(first)
+    attributes = {}
+    for name in dict.fromkeys(name for part in parts for name in part.attributes):
+        owners = [index for index, part in enumerate(parts) if name in part.attributes]
+        if is_all and owners[0] == 0:
+            attributes[name] = parts[0].attributes[name]
+            continue
+        columns = [parts[index].attributes[name] for index in owners]
+        attributes[name] = _unite_columns(columns, [labels[index] for index in owners], len(first))
+    titles = parts[0].titles if is_all else None
+    if titles is None:
+        titles = _unite_titles(parts, labels, len(first))
+    return Products(ids, titles, attributes), labels
+
+
+def _unite_titles(
+    parts: Sequence[Products], labels: Sequence[Ids], n_products: int
+) -> Strings | None:
+    """The first title of each product that is not empty."""
+    owners = [
+        (part.titles, label)
+        for part, label in zip(parts, labels, strict=True)
+        if part.titles is not None
+    ]
+    if not owners:
+        return None
+    together = Strings.concatenate([Strings.of([""]), *(titles for titles, _ in owners)])
+    chosen = np.zeros(n_products, dtype=np.int64)  # the empty text
+    end = len(together)
+    for titles, label in reversed(owners):  # so that the first part wins
+        end -= len(titles)
+        known = np.flatnonzero(titles.lengths > 0)
+        chosen[label[known]] = end + known
+    return together.take(chosen)
+
+
+def _unite_columns(columns: Sequence[Column], labels: Sequence[Ids], n_products: int) -> Column:
+    """The first value of each product that is not null; columns of another kind are ignored."""
+    kind, dtype = columns[0].kind, columns[0].values.dtype
+    alike = [each for each in zip(columns, labels, strict=True) if each[0].kind == kind]
+    nothing = Column(kind, np.empty(0, dtype)).take(np.full(n_products, -1, dtype=np.int64))
+    values = nothing.values
+    texts = [column.categories for column, _ in alike if column.categories is not None]
+    together = Strings.concatenate(texts)
+    group, first = together.factorize()
+    distinct = together.take(first)
+    order = distinct.argsort()
+    code = np.argsort(order)[group]  # of each category, after sorting
+    begin = sum(map(len, texts))
+    for column, label in reversed(alike):  # so that the first part wins
+        known = np.flatnonzero(~column.is_null)
+        value = column.values[known]
+        if column.categories is not None:
+            begin -= len(column.categories)
+            value = code[begin + value]
+        values[label[known]] = value
+    return Column(kind, values, distinct.take(order) if texts else None)
 
 
 def store_products(products: Products) -> Section:
-    """Product ids, titles and attributes as a section."""
+    """Products as a section."""
     arrays = under("ids", store_strings(products.ids))
     if products.titles is not None:
         arrays |= under("titles", store_strings(products.titles))

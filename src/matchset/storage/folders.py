@@ -121,7 +121,7 @@ def _verify_inner(path: Path, digest: str) -> None:
 
 def checksum(path: Path) -> str:
     """SHA-256 of a folder's manifest, which holds those of all its files."""
-    return hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest()
+    return hashlib.sha256(_read_bytes(path)).hexdigest()
 
 
 def _seal(manifest: Mapping[str, Any]) -> bytes:
@@ -134,10 +134,10 @@ def _parse_manifest(path: Path) -> dict[str, Any]:
     """The manifest of a folder of this format or an older one."""
     file = path / MANIFEST
     try:
-        manifest = json.loads(file.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        raise ModelFileError(f"{path}: not a matchset folder: {_what_is_missing(path)}") from None
-    except (OSError, ValueError, RecursionError) as error:
+        manifest = json.loads(_read_bytes(path))
+    except ModelFileError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{file}: cannot be read: {error}") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("matchset"), int):
         raise ModelFileError(f"{file}: not a manifest of matchset")
@@ -147,6 +147,16 @@ def _parse_manifest(path: Path) -> dict[str, Any]:
             f"this one reads format {VERSION}"
         )
     return manifest
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The manifest of a folder as bytes."""
+    try:
+        return (path / MANIFEST).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise ModelFileError(f"{path}: not a matchset folder: {_what_is_missing(path)}") from None
+    except OSError as error:
+        raise ModelFileError(f"{path / MANIFEST}: cannot be read: {error}") from None
 
 
 def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:

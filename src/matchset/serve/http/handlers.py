@@ -111,7 +111,7 @@ def explain(served: Served, doubt: Doubt) -> dict[str, Any]:
     tree, matcher = served.tree, served.tree_matcher
     question = doubt.question
     where = _filter(served, tree, question)
-    label = int(matcher.products.labels([doubt.product])[0])
+    label = int(matcher.products.index_of([doubt.product])[0])
     if label < 0:
         rule = "product must be one of the model's"
         raise RequestError("unknown_product", f"{rule}; got {doubt.product!r}")
