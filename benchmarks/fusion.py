@@ -3,8 +3,8 @@
     python benchmarks/fusion.py --products 20000
     python benchmarks/fusion.py --real FOLDER --folds 5    # Home Depot, by query
 
-Parts learn from the training side alone, weights are tuned on the validation side, and everything
-is measured on the test side.
+Parts are trained on the training side, weights are tuned on the validation side, and everything is
+measured on the test side.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from problems import RELEVANT
 import matchset as ms
 
 KS = (10, 50, 100)
-Problem = tuple[ms.Log, ms.Positives, ms.Positives, ms.Catalog]  # train, validation, test
+Benchmark = tuple[ms.Log, ms.Positives, ms.Positives, ms.Catalog]  # train, validation, test
 
 
 def main() -> None:
@@ -34,10 +34,10 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("matchset.matchers.fusion_tuning").setLevel(logging.INFO)
     real = options.real
-    problems = read_homedepot(real, options.folds) if real else make_shop(options.products)
+    found_in = read_homedepot(real, options.folds) if real else make_shop(options.products)
     min_count = RELEVANT if real else 1.0
     found: dict[str, list[list[float]]] = {}
-    for train, validation, test, catalog in problems:
+    for train, validation, test, catalog in found_in:
         parts = learn_parts(train, catalog, min_count)
         for name, matcher in make_matchers(parts, validation).items():
             result = ms.evaluate(matcher, test, ks=KS, sample=options.sample, resamples=1)
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def learn_parts(train: ms.Log, catalog: ms.Catalog, min_count: float) -> dict[str, ms.Matcher]:
-    """XR-Linear and the baselines."""
+    """XR-Linear and the baselines, by the name of their kind."""
     pairs = ms.positives(train, min_count=min_count)
     return {
         "xr_linear": ms.train(train, catalog, ms.TrainConfig(min_count=min_count)),
@@ -72,14 +72,14 @@ def make_matchers(
         "rrf": rrf,
         "weighted": weighted,
         "interleave": ms.Fusion(matchers, "interleave", names=names),
-        "append: bm25, then tree": ms.Fusion(lexical_first, "append"),
-        "append, keep 5: bm25, tree": ms.Fusion(lexical_first, "append", keep=5),
+        "append: bm25, then xr_linear": ms.Fusion(lexical_first, "append"),
+        "append, keep 5: bm25, xr_linear": ms.Fusion(lexical_first, "append", keep=5),
         "rrf, tuned": rrf.tune(validation, k=KS),
         "weighted, tuned": weighted.tune(validation, k=KS),
     }
 
 
-def make_shop(n_products: int) -> Iterator[Problem]:
+def make_shop(n_products: int) -> Iterator[Benchmark]:
     """A simulated shop: the last month tests, the month before it validates."""
     shop = ms.simulate_shop(products=n_products)
     known, test = ms.split_by_time(shop.log, test_days=30)
@@ -87,7 +87,7 @@ def make_shop(n_products: int) -> Iterator[Problem]:
     yield train, ms.relevance(validation), ms.relevance(test), shop.catalog
 
 
-def read_homedepot(real: Path, folds: int) -> Iterator[Problem]:
+def read_homedepot(real: Path, folds: int) -> Iterator[Benchmark]:
     """Shopping queries with judged products: a fold tests, a fifth of the others validates."""
     columns = {"query": "query_text", "product": "product_id", "count": "relevance"}
     file = str(real / "homedepot" / "pairs.tsv")

@@ -129,8 +129,8 @@ def send_slowly(target: Target) -> Outcome:
     )
     slow = [socket.create_connection(target.address, timeout=5) for _ in range(200)]
     started = time.perf_counter()
-    for place, connection in enumerate(slow):
-        connection.sendall(begins[place % 2])
+    for index, connection in enumerate(slow):
+        connection.sendall(begins[index % 2])
     ended: list[float] = []
     n_served = 0
     while slow and time.perf_counter() - started < 5 * LIMIT_SECONDS:

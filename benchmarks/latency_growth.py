@@ -3,7 +3,7 @@
     python benchmarks/latency_growth.py --largest 1000000 --out build/latency
 
 Leaf clusters hold 100 products and 800 features: 200 that every query may have, 200 rarer ones,
-and 400 shared with neighbouring clusters, a few weights each, as in trained models. A query has 30
+and 400 shared with neighboring clusters, a few weights each, as in trained models. A query has 30
 features of one cluster. 10^7 products need about 12 GB of memory while they are built.
 """
 

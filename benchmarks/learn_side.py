@@ -106,11 +106,11 @@ def run_pecos(folder: Path, threads: int, options: dict) -> dict:
     rows = vectorizer.predict(asked, threads=threads)
     found = model.predict(rows, beam_size=BEAM, only_topk=K, threads=threads)
     layers = model.model.model_chain
-    place = folder / "pecos"
-    model.save(str(place / "model"))
-    XLinearModel.compile_mmap_model(str(place / "model"), str(place / "compiled"))
-    vectorizer.save(str(place / "vectorizer"))
-    (place / "weights.json").write_text(json.dumps(sum(int(layer.W.nnz) for layer in layers)))
+    path = folder / "pecos"
+    model.save(str(path / "model"))
+    XLinearModel.compile_mmap_model(str(path / "model"), str(path / "compiled"))
+    vectorizer.save(str(path / "vectorizer"))
+    (path / "weights.json").write_text(json.dumps(sum(int(layer.W.nnz) for layer in layers)))
     return {
         **watch.seconds,
         "memory": memory,

@@ -47,7 +47,7 @@ class Answerer:
 class Side:
     """How a library is trained, and how its model is opened."""
 
-    train: Callable[[Path, Path, int], None]  # from the problem to the place of the model
+    train: Callable[[Path, Path, int], None]  # from the benchmark to the folder of the model
     open: Callable[[Path], Answerer]
 
 
@@ -56,7 +56,7 @@ def read_rows(folder: Path, name: str) -> sp.csr_matrix:
     return sp.csr_matrix(sp.load_npz(folder / f"rows-{name}.npz"))
 
 
-def train_matchset(folder: Path, place: Path, threads: int) -> None:
+def train_matchset(folder: Path, path: Path, threads: int) -> None:
     """Ours: the estimator, and its tree packed to 8 bits as `ms.train` keeps it."""
     from matchset import XRLinear
     from matchset.model.packed import pack, store_tree
@@ -66,17 +66,17 @@ def train_matchset(folder: Path, place: Path, threads: int) -> None:
     estimator = XRLinear(**settings, n_jobs=threads)
     estimator.fit(read_rows(folder, "train"), read(folder, "train")[1])
     tree = pack(estimator.model_, threads=threads)
-    save_sections(place, {"tree": store_tree(tree)}, header={}, overwrite=True)
+    save_sections(path, {"tree": store_tree(tree)}, header={}, overwrite=True)
 
 
-def open_matchset(place: Path) -> Answerer:
+def open_matchset(path: Path) -> Answerer:
     """Ours, memory-mapped; a single row goes in as two arrays."""
     from matchset.matrices import to_csr
     from matchset.model.packed import read_tree
     from matchset.model.search import search_rule
     from matchset.storage.sections import open_sections
 
-    tree, rule = read_tree(open_sections(place)[1]["tree"]), search_rule(K, BEAM)
+    tree, rule = read_tree(open_sections(path)[1]["tree"]), search_rule(K, BEAM)
     return Answerer(
         one=lambda row: tree.search_row(*row, rule),
         many=lambda X: tree.search_rows(to_csr(X, "X"), rule),
@@ -85,7 +85,7 @@ def open_matchset(place: Path) -> Answerer:
     )
 
 
-def train_pecos(folder: Path, place: Path, threads: int) -> None:
+def train_pecos(folder: Path, path: Path, threads: int) -> None:
     """PECOS, compiled for mapping."""
     from pecos.xmc import Indexer, LabelEmbeddingFactory
     from pecos.xmc.xlinear.model import XLinearModel
@@ -95,15 +95,15 @@ def train_pecos(folder: Path, place: Path, threads: int) -> None:
     settings = {"nr_splits": BRANCHING, "max_leaf_size": MAX_LEAF, "threads": threads}
     tree = Indexer.gen(Z, "hierarchicalkmeans", **settings)
     model = XLinearModel.train(X, Y, C=tree, Cp=C, Cn=C, threshold=THRESHOLD, threads=threads)
-    model.save(str(place.with_name("pecos-uncompiled")))
-    XLinearModel.compile_mmap_model(str(place.with_name("pecos-uncompiled")), str(place))
+    model.save(str(path.with_name("pecos-uncompiled")))
+    XLinearModel.compile_mmap_model(str(path.with_name("pecos-uncompiled")), str(path))
 
 
-def open_pecos(place: Path) -> Answerer:
+def open_pecos(path: Path) -> Answerer:
     """PECOS as it is fastest: predict-only, memory-mapped."""
     from pecos.xmc.xlinear.model import XLinearModel
 
-    model = XLinearModel.load(str(place), is_predict_only=True, lazy_load=True)
+    model = XLinearModel.load(str(path), is_predict_only=True, lazy_load=True)
 
     def predict(X: sp.csr_matrix) -> sp.csr_matrix:
         return model.predict(X, beam_size=BEAM, only_topk=K, threads=1)
@@ -111,7 +111,7 @@ def open_pecos(place: Path) -> Answerer:
     return Answerer(predict, predict, lambda found: (found.indptr, found.indices), split)
 
 
-def make_napkinxc(place: Path, threads: int) -> Any:
+def make_napkinxc(path: Path, threads: int) -> Any:
     """A probabilistic label tree: a binary one, flattened, found more than 32-means did.
 
     Log loss is its default, squared hinge is comparable.
@@ -119,7 +119,7 @@ def make_napkinxc(place: Path, threads: int) -> Any:
     from napkinxc.models import PLT
 
     return PLT(
-        str(place),
+        str(path),
         arity=2,
         flatten_tree=LEVELS,
         max_leaves=MAX_LEAF,
@@ -133,16 +133,16 @@ def make_napkinxc(place: Path, threads: int) -> Any:
     )
 
 
-def train_napkinxc(folder: Path, place: Path, threads: int) -> None:
+def train_napkinxc(folder: Path, path: Path, threads: int) -> None:
     """NapkinXC, which writes its model as it trains."""
     labels = split(read(folder, "train")[1])
     rows = read_rows(folder, "train")
-    make_napkinxc(place, threads).fit(rows, [row.indices.tolist() for row in labels])
+    make_napkinxc(path, threads).fit(rows, [row.indices.tolist() for row in labels])
 
 
-def open_napkinxc(place: Path) -> Answerer:
+def open_napkinxc(path: Path) -> Answerer:
     """NapkinXC, in memory."""
-    model = make_napkinxc(place, 1)
+    model = make_napkinxc(path, 1)
     model.load()
 
     def predict(X: sp.csr_matrix) -> list[list[int]]:
@@ -151,12 +151,12 @@ def open_napkinxc(place: Path) -> Answerer:
     return Answerer(predict, predict, flatten_lists, split)
 
 
-def train_omikuji(folder: Path, place: Path, threads: int) -> None:
+def train_omikuji(folder: Path, path: Path, threads: int) -> None:
     """Omikuji with one tree; it reads a text file, whose writing is part of the training."""
     import omikuji
 
     X, (_, Y) = read_rows(folder, "train"), read(folder, "train")
-    file = place.with_name("omikuji.txt")
+    file = path.with_name("omikuji.txt")
     with file.open("w") as stream:
         stream.write(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n")
         for row, labels in zip(split(X), split(Y), strict=True):
@@ -170,15 +170,15 @@ def train_omikuji(folder: Path, place: Path, threads: int) -> None:
     settings.linear_c = C
     settings.linear_weight_threshold = THRESHOLD
     settings.linear_max_iter = MAX_PASSES
-    omikuji.Model.train_on_data(str(file), settings, threads).save(str(place))
+    omikuji.Model.train_on_data(str(file), settings, threads).save(str(path))
     file.unlink()
 
 
-def open_omikuji(place: Path) -> Answerer:
+def open_omikuji(path: Path) -> Answerer:
     """Omikuji, in memory; its Python has no batch, so that many are asked one by one."""
     import omikuji
 
-    model = omikuji.Model.load(str(place))
+    model = omikuji.Model.load(str(path))
     model.init_prediction_thread_pool(1)
 
     def predict(row: list[tuple[int, float]]) -> list[tuple[int, float]]:
@@ -210,13 +210,13 @@ def flatten_lists(found: list[list[int]]) -> tuple[Any, Any]:
 
 def measure(side: str, folder: Path, threads: int, singles: int) -> dict[str, Any]:
     """Train, open, and take every figure."""
-    place = folder / "peers" / side
-    shutil.rmtree(place, ignore_errors=True)
-    place.parent.mkdir(parents=True, exist_ok=True)
+    path = folder / "peers" / side
+    shutil.rmtree(path, ignore_errors=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    SIDES[side].train(folder, place, threads)
+    SIDES[side].train(folder, path, threads)
     seconds, memory = time.perf_counter() - started, peak_memory()
-    answerer = SIDES[side].open(place)
+    answerer = SIDES[side].open(path)
     X = read_rows(folder, "test")
     batch = X[np.arange(BATCH) % X.shape[0]]
     rows = answerer.rows(X[choose(X.shape[0], singles)])
@@ -228,7 +228,7 @@ def measure(side: str, folder: Path, threads: int, singles: int) -> dict[str, An
         **recall(folder, *answerer.flatten(answerer.many(X))),
         **time_singles("row", answerer.one, rows, singles),
         "batch": time_batch(lambda: answerer.many(batch), BATCH),
-        "model": sum(f.stat().st_size for f in place.rglob("*") if f.is_file()) / 1e6,
+        "model": sum(f.stat().st_size for f in path.rglob("*") if f.is_file()) / 1e6,
         "installed": sum(map(measure_package, find_packages(name))) / 1e6,
     }
 

@@ -1,6 +1,6 @@
 """Problems: on which queries and products are the peers compared?
 
-A problem is a folder with train.txt and test.txt (queries, one a line, normalised) and train.npz
+A problem is a folder with train.txt and test.txt (queries, one a line, normalized) and train.npz
 and test.npz (queries x products, ones). Test pairs whose product no training pair has are left out
 of the matrix but count as missed: no side can find them.
 """

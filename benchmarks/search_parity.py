@@ -23,24 +23,24 @@ ANSWER = """
 import sys, scipy.sparse as sp
 from pecos.utils.featurization.text.vectorizers import Vectorizer
 from pecos.xmc.xlinear.model import XLinearModel
-place, texts = sys.argv[1], open(sys.argv[2]).read().split("\\n")
-X = Vectorizer.load(place + "/vectorizer").predict(texts, threads=1)
-model = XLinearModel.load(place + "/compiled", is_predict_only=True)
-sp.save_npz(place + "/X.npz", X)
+path, texts = sys.argv[1], open(sys.argv[2]).read().split("\\n")
+X = Vectorizer.load(path + "/vectorizer").predict(texts, threads=1)
+model = XLinearModel.load(path + "/compiled", is_predict_only=True)
+sp.save_npz(path + "/X.npz", X)
 found = model.predict(X, beam_size=10, only_topk=100, threads=1)
-sp.save_npz(place + "/answers.npz", found)
+sp.save_npz(path + "/answers.npz", found)
 """
 
 
 def main() -> None:
     """Convert, search, compare."""
     folder = Path(sys.argv[1])
-    place = folder / "pecos"
-    command = [peer_python("pecos"), "-c", ANSWER, place, folder / "test.txt"]
+    path = folder / "pecos"
+    command = [peer_python("pecos"), "-c", ANSWER, path, folder / "test.txt"]
     subprocess.run(list(map(str, command)), check=True)
-    X = to_csr(sp.load_npz(place / "X.npz"), "X")
-    theirs = sp.load_npz(place / "answers.npz")
-    model = convert(place / "model" / "ranker")
+    X = to_csr(sp.load_npz(path / "X.npz"), "X")
+    theirs = sp.load_npz(path / "answers.npz")
+    model = convert(path / "model" / "ranker")
     for precision in ("float32", "int8"):
         packed = pack(model, precision=precision, threads=2)
         ours = packed.search_rows(X, search_rule(100, 10), threads=2)

@@ -69,10 +69,10 @@ def measure_pecos(folder: Path, singles: int) -> dict[str, float]:
     from pecos.utils.featurization.text.vectorizers import Vectorizer
     from pecos.xmc.xlinear.model import XLinearModel
 
-    place = folder / "pecos"
+    path = folder / "pecos"
     started = time.perf_counter()
-    model = XLinearModel.load(str(place / "compiled"), is_predict_only=True, lazy_load=True)
-    vectorizer = Vectorizer.load(str(place / "vectorizer"))
+    model = XLinearModel.load(str(path / "compiled"), is_predict_only=True, lazy_load=True)
+    vectorizer = Vectorizer.load(str(path / "vectorizer"))
     opened = time.perf_counter() - started
     options = {"beam_size": BEAM, "only_topk": K, "threads": 1}
 
@@ -96,9 +96,9 @@ def measure_pecos(folder: Path, singles: int) -> dict[str, float]:
         lambda: model.predict(vectorizer.predict(batch, threads=1), **options)
     )
     found = model.predict(X, **options)
-    files = sum(f.stat().st_size for f in (place / "compiled").rglob("*") if f.is_file())
+    files = sum(f.stat().st_size for f in (path / "compiled").rglob("*") if f.is_file())
     return figures | {
-        "bytes_per_weight": files / json.loads((place / "weights.json").read_text()),
+        "bytes_per_weight": files / json.loads((path / "weights.json").read_text()),
         "open_ms": opened * 1e3,
         **recall(folder, found.indptr, found.indices),
     }
@@ -134,7 +134,7 @@ def choose(n: int, singles: int) -> list[int]:
 
 def time_singles(name: str, ask: Callable, questions: Sequence, singles: int) -> dict[str, float]:
     """Median and 99th percentile, in microseconds, after a warm-up; the same for every side."""
-    asked = [questions[place] for place in choose(len(questions), singles)]
+    asked = [questions[index] for index in choose(len(questions), singles)]
     for question in asked[: len(asked) // 4]:
         ask(question)
     times = []

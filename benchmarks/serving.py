@@ -18,10 +18,10 @@ from problems import ROOT
 
 QUERIES = 10_000
 KEY = "a-key-for-the-benchmark"
-# Prepared requests in turn; with DELAY each connection waits so many milliseconds on average
-# between an answer and its next request, spread by chance, so that requests come in steadily.
+# Prepared requests, one after another; with DELAY each connection waits a random time of that many
+# milliseconds on average between an answer and its next request, so that the load is steady.
 SCRIPT = """
-local requests, place = {}, 0
+local requests, index = {}, 0
 local mean = tonumber(os.getenv("DELAY"))
 if mean then
   function delay() return 2 * mean * math.random() + 0.5 end  -- wrk drops the fraction
@@ -31,8 +31,8 @@ function init(arguments)
   math.randomseed(1)
 end
 function request()
-  place = place % #requests + 1
-  return requests[place]
+  index = index % #requests + 1
+  return requests[index]
 end
 function done(summary, latency)
   local errors = summary.errors

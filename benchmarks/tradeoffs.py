@@ -13,11 +13,11 @@ import tempfile
 from pathlib import Path
 
 import matchset as ms
-from matchset.evaluate.qrels import make_questions
-from matchset.lab.experiments.runner import Effort
+from matchset.evaluate.qrels import make_qrels
+from matchset.lab.experiments.runner import Budget
 from matchset.lab.experiments.sweeps import sweep_beams, sweep_thresholds
 
-EFFORT = Effort(resamples=1, singles=2000)
+BUDGET = Budget(resamples=1, singles=2000)
 K = 100
 
 
@@ -29,22 +29,22 @@ def main() -> None:
     options = parser.parse_args()
     shop = ms.simulate_shop(products=options.products)
     train, test = ms.split_by_time(shop.log, test_days=30)
-    questions = make_questions(test)
+    qrels = make_qrels(test)
     whole = ms.train(train, shop.catalog)
     print("| threshold | R@10/50/100 | weights | disk, MB | tree, MB | vector, us | search, us |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        for row in sweep_thresholds(whole, questions, EFFORT, folder=Path(folder)):
+        for row in sweep_thresholds(whole, qrels, BUDGET, folder=Path(folder)):
             sizes = [f"{row[name] / 1e6:.1f}" for name in ("disk_bytes", "memory_bytes")]
             cells = [row["threshold"], recalls(row), f"{row['weights']:,}", *sizes, *latency(row)]
             print("|", " | ".join(map(str, cells)), "|", flush=True)
     print("\n| beam | R@10/50/100 | vectorize, us | search, us | queries/s |")
     print("|---|---|---|---|---|")
-    for row in sweep_beams(whole, questions, EFFORT):
+    for row in sweep_beams(whole, qrels, BUDGET):
         cells = [row["beam"], recalls(row), *latency(row), f"{row['queries_per_second']:,.0f}"]
         print("|", " | ".join(map(str, cells)), "|", flush=True)
     if options.queries:
-        watch_memory(whole, list(questions.queries), options.queries)
+        watch_memory(whole, list(qrels.queries), options.queries)
 
 
 def recalls(row: dict) -> str:

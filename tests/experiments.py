@@ -1,14 +1,14 @@
-"""A small problem to experiment on, and rows that tell when they are made."""
+"""A small benchmark, and contenders that record when they are trained."""
 
 from dataclasses import replace
 
 from matchset.config import LearnConfig, TrainConfig
-from matchset.lab.experiments.benchmark import Plan, make_problem
-from matchset.lab.experiments.runner import Effort
+from matchset.lab.experiments.benchmark import Plan, make_benchmark
+from matchset.lab.experiments.runner import Budget
 from matchset.lab.shop import simulate_shop
 from matchset.strings import Strings
 
-EFFORT = Effort(ks=(5, 10, 20), resamples=50, flips=200, singles=20)
+BUDGET = Budget(ks=(5, 10, 20), resamples=50, flips=200, singles=20)
 CONFIG = TrainConfig(learn=LearnConfig(pifa_max_entries=128, branching=8, max_leaf_size=20))
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -20,24 +20,24 @@ HOSTILE = (
 
 
 def make_small(*, titles=None, config=CONFIG, plan=None):
-    """A simulated shop of 300 products; `titles` are put before some of its own."""
+    """A simulated shop of 300 products; `titles` are prepended to its own."""
     shop = simulate_shop(products=300, queries=900, seed=5)
     catalog = shop.catalog
     if titles is not None:
         kept = list(catalog.titles)
-        texts = [f"{titles[place % len(titles)]} {title}" for place, title in enumerate(kept)]
+        texts = [f"{titles[index % len(titles)]} {title}" for index, title in enumerate(kept)]
         catalog = replace(catalog, titles=Strings.of(texts))
-    return make_problem(shop.log, catalog, config, plan or Plan(), origin="a small shop")
+    return make_benchmark(shop.log, catalog, config, plan or Plan(), origin="a small shop")
 
 
-def count_making(rows, made):
-    """The rows, each of which writes its name down when it is made."""
+def count_training(contenders, trained):
+    """The contenders, each of which appends its name to `trained` when it is trained."""
 
-    def counted(row):
-        def learn(models):
-            made.append(row.name)
-            return row.learn(models)
+    def counted(contender):
+        def recipe(models):
+            trained.append(contender.name)
+            return contender.recipe(models)
 
-        return replace(row, learn=learn)
+        return replace(contender, recipe=recipe)
 
-    return [counted(row) for row in rows]
+    return [counted(contender) for contender in contenders]

@@ -1,4 +1,4 @@
-"""Rankings made by hand or by chance, and matchers that give them."""
+"""Rankings made by hand or at random, and matchers that return them."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from matchset.strings import Strings
 
 @dataclass(frozen=True)
 class Recited(Matcher):
-    """A matcher that knows its answers by heart: labels per query, best first."""
+    """A matcher with fixed results: labels per query, best first."""
 
     kind = "recited"
     products: Products
@@ -23,14 +23,14 @@ class Recited(Matcher):
 
     @classmethod
     def of(cls, answers, n_products):
-        """Answers in product numbers: 3 is product p3."""
+        """Results as product numbers: 3 is product p3."""
         return cls(Products(Strings.of([f"p{i}" for i in range(n_products)])), answers)
 
     def _search(self, queries, k, where):
         rows = [list(self.answers.get(query, []))[:k] for query in queries]
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
         labels = np.array([label for row in rows for label in row], dtype=np.int32)
-        scores = np.array([-place for row in rows for place in range(len(row))], dtype=np.float32)
+        scores = np.array([-rank for row in rows for rank in range(len(row))], dtype=np.float32)
         return Csr(offsets, labels, scores, len(self.products))
 
     def _sections(self):
@@ -53,12 +53,12 @@ def make_positives(relevant, n_products):
 
 
 def random_test(rng, *, n_queries=30, n_products=40, depth=20, grades=3):
-    """Answers and relevant products at random, with many ties in relevance."""
+    """Random results and relevant products, with many ties in relevance."""
     answers, relevant = {}, {}
-    for place in range(n_queries):
+    for number in range(n_queries):
         n_given = int(rng.integers(0, depth + 1))
-        answers[f"q{place:02}"] = rng.permutation(n_products)[:n_given].tolist()
+        answers[f"q{number:02}"] = rng.permutation(n_products)[:n_given].tolist()
         chosen = rng.permutation(n_products)[: rng.integers(1, 8)]
         grade = rng.integers(1, grades + 1, len(chosen))
-        relevant[f"q{place:02}"] = dict(zip(chosen.tolist(), grade.tolist(), strict=True))
+        relevant[f"q{number:02}"] = dict(zip(chosen.tolist(), grade.tolist(), strict=True))
     return answers, relevant

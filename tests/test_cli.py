@@ -180,8 +180,8 @@ def test_the_demo_runs_and_runs_again(tmp_path):
         assert part in said
     assert f"report: {out / 'report.html'}\n" in said
     assert said.endswith(f"matchset demo --serve --products 500 --out {out}\n")
-    assert "both in turn, the same 100" in said
-    assert "(kept)" in run("demo", "--products", 500, "--out", out)
+    assert "both interleaved, the same 100" in said
+    assert "(stored)" in run("demo", "--products", 500, "--out", out)
     foreign = tmp_path / "mine"
     foreign.mkdir()
     (foreign / "letter.txt").write_text("dear")
@@ -192,19 +192,19 @@ def test_the_demo_runs_and_runs_again(tmp_path):
 def test_matchers_are_compared_and_a_model_is_swept(shop, tmp_path):
     out, log = tmp_path / "report", shop / "log.parquet"
     options = ["--catalog", shop / "products.parquet", "-o", out, "--quick", "--branching", 8]
-    rows = ["--rows", "matchset", "bm25"]
+    rows = ["--rows", "xr_linear", "bm25"]
     said = run("compare", log, *options, *rows)
     assert "BM25: Recall@10/50/100" in said
     assert str(out / "report.html") in said
-    assert "(kept)" in run("compare", log, *options, *rows)
-    said = run("sweep", out / "models" / "matchset", log, "--split", "auto", "-o", out, "--quick")
+    assert "(stored)" in run("compare", log, *options, *rows)
+    said = run("sweep", out / "models" / "xr_linear", log, "--split", "auto", "-o", out, "--quick")
     assert "threshold 0.45" in said
     results = json.loads((out / "results.json").read_text())
-    assert results["sweep"] is not None  # of the same questions
-    n_asked = results["sweep"]["asked"]
-    run("sweep", out / "models" / "matchset", log, "-o", tmp_path / "whole", "--quick")
+    assert results["sweep"] is not None  # of the same test
+    n_queries = results["sweep"]["n_queries"]
+    run("sweep", out / "models" / "xr_linear", log, "-o", tmp_path / "whole", "--quick")
     whole = json.loads((tmp_path / "whole" / "results.json").read_text())
-    assert whole["sweep"]["asked"] > n_asked
+    assert whole["sweep"]["n_queries"] > n_queries
     command = results["comparison"]["command"]
     assert command.startswith("matchset compare LOG --catalog CATALOG -o OUT --quick")
     assert results["sweep"]["command"].startswith("matchset sweep MODEL LOG --split auto -o OUT")
@@ -215,7 +215,7 @@ def test_mistakes_of_experiments_are_one_sentence(shop, tmp_path):
     key.write_text("secret")
     faults = [
         (["compare", log, "-o", key], f"{key}: cannot be written: Not a directory"),
-        (["compare", log, "-o", tmp_path, "--rows", "bm26"], "rows must be of matchset"),
+        (["compare", log, "-o", tmp_path, "--rows", "bm26"], "rows must be among xr_linear"),
         (["compare", "--catalog", log, "-o", tmp_path], "a catalogue must come with a log"),
         (["sweep", tmp_path, "-o", tmp_path], "a model must come with a log"),
         (["compare", log, "-o", tmp_path, "--split", "none"], "split must be auto, time or query"),

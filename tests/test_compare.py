@@ -1,4 +1,4 @@
-"""Matchers are compared on the same queries, and what each adds is counted."""
+"""Matchers are compared on the same queries, and what each finds alone is counted."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def comparison():
     good = {query: list(dict.fromkeys(found)) for query, found in good.items()}
     test = make_positives(relevant, 40)
     matchers = {
-        "chance": Recited.of(answers, 40),
+        "random": Recited.of(answers, 40),
         "again": Recited.of(answers, 40),
         "good": Recited.of(good, 40),
     }
@@ -46,22 +46,22 @@ def test_each_matcher_is_evaluated_as_alone(comparison):
         assert compared[name].to_pandas().equals(alone.to_pandas())
 
 
-def test_a_clear_difference_is_no_luck_and_none_is(comparison):
+def test_a_clear_difference_is_significant_and_none_is_not(comparison):
     compared, _, _ = comparison
-    clear, none = compared.difference("good", "chance"), compared.difference("again", "chance")
+    clear, none = compared.difference("good", "random"), compared.difference("again", "random")
     assert compared.best == "good"
-    assert clear.value == pytest.approx(compared["good"].recall() - compared["chance"].recall())
+    assert clear.value == pytest.approx(compared["good"].recall() - compared["random"].recall())
     assert 0 < clear.low <= clear.value <= clear.high
     assert clear.p_holm < 0.05
     assert (none.value, none.p, none.p_holm) == (0, 1, 1)
 
 
-def test_a_difference_turns_with_its_matchers(comparison):
+def test_a_difference_changes_its_sign_with_the_order_of_its_matchers(comparison):
     compared, _, _ = comparison
     one, other = compared.difference("good", "again", 5), compared.difference("again", "good", 5)
     assert (one.value, one.low, one.high) == (-other.value, -other.high, -other.low)
     assert one.p_holm == other.p_holm
-    with pytest.raises(KeyError, match="a difference must be of matchers and a k"):
+    with pytest.raises(KeyError, match="a difference needs matchers and a k"):
         compared.difference("good", "again", 7)
 
 
@@ -72,7 +72,7 @@ def test_a_comparison_prints_and_converts(comparison):
     assert "best" in text
     frame = compared.to_pandas()
     assert len(frame) == len(compared.to_dicts()) == compared.to_arrow().num_rows
-    assert set(frame.matcher) == {"chance", "again", "good"}
+    assert set(frame.matcher) == {"random", "again", "good"}
     assert len(compared.differences) == 3 * 2
 
 
@@ -101,27 +101,27 @@ def test_what_each_finds_alone_is_as_by_hand():
     assert found.both.value == pytest.approx((1 / 4) / 3)
     assert found.only_first.value == pytest.approx((1 / 4) / 3)
     assert found.only_second.value == pytest.approx((1 / 4 + 1) / 3)
-    assert found.joined.value == pytest.approx((3 / 4 + 1 + 0) / 3)
-    # In turn for "rose": 0 1 9 2; for "pot": 9 4 8.
     assert found.union.value == pytest.approx((3 / 4 + 1 + 0) / 3)
-    # Both give 1 and 9 of six products for "rose", nothing for "pot"; "soil" has no answer.
+    # Interleaved for "rose": 0 1 9 2; for "pot": 9 4 8.
+    assert found.interleaved.value == pytest.approx((3 / 4 + 1 + 0) / 3)
+    # Both return 1 and 9 of six products for "rose", nothing for "pot"; "soil" has no results.
     assert found.overlap.value == pytest.approx((2 / 6 + 0) / 2)
 
 
-def test_taking_turns_at_a_smaller_k_gives_fewer():
+def test_interleaving_at_a_smaller_k_finds_fewer():
     found = add(k=2)
     # "rose": 0 1 | "pot": 9 4
-    assert found.union.value == pytest.approx((2 / 4 + 1 + 0) / 3)
+    assert found.interleaved.value == pytest.approx((2 / 4 + 1 + 0) / 3)
 
 
 def test_the_same_matcher_adds_nothing():
     found = add(second=FIRST, k=4)
     assert found.overlap.value == 1.0
     assert found.only_first.value == found.only_second.value == 0.0
-    assert found.union == found.joined == found.recall_first
+    assert found.interleaved == found.union == found.recall_first
 
 
-def test_products_are_the_same_by_their_ids_whatever_their_labels():
+def test_products_are_the_same_by_their_ids_with_any_labels():
     test = make_positives(RELEVANT, 10)
     backwards = Products(Strings.of([f"p{9 - i}" for i in range(10)]))
     turned = {query: [9 - i for i in labels] for query, labels in SECOND.items()}
@@ -135,7 +135,7 @@ def test_batches_change_nothing(batch):
     assert add(k=4, batch=batch).to_dicts() == add(k=4).to_dicts()
 
 
-def test_taking_turns_equals_a_plain_walk_down_both_lists():
+def test_interleaving_equals_a_plain_walk_down_both_lists():
     rng = np.random.default_rng(5)
     first, relevant = random_test(rng, n_queries=40)
     second, _ = random_test(rng, n_queries=40)
@@ -144,18 +144,18 @@ def test_taking_turns_equals_a_plain_walk_down_both_lists():
     recalls = []
     for query, counts in relevant.items():
         walk = []
-        for place in range(10):
-            walk += first[query][:10][place : place + 1] + second[query][:10][place : place + 1]
+        for rank in range(10):
+            walk += first[query][:10][rank : rank + 1] + second[query][:10][rank : rank + 1]
         taken = list(dict.fromkeys(walk))[:10]
         recalls.append(len(set(taken) & set(counts)) / len(counts))
     found = incremental_recall(*matchers, test, k=10, resamples=10, batch=16)
-    assert found.union.value == pytest.approx(np.mean(recalls))
+    assert found.interleaved.value == pytest.approx(np.mean(recalls))
 
 
-def test_an_addition_prints_as_a_table():
+def test_an_incremental_recall_prints_as_a_table():
     text = repr(add(k=4, names=("BM25", "tree")))
     assert "found by tree alone" in text
-    assert "Recall@8 of both joined" in text
+    assert "Recall@8 of the union" in text
 
 
 def test_latency_is_taken_of_each_of_the_sampled_queries():

@@ -1,4 +1,4 @@
-"""An evaluation tells how good a matcher is, for whom, and how much better it could be."""
+"""An evaluation shows how good a matcher is, for whom, and how much better it could be."""
 
 import numpy as np
 import pandas as pd
@@ -10,8 +10,10 @@ from matchset.config import TrainConfig
 from matchset.data.positives import positives
 from matchset.data.split import compare, split_by_time
 from matchset.errors import DataError
+from matchset.evaluate import evaluation
 from matchset.evaluate.evaluation import evaluate
-from matchset.evaluate.qrels import make_questions
+from matchset.evaluate.metrics import METRICS
+from matchset.evaluate.qrels import make_qrels
 from matchset.evaluate.segments import SEGMENTS, is_head
 from matchset.lab.shop import simulate_shop
 from matchset.matchers.base import TrainingRecord
@@ -47,7 +49,7 @@ def test_recall_is_the_plain_mean_over_queries_and_by_traffic_the_weighted_one()
     result = run()
     assert result.recall(4) == pytest.approx((2 / 3 + 1 + 0) / 3)
     assert result.recall() == result.recall(4)
-    # Positives tell traffic by their values: 7, 2, 2.
+    # Traffic is the sum of the positives: 7, 2, 2.
     score = result.score("recall", 1)
     assert score.value == pytest.approx((1 / 3) / 3)
     assert score.by_traffic == pytest.approx((7 * 1 / 3) / 11)
@@ -76,14 +78,14 @@ def test_segments_are_as_by_hand():
 def test_coverage_and_long_tail_count_results():
     result = run(train=make_positives(TRAIN, 6))
     assert [result.score("coverage", k).value for k in (1, 2, 4)] == [2 / 6, 3 / 6, 5 / 6]
-    # p0 alone makes half of the training counts, and is given twice.
+    # p0 alone has half of the training counts, and is returned twice.
     assert result.score("long_tail", 1).value == 1 / 2
     assert result.score("long_tail", 4).value == 4 / 6
-    with pytest.raises(KeyError, match="a score must be of segment, metric and k that were asked"):
+    with pytest.raises(KeyError, match="a score needs a segment, metric and k of this evaluation"):
         run().score("long_tail")
 
 
-def test_what_training_had_is_told_by_train_or_else_by_the_matcher():
+def test_what_training_had_is_looked_up_in_train_or_else_in_the_matcher():
     test = make_positives(RELEVANT, 6)
     options = {"ks": (1, 4), "resamples": 50}
     knowing = Remembers.of(ANSWERS, 6)
@@ -92,9 +94,9 @@ def test_what_training_had_is_told_by_train_or_else_by_the_matcher():
     by_train = evaluate(Recited.of(ANSWERS, 6), test, train=make_positives(TRAIN, 6), **options)
     for segment in ("all", *SEGMENTS):
         assert by_matcher.score(segment=segment) == by_train.score(segment=segment)
-    nobody = evaluate(Recited.of(ANSWERS, 6), test, **options)
-    assert {score.segment for score in nobody.scores} == {"all", "head query", "tail query"}
-    assert np.isnan(nobody.score().ceiling)
+    unknown = evaluate(Recited.of(ANSWERS, 6), test, **options)
+    assert {score.segment for score in unknown.scores} == {"all", "head query", "tail query"}
+    assert np.isnan(unknown.score().ceiling)
 
 
 def test_a_trained_matcher_remembers_what_it_was_trained_on(shop):
@@ -102,9 +104,9 @@ def test_a_trained_matcher_remembers_what_it_was_trained_on(shop):
     matcher = train(split.train, catalog=whole.catalog)
     assert matcher.training is not None
     alone = evaluate(matcher, split.test, ks=[10], resamples=20)
-    told = evaluate(matcher, split.test, train=split.train, ks=[10], resamples=20)
+    given = evaluate(matcher, split.test, train=split.train, ks=[10], resamples=20)
     for segment in ("all", *SEGMENTS):
-        assert alone.score(segment=segment) == told.score(segment=segment)
+        assert alone.score(segment=segment) == given.score(segment=segment)
 
 
 def test_the_ceiling_is_that_of_the_split(shop):
@@ -138,13 +140,13 @@ def test_batches_change_nothing():
 def test_a_sample_is_seeded_and_keeps_whole_queries():
     _, relevant = random_test(np.random.default_rng(0))
     test = make_positives(relevant, 40)
-    some = make_questions(test, sample=10, seed=4)
-    assert list(some.queries) == list(make_questions(test, sample=10, seed=4).queries)
-    assert list(some.queries) != list(make_questions(test, sample=10, seed=5).queries)
-    for place, query in enumerate(some.queries):
-        products = some.products.take(some.product[some.row == place])
+    some = make_qrels(test, sample=10, seed=4)
+    assert list(some.queries) == list(make_qrels(test, sample=10, seed=4).queries)
+    assert list(some.queries) != list(make_qrels(test, sample=10, seed=5).queries)
+    for index, query in enumerate(some.queries):
+        products = some.products.take(some.product[some.row == index])
         assert set(products) == {f"p{i}" for i in relevant[query]}
-        assert some.traffic[place] == sum(relevant[query].values())
+        assert some.traffic[index] == sum(relevant[query].values())
 
 
 def test_products_that_the_matcher_does_not_know_are_missed():
@@ -186,7 +188,7 @@ def test_an_evaluation_prints_as_a_table_and_converts_to_frames():
     assert recall.value.item() == result.recall(4)
 
 
-def test_a_k_beyond_the_catalogue_is_asked_and_shown():
+def test_a_k_beyond_the_catalog_is_evaluated():
     most = 2**31 - 1
     result = run(ks=[4, most])
     assert result.recall(most) == result.recall(4)
@@ -201,13 +203,32 @@ def test_per_query_recalls_are_kept():
     np.testing.assert_allclose(result.recalls[:, 2], [2 / 3, 1, 0])
 
 
+def test_a_product_that_is_returned_twice_counts_at_its_first_rank():
+    test = make_positives({"rose": {1: 1, 2: 1}}, 4)
+    result = evaluate(Recited.of({"rose": [1, 3, 1]}, 4), test, ks=(1, 3), resamples=5)
+    assert (result.recall(1), result.recall(3)) == (0.5, 0.5)
+    assert result.score("mrr", 3).value == 1
+
+
+def test_the_order_of_the_metrics_changes_no_score(monkeypatch):
+    train = make_positives(TRAIN, 6)
+    usual = run(train=train)
+    monkeypatch.setattr(evaluation, "METRICS", dict(reversed(METRICS.items())))
+    other = run(train=train)
+    np.testing.assert_array_equal(other.recalls, usual.recalls)
+    for score in usual.scores:
+        found = other.score(score.metric, score.k, score.segment)
+        np.testing.assert_array_equal(found.ceiling, score.ceiling)
+        assert found.value == score.value or np.isnan(score.value)
+
+
 def test_what_cannot_be_evaluated_is_an_error():
     for options, message in [
         ({"ks": ()}, "ks must hold at least one k; got none"),
         ({"ks": (0, 3)}, "k must be at least 1; got 0"),
         ({"sample": 0}, "sample must be positive; got 0"),
         ({"batch": 0}, "batch must be positive; got 0"),
-        ({"segments": ("rich",)}, "segments must be of seen query, .* got 'rich'"),
+        ({"segments": ("rich",)}, "segments must be among seen query, .* got 'rich'"),
     ]:
         with pytest.raises(ValueError, match=message):
             run(**options)

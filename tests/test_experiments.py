@@ -1,62 +1,65 @@
-"""Experiments: every row is made once, measured alike, and kept."""
+"""Experiments: every contender is trained once, measured alike, and its result stored."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from experiments import CONFIG, EFFORT, count_making, make_small
+from experiments import BUDGET, CONFIG, count_training, make_small
 
 from matchset.config import count_threads
 from matchset.evaluate.compare import Difference
-from matchset.evaluate.evaluation import evaluate_questions
-from matchset.lab.experiments import contenders as neural
-from matchset.lab.experiments import store as keep
+from matchset.evaluate.evaluation import evaluate_qrels
+from matchset.lab.experiments import contenders
+from matchset.lab.experiments import store as stores
 from matchset.lab.experiments.benchmark import Plan
 from matchset.lab.experiments.comparison import (
     CLAIMS,
     COMPARISON,
+    CONFIRMED,
     REVERSED,
-    SHOWN,
     UNCLEAR,
     check_claims,
-    judge_difference,
+    find_verdict,
     run_comparison,
 )
-from matchset.lab.experiments.contenders import FAST, OURS, choose_rows, list_rows
+from matchset.lab.experiments.contenders import FAST, OURS, choose_contenders, list_contenders
 from matchset.lab.experiments.examples import choose_examples
-from matchset.lab.experiments.runner import Following, run_rows
+from matchset.lab.experiments.runner import ProgressListener, run_contenders
 from matchset.lab.experiments.store import Store, make_digest, measure_disk
 from matchset.lab.experiments.timing import on_one_core, time_queries
 from matchset.lab.experiments.vocabularies import choose_vocabularies
 from matchset.matchers.popularity import Popularity
+from matchset.matchers.registry import KINDS
 from matchset.matchers.train import train
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.storage.atomic import staging_folder
 from matchset.strings import Strings
 
-NAMES = ("matchset", "unigrams", "bm25", "popularity")
+NAMES = ("xr_linear", "xr_linear_unigrams", "bm25", "popularity")
 
 
 @pytest.fixture(scope="module")
-def problem():
+def benchmark():
     return make_small()
 
 
 @pytest.fixture(scope="module")
-def compared(problem, tmp_path_factory):
+def compared(benchmark, tmp_path_factory):
     out = tmp_path_factory.mktemp("compared")
-    return out, run_comparison(problem, out, EFFORT, names=FAST, price_per_hour=3600.0)
+    return out, run_comparison(benchmark, out, BUDGET, names=FAST, price_per_hour=3600.0)
 
 
-def rows_of(problem):
-    return list_rows(problem, choose_vocabularies(problem.pairs.queries, CONFIG.vectorizer))
+def contenders_of(benchmark):
+    return list_contenders(
+        benchmark, choose_vocabularies(benchmark.pairs.queries, CONFIG.vectorizer)
+    )
 
 
-def chosen_rows(problem, made, names=NAMES):
-    return count_making(choose_rows(rows_of(problem), names), made)
+def chosen(benchmark, made, names=NAMES):
+    return count_training(choose_contenders(contenders_of(benchmark), names), made)
 
 
-def test_a_run_that_was_stopped_goes_on_where_it_was(problem, tmp_path):
+def test_a_run_that_was_stopped_goes_on_where_it_was(benchmark, tmp_path):
     store, made, heard = Store(tmp_path).prepare(), [], []
 
     def stop_after_two(said):
@@ -65,18 +68,30 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(problem, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_rows(
-            chosen_rows(problem, made), problem, store, EFFORT, follow=Following(stop_after_two)
+        run_contenders(
+            chosen(benchmark, made),
+            benchmark,
+            store,
+            BUDGET,
+            progress=ProgressListener(stop_after_two),
         )
-    assert made == ["matchset", "unigrams"]
-    done = run_rows(
-        chosen_rows(problem, made), problem, store, EFFORT, follow=Following(heard.append)
+    assert made == ["xr_linear", "xr_linear_unigrams"]
+    done = run_contenders(
+        chosen(benchmark, made),
+        benchmark,
+        store,
+        BUDGET,
+        progress=ProgressListener(heard.append),
     )
     assert made == list(NAMES)
     assert list(done) == list(NAMES)
-    assert "(kept)" in heard[2]
-    again = run_rows(
-        chosen_rows(problem, made), problem, store, EFFORT, follow=Following(heard.append)
+    assert "(stored)" in heard[2]
+    again = run_contenders(
+        chosen(benchmark, made),
+        benchmark,
+        store,
+        BUDGET,
+        progress=ProgressListener(heard.append),
     )
     assert made == list(NAMES)
     for name, row in done.items():
@@ -85,36 +100,36 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(problem, tmp_path):
         assert again[name].answers == row.answers
 
 
-def test_a_changed_configuration_is_not_mixed_in(problem, tmp_path):
+def test_a_changed_configuration_is_measured_again(benchmark, tmp_path):
     store, made = Store(tmp_path).prepare(), []
-    run_rows(chosen_rows(problem, made), problem, store, EFFORT)
+    run_contenders(chosen(benchmark, made), benchmark, store, BUDGET)
     other = replace(CONFIG, title_weight=2.0)
     changed = make_small(config=other)
-    run_rows(chosen_rows(changed, made), changed, store, EFFORT)
-    assert made == [*NAMES, "matchset", "unigrams"]  # the others have no such setting
-    more = replace(EFFORT, singles=21)  # another measurement
-    run_rows(chosen_rows(changed, made), changed, store, more)
+    run_contenders(chosen(changed, made), changed, store, BUDGET)
+    assert made == [*NAMES, "xr_linear", "xr_linear_unigrams"]  # the others have no such setting
+    more = replace(BUDGET, singles=21)  # another measurement
+    run_contenders(chosen(changed, made), changed, store, more)
     assert made[6:] == list(NAMES)
     other = make_small(config=replace(CONFIG, min_count=2.0))  # other pairs
-    run_rows(chosen_rows(other, made), other, store, more)
+    run_contenders(chosen(other, made), other, store, more)
     assert made[10:] == list(NAMES)
 
 
-def test_a_row_is_never_told_with_the_model_of_another(problem, tmp_path, monkeypatch):
+def test_a_result_is_never_shown_with_the_model_of_another(benchmark, tmp_path, monkeypatch):
     store, made = Store(tmp_path).prepare(), []
-    run_rows(chosen_rows(problem, made, ["matchset"]), problem, store, EFFORT)
+    run_contenders(chosen(benchmark, made, ["xr_linear"]), benchmark, store, BUDGET)
     changed = make_small(config=replace(CONFIG, title_weight=2.0))
 
     def stop(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "keep_row", stop)  # the model is there then, the row is not
+        patch.setattr(Store, "save_result", stop)  # the model is there then, the row is not
         with pytest.raises(KeyboardInterrupt):
-            run_rows(chosen_rows(changed, made, ["matchset"]), changed, store, EFFORT)
-    run_rows(chosen_rows(problem, made, ["matchset"]), problem, store, EFFORT)
-    assert made == ["matchset"] * 3
-    assert XRLinearMatcher.load(store.model("matchset")).config.title_weight == 10.0
+            run_contenders(chosen(changed, made, ["xr_linear"]), changed, store, BUDGET)
+    run_contenders(chosen(benchmark, made, ["xr_linear"]), benchmark, store, BUDGET)
+    assert made == ["xr_linear"] * 3
+    assert XRLinearMatcher.load(store.model("xr_linear")).config.title_weight == 10.0
 
 
 def test_what_a_killed_run_left_is_cleared_away(tmp_path):
@@ -127,46 +142,46 @@ def test_what_a_killed_run_left_is_cleared_away(tmp_path):
         assert alive.exists()
 
 
-def test_nothing_is_left_of_a_model_that_was_measured(problem, tmp_path):
-    matcher = Popularity.from_log(problem.pairs)
+def test_nothing_is_left_of_a_model_that_was_measured(benchmark, tmp_path):
+    matcher = Popularity.from_log(benchmark.pairs)
     assert measure_disk(matcher, tmp_path) > 0
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_matchset_did_not_write_is_never_removed(problem, tmp_path):
+def test_what_matchset_did_not_write_is_never_removed(benchmark, tmp_path):
     models = tmp_path / "own" / "models"
     models.mkdir(parents=True)
-    Popularity.from_log(problem.pairs).save(models / "popularity")
-    with pytest.raises(FileExistsError, match="models: must be of an experiment"):
+    Popularity.from_log(benchmark.pairs).save(models / "popularity")
+    with pytest.raises(FileExistsError, match="models: must be the folder of an experiment"):
         Store(tmp_path / "own").prepare()
     store, kept = Store(tmp_path).prepare(), []
-    for place in (tmp_path / COMPARISON, tmp_path / "rows" / "bm25", tmp_path / "models" / "bm25"):
-        place.mkdir()
-        kept.append(place / "letter.txt")
+    for path in (tmp_path / COMPARISON, tmp_path / "rows" / "bm25", tmp_path / "models" / "bm25"):
+        path.mkdir()
+        kept.append(path / "letter.txt")
         kept[-1].write_text("dear")
-    with pytest.raises(FileExistsError, match="must be what matchset wrote"):
-        store.keep_findings(COMPARISON, {})
-    with pytest.raises(FileExistsError, match="must be what matchset wrote"):
-        store.drop_row("bm25")
-    with pytest.raises(FileExistsError, match="must be what matchset wrote"):
-        measure_disk(Popularity.from_log(problem.pairs), tmp_path, keep_at=store.model("bm25"))
+    with pytest.raises(FileExistsError, match="must be written by matchset"):
+        store.save_findings(COMPARISON, {})
+    with pytest.raises(FileExistsError, match="must be written by matchset"):
+        store.remove_result("bm25")
+    with pytest.raises(FileExistsError, match="must be written by matchset"):
+        measure_disk(Popularity.from_log(benchmark.pairs), tmp_path, store_at=store.model("bm25"))
     assert all(file.exists() for file in kept)
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_row_of_another_machine_is_made_again(problem, tmp_path, monkeypatch):
+def test_a_result_of_another_machine_is_measured_again(benchmark, tmp_path, monkeypatch):
     store, made = Store(tmp_path).prepare(), []
-    run_rows(chosen_rows(problem, made, ["popularity"]), problem, store, EFFORT)
-    monkeypatch.setattr(keep, "describe_machine", lambda: {"processor": "another"})
-    run_rows(chosen_rows(problem, made, ["popularity"]), problem, store, EFFORT)
-    run_rows(chosen_rows(problem, made, ["popularity"]), problem, store, EFFORT)
+    run_contenders(chosen(benchmark, made, ["popularity"]), benchmark, store, BUDGET)
+    monkeypatch.setattr(stores, "describe_machine", lambda: {"processor": "another"})
+    run_contenders(chosen(benchmark, made, ["popularity"]), benchmark, store, BUDGET)
+    run_contenders(chosen(benchmark, made, ["popularity"]), benchmark, store, BUDGET)
     assert made == ["popularity"] * 2
 
 
 @pytest.mark.parametrize("damage", ["manifest", "array", "model"])
-def test_what_is_damaged_or_gone_is_made_again(problem, tmp_path, damage):
+def test_what_is_damaged_or_gone_is_measured_again(benchmark, tmp_path, damage):
     store, made = Store(tmp_path).prepare(), []
-    run_rows(chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT)
+    run_contenders(chosen(benchmark, made, ["bm25"]), benchmark, store, BUDGET)
     row = tmp_path / "rows" / "bm25"
     if damage == "manifest":
         (row / "manifest.json").write_text("{")
@@ -174,36 +189,36 @@ def test_what_is_damaged_or_gone_is_made_again(problem, tmp_path, damage):
         (row / "recalls.bin").write_bytes(b"x")
     else:
         (tmp_path / "models" / "bm25").rename(tmp_path / "elsewhere")
-    done = run_rows(chosen_rows(problem, made, ["bm25"]), problem, store, EFFORT)
+    done = run_contenders(chosen(benchmark, made, ["bm25"]), benchmark, store, BUDGET)
     assert made == ["bm25", "bm25"]
-    assert store.find_row("bm25", done["bm25"].digest) is not None
+    assert store.load_result("bm25", done["bm25"].digest) is not None
 
 
-def test_rows_left_out_are_told_if_they_are_kept(problem, tmp_path):
-    run_comparison(problem, tmp_path, EFFORT, names=["bm25"])
-    found = run_comparison(problem, tmp_path, EFFORT, names=["popularity"])
-    told = {row["name"]: row["absent"] for row in found["rows"]}
-    assert told["bm25"] is None
-    assert told["popularity"] is None
-    assert told["matchset"] == "not run: --rows matchset"
+def test_contenders_left_out_are_shown_if_their_results_are_stored(benchmark, tmp_path):
+    run_comparison(benchmark, tmp_path, BUDGET, names=["bm25"])
+    found = run_comparison(benchmark, tmp_path, BUDGET, names=["popularity"])
+    absent = {row["name"]: row["absent"] for row in found["rows"]}
+    assert absent["bm25"] is None
+    assert absent["popularity"] is None
+    assert absent["xr_linear"] == "not run: --rows xr_linear"
     assert found["adds"] is None
-    with pytest.raises(ValueError, match=r"rows must be of matchset, unigrams.*; got 'bm26'"):
-        run_comparison(problem, tmp_path, EFFORT, names=["bm26"])
+    with pytest.raises(ValueError, match=r"rows must be among xr_linear, xr_.*; got 'bm26'"):
+        run_comparison(benchmark, tmp_path, BUDGET, names=["bm26"])
 
 
-def test_a_row_left_out_whose_model_is_gone_adds_nothing(problem, tmp_path):
-    found = run_comparison(problem, tmp_path, EFFORT, names=["matchset", "bm25"])
+def test_a_contender_left_out_whose_model_is_gone_adds_nothing(benchmark, tmp_path):
+    found = run_comparison(benchmark, tmp_path, BUDGET, names=["xr_linear", "bm25"])
     assert found["adds"] is not None
-    Store(tmp_path).model("matchset").rename(tmp_path / "elsewhere")
-    found = run_comparison(problem, tmp_path, EFFORT, names=["bm25"])
+    Store(tmp_path).model("xr_linear").rename(tmp_path / "elsewhere")
+    found = run_comparison(benchmark, tmp_path, BUDGET, names=["bm25"])
     assert found["adds"] is None
 
 
-def test_every_row_is_measured_as_if_alone(problem, compared):
+def test_every_contender_is_measured_as_if_alone(benchmark, compared):
     out, found = compared
     matcher = XRLinearMatcher.load(out / "models" / OURS)
-    alone = evaluate_questions(
-        matcher, problem.questions, train=problem.pairs, ks=EFFORT.ks, resamples=50
+    alone = evaluate_qrels(
+        matcher, benchmark.qrels, train=benchmark.pairs, ks=BUDGET.ks, resamples=50
     )
     ours = found["rows"][0]
     wanted = {(s.segment, s.metric, s.k): s.value for s in alone.scores}
@@ -218,10 +233,10 @@ def test_every_row_is_measured_as_if_alone(problem, compared):
     assert sum(ours["histogram"]["counts"]) == pytest.approx(20, abs=1)
 
 
-def test_what_it_adds_is_of_the_same_questions(problem, compared):
+def test_what_it_adds_is_measured_on_the_same_qrels(benchmark, compared):
     _, found = compared
     adds, rows = found["adds"], {row["name"]: row for row in found["rows"]}
-    for part, name in (("recall_first", "matchset"), ("recall_second", "bm25")):
+    for part, name in (("recall_first", "xr_linear"), ("recall_second", "bm25")):
         score = next(
             s for s in rows[name]["scores"]
             if (s["segment"], s["metric"], s["k"]) == ("all", "recall", 20)
@@ -232,30 +247,30 @@ def test_what_it_adds_is_of_the_same_questions(problem, compared):
     )
 
 
-def test_limits_of_the_papers_rows_bind_and_are_as_announced(problem):
-    found = choose_vocabularies(problem.pairs.queries, CONFIG.vectorizer)
+def test_limits_of_the_papers_variants_bind_and_are_as_announced(benchmark):
+    found = choose_vocabularies(benchmark.pairs.queries, CONFIG.vectorizer)
     distinct = dict(zip([("word", 1), ("word", 2), ("char", 3)], found.distinct, strict=True))
     assert found.size == int(0.8 * distinct["word", 1])
     limits = {
         name: {(kind.unit, kind.n): kind.limit for kind in config.ngrams}
         for name, config in found.configs.items()
     }
-    assert limits["unigrams"] == {("word", 1): found.size}
-    assert sum(limits["bigrams"].values()) == found.size
-    assert sum(limits["more-bigrams"].values()) == round(1.9 * found.size)
-    assert sum(limits["trigrams"].values()) == pytest.approx(1.4 * found.size, abs=2)
+    assert limits["xr_linear_unigrams"] == {("word", 1): found.size}
+    assert sum(limits["xr_linear_bigrams"].values()) == found.size
+    assert sum(limits["xr_linear_more_bigrams"].values()) == round(1.9 * found.size)
+    assert sum(limits["xr_linear_trigrams"].values()) == pytest.approx(1.4 * found.size, abs=2)
     for kinds in limits.values():
         assert sum(kinds.values()) < sum(distinct[kind] for kind in kinds)
 
 
-def test_examples_are_shown_only_of_queries_that_may_be(problem, compared):
+def test_examples_are_shown_only_of_queries_that_may_be(benchmark, compared):
     _, found = compared
-    questions = problem.questions
-    shown = {questions.queries[int(place)] for place in np.flatnonzero(problem.may_show)}
+    qrels = benchmark.qrels
+    shown = {qrels.queries[int(index)] for index in np.flatnonzero(benchmark.may_show)}
     examples = found["examples"]
     assert 0 < len(examples["queries"]) <= 9
     assert {query["query"] for query in examples["queries"]} <= shown
-    assert not problem.may_show.all()  # there are some that may not
+    assert not benchmark.may_show.all()  # there are some that may not
     for query in examples["queries"]:
         gains = [
             sum(answer["is_relevant"] for answer in query["answers"][name])
@@ -267,69 +282,92 @@ def test_examples_are_shown_only_of_queries_that_may_be(problem, compared):
 
 def test_no_example_is_shown_where_none_is_frequent_enough(tmp_path):
     hidden = make_small(config=replace(CONFIG, min_query_count=10**9))
-    found = run_comparison(hidden, tmp_path, EFFORT, names=["matchset", "bm25"])
+    found = run_comparison(hidden, tmp_path, BUDGET, names=["xr_linear", "bm25"])
     assert found["examples"] is None
     assert choose_examples(hidden, {}) is None
 
 
-def test_without_a_catalogue_the_rows_that_need_titles_are_absent(problem, tmp_path):
-    blind = replace(problem, catalog=None, digest="blind")
-    found = run_comparison(blind, tmp_path, EFFORT, names=["matchset"])
+def test_without_a_catalog_the_contenders_that_need_titles_are_absent(benchmark, tmp_path):
+    blind = replace(benchmark, catalog=None, digest="blind")
+    found = run_comparison(blind, tmp_path, BUDGET, names=["xr_linear"])
     absent = {row["name"]: row["absent"] for row in found["rows"]}
     assert "give --catalog" in absent["bm25"]
     assert "give --catalog" in absent["dssm"]
     assert found["adds"] is None
 
 
-def test_a_row_that_is_named_but_cannot_run_is_refused_before_any_work(
-    problem, tmp_path, monkeypatch
+def test_a_contender_that_is_named_but_cannot_run_is_an_error_before_any_work(
+    benchmark, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(neural, "find_spec", lambda name: None)
-    blind = replace(problem, catalog=None, digest="blind")
+    monkeypatch.setattr(contenders, "find_spec", lambda name: None)
+    blind = replace(benchmark, catalog=None, digest="blind")
     out = tmp_path / "out"
-    for asked, name, how in [(problem, "dssm", "pip install"), (blind, "bm25", "give --catalog")]:
-        rule = f"rows must be such as can run here; got '{name}': needs .*{how}"
+    for asked, name, how in [(benchmark, "dssm", "pip install"), (blind, "bm25", "give --catalog")]:
+        rule = f"rows must be able to run here; got '{name}': needs .*{how}"
         with pytest.raises(ValueError, match=rule):
-            run_comparison(asked, out, EFFORT, names=["matchset", name])
+            run_comparison(asked, out, BUDGET, names=["xr_linear", name])
     assert not out.exists()
 
 
-def test_without_a_title_to_learn_from_the_neural_rows_are_absent(problem, monkeypatch):
-    monkeypatch.setattr(neural, "find_spec", lambda name: name)
-    assert neural.find_reason(problem) == ""
-    strangers = Strings.of(f"x{place}" for place in range(len(problem.catalog)))
-    nameless = Strings.of([""] * len(problem.catalog))
+def test_without_a_title_to_learn_from_the_neural_contenders_are_absent(benchmark, monkeypatch):
+    monkeypatch.setattr(contenders, "find_spec", lambda name: name)
+    assert contenders.why_no_dssm(benchmark) == ""
+    strangers = Strings.of(f"x{number}" for number in range(len(benchmark.catalog)))
+    nameless = Strings.of([""] * len(benchmark.catalog))
     for changed in ({"ids": strangers}, {"titles": nameless}):
-        catalog = replace(problem.catalog, **changed)
-        assert "needs a title" in neural.find_reason(replace(problem, catalog=catalog))
+        catalog = replace(benchmark.catalog, **changed)
+        assert "needs a title" in contenders.why_no_dssm(replace(benchmark, catalog=catalog))
 
 
-def test_without_the_extra_the_neural_rows_say_how_to_get_it(problem, monkeypatch):
-    monkeypatch.setattr(neural, "find_spec", lambda name: None)
-    rows = {row.name: row for row in rows_of(problem)}
+def test_without_the_extra_the_neural_contenders_say_how_to_get_it(benchmark, monkeypatch):
+    monkeypatch.setattr(contenders, "find_spec", lambda name: None)
+    rows = {row.name: row for row in contenders_of(benchmark)}
     assert "pip install 'matchset[dssm]'" in rows["dssm"].absent
     with pytest.raises(ValueError, match="absent"):
-        rows["dssm"].learn(None)
+        rows["dssm"].train(None)
 
 
 @pytest.mark.parametrize(
     ("value", "low", "high", "p", "verdict"),
     [
-        (0.1, 0.05, 0.15, 0.001, SHOWN),
+        (0.1, 0.05, 0.15, 0.001, CONFIRMED),
         (-0.1, -0.15, -0.05, 0.001, REVERSED),
         (0.1, -0.05, 0.25, 0.2, UNCLEAR),
         (0.1, 0.01, 0.2, 0.06, UNCLEAR),
     ],
 )
-def test_an_order_is_shown_reversed_or_unclear(value, low, high, p, verdict):
+def test_a_claim_is_confirmed_reversed_or_unclear(value, low, high, p, verdict):
     better, worse = CLAIMS[0]
     difference = Difference(better, worse, 100, value, low, high, p, p)
-    assert judge_difference(difference) == verdict
+    assert find_verdict(difference) == verdict
     checked = check_claims([difference], 100)
     assert [claim["verdict"] for claim in checked] == [verdict, *["not measured"] * 6]
 
 
-def test_digests_tell_what_differs():
+def test_contenders_are_named_and_labelled_by_the_registry(benchmark):
+    contenders = contenders_of(benchmark)
+    own = [contender for contender in contenders if contender.name == contender.kind]
+    assert [contender.name for contender in own] == [k for k in KINDS if k != "fusion"]
+    for contender in contenders:
+        assert contender.title.startswith(KINDS[contender.kind].label)
+        assert contender.name.startswith(contender.kind)
+    assert contenders[0].title == "XR-Linear (queries and titles)"
+    assert len({contender.title for contender in contenders}) == len(contenders)
+
+
+def test_results_just_made_are_not_read_back(benchmark, tmp_path, monkeypatch):
+    loaded, load = [], Store.load_result
+
+    def note(store, name, digest):
+        loaded.append(name)
+        return load(store, name, digest)
+
+    monkeypatch.setattr(Store, "load_result", note)
+    run_comparison(benchmark, tmp_path, BUDGET, names=["bm25"])
+    assert loaded.count("bm25") == 1  # before it was made
+
+
+def test_digests_differ_with_what_they_are_of():
     one, other = Strings.of(["ab", "c"]), Strings.of(["a", "bc"])
     assert make_digest(one) != make_digest(other)
     assert make_digest(np.zeros(2)) != make_digest(np.zeros(2, dtype=np.float32))
@@ -337,28 +375,28 @@ def test_digests_tell_what_differs():
     assert make_digest(Plan()) != make_digest(Plan(seed=1))
 
 
-def test_one_core_is_given_back():
+def test_all_cores_are_available_again_after_one_core():
     before = count_threads(None)
     with on_one_core():
         assert count_threads(None) == 1
     assert count_threads(None) == before
 
 
-def test_each_matcher_is_timed_in_two_parts(problem, tmp_path):
-    for row in choose_rows(rows_of(problem), FAST):
-        timing = time_queries(row.learn(tmp_path), problem.questions.queries, sample=5)
-        told = timing.to_dict()
+def test_each_matcher_is_timed_in_two_parts(benchmark, tmp_path):
+    for row in choose_contenders(contenders_of(benchmark), FAST):
+        timing = time_queries(row.train(tmp_path), benchmark.qrels.queries, sample=5)
+        shares = timing.to_dict()
         assert len(timing.total) == 5
-        assert (told["vectorizing_p50"] > 0) is (row.name != "popularity")
-        assert told["total_p50"] > 0
+        assert (shares["vectorizing_p50"] > 0) is (row.name != "popularity")
+        assert shares["total_p50"] > 0
 
 
-def test_a_price_must_be_one(problem, tmp_path):
+def test_a_price_must_be_one(benchmark, tmp_path):
     with pytest.raises(ValueError, match="price_per_hour must be at least 0, and finite; got -1"):
-        run_comparison(problem, tmp_path, EFFORT, names=[], price_per_hour=-1.0)
+        run_comparison(benchmark, tmp_path, BUDGET, names=[], price_per_hour=-1.0)
 
 
-def test_training_sees_the_training_side_alone(problem):
-    matcher = train(problem.train, problem.catalog, problem.config)
-    is_seen = matcher.training.is_seen(problem.questions.queries)
+def test_training_sees_the_training_side_alone(benchmark):
+    matcher = train(benchmark.train, benchmark.catalog, benchmark.config)
+    is_seen = matcher.training.is_seen(benchmark.qrels.queries)
     assert 0 < np.count_nonzero(is_seen) < len(is_seen)

@@ -1,4 +1,4 @@
-"""Metrics are those of ir-measures, and chance is as wide as it should be."""
+"""Metrics equal those of ir-measures, and intervals and tests are calibrated."""
 
 import ir_measures
 import numpy as np
@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from ir_measures import RR, P, R, Success, nDCG
 from rankings import Recited, make_positives, random_test
 
-from matchset.evaluate.judgments import judge
-from matchset.evaluate.metrics import METRICS, MISSING, Judged, ceiling, recall
-from matchset.evaluate.qrels import make_questions
+from matchset.evaluate.judgments import MISSING, Judgments, run_qrels
+from matchset.evaluate.metrics import METRICS, ceiling, recall
+from matchset.evaluate.qrels import make_qrels
 from matchset.evaluate.significance import bootstrap, holm, mean, randomization_test
 
 THEIRS = {
@@ -27,40 +27,40 @@ THEIRS = {
 @pytest.mark.parametrize("seed", range(3))
 def test_every_metric_equals_ir_measures_query_by_query(metric, graded, seed):
     answers, relevant = random_test(np.random.default_rng(seed))
-    questions = make_questions(make_positives(relevant, 40), graded=graded)
-    judged = judge(Recited.of(answers, 40), questions, [20], batch=7).judged
+    qrels = make_qrels(make_positives(relevant, 40), graded=graded)
+    judgments = run_qrels(Recited.of(answers, 40), qrels, [20], batch=7).judgments
     run = {
         q: {f"p{p}": 1000.0 - rank for rank, p in enumerate(found)} for q, found in answers.items()
     }
-    qrels = {
+    theirs_qrels = {
         q: {f"p{p}": (grade if graded else 1) for p, grade in grades.items()}
         for q, grades in relevant.items()
     }
     for k in (1, 3, 10, 20):
         measure = THEIRS[metric](k)
-        theirs = {m.query_id: m.value for m in ir_measures.iter_calc([measure], qrels, run)}
-        ours = METRICS[metric](judged, k)
+        theirs = {m.query_id: m.value for m in ir_measures.iter_calc([measure], theirs_qrels, run)}
+        ours = METRICS[metric](judgments, k)
         wanted = [theirs.get(query, 0.0) for query in relevant]
         np.testing.assert_allclose(ours, wanted, atol=1e-9)
 
 
 def test_recall_is_the_share_of_relevant_products_among_the_first_k():
-    judged = Judged(np.array([0, 0, 1]), np.ones(3), np.array([0, 5, MISSING]), 3)
-    np.testing.assert_array_equal(recall(judged, 5), [0.5, 0.0, np.nan])
-    np.testing.assert_array_equal(recall(judged, 6), [1.0, 0.0, np.nan])
+    judgments = Judgments(np.array([0, 0, 1]), np.ones(3), np.array([0, 5, MISSING]), 3)
+    np.testing.assert_array_equal(recall(judgments, 5), [0.5, 0.0, np.nan])
+    np.testing.assert_array_equal(recall(judgments, 6), [1.0, 0.0, np.nan])
 
 
 def test_a_query_without_relevant_products_has_no_value():
-    judged = Judged(np.array([1]), np.ones(1), np.array([0]), 2)
+    judgments = Judgments(np.array([1]), np.ones(1), np.array([0]), 2)
     for metric in METRICS.values():
-        assert np.isnan(metric(judged, 10)[0])
-        assert metric(judged, 10)[1] > 0
+        assert np.isnan(metric(judgments, 10)[0])
+        assert metric(judgments, 10)[1] > 0
 
 
 def test_the_ceiling_counts_warm_products_up_to_k():
-    judged = Judged(np.zeros(4, dtype=np.int64), np.ones(4), np.full(4, MISSING), 1)
+    judgments = Judgments(np.zeros(4, dtype=np.int64), np.ones(4), np.full(4, MISSING), 1)
     is_warm = np.array([True, True, True, False])
-    assert [ceiling(judged, is_warm, k)[0] for k in (1, 2, 3, 4)] == [0.25, 0.5, 0.75, 0.75]
+    assert [ceiling(judgments, is_warm, k)[0] for k in (1, 2, 3, 4)] == [0.25, 0.5, 0.75, 0.75]
 
 
 @given(st.integers(0, 1000), st.integers(1, 40))
@@ -68,12 +68,12 @@ def test_no_metric_falls_when_a_relevant_product_rises(seed, k):
     rng = np.random.default_rng(seed)
     row = np.sort(rng.integers(0, 5, 12))
     rank = rng.permutation(60)[:12]
-    lower = Judged(row, rng.random(12) + 0.1, rank, 5)
+    lower = Judgments(row, rng.random(12) + 0.1, rank, 5)
     raised = rank.copy()
     at = rng.integers(12)
     free = np.setdiff1d(np.arange(raised[at] + 1), rank[row == row[at]])
     raised[at] = min(free, default=raised[at])
-    higher = Judged(row, lower.gain, raised, 5)
+    higher = Judgments(row, lower.gain, raised, 5)
     for metric in METRICS.values():
         a, b = metric(lower, k), metric(higher, k)
         assert np.all((b >= a - 1e-12) | np.isnan(a))
@@ -111,7 +111,7 @@ def test_a_group_without_queries_has_no_interval():
     assert np.isnan(mean(values[:0], np.ones((1, 0)))).all()
 
 
-def test_equal_matchers_differ_by_luck_in_one_of_twenty():
+def test_equal_matchers_differ_significantly_in_one_of_twenty():
     rng = np.random.default_rng(2)
     p = randomization_test(rng.normal(0.0, 1.0, (80, 400)), flips=400)
     assert 0.02 <= np.mean(p <= 0.05) <= 0.09

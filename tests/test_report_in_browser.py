@@ -1,8 +1,8 @@
-"""The report in a real browser, wide and narrow, by day and by night."""
+"""The report in a real browser, wide and narrow, light and dark."""
 
 import pytest
 from browser import DESKTOP, PHONE, visit
-from experiments import EFFORT, HOSTILE, make_small
+from experiments import BUDGET, HOSTILE, make_small
 
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST, OURS
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
-    problem = make_small(titles=HOSTILE)
-    run_comparison(problem, out, EFFORT, names=FAST)
-    run_sweep(XRLinearMatcher.load(out / "models" / OURS), problem.questions, out, EFFORT)
+    benchmark = make_small(titles=HOSTILE)
+    run_comparison(benchmark, out, BUDGET, names=FAST)
+    run_sweep(XRLinearMatcher.load(out / "models" / OURS), benchmark.qrels, out, BUDGET)
     return write_report(out).as_uri()
 
 
@@ -43,7 +43,7 @@ def test_all_of_it_is_seen(browser, report, width, scheme):
         assert (brightness(ground) > brightness(ink)) is (scheme == "light")
 
 
-def test_what_was_bought_is_told_by_more_than_a_colour(browser, report):
+def test_what_was_bought_is_marked_by_more_than_a_color(browser, report):
     with visit(browser, report) as seen:
         marks = seen.page.evaluate(
             """() => ["yes", "no"].map(kind => getComputedStyle(

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from experiments import EFFORT, make_small
+from experiments import BUDGET, make_small
 
 from matchset.errors import DataError
-from matchset.lab.experiments.benchmark import Plan, make_problem, take_test
+from matchset.lab.experiments.benchmark import Plan, make_benchmark, take_test
 from matchset.lab.experiments.comparison import run_comparison
-from matchset.lab.experiments.runner import Following
+from matchset.lab.experiments.runner import ProgressListener
 from matchset.lab.experiments.sweeps import (
     find_graph,
     run_sweep,
@@ -22,24 +22,24 @@ from matchset.matchers.train import train
 
 
 @pytest.fixture(scope="module")
-def problem():
+def benchmark():
     return make_small()
 
 
 @pytest.fixture(scope="module")
-def matcher(problem):
-    return train(problem.train, problem.catalog, problem.config)
+def matcher(benchmark):
+    return train(benchmark.train, benchmark.catalog, benchmark.config)
 
 
-def test_pruning_and_the_beam_are_swept(problem, matcher, tmp_path):
+def test_pruning_and_the_beam_are_swept(benchmark, matcher, tmp_path):
     heard = []
     found = run_sweep(
         matcher,
-        problem.questions,
+        benchmark.qrels,
         tmp_path,
-        EFFORT,
+        BUDGET,
         no_graph="none here",
-        follow=Following(heard.append),
+        progress=ProgressListener(heard.append),
     )
     weights = [row["weights"] for row in found["thresholds"]]
     assert weights == sorted(weights, reverse=True)
@@ -52,44 +52,44 @@ def test_pruning_and_the_beam_are_swept(problem, matcher, tmp_path):
     assert (found["graphs"], found["no_graphs"]) == ([], "none here")
 
 
-def test_a_model_is_not_pruned_to_less_than_it_was_trained_with(problem, matcher, tmp_path):
-    pruned = sweep_thresholds(matcher.prune(0.3), problem.questions, EFFORT, folder=tmp_path)
+def test_a_model_is_not_pruned_to_less_than_it_was_trained_with(benchmark, matcher, tmp_path):
+    pruned = sweep_thresholds(matcher.prune(0.3), benchmark.qrels, BUDGET, folder=tmp_path)
     assert [row["threshold"] for row in pruned] == [0.3, 0.35, 0.4, 0.45]
     small = matcher.prune(0.5)
     for rows in (
-        sweep_thresholds(small, problem.questions, EFFORT, folder=tmp_path),
-        sweep_beams(small, problem.questions, EFFORT, beams=[3]),
+        sweep_thresholds(small, benchmark.qrels, BUDGET, folder=tmp_path),
+        sweep_beams(small, benchmark.qrels, BUDGET, beams=[3]),
     ):
         assert [row["threshold"] for row in rows] == [0.5]
 
 
-def test_a_log_of_its_own_is_asked_whole_or_its_test_side(problem):
-    config = problem.config
+def test_a_separate_log_is_tested_whole_or_by_its_test_side(benchmark):
+    config = benchmark.config
     log = simulate_shop(products=300, queries=900, seed=5).log
     side = take_test(log, config, Plan())
-    assert side.queries == problem.questions.queries
+    assert side.queries == benchmark.qrels.queries
     assert len(take_test(log, config, Plan(split="none"))) > len(side)
     with pytest.raises(ValueError, match=r"split must be auto, time or query.*got 'none'"):
-        make_problem(log, None, config, Plan(split="none"))
+        make_benchmark(log, None, config, Plan(split="none"))
     with pytest.raises(DataError, match="the training side must have positive pairs; got none"):
-        make_problem(log, None, replace(config, min_count=10**6), Plan())
+        make_benchmark(log, None, replace(config, min_count=10**6), Plan())
 
 
 @pytest.mark.torch
-def test_a_dssm_is_trained_once_for_both_of_its_rows(problem, tmp_path):
+def test_a_dssm_is_trained_once_for_both_of_its_contenders(benchmark, tmp_path):
     begun = []
-    quick = replace(EFFORT, is_quick=True)
-    follow = Following(begun=begun.append)
-    found = run_comparison(problem, tmp_path, quick, names=["dssm-hnsw"], follow=follow)
-    assert begun == ["DSSM + exact kNN", "DSSM + HNSW"]
+    quick = replace(BUDGET, is_quick=True)
+    progress = ProgressListener(begun=begun.append)
+    found = run_comparison(benchmark, tmp_path, quick, names=["dssm_hnsw"], progress=progress)
+    assert begun == ["DSSM", "DSSM + HNSW"]
     rows = {row["name"]: row for row in found["rows"]}
-    assert rows["dssm-hnsw"]["train_seconds"] > rows["dssm"]["train_seconds"]
+    assert rows["dssm_hnsw"]["train_seconds"] > rows["dssm"]["train_seconds"]
     assert rows["dssm"]["latency"]["vectorizing_p50"] > 0
-    graph, reason = find_graph(problem.questions, tmp_path)
+    graph, reason = find_graph(benchmark.qrels, tmp_path)
     assert reason == ""
-    swept = sweep_graph(graph, problem.questions, quick, expansions=[10, 50])
+    swept = sweep_graph(graph, benchmark.qrels, quick, expansions=[10, 50])
     assert [row["expansion_search"] for row in swept] == [10, 50]
-    ours, again, reason = take_models(problem, tmp_path, quick, follow=follow)
+    ours, again, reason = take_models(benchmark, tmp_path, quick, progress=progress)
     assert (len(begun), reason) == (3, "")
     assert again is not None
-    assert len(ours.products) == len(problem.catalog)
+    assert len(ours.products) == len(benchmark.catalog)

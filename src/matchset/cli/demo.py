@@ -27,7 +27,7 @@ from matchset.data.log import Log
 from matchset.data.log_reader import read_log
 from matchset.data.split import split_by_time
 from matchset.evaluate.evaluation import evaluate
-from matchset.lab.experiments.benchmark import Plan, make_problem
+from matchset.lab.experiments.benchmark import Plan, make_benchmark
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST, OURS
 from matchset.lab.experiments.runner import QUICK
@@ -118,7 +118,7 @@ def _invite(address: str) -> None:
 
 
 EXAMPLES = 3
-ADDED = ("recall_first", "recall_second", "union")
+ADDED = ("recall_first", "recall_second", "interleaved")
 SHOP, DEFAULT_PORT = DemoShop(), ServeConfig().port
 
 
@@ -225,19 +225,19 @@ def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
         return
     config = TrainConfig()
     plan = Plan(sample=QUICK_SAMPLE)
-    problem = make_problem(log, catalog, config, plan, origin=origin)
-    with following() as follow:
+    benchmark = make_benchmark(log, catalog, config, plan, origin=origin)
+    with following() as progress:
         found = run_comparison(
-            problem, out, QUICK, names=FAST, command="matchset demo", follow=follow
+            benchmark, out, QUICK, names=FAST, command="matchset demo", progress=progress
         )
-    report = write_report(out)
+    report = write_report(out, comparison=found)
     adds, ours = found["adds"], next(row for row in found["rows"] if row["name"] == OURS)
     heading("What matters")
     k, means = adds["k"], {name: f"{100 * adds[name]['value']:.1f} %" for name in ADDED}
     facts(
         {
             f"Recall@{k}": f"{means['recall_first']}, BM25 {means['recall_second']}",
-            f"both in turn, the same {k}": means["union"],
+            f"both interleaved, the same {k}": means["interleaved"],
             "one query": f"{1e6 * ours['latency']['total_p50']:.0f} us (median, one thread)",
         }
     )

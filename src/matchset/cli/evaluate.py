@@ -8,9 +8,9 @@ from matchset.cli.console import errors, output, say
 from matchset.cli.experiments import warn_if_trained_on
 from matchset.cli.options import LogColumns
 from matchset.client.client import Client
-from matchset.evaluate.evaluation import evaluate_questions
-from matchset.evaluate.qrels import make_questions
-from matchset.evaluate.segments import choose_rule, recall_training
+from matchset.evaluate.evaluation import evaluate_qrels
+from matchset.evaluate.qrels import make_qrels
+from matchset.evaluate.segments import choose_rule, find_seen_in_training
 from matchset.matchers.base import Retriever
 from matchset.matchers.registry import load
 from matchset.serve.http.auth import read_key_lines
@@ -70,16 +70,16 @@ def evaluate(
     matcher = open_matcher(model, api_key_file)
     test = columns.read(log)
     rule = choose_rule(matcher, test, events=events, min_count=min_count)
-    questions = make_questions(
+    qrels = make_qrels(
         test, events=rule.weights, min_count=rule.min_count, sample=sample, seed=seed
     )
     learned = None if train is None else columns.read(train)
-    output.print(evaluate_questions(matcher, questions, train=learned, seed=seed))
+    output.print(evaluate_qrels(matcher, qrels, train=learned, seed=seed))
     say(f"Relevant: {rule}.")
     say(LEGEND)
     if isinstance(matcher, Client) and train is None:
         errors.print(WITHOUT_TRAINING)
-    warn_if_trained_on(questions, recall_training(questions, learned, matcher))
+    warn_if_trained_on(qrels, find_seen_in_training(qrels, learned, matcher))
 
 
 def open_matcher(model: str, api_key_file: Path | None) -> Retriever:

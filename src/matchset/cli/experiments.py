@@ -18,11 +18,11 @@ from matchset.cli.options import LogColumns
 from matchset.cli.training import Settings, make_config
 from matchset.config import TrainConfig, read_config
 from matchset.evaluate.evaluation import SAMPLE
-from matchset.evaluate.qrels import Questions
-from matchset.evaluate.segments import Training, is_like_training, recall_training
-from matchset.lab.experiments.benchmark import Plan, Problem, SplitBy, make_problem, take_test
+from matchset.evaluate.qrels import Qrels
+from matchset.evaluate.segments import SeenInTraining, find_seen_in_training, is_like_training
+from matchset.lab.experiments.benchmark import Benchmark, Plan, SplitBy, make_benchmark, take_test
 from matchset.lab.experiments.comparison import run_comparison
-from matchset.lab.experiments.runner import QUICK, Effort, Following
+from matchset.lab.experiments.runner import QUICK, Budget, ProgressListener
 from matchset.lab.experiments.sweeps import find_graph, run_sweep, take_models
 from matchset.lab.report.page import require_plots, write_report
 from matchset.lab.shop import simulate_shop
@@ -67,7 +67,7 @@ class Test:
         )
 
 
-def read_problem(
+def read_benchmark(
     sources: list[str],
     catalog: Path | None,
     config: TrainConfig,
@@ -75,18 +75,18 @@ def read_problem(
     columns: LogColumns,
     *,
     quick: bool,
-) -> Problem:
+) -> Benchmark:
     """Read a log and its catalogue, or simulate a shop where there is no log."""
     plan = test.plan(config, "auto", quick=quick)
     if sources:
         log, goods = columns.read(sources), columns.read_catalog(catalog)
-        return make_problem(log, goods, config, plan, origin="a search log")
+        return make_benchmark(log, goods, config, plan, origin="a search log")
     if catalog is not None:
         raise ValueError(f"a catalogue must come with a log; got {catalog} alone")
     size = QUICK_SHOP if quick else SHOP
     shop = simulate_shop(**size, seed=config.learn.seed)
     origin = f"a simulated shop of {size['products']:,} products (seed {config.learn.seed})"
-    return make_problem(shop.log, shop.catalog, config, plan, origin=origin)
+    return make_benchmark(shop.log, shop.catalog, config, plan, origin=origin)
 
 
 def tell_command(hidden: Mapping[str, Path | None], logs: Iterable[str]) -> str:
@@ -103,18 +103,18 @@ def tell_command(hidden: Mapping[str, Path | None], logs: Iterable[str]) -> str:
     return shlex.join(["matchset", *map(hide, sys.argv[1:])])
 
 
-def warn_if_trained_on(questions: Questions, training: Training) -> None:
+def warn_if_trained_on(qrels: Qrels, training: SeenInTraining) -> None:
     """Say so where a test looks like the log of the training: it would be found by heart."""
-    if is_like_training(questions, training):
+    if is_like_training(qrels, training):
         errors.print(TRAINED_ON, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
-def following() -> Iterator[Following]:
+def following() -> Iterator[ProgressListener]:
     """Say each result as it comes, and in a terminal what is being done; who stops loses little."""
     with Status("", console=errors) as status:
         try:
-            yield Following(say, status.update if errors.is_terminal else lambda _: None)
+            yield ProgressListener(say, status.update if errors.is_terminal else lambda _: None)
         except KeyboardInterrupt:
             errors.print("matchset: stopped; what is finished is kept, the same command goes on")
             sys.exit(130)
@@ -151,9 +151,9 @@ def compare(
     catalog
         The products: id, title and attributes.
     rows
-        Rows to run: matchset, unigrams, bigrams, more-bigrams, trigrams, dssm, dssm-hnsw, bm25,
-        title-similarity, nearest-queries, popularity. By default all that can run here; those that
-        are kept already are told too.
+        Rows to run: xr_linear, xr_linear_unigrams, xr_linear_bigrams, xr_linear_more_bigrams,
+        xr_linear_trigrams, dssm, dssm_hnsw, bm25, title_similarity, nearest_queries, popularity. By
+        default all that can run here. Results stored earlier are in the report too.
     quick
         A small shop, fewer test queries, a shorter training of DSSM.
     price_per_hour
@@ -171,18 +171,18 @@ def compare(
     require_plots()
     chosen = make_config(config, settings)
     hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
-    problem = read_problem(log or [], catalog, chosen, test, columns, quick=quick)
-    with following() as follow:
-        run_comparison(
-            problem,
+    benchmark = read_benchmark(log or [], catalog, chosen, test, columns, quick=quick)
+    with following() as progress:
+        findings = run_comparison(
+            benchmark,
             out,
-            replace(QUICK if quick else Effort(), seed=chosen.learn.seed),
+            replace(QUICK if quick else Budget(), seed=chosen.learn.seed),
             names=rows,
             price_per_hour=price_per_hour,
             command=tell_command(hidden, log or []),
-            follow=follow,
+            progress=progress,
         )
-    say(f"report: {write_report(out)}")
+    say(f"report: {write_report(out, comparison=findings)}")
 
 
 COLUMNS, TEST = LogColumns(), Test()
@@ -206,7 +206,7 @@ def sweep(
     Parameters
     ----------
     model
-        Folder of a trained model, such as OUT/models/matchset after `matchset compare`.
+        Folder of a trained model, such as OUT/models/xr_linear after `matchset compare`.
     log
         A log that the model was not trained on; or with --split the log that `matchset compare`
         read, of which the test side is asked.
@@ -225,30 +225,30 @@ def sweep(
     require_plots()
     if model is not None and not log:
         raise ValueError(f"a model must come with a log to test it on; got {model} alone")
-    effort = replace(QUICK if quick else Effort(), seed=seed)
+    budget = replace(QUICK if quick else Budget(), seed=seed)
     command = tell_command({"OUT": out, "MODEL": model}, log or [])
-    with following() as follow:
+    with following() as progress:
         if model is None or not log:
             config = read_config({"learn": {"seed": seed}})
-            problem = read_problem([], None, config, test, columns, quick=quick)
-            questions, origin = problem.questions, str(problem.facts["origin"])
-            matcher, graph, reason = take_models(problem, out, effort, follow=follow)
+            benchmark = read_benchmark([], None, config, test, columns, quick=quick)
+            qrels, origin = benchmark.qrels, str(benchmark.facts["origin"])
+            matcher, graph, reason = take_models(benchmark, out, budget, progress=progress)
         else:
             matcher = XRLinearMatcher.load(model)
             plan = test.plan(matcher.config, "none", quick=quick)
-            questions = take_test(columns.read(log), matcher.config, plan)
-            warn_if_trained_on(questions, recall_training(questions, None, matcher))
+            qrels = take_test(columns.read(log), matcher.config, plan)
+            warn_if_trained_on(qrels, find_seen_in_training(qrels, None, matcher))
             origin = "a search log"
-            graph, reason = find_graph(questions, out)
-        run_sweep(
+            graph, reason = find_graph(qrels, out)
+        findings = run_sweep(
             matcher,
-            questions,
+            qrels,
             out,
-            effort,
+            budget,
             command=command,
             origin=origin,
             graph=graph,
             no_graph=reason,
-            follow=follow,
+            progress=progress,
         )
-    say(f"report: {write_report(out)}")
+    say(f"report: {write_report(out, sweep=findings)}")

@@ -1,4 +1,4 @@
-"""Comparing: which matcher is better, and may that be luck?"""
+"""Compare: which matcher is better, and is the difference significant?"""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from matchset.data.arrow import ExportColumn
 from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives
-from matchset.evaluate.evaluation import KS, SAMPLE, Evaluation, check_ks, evaluate_questions
+from matchset.evaluate.evaluation import KS, SAMPLE, Evaluation, check_ks, evaluate_qrels
 from matchset.evaluate.judgments import BATCH
-from matchset.evaluate.qrels import make_questions
+from matchset.evaluate.qrels import make_qrels
 from matchset.evaluate.segments import SEGMENTS
 from matchset.evaluate.significance import (
     FLIPS,
@@ -33,16 +33,16 @@ from matchset.strings import Strings
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much more recall one matcher has than another, over the same queries."""
+    """Difference in recall of two matchers, over the same queries."""
 
     first: str
     second: str
     k: int
-    value: float  # mean recall at k of the first, less that of the second
+    value: float  # mean recall at k of the first minus that of the second
     low: float  # of its 95 % confidence interval
     high: float
-    p: float  # of a two-sided randomisation test
-    p_holm: float  # the same, corrected for all differences of the comparison
+    p: float  # of a two-sided randomization test
+    p_holm: float  # corrected for all differences of the comparison
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -50,26 +50,28 @@ class Comparison(Headed, Tabular):
     """Several matchers on the same queries."""
 
     evaluations: Mapping[str, Evaluation]
-    differences: tuple[Difference, ...]  # of every two matchers, at every k
+    differences: tuple[Difference, ...]  # of each pair of matchers, at each k
 
     def __getitem__(self, name: str) -> Evaluation:
         return self.evaluations[name]
 
     @property
     def best(self) -> str:
-        """The matcher with the largest recall at the largest k."""
+        """The matcher with the highest recall at the largest k."""
         return max(self.evaluations, key=lambda name: self.evaluations[name].recall())
 
     def difference(self, first: str, second: str, k: int | None = None) -> Difference:
-        """One of the differences; at the largest k, unless told."""
+        """One of the differences, by default at the largest k."""
         depth = max(self.evaluations[first].ks) if k is None else k
         for found in self.differences:
             if found.k == depth and {found.first, found.second} == {first, second}:
-                return found if found.first == first else _turn(found)
-        raise KeyError(f"a difference must be of matchers and a k; got {first, second, depth}")
+                return found if found.first == first else _reverse(found)
+        raise KeyError(
+            f"a difference needs matchers and a k that were compared; got {first, second, depth}"
+        )
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict per matcher and score: matcher, and what `Evaluation.to_dicts` gives."""
+        """One dict per matcher and score: `matcher` and the keys of `Evaluation.to_dicts`."""
         return [
             {"matcher": name, **row}
             for name, evaluation in self.evaluations.items()
@@ -93,13 +95,13 @@ class Comparison(Headed, Tabular):
         rows = []
         for name, evaluation in self.evaluations.items():
             recalls = [evaluation.score("recall", k) for k in evaluation.ks]
-            luck = "best" if name == best else f"{self.difference(best, name).p_holm:.4f}"
+            p = "best" if name == best else f"{self.difference(best, name).p_holm:.4f}"
             cells = [with_margin(score.value, score.low, score.high) for score in recalls]
-            rows.append([printable(name), *cells, percent(recalls[-1].ceiling), luck])
-        any_one = next(iter(self.evaluations.values()))
-        headers = ["", *(f"Recall@{k}" for k in any_one.ks), "ceiling", "p"]
-        what = "in %, with 95 % margin; p of the difference to the best, by Holm"
-        return Grid(f"Comparison({len(any_one):,} queries; {what})", headers, rows, len(rows))
+            rows.append([printable(name), *cells, percent(recalls[-1].ceiling), p])
+        any_of_them = next(iter(self.evaluations.values()))
+        headers = ["", *(f"Recall@{k}" for k in any_of_them.ks), "ceiling", "p"]
+        what = "in %, with 95 % margin; p of the difference from the best, corrected by Holm"
+        return Grid(f"Comparison({len(any_of_them):,} queries; {what})", headers, rows, len(rows))
 
 
 def compare_matchers(
@@ -118,20 +120,20 @@ def compare_matchers(
     flips: int = FLIPS,
     batch: int = BATCH,
 ) -> Comparison:
-    """Evaluate matchers by name on the same queries, and test each difference in recall.
+    """Evaluate named matchers on the same queries, and test each difference in recall.
 
-    Options are those of `evaluate`; `flips` is the number of randomisations of each test.
+    Options are those of `evaluate`; `flips` is the number of randomizations of each test.
     """
     if not matchers:
         raise ValueError("matchers must hold at least one; got none")
-    questions = make_questions(
+    qrels = make_qrels(
         test, events=events, min_count=min_count, sample=sample, seed=seed, graded=graded
     )
     depths = check_ks(ks)
     evaluations = {
-        name: evaluate_questions(
+        name: evaluate_qrels(
             matcher,
-            questions,
+            qrels,
             train=train,
             ks=depths,
             seed=seed,
@@ -153,7 +155,7 @@ def find_differences(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[Difference, ...]:
-    """Test the differences in recall of every two evaluations, at every k, corrected together."""
+    """Test the differences in recall of each pair of evaluations at each k, corrected together."""
     pairs = list(combinations(evaluations, 2))
     for first, second in pairs:
         one, other = evaluations[first], evaluations[second]
@@ -165,10 +167,10 @@ def find_differences(
         return ()
     recalls = {name: evaluation.recalls for name, evaluation in evaluations.items()}
     ks = next(iter(evaluations.values())).ks
-    return weigh_differences(recalls, pairs, ks, flips=flips, resamples=resamples, seed=seed)
+    return compare_recalls(recalls, pairs, ks, flips=flips, resamples=resamples, seed=seed)
 
 
-def weigh_differences(
+def compare_recalls(
     recalls: Mapping[str, Values],
     pairs: Sequence[tuple[str, str]],
     ks: Sequence[int],
@@ -177,9 +179,9 @@ def weigh_differences(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[Difference, ...]:
-    """Differences of some pairs of matchers, at every k, corrected together.
+    """Test the differences of some pairs of matchers at each k, corrected together.
 
-    `recalls` are those of each query at each k by the name of the matcher, (n_queries, n_ks).
+    `recalls` maps the name of a matcher to its recall of each query at each k, (n_queries, n_ks).
     """
     gains: Values = np.concatenate(
         [recalls[first] - recalls[second] for first, second in pairs], axis=1
@@ -191,7 +193,7 @@ def weigh_differences(
     return tuple(Difference(*name, *row) for name, row in zip(names, numbers.tolist(), strict=True))
 
 
-def _turn(found: Difference) -> Difference:
+def _reverse(found: Difference) -> Difference:
     return Difference(
         found.second, found.first, found.k, -found.value, -found.high, -found.low, found.p,
         found.p_holm,

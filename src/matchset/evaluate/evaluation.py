@@ -12,25 +12,25 @@ from matchset.data.arrow import ExportColumn
 from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives
-from matchset.evaluate.judgments import BATCH, Answers, judge
-from matchset.evaluate.metrics import METRICS, Judged, Values, ceiling
-from matchset.evaluate.qrels import Questions, make_questions
+from matchset.evaluate.judgments import BATCH, Judgments, Run, run_qrels
+from matchset.evaluate.metrics import METRICS, ceiling
+from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.evaluate.segments import (
     ALL,
     SEGMENTS,
     Bools,
-    Training,
+    SeenInTraining,
+    find_seen_in_training,
     make_segments,
-    recall_training,
 )
-from matchset.evaluate.significance import RESAMPLES, bootstrap, mean
+from matchset.evaluate.significance import RESAMPLES, Values, bootstrap, mean
 from matchset.matchers.base import Retriever, check_k
 from matchset.matchers.display import Grid, Headed, percent, with_margin
 from matchset.matchers.frames import Tabular
 from matchset.strings import Strings
 
 KS = (10, 50, 100)
-SAMPLE = 100_000
+SAMPLE = 100_000  # test queries at most
 NAMES = {
     "recall": "Recall",
     "precision": "Precision",
@@ -41,29 +41,29 @@ NAMES = {
     "long_tail": "Long tail",
 }
 _NAN = float("nan")
-_LARGEST = 2**31 - 1  # products that a catalogue may have
+_LARGEST = 2**31 - 1  # products that a catalog may have
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One number of an evaluation, from 0 to 1, NaN where it is not known."""
+    """One number of an evaluation, from 0 to 1, NaN if unknown."""
 
     segment: str
     metric: str
     k: int
-    queries: int  # that it is the mean of
-    value: float  # every query counts the same
+    queries: int  # number of queries in the mean
+    value: float  # every query counts once
     low: float  # of its 95 % confidence interval
     high: float
-    by_traffic: float  # every query counts as often as it is asked
+    by_traffic: float  # every query counts as often as customers enter it
     by_traffic_low: float
     by_traffic_high: float
-    ceiling: float = _NAN  # of recall: the best of a matcher that knows only training products
+    ceiling: float = _NAN  # of recall: the best possible with training products only
     ceiling_by_traffic: float = _NAN
 
     @property
     def name(self) -> str:
-        """As people call it: Recall@10."""
+        """Display name, such as Recall@10."""
         return f"{NAMES[self.metric]}@{self.k}"
 
 
@@ -71,34 +71,34 @@ class Score:
 class Evaluation(Headed, Tabular):
     """How good a matcher is: metrics at each k, over all test queries and by segment.
 
-    Beside every recall stands its ceiling. It binds only matchers that know no titles: these cannot
-    give a product that no training query led to.
+    Every recall comes with its ceiling. The ceiling limits only matchers that do not use titles:
+    these cannot return a product that no training query led to.
     """
 
     scores: tuple[Score, ...]
     ks: tuple[int, ...]
-    queries: Strings  # that were asked, (n_queries,)
-    traffic: Values  # how often customers ask each, (n_queries,)
-    n_relevant: Values  # relevant products of each, (n_queries,)
+    queries: Strings  # the test queries, (n_queries,)
+    traffic: Values  # how often customers enter each, (n_queries,)
+    n_relevant: Values  # relevant products of each query, (n_queries,)
     recalls: Values  # of each query at each k, (n_queries, n_ks)
 
     def __len__(self) -> int:
         return len(self.queries)
 
     def score(self, metric: str = "recall", k: int | None = None, segment: str = ALL) -> Score:
-        """One of the scores; at the largest k, unless told."""
+        """One of the scores, by default at the largest k."""
         wanted = (segment, metric, max(self.ks) if k is None else k)
         for score in self.scores:
             if (score.segment, score.metric, score.k) == wanted:
                 return score
-        raise KeyError(f"a score must be of segment, metric and k that were asked; got {wanted}")
+        raise KeyError(f"a score needs a segment, metric and k of this evaluation; got {wanted}")
 
     def recall(self, k: int | None = None, segment: str = ALL) -> float:
-        """Mean recall at k, the largest unless told."""
+        """Mean recall at k, by default the largest."""
         return self.score("recall", k, segment).value
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict per score: segment, metric, k, queries, value, bounds, by_traffic, ceiling."""
+        """One dict per score, with the fields of `Score` as keys."""
         names = [field.name for field in fields(Score)]
         return [{name: getattr(score, name) for name in names} for score in self.scores]
 
@@ -119,9 +119,9 @@ class Evaluation(Headed, Tabular):
         for segment in dict.fromkeys(score.segment for score in recalls):
             of_segment = [score for score in recalls if score.segment == segment]
             name = "Recall" if segment == ALL else f"  {segment}"
-            rows.append([name, f"{of_segment[0].queries:,}", *map(_show_recall, of_segment)])
+            rows.append([name, f"{of_segment[0].queries:,}", *map(_format_recall, of_segment)])
             if segment == ALL:
-                rows.append(["  by traffic", "", *map(_show_by_traffic, of_segment)])
+                rows.append(["  by traffic", "", *map(_format_by_traffic, of_segment)])
         for metric in NAMES:
             others = [s for s in self.scores if s.segment == ALL and s.metric == metric]
             if metric != "recall" and others:
@@ -148,20 +148,20 @@ def evaluate(
     resamples: int = RESAMPLES,
     batch: int = BATCH,
 ) -> Evaluation:
-    """Ask the queries of a test, and measure how many of their relevant products come back.
+    """Match the queries of a test, and measure how many of their relevant products come back.
 
-    What is relevant: see `data.positives.relevance` (with `events` and `min_count`), or the pairs
-    of `Positives`. Which queries and products were seen in training is told by `train`, or else by
-    the `training` record of a matcher; of a log its usual positives count, so where training had
-    other options, give its `Positives`. Without either, segments and ceiling that need it are
-    missing.
+    `Positives` are relevant as they are; for a log see `relevance` (with `events` and `min_count`).
+    Which queries and products were seen in training is looked up in `train`, or else in what the
+    matcher remembers. A training log counts by its default positives: if training used other
+    options, pass its `Positives`. Segments and ceilings that need an unknown training set are left
+    out.
     """
-    questions = make_questions(
+    qrels = make_qrels(
         test, events=events, min_count=min_count, sample=sample, seed=seed, graded=graded
     )
-    return evaluate_questions(
+    return evaluate_qrels(
         matcher,
-        questions,
+        qrels,
         train=train,
         ks=ks,
         seed=seed,
@@ -171,9 +171,9 @@ def evaluate(
     )
 
 
-def evaluate_questions(
+def evaluate_qrels(
     matcher: Retriever,
-    questions: Questions,
+    qrels: Qrels,
     *,
     train: Log | Positives | None = None,
     ks: Iterable[int] = KS,
@@ -182,17 +182,15 @@ def evaluate_questions(
     resamples: int = RESAMPLES,
     batch: int = BATCH,
 ) -> Evaluation:
-    """`evaluate`, of questions that were made before."""
+    """`evaluate` on given qrels."""
     depths = check_ks(ks)
-    training = recall_training(questions, train, matcher)
-    answers = judge(matcher, questions, depths, head=training.head, batch=batch)
-    return score_answers(
-        answers, questions, training, depths, segments=segments, resamples=resamples, seed=seed
-    )
+    seen = find_seen_in_training(qrels, train, matcher)
+    run = run_qrels(matcher, qrels, depths, head=seen.head, batch=batch)
+    return score_run(run, qrels, seen, depths, segments=segments, resamples=resamples, seed=seed)
 
 
 def check_ks(ks: Iterable[int]) -> tuple[int, ...]:
-    """Distinct ascending ks, if they are positive."""
+    """Distinct ks in ascending order, checked to be positive."""
     depths = tuple(sorted({check_k(k) for k in ks}))
     if not depths:
         raise ValueError("ks must hold at least one k; got none")
@@ -201,80 +199,83 @@ def check_ks(ks: Iterable[int]) -> tuple[int, ...]:
     return depths
 
 
-def score_answers(
-    answers: Answers,
-    questions: Questions,
-    training: Training,
+def score_run(
+    run: Run,
+    qrels: Qrels,
+    seen: SeenInTraining,
     ks: tuple[int, ...],
     *,
     segments: Sequence[str] = SEGMENTS,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Evaluation:
-    """Compute every metric of answers that were judged."""
-    parts = make_segments(questions, training, segments)
-    judged = [answers.judged.select(pairs) for pairs in parts.values()]
-    names = [(metric, k) for metric in METRICS for k in ks]
-    # (n_queries, n_segments, n_metrics), recall first
+    """Compute every metric of a run, over all queries and by segment."""
+    parts = make_segments(qrels, seen, segments)
+    judgments = [run.judgments.select(pairs) for pairs in parts.values()]
+    columns = [(metric, k) for metric in METRICS for k in ks]
     values = np.stack(
-        [np.column_stack([METRICS[m](j, k) for m, k in names]) for j in judged], axis=1
-    )
-    best = _limit(parts, judged, training, ks)
-    weights = np.stack([np.ones(len(questions)), questions.traffic])
+        [np.column_stack([METRICS[m](part, k) for m, k in columns]) for part in judgments], axis=1
+    )  # (n_queries, n_segments, n_columns)
+    weights = np.stack([np.ones(len(qrels)), qrels.traffic])
     low, high = bootstrap(values, weights, resamples=resamples, seed=seed)
     plain, weighted = mean(values, weights)
-    numbers = np.stack([plain, low[0], high[0], weighted, low[1], high[1], *mean(best, weights)])
-    n_asked = [int(np.count_nonzero(part.count())) for part in judged]
+    of_recall = [columns.index(("recall", k)) for k in ks]  # only recall has a ceiling
+    ceilings = np.full((2, *plain.shape), np.nan)
+    ceilings[:, :, of_recall] = mean(_find_ceilings(parts, judgments, seen, ks), weights)
+    numbers = [plain, low[0], high[0], weighted, low[1], high[1], *ceilings]
+    table = np.stack(numbers)  # (n_numbers, n_segments, n_columns)
+    n_queries = [int(np.count_nonzero(part.count())) for part in judgments]
     scores = [
-        Score(segment, metric, k, n_asked[s], *numbers[:, s, m].tolist())
+        Score(segment, metric, k, n_queries[s], *table[:, s, c].tolist())
         for s, segment in enumerate(parts)
-        for m, (metric, k) in enumerate(names)
+        for c, (metric, k) in enumerate(columns)
     ]
-    scores += _score_lists(answers, len(questions), ks, has_tail=training.head is not None)
+    scores += _score_lists(run, len(qrels), ks, has_tail=seen.head is not None)
     return Evaluation(
         tuple(scores),
         ks,
-        questions.queries,
-        questions.traffic,
-        answers.judged.count(),
-        values[:, 0, : len(ks)],
+        qrels.queries,
+        qrels.traffic,
+        run.judgments.count(),
+        values[:, list(parts).index(ALL), of_recall],
     )
 
 
-def _limit(
-    parts: Mapping[str, Bools], judged: Sequence[Judged], training: Training, ks: tuple[int, ...]
+def _find_ceilings(
+    parts: Mapping[str, Bools],
+    judgments: Sequence[Judgments],
+    seen: SeenInTraining,
+    ks: tuple[int, ...],
 ) -> Values:
-    """The ceilings of recall; NaN for other metrics, (n_queries, n_segments, n_metrics)."""
-    best = np.full((judged[0].n_queries, len(parts), len(METRICS) * len(ks)), np.nan)
-    if training.is_warm is not None:
-        for s, (pairs, part) in enumerate(zip(parts.values(), judged, strict=True)):
-            is_warm = training.is_warm[pairs]
-            best[:, s, : len(ks)] = np.column_stack([ceiling(part, is_warm, k) for k in ks])
+    """The ceilings of recall, NaN if unknown, (n_queries, n_segments, n_ks)."""
+    best = np.full((judgments[0].n_queries, len(parts), len(ks)), np.nan)
+    if seen.is_warm is not None:
+        for s, (pairs, part) in enumerate(zip(parts.values(), judgments, strict=True)):
+            is_warm = seen.is_warm[pairs]
+            best[:, s] = np.column_stack([ceiling(part, is_warm, k) for k in ks])
     return best
 
 
-def _score_lists(
-    answers: Answers, n_queries: int, ks: tuple[int, ...], *, has_tail: bool
-) -> list[Score]:
-    """What is no mean over queries: coverage of the catalogue, share of results in the tail."""
+def _score_lists(run: Run, n_queries: int, ks: tuple[int, ...], *, has_tail: bool) -> list[Score]:
+    """Scores that are not means over queries: coverage of the catalog, share of the long tail."""
     unknown = [_NAN] * 5
     scores = []
     for k in ks:
-        n_products = len(answers.products) if answers.products is not None else 0
-        value = answers.n_distinct[k] / n_products if n_products else _NAN
+        n_products = len(run.products) if run.products is not None else 0
+        value = run.n_distinct[k] / n_products if n_products else _NAN
         scores.append(Score(ALL, "coverage", k, n_queries, value, *unknown))
     for k in ks if has_tail else ():
-        given = answers.n_given[k]
-        value = answers.n_tail[k] / given if given else _NAN
+        n_returned = run.n_returned[k]
+        value = run.n_tail[k] / n_returned if n_returned else _NAN
         scores.append(Score(ALL, "long_tail", k, n_queries, value, *unknown))
     return scores
 
 
-def _show_recall(score: Score) -> str:
+def _format_recall(score: Score) -> str:
     best = "" if np.isnan(score.ceiling) else f" / {percent(score.ceiling)}"
     return with_margin(score.value, score.low, score.high) + best
 
 
-def _show_by_traffic(score: Score) -> str:
+def _format_by_traffic(score: Score) -> str:
     best = "" if np.isnan(score.ceiling_by_traffic) else f" / {percent(score.ceiling_by_traffic)}"
     return with_margin(score.by_traffic, score.by_traffic_low, score.by_traffic_high) + best

@@ -10,12 +10,12 @@ import numpy as np
 
 from matchset.data.log import Log
 from matchset.data.positives import Positives
-from matchset.evaluate.metrics import Values
+from matchset.evaluate.significance import Values
 from matchset.matchers.base import DEFAULT_K, Retriever
 from matchset.strings import Strings
 
 SAMPLE = 300
-_WARM_UP = 20  # queries that are asked before the clock runs
+_WARM_UP = 20  # queries before the clock starts
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -25,17 +25,17 @@ class Latency:
     seconds: Values  # of each call, (n_calls,)
 
     def quantile(self, share: float) -> float:
-        """The time that this share of the calls stays within."""
+        """The time within which this share of the calls returned."""
         return float(np.quantile(self.seconds, share))
 
     @property
     def p50(self) -> float:
-        """The median."""
+        """Median time of a call."""
         return self.quantile(0.50)
 
     @property
     def p99(self) -> float:
-        """What one call in a hundred exceeds."""
+        """99th percentile of the time of a call."""
         return self.quantile(0.99)
 
     def __repr__(self) -> str:
@@ -51,7 +51,7 @@ def measure_latency(
     sample: int = SAMPLE,
     seed: int = 0,
 ) -> Latency:
-    """Ask queries one by one, chosen by chance, and take the time of each answer."""
+    """Time of each `match` call, over a random sample of the queries, one by one."""
     if sample < 1:
         raise ValueError(f"sample must be positive; got {sample}")
     given = queries.queries if isinstance(queries, Log | Positives) else queries
@@ -63,8 +63,8 @@ def measure_latency(
     for query in chosen[:_WARM_UP]:
         matcher.match(query, k)
     seconds = np.empty(len(chosen))
-    for place, query in enumerate(chosen):
+    for index, query in enumerate(chosen):
         started = time.perf_counter()
         matcher.match(query, k)
-        seconds[place] = time.perf_counter() - started
+        seconds[index] = time.perf_counter() - started
     return Latency(seconds)

@@ -1,7 +1,7 @@
-"""What it adds: what does a matcher find that another does not?
+"""Overlap: what does a matcher find that another does not?
 
-The paper's point is not to replace lexical search but to add to its match set. So two matchers are
-asked the same, and what each finds alone is counted.
+The paper's point is not to replace lexical search but to add to its match set. So two matchers get
+the same queries, and what each of them finds alone is counted.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.evaluate.evaluation import SAMPLE
-from matchset.evaluate.judgments import BATCH, Results, ask, find_pairs
-from matchset.evaluate.metrics import Values
-from matchset.evaluate.qrels import Questions, make_questions
-from matchset.evaluate.significance import RESAMPLES, bootstrap, mean
+from matchset.evaluate.judgments import BATCH, MISSING, Judgments, Results, find_pairs, match_qrels
+from matchset.evaluate.qrels import Qrels, make_qrels
+from matchset.evaluate.significance import RESAMPLES, Values, bootstrap, mean
 from matchset.matchers.base import Retriever, check_k
 from matchset.matchers.display import Grid, Headed, printable, with_margin
 
 
 class Share(NamedTuple):
-    """A mean over queries with its 95 % confidence interval, all from 0 to 1."""
+    """A mean over queries with its 95 % confidence interval, each from 0 to 1."""
 
     value: float
     low: float
@@ -34,22 +33,22 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class IncrementalRecall(Headed):
-    """What two matchers find, together and alone, as means over queries."""
+    """What two matchers find, together and each alone, as means over queries."""
 
     names: tuple[str, str]
     k: int
     queries: int
-    overlap: Share  # products that both give, among those that either gives
-    recall_first: Share  # relevant products that the first gives, among all relevant
+    overlap: Share  # products that both return, among those that either returns
+    recall_first: Share  # relevant products that the first returns, among all relevant
     recall_second: Share
-    both: Share  # relevant products that both give, among all relevant
+    both: Share  # relevant products that both return, among all relevant
     only_first: Share
     only_second: Share
-    union: Share  # recall of k products, taken from both in turn
-    joined: Share  # recall of all that either gives: up to 2k products
+    interleaved: Share  # recall of k products, taken alternately from both
+    union: Share  # recall of all that either returns: up to 2k products
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict per share: what, value, low, high."""
+        """One dict per share, with keys what, value, low, high."""
         return [{"what": what, **share._asdict()} for what, share in self._shares()]
 
     def _shares(self) -> list[tuple[str, Share]]:
@@ -61,8 +60,8 @@ class IncrementalRecall(Headed):
             ("found by both", self.both),
             (f"found by {first} alone", self.only_first),
             (f"found by {second} alone", self.only_second),
-            (f"Recall@{k} of both in turn", self.union),
-            (f"Recall@{2 * k} of both joined", self.joined),
+            (f"Recall@{k} of both interleaved", self.interleaved),
+            (f"Recall@{2 * k} of the union", self.union),
             ("overlap of the match sets", self.overlap),
         ]
 
@@ -86,16 +85,16 @@ def incremental_recall(
     resamples: int = RESAMPLES,
     batch: int = BATCH,
 ) -> IncrementalRecall:
-    """Ask both matchers for k products, and compare their match sets; options as of `evaluate`."""
-    questions = make_questions(test, events=events, min_count=min_count, sample=sample, seed=seed)
+    """Compare the match sets of two matchers at k products; options as in `evaluate`."""
+    qrels = make_qrels(test, events=events, min_count=min_count, sample=sample, seed=seed)
     options = {"resamples": resamples, "seed": seed, "batch": batch}
-    return add_up(first, second, questions, k=k, names=names, **options)
+    return measure_overlap(first, second, qrels, k=k, names=names, **options)
 
 
-def add_up(
+def measure_overlap(
     first: Retriever,
     second: Retriever,
-    questions: Questions,
+    qrels: Qrels,
     *,
     k: int = 100,
     names: tuple[str, str] = ("first", "second"),
@@ -103,38 +102,37 @@ def add_up(
     seed: int = 0,
     batch: int = BATCH,
 ) -> IncrementalRecall:
-    """`incremental_recall`, of questions that were made before."""
+    """`incremental_recall` on given qrels."""
     depth = check_k(k)
-    ranks = np.stack([questions.unanswered()] * 3)  # of each pair with first, second, both in turn
-    overlap = np.full(len(questions), np.nan)
-    asked = [ask(matcher, questions, depth, batch=batch) for matcher in (first, second)]
-    for one, other in zip(*asked, strict=True):
-        turns, shared = take_turns(one, other, len(questions))
-        for rank, results in zip(ranks, (one, other, turns), strict=True):
-            places, found = find_pairs(questions, results)
-            rank[places] = found
+    ranks = np.full((3, qrels.n_pairs), MISSING)  # of each pair in first, second, interleaved
+    overlap = np.full(len(qrels), np.nan)
+    runs = [match_qrels(matcher, qrels, depth, batch=batch) for matcher in (first, second)]
+    for one, other in zip(*runs, strict=True):
+        interleaved, shared = interleave(one, other, len(qrels))
+        for rank, results in zip(ranks, (one, other, interleaved), strict=True):
+            pairs, found = find_pairs(qrels, results)
+            np.minimum.at(rank, pairs, found)
         overlap[~np.isnan(shared)] = shared[~np.isnan(shared)]
-    values = _share_relevant(questions, ranks, depth)
-    table = np.column_stack([overlap, *values])
+    table = np.column_stack([overlap, *_share_relevant(qrels, ranks, depth)])
     return IncrementalRecall(
-        names, depth, len(questions), *_means(table, resamples=resamples, seed=seed)
+        names, depth, len(qrels), *_means(table, resamples=resamples, seed=seed)
     )
 
 
-def _share_relevant(questions: Questions, ranks: NDArray[np.int64], k: int) -> list[Values]:
-    """Shares of each query's relevant products, in the order of `IncrementalRecall`, (n_queries,)."""
-    first, second, turns = ranks < k
-    counted = questions.judge(ranks[0])
-    total = counted.count()
-    kinds = (first, second, first & second, first & ~second, second & ~first, turns, first | second)
-    return [counted.count(pairs) / total for pairs in kinds]
+def _share_relevant(qrels: Qrels, ranks: NDArray[np.int64], k: int) -> list[Values]:
+    """Shares of each query's relevant products, as in `IncrementalRecall`, (n_queries,)."""
+    first, second, mixed = ranks < k
+    judgments = Judgments.of(qrels, ranks[0])
+    total = judgments.count()
+    kinds = (first, second, first & second, first & ~second, second & ~first, mixed, first | second)
+    return [judgments.count(pairs) / total for pairs in kinds]
 
 
-def take_turns(first: Results, second: Results, n_queries: int) -> tuple[Results, Values]:
-    """Walk down both lists in step, and give what is new; with the share that both have.
+def interleave(first: Results, second: Results, n_queries: int) -> tuple[Results, Values]:
+    """Both rankings interleaved without duplicates, and the share of products in both.
 
-    At each rank the first list's product comes before the second's. The share is of each query,
-    NaN where neither has a product for it, (n_queries,).
+    At each rank the first ranking's product comes before the second's. The share is per query,
+    NaN if neither ranking has products for it, (n_queries,).
     """
     label, n_labels = _join_labels(first, second)
     row = np.concatenate([first.row, second.row])
@@ -161,18 +159,18 @@ def take_turns(first: Results, second: Results, n_queries: int) -> tuple[Results
 
 
 def _join_labels(first: Results, second: Results) -> tuple[NDArray[np.int64], int]:
-    """Labels that are the same for the same product, whosever it is; and how many there may be."""
+    """Labels of both that are equal for equal products, and an upper bound of their number."""
     n_first, n_second = len(first.products), len(second.products)
-    place = np.arange(n_second)
+    label = np.arange(n_second)
     if first.products is not second.products:
-        place = first.products.ids.index_of(second.products.ids)
-        place = np.where(place < 0, n_first + np.arange(n_second), place)
-    return np.concatenate([first.label.astype(np.int64), place[second.label]]), n_first + n_second
+        label = first.products.ids.index_of(second.products.ids)
+        label = np.where(label < 0, n_first + np.arange(n_second), label)
+    return np.concatenate([first.label.astype(np.int64), label[second.label]]), n_first + n_second
 
 
 def _means(table: Values, *, resamples: int, seed: int) -> list[Share]:
-    """Mean and interval of each column, over the queries where it is known."""
-    values = table[:, :, None]  # every column is a group of its own
+    """Mean and interval of each column, over the queries that have a value."""
+    values = table[:, :, None]  # each column is its own group
     weights = np.ones((1, len(table)))
     low, high = bootstrap(values, weights, resamples=resamples, seed=seed)
     numbers = np.stack([mean(values, weights), low, high])[:, 0, :, 0]

@@ -1,4 +1,4 @@
-"""Questions: which queries are asked, and which products answer them?"""
+"""Qrels: which test queries are there, and which products are relevant to each?"""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives, positives, relevance
 from matchset.errors import DataError
-from matchset.evaluate.metrics import MISSING, Judged, Values
+from matchset.evaluate.significance import Values
 from matchset.strings import Strings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Questions:
+class Qrels:
     """Test queries with their relevant products."""
 
-    queries: Strings  # normalised, (n_queries,)
-    products: Strings  # those that are relevant to some query, (n_products,)
+    queries: Strings  # normalized, (n_queries,)
+    products: Strings  # relevant to at least one query, (n_products,)
     row: NDArray[np.int64]  # query of each relevant pair, ascending, (n_pairs,)
     product: NDArray[np.int64]  # ascending within a query, (n_pairs,)
     gain: Values  # (n_pairs,)
-    traffic: Values  # how often each query is asked, (n_queries,)
+    traffic: Values  # how often customers enter each query, (n_queries,)
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -34,16 +34,8 @@ class Questions:
         """Number of relevant pairs."""
         return len(self.row)
 
-    def judge(self, rank: NDArray[np.int64]) -> Judged:
-        """With the rank of each pair."""
-        return Judged(self.row, self.gain, rank, len(self))
 
-    def unanswered(self) -> NDArray[np.int64]:
-        """Ranks of an answer without anything, (n_pairs,)."""
-        return np.full(self.n_pairs, MISSING)
-
-
-def make_questions(
+def make_qrels(
     test: Log | Positives,
     *,
     events: EventWeights | None = None,
@@ -51,12 +43,13 @@ def make_questions(
     sample: int | None = None,
     seed: int = 0,
     graded: bool = False,
-) -> Questions:
-    """What a test asks: of a log see `relevance`; of positives all pairs, `events` playing no part.
+) -> Qrels:
+    """Test queries and relevant products of a log (see `relevance`) or of positives.
 
-    Of more than `sample` queries so many are chosen by chance. Traffic is the log's
-    `query_counts`; positives tell it by their values. `graded` makes these values the gains of
-    nDCG, where otherwise every relevant product gains the same.
+    Positives are all relevant, and `events` and `min_count` do not apply to them. If there are more
+    than `sample` queries, a random sample of that size is taken. Traffic is the log's
+    `query_counts`, or the sum of a query's positives. `graded` uses the counts as gains in nDCG;
+    otherwise every relevant product has the same gain.
     """
     if sample is not None and sample < 1:
         raise ValueError(f"sample must be positive; got {sample}")
@@ -71,7 +64,7 @@ def make_questions(
     else:
         traffic = np.asarray(pairs.sum(axis=1), dtype=np.float64).ravel()
     gain = pairs.data.astype(np.float64)
-    questions = Questions(
+    qrels = Qrels(
         queries=relevant.queries,
         products=relevant.products,
         row=np.repeat(np.arange(pairs.shape[0]), np.diff(pairs.indptr)),
@@ -79,27 +72,27 @@ def make_questions(
         gain=gain if graded else np.ones_like(gain),
         traffic=traffic,
     )
-    return questions if sample is None else _sample(questions, sample, seed)
+    return qrels if sample is None else _sample(qrels, sample, seed)
 
 
 def training_pairs(train: Log | Positives) -> Positives:
-    """What was learned from: of a log the usual positives."""
+    """The pairs a model was trained on; for a log, its default positives."""
     return train if isinstance(train, Positives) else positives(train)
 
 
-def _sample(questions: Questions, sample: int, seed: int) -> Questions:
-    if len(questions) <= sample:
-        return questions
+def _sample(qrels: Qrels, sample: int, seed: int) -> Qrels:
+    if len(qrels) <= sample:
+        return qrels
     rng = np.random.default_rng(seed)
-    chosen = np.sort(rng.choice(len(questions), sample, replace=False))
-    is_chosen = np.zeros(len(questions), dtype=np.bool_)
+    chosen = np.sort(rng.choice(len(qrels), sample, replace=False))
+    is_chosen = np.zeros(len(qrels), dtype=np.bool_)
     is_chosen[chosen] = True
-    kept = is_chosen[questions.row]
+    kept = is_chosen[qrels.row]
     return replace(
-        questions,
-        queries=questions.queries.take(chosen),
-        row=(np.cumsum(is_chosen) - 1)[questions.row[kept]],
-        product=questions.product[kept],
-        gain=questions.gain[kept],
-        traffic=questions.traffic[chosen],
+        qrels,
+        queries=qrels.queries.take(chosen),
+        row=(np.cumsum(is_chosen) - 1)[qrels.row[kept]],
+        product=qrels.product[kept],
+        gain=qrels.gain[kept],
+        traffic=qrels.traffic[chosen],
     )

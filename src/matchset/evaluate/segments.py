@@ -1,7 +1,7 @@
-"""Segments: for which queries and products is a matcher good?
+"""Segments: for which queries and products is a matcher good, and what counts as relevant?
 
-A segment is a part of the relevant pairs. Its queries are those that have a pair in it, and every
-metric is computed as if its pairs alone were relevant.
+A segment is a subset of the relevant pairs. Its queries are those with a pair in it, and every
+metric is computed as if only its pairs were relevant.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from matchset.data.events import EventRule, EventWeights, kind_of, relevance_rule
 from matchset.data.log import Log
 from matchset.data.positives import Positives
-from matchset.evaluate.metrics import Values
-from matchset.evaluate.qrels import Questions, training_pairs
+from matchset.evaluate.qrels import Qrels, training_pairs
+from matchset.evaluate.significance import Values
 from matchset.matchers.base import Matcher, Retriever
 from matchset.strings import Strings
 
@@ -29,58 +29,58 @@ SEGMENTS = (
     "warm product",
     "cold product",
 )
-LIKE_TRAINING = 0.95  # of the pairs, that training knew; of a later month it knew about 0.7
-HEAD_SHARE = 0.5  # of the traffic, which the head makes up
+LIKE_TRAINING = 0.95  # share of pairs known from training; in a later month it is about 0.7
+HEAD_SHARE = 0.5  # share of the traffic that makes up the head
 
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Training:
-    """What was there to learn from, as far as the questions go; None where nobody knows."""
+class SeenInTraining:
+    """What of the qrels was in the training data; None where that is unknown."""
 
     is_seen: Bools | None  # of each query, (n_queries,)
     is_warm: Bools | None  # of each relevant pair's product, (n_pairs,)
-    head: Strings | None  # ids of the popular products; all others are the long tail
+    head: Strings | None  # ids of the popular products; the others are the long tail
 
 
-def recall_training(
-    questions: Questions, train: Log | Positives | None, matcher: Retriever | None = None
-) -> Training:
-    """What `train` tells, or else what the matcher remembers."""
+def find_seen_in_training(
+    qrels: Qrels, train: Log | Positives | None, matcher: Retriever | None = None
+) -> SeenInTraining:
+    """Look it up in `train` if given, else in what the matcher remembers."""
     if train is not None:
         pairs = training_pairs(train)
-        is_warm = pairs.products.index_of(questions.products) >= 0
+        is_warm = pairs.products.index_of(qrels.products) >= 0
         popularity = np.asarray(pairs.pairs.sum(axis=0), dtype=np.float64).ravel()
-        return Training(
-            pairs.queries.index_of(questions.queries) >= 0,
-            is_warm[questions.product],
+        return SeenInTraining(
+            pairs.queries.index_of(qrels.queries) >= 0,
+            is_warm[qrels.product],
             pairs.products.take(np.flatnonzero(is_head(popularity))),
         )
     learned = matcher.training if isinstance(matcher, Matcher) else None
     if learned is not None:
-        is_warm = learned.is_warm(questions.products)
-        return Training(learned.is_seen(questions.queries), is_warm[questions.product], None)
-    return Training(None, None, None)
+        is_warm = learned.is_warm(qrels.products)
+        return SeenInTraining(learned.is_seen(qrels.queries), is_warm[qrels.product], None)
+    return SeenInTraining(None, None, None)
 
 
-def is_like_training(questions: Questions, training: Training) -> bool:
-    """Whether the questions look like those of training: nearly all is known, pair by pair."""
+def is_like_training(qrels: Qrels, training: SeenInTraining) -> bool:
+    """Whether a test looks like the training log: nearly all of its pairs are known."""
     if training.is_seen is None or training.is_warm is None:
         return False
-    is_known = training.is_seen[questions.row] & training.is_warm
+    is_known = training.is_seen[qrels.row] & training.is_warm
     return float(is_known.mean()) >= LIKE_TRAINING
 
 
 def is_head(traffic: Values) -> Bools:
-    """Which are the most frequent that together make half of the traffic, (n,).
+    """Which are the most frequent, together half of the traffic, (n,).
 
-    Equally frequent ones go together, into the head; where all are equal there is no head.
+    Ties at the boundary all belong to the head; if all are equally frequent there is no head.
     """
     if len(traffic) == 0:
         return np.zeros(0, dtype=np.bool_)
     falling = np.sort(traffic)[::-1]
-    # The one that crosses the line still belongs to the head.
+    # The one that crosses the boundary still belongs to the head.
     last = int(np.searchsorted(np.cumsum(falling), HEAD_SHARE * falling.sum() * (1 - 1e-12)))
     least = float(falling[last])
     if least == falling[-1]:
@@ -89,21 +89,21 @@ def is_head(traffic: Values) -> Bools:
 
 
 def make_segments(
-    questions: Questions, training: Training, names: Sequence[str] = SEGMENTS
+    qrels: Qrels, training: SeenInTraining, names: Sequence[str] = SEGMENTS
 ) -> dict[str, Bools]:
-    """Pairs of each segment that is asked for and can be told; `ALL` comes first, (n_pairs,)."""
+    """Pairs of each segment in `names` that can be computed, after `ALL`, (n_pairs,)."""
     for name in names:
         if name not in SEGMENTS:
-            raise ValueError(f"segments must be of {', '.join(SEGMENTS)}; got {name!r}")
-    head = is_head(questions.traffic)[questions.row]
+            raise ValueError(f"segments must be among {', '.join(SEGMENTS)}; got {name!r}")
+    head = is_head(qrels.traffic)[qrels.row]
     known: dict[str, Bools] = {"head query": head, "tail query": ~head}
     if training.is_seen is not None:
-        seen = training.is_seen[questions.row]
+        seen = training.is_seen[qrels.row]
         known |= {"seen query": seen, "unseen query": ~seen}
     if training.is_warm is not None:
         known |= {"warm product": training.is_warm, "cold product": ~training.is_warm}
     chosen: Mapping[str, Bools] = {name: known[name] for name in names if name in known}
-    return {ALL: np.ones(questions.n_pairs, dtype=np.bool_), **chosen}
+    return {ALL: np.ones(qrels.n_pairs, dtype=np.bool_), **chosen}
 
 
 def choose_rule(
@@ -113,14 +113,15 @@ def choose_rule(
     events: EventWeights | None = None,
     min_count: float | None = None,
 ) -> EventRule:
-    """What is given; else purchases, or else clicks; of a log with neither, as in training.
+    """Which events make a product relevant: what is given, else purchases, else clicks.
 
-    Ratings have no usual threshold: one that taught the model is the best guess.
+    A log with neither, such as one of ratings, is tested as the model was trained: ratings have no
+    default threshold, so the model's own is the best guess.
     """
     learned = matcher.training if isinstance(matcher, Matcher) else None
     config = None if learned is None else learned.config
-    has_usual = any(kind_of(name) in ("purchase", "cart", "click") for name in log.events)
-    if not has_usual and config is not None and set(config.events or ()) <= set(log.events):
+    has_default = any(kind_of(name) in ("purchase", "cart", "click") for name in log.events)
+    if not has_default and config is not None and set(config.events or ()) <= set(log.events):
         events = config.events if events is None else events
         min_count = config.min_count if min_count is None else min_count
     least = 1.0 if min_count is None else min_count

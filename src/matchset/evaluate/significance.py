@@ -1,4 +1,4 @@
-"""Chance: how sure is a mean over queries, and may a difference be luck?"""
+"""Significance: how precise is a mean over queries, and can a difference be due to chance?"""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 Values: TypeAlias = NDArray[np.float64]
 
 RESAMPLES = 1_000  # of the bootstrap
-FLIPS = 10_000  # of the randomisation test
+FLIPS = 10_000  # of the randomization test
 CONFIDENCE = 0.95
-_CELLS = 1 << 22  # of a block of resamples
+ALPHA = 0.05  # a smaller corrected p-value is significant
+_CELLS = 1 << 22  # in a block of resamples
 
 
 def mean(values: Values, weights: Values) -> Values:
-    """Weighted means over the queries that have a value, NaN if none.
+    """Weighted means over the queries that have a value, NaN if none has.
 
-    `values` is (n_queries, n_groups, n_columns): a query counts in all columns of a group, or,
-    where it has NaN, in none. `weights` is (n_weights, n_queries), and so many means are given,
-    (n_weights, n_groups, n_columns).
+    `values` is (n_queries, n_groups, n_columns): a query has NaN in all columns of a group or in
+    none. `weights` is (n_weights, n_queries); the means are (n_weights, n_groups, n_columns).
     """
     sums, totals = _total(np.ones((1, len(values))), *_weigh(values, weights))
     return _divide(sums[0], totals[0])
@@ -35,9 +35,9 @@ def bootstrap(
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> tuple[Values, Values]:
-    """Bounds of each mean (see `mean`) if other queries had been drawn: a percentile bootstrap.
+    """Confidence interval of each mean (see `mean`): a percentile bootstrap over queries.
 
-    All means are taken over the same draws, so that their cost is shared.
+    All means use the same resamples, which saves time.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1; got {confidence}")
@@ -60,10 +60,10 @@ def bootstrap(
 
 
 def randomization_test(differences: Values, *, flips: int = FLIPS, seed: int = 0) -> Values:
-    """Two-sided p-value that each column's mean is 0, by flipping the signs of queries.
+    """Two-sided p-value of each column's mean, by flipping the signs of queries at random.
 
-    `differences` is (n_queries, n_columns): what one matcher reaches with a query beyond another.
-    If both were alike, either sign would be as likely.
+    `differences` is (n_queries, n_columns): the metric of one matcher minus that of another. If the
+    two are equally good, both signs are equally likely.
     """
     if flips < 1:
         raise ValueError(f"flips must be positive; got {flips}")
@@ -77,14 +77,14 @@ def randomization_test(differences: Values, *, flips: int = FLIPS, seed: int = 0
     for begin in range(0, flips, block):
         size = min(block, flips - begin)
         bits = np.unpackbits(rng.integers(0, 256, (size, n // 8 + 1), np.uint8), axis=1, count=n)
-        # A sum with half of the signs flipped: all of it, less twice what is flipped.
+        # A sum with some signs flipped is the whole sum minus twice the flipped part.
         flipped = kept.sum(axis=0) - 2.0 * (bits.astype(np.float64) @ kept)
         n_extreme += np.count_nonzero(np.abs(flipped) >= seen - 1e-9 * n, axis=0)
     return np.asarray((1.0 + n_extreme) / (1.0 + flips))
 
 
 def holm(p_values: ArrayLike) -> Values:
-    """P-values corrected for their number by Holm's method: below alpha, all of them hold."""
+    """P-values corrected for multiple tests by Holm's method."""
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
     scaled = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
@@ -101,7 +101,7 @@ def _weigh(values: Values, weights: Values) -> tuple[Values, Values]:
 
 
 def _total(counts: Values, *each: Values) -> list[Values]:
-    """Sums over the queries, each taken as often as `counts`, (n_resamples, n_queries), says."""
+    """Sums over the queries, each repeated `counts` times, (n_resamples, n_queries)."""
     return [
         (counts @ part.reshape(len(part), math.prod(part.shape[1:]))).reshape(-1, *part.shape[1:])
         for part in each

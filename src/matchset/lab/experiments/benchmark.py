@@ -1,4 +1,4 @@
-"""Problem: which data do the experiments learn from and ask about?"""
+"""Benchmark: which data do the experiments train on, and which queries test them?"""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from matchset.data.positives import Positives, positives, relevance
 from matchset.data.split import Split, compare, split_by_query, split_by_time
 from matchset.errors import DataError
 from matchset.evaluate.evaluation import SAMPLE
-from matchset.evaluate.qrels import Questions, make_questions
+from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.lab.experiments.store import make_digest
 
 SplitBy = Literal["auto", "time", "query", "none"]
-EXAMPLES = 400  # test queries among which those to show are chosen
+EXAMPLES = 400  # test queries from which the examples of the report are chosen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How a log is split, and what of its test side is asked."""
+    """How a log is split, and which part of its test side is used."""
 
     split: SplitBy = "auto"
     test_days: int = 30
@@ -37,7 +37,7 @@ class Plan:
     seed: int = 0
 
     def divide(self, log: Log) -> Split:
-        """Both sides; where nothing is said, by time if the log has times."""
+        """Training and test side; auto splits by time if the log has timestamps."""
         by = self.split
         if by == "none":
             raise ValueError("split must be auto, time or query, to train and test; got 'none'")
@@ -47,84 +47,84 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
-    """What there is to learn from, and the questions that every matcher is asked."""
+class Benchmark:
+    """Training data and qrels, the same for every contender."""
 
     train: Log
     catalog: Catalog | None
-    config: TrainConfig  # of our own recipe; other rows change it
+    config: TrainConfig  # of our own recipe; other contenders vary it
     pairs: Positives  # of the training side
-    questions: Questions  # of the test side
-    may_show: NDArray[np.bool_]  # which questions may be shown to people, (n_questions,)
-    facts: Mapping[str, Any]  # what the report tells of the data
-    digest: str  # of everything above, but for what the rows tell of their own configuration
+    qrels: Qrels  # of the test side
+    may_show: NDArray[np.bool_]  # which test queries may appear in a report, (n_queries,)
+    facts: Mapping[str, Any]  # about the data, for the report
+    digest: str  # of the above, except for settings that single contenders depend on
 
     def examples(self) -> NDArray[np.int64]:
-        """Places of some questions that may be shown, chosen by chance."""
-        places = np.flatnonzero(self.may_show)
+        """Indices of a random sample of the test queries that may be shown."""
+        indices = np.flatnonzero(self.may_show)
         rng = np.random.default_rng([self.config.learn.seed, 11])
-        return np.sort(rng.permutation(places)[:EXAMPLES])
+        return np.sort(rng.permutation(indices)[:EXAMPLES])
 
 
-def make_problem(
+def make_benchmark(
     log: Log, catalog: Catalog | None, config: TrainConfig, plan: Plan, *, origin: str = "a log"
-) -> Problem:
-    """Split a log first, then decide on each side alone what counts."""
+) -> Benchmark:
+    """Split a log first, then find positives and qrels on each side separately."""
     split = plan.divide(log)
     pairs = positives(split.train, events=config.events, min_count=config.min_count)
     if len(pairs) == 0:
         raise DataError(f"the training side must have positive pairs; got none with {pairs.rule}")
     events = config.events if plan.relevant is None else plan.relevant
-    questions = ask(split.test, events, config, plan)
-    wanted = relevance(split.test, events=events, min_count=config.min_count)
-    return Problem(
+    qrels = _make_qrels(split.test, events, config, plan)
+    relevant = relevance(split.test, events=events, min_count=config.min_count)
+    return Benchmark(
         train=split.train,
         catalog=catalog,
         config=config,
         pairs=pairs,
-        questions=questions,
-        may_show=may_show(log, questions, config),
-        facts={"origin": origin, **describe(split, pairs, wanted, catalog)},
-        digest=make_digest(split.train, split.test, catalog, plan, origin, *_what_counts(config)),
+        qrels=qrels,
+        may_show=may_show(log, qrels, config),
+        facts={"origin": origin, **describe(split, pairs, relevant, catalog)},
+        digest=make_digest(split.train, split.test, catalog, plan, origin, *_shared(config)),
     )
 
 
-def _what_counts(config: TrainConfig) -> tuple[Any, ...]:
-    """What of a configuration all rows share: the pairs, what may be shown, the seed."""
+def _shared(config: TrainConfig) -> tuple[Any, ...]:
+    """The settings that all contenders share: positives, what may be shown, the seed."""
     return config.events, config.min_count, config.min_query_count, config.learn.seed
 
 
-def take_test(log: Log, config: TrainConfig, plan: Plan) -> Questions:
-    """The questions of the side that a model was not trained on; of all of a log for "none"."""
+def take_test(log: Log, config: TrainConfig, plan: Plan) -> Qrels:
+    """The qrels of the test side of a log, or of all of it if the split is "none"."""
     test = log if plan.split == "none" else plan.divide(log).test
-    return ask(test, config.events if plan.relevant is None else plan.relevant, config, plan)
+    events = config.events if plan.relevant is None else plan.relevant
+    return _make_qrels(test, events, config, plan)
 
 
-def ask(
+def _make_qrels(
     test: Log, events: Mapping[str, float] | None, config: TrainConfig, plan: Plan
-) -> Questions:
-    """The questions of a test side."""
-    return make_questions(
+) -> Qrels:
+    return make_qrels(
         test, events=events, min_count=config.min_count, sample=plan.sample, seed=plan.seed
     )
 
 
-def may_show(log: Log, questions: Questions, config: TrainConfig) -> NDArray[np.bool_]:
-    """Which questions led to something often enough, over all of the log, (n_questions,)."""
-    shown = log.shown(config.min_query_count)[log.queries.index_of(questions.queries)]
+def may_show(log: Log, qrels: Qrels, config: TrainConfig) -> NDArray[np.bool_]:
+    """Which test queries are frequent enough, over the whole log, to be shown, (n_queries,)."""
+    shown = log.shown(config.min_query_count)[log.queries.index_of(qrels.queries)]
     return np.asarray(shown)
 
 
-def digest_questions(questions: Questions) -> str:
-    """Whether two experiments asked the same."""
-    return make_digest(questions.queries, questions.products, questions.row, questions.product)
+def digest_qrels(qrels: Qrels) -> str:
+    """Equal digests mean that two experiments had the same test."""
+    return make_digest(qrels.queries, qrels.products, qrels.row, qrels.product)
 
 
 def describe(
-    split: Split, pairs: Positives, wanted: Positives, catalog: Catalog | None
+    split: Split, pairs: Positives, relevant: Positives, catalog: Catalog | None
 ) -> dict[str, Any]:
-    """What is told of the data: sizes, days, what is new in the test, the ceiling."""
-    report = compare(pairs, wanted)
+    """Facts about the data: sizes, days, what is new in the test, the ceiling of recall."""
+    report = compare(pairs, relevant)
     names = ("pairs", "queries", "products")
     sides = {
         f"{side}_{name}": getattr(report, f"{side}_{name}")
@@ -137,8 +137,8 @@ def describe(
         "test_days": _days(split.test),
         "catalog_products": None if catalog is None else len(catalog),
         "train_rule": str(pairs.rule),
-        "test_rule": str(wanted.rule),
-        "relevant_means": "bought" if _is_purchase(wanted) else "relevant",
+        "test_rule": str(relevant.rule),
+        "relevant_means": "bought" if _is_purchase(relevant) else "relevant",
         "unseen_products": report.unseen_products,
         "unseen_queries": report.unseen_queries,
         "ceiling": report.ceiling,
@@ -149,5 +149,5 @@ def _days(log: Log) -> list[str] | None:
     return None if log.days is None else [day.isoformat() for day in log.days]
 
 
-def _is_purchase(wanted: Positives) -> bool:
-    return {kind_of(name) for name in wanted.rule.weights} == {"purchase"}
+def _is_purchase(relevant: Positives) -> bool:
+    return {kind_of(name) for name in relevant.rule.weights} == {"purchase"}

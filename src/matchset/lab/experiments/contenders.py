@@ -1,4 +1,8 @@
-"""Row: what is one line of the table, and what makes it another line?"""
+"""Contenders: which matchers are compared, and how is each of them made?
+
+Every kind of matcher that has a recipe here competes, in the order of the registry; XR-Linear also
+competes as the paper trains it. A contender has the name and the label of its kind.
+"""
 
 from __future__ import annotations
 
@@ -15,89 +19,154 @@ from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW
 from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.dssm.train import train_dssm
-from matchset.lab.experiments.benchmark import Problem
+from matchset.lab.experiments.benchmark import Benchmark
 from matchset.lab.experiments.store import make_digest
-from matchset.lab.experiments.vocabularies import Vocabularies
+from matchset.lab.experiments.vocabularies import (
+    BIGRAMS,
+    MORE_BIGRAMS,
+    TRIGRAMS,
+    UNIGRAMS,
+    Vocabularies,
+)
+from matchset.matchers.base import Matcher
 from matchset.matchers.bm25 import BM25, K1, B
 from matchset.matchers.nearest_queries import NEIGHBORS, POWER, NearestQueries
 from matchset.matchers.popularity import Popularity
+from matchset.matchers.registry import KINDS, XR_LINEAR, find_kind
 from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import train
-from matchset.matchers.xr_linear import XRLinearMatcher
 
-FORMAT = 1  # of a kept row
+FORMAT = 1  # of a stored result
+OURS, LEXICAL = XR_LINEAR, BM25.kind
+EXACT, GRAPH = DSSM.kind, DSSMWithHNSW.kind
+FLOOR = Popularity.kind  # ignores the query: nothing should find less
+PAPER = {  # XR-Linear as the paper trains it; V is a number of n-grams, see `vocabularies`
+    UNIGRAMS: "unigrams (V)",
+    BIGRAMS: "bigrams (V)",
+    MORE_BIGRAMS: "bigrams (1.9\u00a0V)",
+    TRIGRAMS: "trigrams (1.4\u00a0V)",
+}
+# Left out of plots and examples: close to another contender, or the floor.
+MINOR = frozenset({UNIGRAMS, BIGRAMS, MORE_BIGRAMS, EXACT, FLOOR})
 NO_CATALOG = "needs titles: give --catalog"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of the table."""
-
-    name: str  # for --rows, and of what is kept
-    title: str  # for people
-    config: Mapping[str, Any]  # what makes it what it is; a change makes it another row
-    learn: Callable[[Path], Any] = field(compare=False)  # given the folder of kept models
-    load: Callable[[Path], Any] | None = field(default=None, compare=False)  # if it is kept
-    needs: tuple[str, ...] = ()  # rows whose models it is made of
-    absent: str = ""  # why it cannot be made, and how it could
-
-    def digest(self, problem: Problem, *measured: Any) -> str:
-        """Of data, configuration and how it is measured."""
-        made_by = (FORMAT, version("matchset"))
-        return make_digest(made_by, problem.digest, self.name, dict(self.config), *measured)
-
-
-def give_up(_: Path) -> Any:
-    """Refuse to make a row that is absent."""
-    raise ValueError("a row that is absent cannot be made")
-
-
-EXACT, GRAPH = "dssm", "dssm-hnsw"
 NO_EXTRA = "needs PyTorch and usearch: pip install 'matchset[dssm]', in a checkout make .venv/dssm"
-NO_TITLE = "needs a title in --catalog of some product that a training query led to"
+NO_TITLE = "needs a title in --catalog of at least one product that a training query led to"
 QUICK_EPOCHS = 2
 
 
-def list_dssm_rows(problem: Problem, *, is_quick: bool) -> list[Row]:
-    """DSSM by exact search, and by the paper's graph; absent where something is missing."""
-    config = make_config(problem, is_quick=is_quick)
-    trained = asdict(config)
-    graph = trained | {"graph": asdict(DEFAULT_GRAPH)}
-    absent = find_reason(problem)
-    catalog = problem.catalog
-    if absent or catalog is None:
-        return [
-            Row(EXACT, "DSSM + exact kNN", trained, give_up, absent=absent),
-            Row(GRAPH, "DSSM + HNSW", graph, give_up, absent=absent),
-        ]
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A matcher that takes part in a comparison."""
 
-    def learn(_: Path) -> DSSM:
-        return train_dssm(problem.train, catalog, config, threads=problem.config.learn.threads)
+    name: str  # of its kind or variant: for --rows, folders and tables
+    kind: str
+    title: str  # for people
+    config: Mapping[str, Any]  # all that defines it; a change makes a stored result invalid
+    recipe: Callable[[Path], Matcher] = field(compare=False)  # given the folder of stored models
+    is_stored: bool = False  # whether its model stays in that folder
+    needs: tuple[str, ...] = ()  # contenders whose models it is made of
+    absent: str = ""  # why it cannot run here, and what would help
 
-    def connect(models: Path) -> DSSMWithHNSW:
-        threads = count_threads(problem.config.learn.threads)
-        return DSSM.load(models / EXACT).with_hnsw(threads=threads)
+    def train(self, models: Path) -> Matcher:
+        """Make the matcher; `models` is the folder of stored models."""
+        if self.absent:
+            raise ValueError(f"{self.name} is absent: {self.absent}")
+        return self.recipe(models)
 
-    return [
-        Row(EXACT, "DSSM + exact kNN", trained, learn, DSSM.load),
-        Row(GRAPH, "DSSM + HNSW", graph, connect, DSSMWithHNSW.load, needs=(EXACT,)),
-    ]
-
-
-def find_reason(problem: Problem) -> str:
-    """Why there can be no DSSM here; empty where there can."""
-    if problem.catalog is None:
-        return NO_CATALOG
-    places = problem.catalog.ids.index_of(problem.pairs.products)
-    if not problem.catalog.titles.lengths[places[places >= 0]].any():
-        return NO_TITLE
-    has_extra = all(find_spec(name) is not None for name in ("torch", "usearch"))
-    return "" if has_extra else NO_EXTRA
+    def digest(self, benchmark: Benchmark, *measured: Any) -> str:
+        """Identifies data, configuration and way of measuring."""
+        made_by = (FORMAT, version("matchset"))
+        return make_digest(made_by, benchmark.digest, self.name, dict(self.config), *measured)
 
 
-def make_config(problem: Problem, *, is_quick: bool) -> DSSMConfig:
-    """The usual configuration, with the same pairs as every other row."""
-    ours = problem.config
+def list_contenders(
+    benchmark: Benchmark, vocabularies: Vocabularies, *, is_quick: bool = False
+) -> list[Contender]:
+    """All contenders in the order of the table, each after those that it is made of."""
+    contenders: list[Contender] = []
+    for kind in KINDS:
+        if kind == XR_LINEAR:
+            contenders += [_ours(benchmark), *_papers(benchmark, vocabularies)]
+        elif kind in (EXACT, GRAPH):
+            contenders.append(_make_dssm(kind, benchmark, is_quick=is_quick))
+        elif kind in BASELINES:
+            contenders.append(BASELINES[kind](benchmark))
+    return contenders
+
+
+def choose_contenders(
+    contenders: Sequence[Contender], names: Iterable[str] | None
+) -> list[Contender]:
+    """The named contenders and those that they are made of; by default all."""
+    if names is None:
+        return list(contenders)
+    known = {contender.name: contender for contender in contenders}
+    wanted: set[str] = set()
+    for name in names:
+        if name not in known:
+            raise ValueError(f"rows must be among {', '.join(known)}; got {name!r}")
+        wanted |= {name, *known[name].needs}
+    return [contender for contender in contenders if contender.name in wanted]
+
+
+def _ours(benchmark: Benchmark) -> Contender:
+    uses_titles = benchmark.catalog is not None and benchmark.config.titles == "instances"
+    taught_by = "queries and titles" if uses_titles else "queries"
+    title = f"{find_kind(XR_LINEAR).label} ({taught_by})"
+    return _make_xr_linear(OURS, title, benchmark.config, benchmark, is_stored=True)
+
+
+def _papers(benchmark: Benchmark, vocabularies: Vocabularies) -> list[Contender]:
+    """XR-Linear as the paper has it: trained on queries alone, with a limited vocabulary.
+
+    Leaves hold at most 100 products as there; product vectors are ours, which find more.
+    """
+    default = LearnConfig()
+    learn = replace(
+        benchmark.config.learn,
+        pifa_max_entries=default.pifa_max_entries,
+        max_leaf_size=default.max_leaf_size,
+    )
+    label = find_kind(XR_LINEAR).label
+    contenders = []
+    for name, ngrams in PAPER.items():
+        config = replace(
+            benchmark.config, titles="none", vectorizer=vocabularies.configs[name], learn=learn
+        )
+        contenders.append(_make_xr_linear(name, f"{label}, {ngrams}", config, benchmark))
+    return contenders
+
+
+def _make_xr_linear(
+    name: str, title: str, config: TrainConfig, benchmark: Benchmark, *, is_stored: bool = False
+) -> Contender:
+    def recipe(_: Path) -> Matcher:
+        return train(benchmark.train, benchmark.catalog, config)
+
+    return Contender(name, XR_LINEAR, title, asdict(config), recipe, is_stored)
+
+
+def _make_dssm(kind: str, benchmark: Benchmark, *, is_quick: bool) -> Contender:
+    """DSSM with exact search, or with the paper's graph."""
+    config, catalog = make_dssm_config(benchmark, is_quick=is_quick), benchmark.catalog
+    threads = benchmark.config.learn.threads
+
+    def recipe(_: Path) -> Matcher:
+        return train_dssm(benchmark.train, _require(catalog), config, threads=threads)
+
+    def build_graph(models: Path) -> Matcher:
+        return DSSM.load(models / EXACT).with_hnsw(threads=count_threads(threads))
+
+    settings, absent = asdict(config), why_no_dssm(benchmark)
+    if kind == EXACT:
+        return _of_kind(EXACT, settings, recipe, is_stored=True, absent=absent)
+    settings |= {"graph": asdict(DEFAULT_GRAPH)}
+    return _of_kind(GRAPH, settings, build_graph, is_stored=True, needs=(EXACT,), absent=absent)
+
+
+def make_dssm_config(benchmark: Benchmark, *, is_quick: bool) -> DSSMConfig:
+    """The default configuration, with the same pairs as every other contender."""
+    ours = benchmark.config
     shared: dict[str, Any] = {
         "events": ours.events,
         "min_count": ours.min_count,
@@ -107,105 +176,64 @@ def make_config(problem: Problem, *, is_quick: bool) -> DSSMConfig:
     return DSSMConfig(**shared, epochs=QUICK_EPOCHS if is_quick else DSSMConfig().epochs)
 
 
-OURS: str = "matchset"
-LEXICAL: str = "bm25"
-# All but those of a neural network, which take minutes.
-FAST = (
-    OURS,
-    "unigrams",
-    "bigrams",
-    "more-bigrams",
-    "trigrams",
-    LEXICAL,
-    "title-similarity",
-    "nearest-queries",
-    "popularity",
-)
+def why_no_dssm(benchmark: Benchmark) -> str:
+    """Why DSSM cannot run on this benchmark; empty if it can."""
+    if benchmark.catalog is None:
+        return NO_CATALOG
+    indices = benchmark.catalog.ids.index_of(benchmark.pairs.products)
+    if not benchmark.catalog.titles.lengths[indices[indices >= 0]].any():
+        return NO_TITLE
+    has_extra = all(find_spec(name) is not None for name in ("torch", "usearch"))
+    return "" if has_extra else NO_EXTRA
 
 
-def list_rows(problem: Problem, vocabularies: Vocabularies, *, is_quick: bool = False) -> list[Row]:
-    """All rows, in the order of the table; one comes after those that it is made of."""
-    return [
-        _ours(problem),
-        *_paper_rows(problem, vocabularies),
-        *list_dssm_rows(problem, is_quick=is_quick),
-        *_lexical_rows(problem.catalog),
-        *_other_rows(problem),
-    ]
+def _make_bm25(benchmark: Benchmark) -> Contender:
+    def recipe(_: Path) -> Matcher:
+        return BM25.from_catalog(_require(benchmark.catalog))
+
+    absent = NO_CATALOG if benchmark.catalog is None else ""
+    return _of_kind(BM25.kind, {"k1": K1, "b": B}, recipe, is_stored=True, absent=absent)
 
 
-def choose_rows(rows: Sequence[Row], names: Iterable[str] | None) -> list[Row]:
-    """Those that are named, and what they are made of; all of them if none is named."""
-    known = {row.name: row for row in rows}
-    if names is None:
-        return list(rows)
-    wanted: set[str] = set()
-    for name in names:
-        if name not in known:
-            raise ValueError(f"rows must be of {', '.join(known)}; got {name!r}")
-        wanted |= {name, *known[name].needs}
-    return [row for row in rows if row.name in wanted]
+def _make_title_similarity(benchmark: Benchmark) -> Contender:
+    def recipe(_: Path) -> Matcher:
+        return TitleSimilarity.from_catalog(_require(benchmark.catalog))
+
+    absent = NO_CATALOG if benchmark.catalog is None else ""
+    return _of_kind(TitleSimilarity.kind, {}, recipe, absent=absent)
 
 
-def _ours(problem: Problem) -> Row:
-    teaches = problem.catalog is not None and problem.config.titles == "instances"
-    title = "matchset: queries and titles" if teaches else "matchset: queries"
-    return _tree_row(OURS, title, problem.config, problem, load=XRLinearMatcher.load)
+def _make_nearest_queries(benchmark: Benchmark) -> Contender:
+    def recipe(_: Path) -> Matcher:
+        return NearestQueries.from_log(benchmark.pairs, catalog=benchmark.catalog)
+
+    return _of_kind(NearestQueries.kind, {"neighbors": NEIGHBORS, "power": POWER}, recipe)
 
 
-def _paper_rows(problem: Problem, vocabularies: Vocabularies) -> list[Row]:
-    """XR-Linear as the paper has it: queries alone teach, with fewer n-grams than there are.
+def _make_popularity(benchmark: Benchmark) -> Contender:
+    def recipe(_: Path) -> Matcher:
+        return Popularity.from_log(benchmark.pairs, benchmark.catalog)
 
-    Leaves hold at most 100 products, as there; product vectors are ours, which find more.
-    """
-    titles = {
-        "unigrams": "XR-Linear, unigrams (V)",
-        "bigrams": "XR-Linear, bigrams (V)",
-        "more-bigrams": "XR-Linear, bigrams (1.9\u00a0V)",
-        "trigrams": "XR-Linear, trigrams (1.4\u00a0V)",
-    }
-    usual = LearnConfig()
-    learn = replace(
-        problem.config.learn,
-        pifa_max_entries=usual.pifa_max_entries,
-        max_leaf_size=usual.max_leaf_size,
-    )
-    rows = []
-    for name, title in titles.items():
-        config = replace(
-            problem.config, titles="none", vectorizer=vocabularies.configs[name], learn=learn
-        )
-        rows.append(_tree_row(name, title, config, problem))
-    return rows
+    return _of_kind(Popularity.kind, {}, recipe)
 
 
-def _tree_row(name: str, title: str, config: TrainConfig, problem: Problem, **options: Any) -> Row:
-    def learn(_: Path) -> XRLinearMatcher:
-        return train(problem.train, problem.catalog, config)
+BASELINES: Mapping[str, Callable[[Benchmark], Contender]] = {
+    BM25.kind: _make_bm25,
+    TitleSimilarity.kind: _make_title_similarity,
+    NearestQueries.kind: _make_nearest_queries,
+    Popularity.kind: _make_popularity,
+}
+FAST = (OURS, *PAPER, *BASELINES)  # all but the neural ones, which take minutes
 
-    return Row(name, title, asdict(config), learn, **options)
+
+def _of_kind(
+    kind: str, config: Mapping[str, Any], recipe: Callable[[Path], Matcher], **options: Any
+) -> Contender:
+    return Contender(kind, kind, find_kind(kind).label, config, recipe, **options)
 
 
-def _lexical_rows(catalog: Catalog | None) -> list[Row]:
-    rows = [
-        Row(LEXICAL, "BM25", {"k1": K1, "b": B}, give_up, BM25.load, absent=NO_CATALOG),
-        Row("title-similarity", "Title similarity", {}, give_up, absent=NO_CATALOG),
-    ]
+def _require(catalog: Catalog | None) -> Catalog:
+    """The catalog; without one, contenders that need titles are absent."""
     if catalog is None:
-        return rows
-    makers = (lambda _: BM25.from_catalog(catalog), lambda _: TitleSimilarity.from_catalog(catalog))
-    return [replace(row, learn=learn, absent="") for row, learn in zip(rows, makers, strict=True)]
-
-
-def _other_rows(problem: Problem) -> list[Row]:
-    def learn_nearest(_: Path) -> NearestQueries:
-        return NearestQueries.from_log(problem.pairs, catalog=problem.catalog)
-
-    def learn_popularity(_: Path) -> Popularity:
-        return Popularity.from_log(problem.pairs, problem.catalog)
-
-    rule = {"neighbors": NEIGHBORS, "power": POWER}
-    return [
-        Row("nearest-queries", "Nearest queries", rule, learn_nearest),
-        Row("popularity", "Popularity", {}, learn_popularity),
-    ]
+        raise ValueError(NO_CATALOG)
+    return catalog

@@ -1,7 +1,7 @@
-"""Examples: which test queries are shown side by side?
+"""Examples: which test queries does the report show side by side?
 
-None that may not be shown. Some where our recipe finds more than the row it is compared with, some
-where it finds less, each the clearest there are, and some drawn by chance from all.
+Only queries that may be shown: some where our recipe finds more than another contender and some
+where it finds less, with the largest differences, and some chosen at random.
 """
 
 from __future__ import annotations
@@ -13,32 +13,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog
-from matchset.lab.experiments.benchmark import Problem
-from matchset.lab.experiments.contenders import LEXICAL, OURS
-from matchset.lab.experiments.store import Measured
+from matchset.lab.experiments.benchmark import Benchmark
+from matchset.lab.experiments.contenders import FLOOR, LEXICAL, MINOR, OURS
+from matchset.lab.experiments.store import Measurement
 from matchset.strings import Strings
 
 EACH = 3  # examples of each kind
-COLUMNS = (OURS, "trigrams", "dssm-hnsw", LEXICAL, "title-similarity", "nearest-queries")
-PARTNERS = (LEXICAL, "nearest-queries", "popularity")  # the first that there is
+PARTNERS = (LEXICAL, "nearest_queries", FLOOR)  # the first available is compared with
 
 
-def choose_examples(problem: Problem, rows: Mapping[str, Measured]) -> dict[str, Any] | None:
-    """Queries by kind, with the answers of some matchers; None where none can be shown."""
-    places = problem.examples()
-    partner = next((name for name in PARTNERS if name in rows), None)
-    if OURS not in rows or partner is None or len(places) == 0:
+def choose_examples(
+    benchmark: Benchmark, results: Mapping[str, Measurement]
+) -> dict[str, Any] | None:
+    """Queries by kind of example, with the answers of each contender; None if there are none."""
+    indices = benchmark.examples()
+    partner = next((name for name in PARTNERS if name in results), None)
+    if OURS not in results or partner is None or len(indices) == 0:
         return None
-    gains = _count_found(problem, places, rows[OURS]) - _count_found(problem, places, rows[partner])
-    kinds = _choose(gains, problem.questions.traffic[places], seed=problem.config.learn.seed)
-    columns = [name for name in COLUMNS if name in rows]
+    ours, theirs = (_count_found(benchmark, results[name]) for name in (OURS, partner))
+    kinds = _choose(
+        ours - theirs, benchmark.qrels.traffic[indices], seed=benchmark.config.learn.seed
+    )
+    columns = [name for name in results if name not in MINOR]
     return {
         "partner": partner,
         "columns": columns,
         "queries": [
-            {"kind": kind, **_lay_out(int(place), problem, places, rows, columns)}
+            {"kind": kind, **_describe(int(example), benchmark, results, columns)}
             for kind, chosen in kinds.items()
-            for place in chosen
+            for example in chosen
         ],
     }
 
@@ -46,59 +49,52 @@ def choose_examples(problem: Problem, rows: Mapping[str, Measured]) -> dict[str,
 def _choose(
     gains: NDArray[np.int64], traffic: NDArray[np.float64], *, seed: int
 ) -> dict[str, NDArray[np.int64]]:
-    """Places of the examples, by kind; the more frequent first where the gain is the same."""
+    """Indices into the examples, by kind; of equal gains the more frequent query comes first."""
     order = np.lexsort([-traffic, -gains])
-    wins = [place for place in order if gains[place] > 0][:EACH]
+    wins = [example for example in order if gains[example] > 0][:EACH]
     order = np.lexsort([-traffic, gains])
-    losses = [place for place in order if gains[place] < 0][:EACH]
+    losses = [example for example in order if gains[example] < 0][:EACH]
     rng = np.random.default_rng([seed, 12])
-    others = [place for place in rng.permutation(len(gains)) if place not in {*wins, *losses}]
-    return {"wins": np.array(wins), "loses": np.array(losses), "by chance": np.array(others[:EACH])}
+    others = [example for example in rng.permutation(len(gains)) if example not in {*wins, *losses}]
+    return {"wins": np.array(wins), "loses": np.array(losses), "random": np.array(others[:EACH])}
 
 
-def _count_found(problem: Problem, places: NDArray[np.int64], row: Measured) -> NDArray[np.int64]:
-    """Relevant products among those shown, of each example."""
-    return np.array(
-        [
-            len(_relevant(problem, int(place)) & set(ids))
-            for place, ids in zip(places, row.answers, strict=True)
-        ]
-    )
+def _count_found(benchmark: Benchmark, result: Measurement) -> NDArray[np.int64]:
+    """Relevant products among the answers to each example."""
+    examples = zip(benchmark.examples(), result.answers, strict=True)
+    return np.array([len(_relevant(benchmark, int(query)) & set(ids)) for query, ids in examples])
 
 
-def _relevant(problem: Problem, question: int) -> set[str]:
-    begin, end = np.searchsorted(problem.questions.row, [question, question + 1])
-    return set(problem.questions.products.take(problem.questions.product[begin:end]))
+def _relevant(benchmark: Benchmark, query: int) -> set[str]:
+    qrels = benchmark.qrels
+    begin, end = np.searchsorted(qrels.row, [query, query + 1])
+    return set(qrels.products.take(qrels.product[begin:end]))
 
 
-def _name(ids: list[str], catalog: Catalog | None) -> list[str]:
-    """Titles of products, their ids where there are none."""
+def _find_titles(ids: list[str], catalog: Catalog | None) -> list[str]:
+    """Titles of products, or their ids if they have none."""
     if catalog is None:
         return ids
-    places = catalog.ids.index_of(Strings.of(ids)).tolist()
-    titles = (catalog.titles[place] if place >= 0 else "" for place in places)
+    indices = catalog.ids.index_of(Strings.of(ids)).tolist()
+    titles = (catalog.titles[index] if index >= 0 else "" for index in indices)
     return [title or product for title, product in zip(titles, ids, strict=True)]
 
 
-def _lay_out(
-    place: int,
-    problem: Problem,
-    places: NDArray[np.int64],
-    rows: Mapping[str, Measured],
-    columns: list[str],
+def _describe(
+    example: int, benchmark: Benchmark, results: Mapping[str, Measurement], columns: list[str]
 ) -> dict[str, Any]:
-    question = int(places[place])
-    relevant = _relevant(problem, question)
+    query = int(benchmark.examples()[example])
+    relevant = _relevant(benchmark, query)
     answers = {}
     for name in columns:
-        ids = list(rows[name].answers[place])
-        found = zip(ids, _name(ids, problem.catalog), strict=True)
+        ids = list(results[name].answers[example])
+        titles = _find_titles(ids, benchmark.catalog)
         answers[name] = [
             {"product_id": product, "title": title, "is_relevant": product in relevant}
-            for product, title in found
+            for product, title in zip(ids, titles, strict=True)
         ]
     return {
-        "query": problem.questions.queries[question],
+        "query": benchmark.qrels.queries[query],
         "n_relevant": len(relevant),
         "answers": answers,
     }

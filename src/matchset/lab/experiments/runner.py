@@ -1,4 +1,4 @@
-"""Running: every matcher is made, asked the same questions, measured and kept."""
+"""Runner: how is every contender trained, tested, timed and stored?"""
 
 from __future__ import annotations
 
@@ -9,113 +9,120 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchset.evaluate.evaluation import KS, evaluate_questions
+from matchset.evaluate.evaluation import KS, evaluate_qrels
 from matchset.evaluate.significance import FLIPS, RESAMPLES
-from matchset.lab.experiments.benchmark import Problem
-from matchset.lab.experiments.contenders import Row
-from matchset.lab.experiments.store import Measured, Store, measure_disk
+from matchset.lab.experiments.benchmark import Benchmark
+from matchset.lab.experiments.contenders import Contender
+from matchset.lab.experiments.store import Measurement, Store, measure_disk
 from matchset.lab.experiments.timing import time_queries
 from matchset.matchers.base import Matcher
 
-SHOWN = 10  # products of each matcher that are shown side by side
+SHOWN = 10  # products of each contender that the report shows for an example
 
 
-class Following(NamedTuple):
-    """Who follows a run: hears of what is done, and of what is begun."""
+class ProgressListener(NamedTuple):
+    """Called with a line of text when a step starts or is finished."""
 
     done: Callable[[str], None] = lambda _: None
     begun: Callable[[str], None] = lambda _: None
 
 
-NOBODY = Following()
+SILENT = ProgressListener()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
-    """How thoroughly is measured."""
+class Budget:
+    """How thoroughly to measure."""
 
     ks: tuple[int, ...] = KS
     resamples: int = RESAMPLES
     flips: int = FLIPS
-    singles: int = 1_000  # queries whose latency is taken
+    singles: int = 1_000  # queries for latency, one by one
     is_quick: bool = False
     seed: int = 0
 
 
-QUICK = Effort(resamples=200, flips=2_000, singles=300, is_quick=True)
+QUICK = Budget(resamples=200, flips=2_000, singles=300, is_quick=True)
 
 
-def run_rows(
-    rows: Sequence[Row],
-    problem: Problem,
+def run_contenders(
+    contenders: Sequence[Contender],
+    benchmark: Benchmark,
     store: Store,
-    effort: Effort,
+    budget: Budget,
     *,
-    follow: Following = NOBODY,
-) -> dict[str, Measured]:
-    """Every row that can be made, by name; those that are kept already are not made again."""
-    done: dict[str, Measured] = {}
-    for row in rows:
-        if row.absent:
-            follow.done(f"{row.title}: absent; {row.absent}")
+    progress: ProgressListener = SILENT,
+) -> dict[str, Measurement]:
+    """Results by name, without those of absent contenders; stored results are used again."""
+    results: dict[str, Measurement] = {}
+    for contender in contenders:
+        name, title = contender.name, contender.title
+        if contender.absent:
+            progress.done(f"{title}: absent; {contender.absent}")
             continue
-        digest = row.digest(problem, effort)
-        found = store.find_row(row.name, digest)
-        if found is None or (row.load and not store.model(row.name).exists()):
-            follow.begun(row.title)
-            store.drop_row(row.name)
-            before = sum(done[name].train_seconds for name in row.needs)
-            found = run_row(row, problem, store, effort, digest=digest, before=before)
-            store.keep_row(row.name, found)
-            follow.done(f"{row.title}: {_sum_up(found, effort)}")
+        digest = contender.digest(benchmark, budget)
+        result = store.load_result(name, digest)
+        if result is None or (contender.is_stored and not store.model(name).exists()):
+            progress.begun(title)
+            store.remove_result(name)
+            before = sum(results[needed].train_seconds for needed in contender.needs)
+            result = _run(contender, benchmark, store, budget, digest=digest, before=before)
+            store.save_result(name, result)
+            progress.done(f"{title}: {_summarize(result, budget)}")
         else:
-            follow.done(f"{row.title}: {_sum_up(found, effort)} (kept)")
-        done[row.name] = found
-    return done
+            progress.done(f"{title}: {_summarize(result, budget)} (stored)")
+        results[name] = result
+    return results
 
 
-def run_row(
-    row: Row, problem: Problem, store: Store, effort: Effort, *, digest: str, before: float = 0.0
-) -> Measured:
-    """Make one matcher and measure it; `before` is the time that what it is made of took."""
+def _run(
+    contender: Contender,
+    benchmark: Benchmark,
+    store: Store,
+    budget: Budget,
+    *,
+    digest: str,
+    before: float,
+) -> Measurement:
+    """Train and measure one contender; `before` is the training time of those that it needs."""
     started = time.perf_counter()
-    matcher = row.learn(store.path / "models")
+    matcher = contender.train(store.path / "models")
     spent = time.perf_counter() - started
-    size = measure_disk(matcher, store.path, keep_at=store.model(row.name) if row.load else None)
-    questions = problem.questions
-    evaluation = evaluate_questions(
+    store_at = store.model(contender.name) if contender.is_stored else None
+    qrels = benchmark.qrels
+    evaluation = evaluate_qrels(
         matcher,
-        questions,
-        train=problem.pairs,
-        ks=effort.ks,
-        resamples=effort.resamples,
-        seed=effort.seed,
+        qrels,
+        train=benchmark.pairs,
+        ks=budget.ks,
+        resamples=budget.resamples,
+        seed=budget.seed,
     )
-    return Measured(
+    return Measurement(
         digest=digest,
         features=matcher.n_features,
         train_seconds=before + spent,
-        disk_bytes=size,
+        disk_bytes=measure_disk(matcher, store.path, store_at=store_at),
         scores=evaluation.to_dicts(),
-        answers=_show(matcher, problem),
+        answers=_match_examples(matcher, benchmark),
         recalls=evaluation.recalls,
-        timing=time_queries(matcher, questions.queries, sample=effort.singles, seed=effort.seed),
+        timing=time_queries(matcher, qrels.queries, sample=budget.singles, seed=budget.seed),
     )
 
 
-def _show(matcher: Matcher, problem: Problem) -> list[list[str]]:
-    """The best products for each example."""
-    places = problem.examples()
-    if len(places) == 0:
+def _match_examples(matcher: Matcher, benchmark: Benchmark) -> list[list[str]]:
+    """The best products of each example."""
+    indices = benchmark.examples()
+    if len(indices) == 0:
         return []
-    matches = matcher.match(problem.questions.queries.take(places), SHOWN)
+    matches = matcher.match(benchmark.qrels.queries.take(indices), SHOWN)
     return [list(match.ids) for match in matches]
 
 
-def _sum_up(row: Measured, effort: Effort) -> str:
-    recalls = " / ".join(f"{100 * share:.1f}" for share in np.mean(row.recalls, axis=0))
-    ks = "/".join(map(str, effort.ks))
+def _summarize(result: Measurement, budget: Budget) -> str:
+    recalls = " / ".join(f"{100 * share:.1f}" for share in np.mean(result.recalls, axis=0))
+    ks = "/".join(map(str, budget.ks))
     return (
-        f"Recall@{ks} {recalls} %, trained in {row.train_seconds:.1f} s, "
-        f"{row.disk_bytes / 1e6:.1f} MB, p50 {1e3 * row.timing.to_dict()['total_p50']:.3f} ms"
+        f"Recall@{ks} {recalls} %, trained in {result.train_seconds:.1f} s, "
+        f"{result.disk_bytes / 1e6:.1f} MB, p50 {1e3 * result.timing.to_dict()['total_p50']:.3f} ms"
     )

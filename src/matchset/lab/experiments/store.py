@@ -1,4 +1,8 @@
-"""Digest: is this the same data, or the same configuration, as before?"""
+"""Store: what was measured already, on which data, configuration and machine?
+
+A comparison can be stopped and continued: each finished result is stored with a digest of all that
+it depends on, and is used again only while that digest and the machine are the same.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +23,21 @@ from matchset.config import count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.errors import ModelFileError
-from matchset.evaluate.metrics import Values
+from matchset.evaluate.significance import Values
 from matchset.lab.experiments.timing import Timing
+from matchset.matchers.base import Matcher
 from matchset.storage.atomic import remove_leftovers, staging_folder
 from matchset.storage.folders import MANIFEST, open_folder, write_folder
 from matchset.strings import Strings
 
+RESULT, FINDINGS = "row of a comparison", "findings"  # kinds of folder
+PACKAGES = ("matchset", "numpy", "scipy", "duckdb", "bm25s", "torch", "usearch", "matplotlib")
+_SCRATCH = "measured"
 _LOG = ("queries", "products", "events", "query", "product", "event", "day", "count")
 
 
 def make_digest(*parts: Any) -> str:
-    """A name for values: logs, catalogues, texts, arrays, configurations and plain values."""
+    """SHA-256 over logs, catalogs, texts, arrays, configurations and plain values, shortened."""
     state = hashlib.sha256()
     for part in parts:
         _feed(state, part)
@@ -54,11 +62,8 @@ def _feed(state: Any, part: Any) -> None:
         state.update(json.dumps(plain, sort_keys=True).encode() + b"\n")
 
 
-PACKAGES = ("matchset", "numpy", "scipy", "duckdb", "bm25s", "torch", "usearch", "matplotlib")
-
-
 def describe_machine() -> dict[str, str]:
-    """Processor, cores and memory, as far as the system tells."""
+    """Processor, cores, memory and system."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": _processor(),
@@ -69,7 +74,7 @@ def describe_machine() -> dict[str, str]:
 
 
 def list_versions() -> dict[str, str]:
-    """Version of Python and of each package that had a part in it and is installed."""
+    """Versions of Python and of the packages used, if installed."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -88,21 +93,17 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or "unknown"
 
 
-ROW, FINDINGS = "row of a comparison", "findings"
-_SCRATCH = "measured"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """All that is known of a row once it is finished."""
+class Measurement:
+    """The result of one contender."""
 
     digest: str
-    features: int | None  # of its vocabulary
+    features: int | None  # size of its vocabulary
     train_seconds: float
     disk_bytes: int
-    scores: Sequence[Mapping[str, Any]]  # as of `Evaluation.to_dicts`
-    answers: Sequence[Sequence[str]]  # the ten best products for each example
-    recalls: Values  # of each question at each k, (n_questions, n_ks)
+    scores: Sequence[Mapping[str, Any]]  # see `Evaluation.to_dicts`
+    answers: Sequence[Sequence[str]]  # the ten best products of each example
+    recalls: Values  # of each test query at each k, (n_queries, n_ks)
     timing: Timing
 
 
@@ -113,12 +114,12 @@ class Store:
     path: Path
 
     def prepare(self) -> Store:
-        """Itself, if the folder can be written; asked before the work."""
+        """Check that the folder can be written, before the work starts, and return self."""
         rows, models = self.path / "rows", self.path / "models"
         if not rows.exists() and models.is_dir() and any(models.iterdir()):
             raise FileExistsError(
-                f"{models}: must be of an experiment, with {rows.name} beside it; got other "
-                "models; choose another folder"
+                f"{models}: must be the folder of an experiment, with {rows.name} beside it; got "
+                "other models; choose another folder"
             )
         try:
             for folder in (rows, models):
@@ -128,46 +129,46 @@ class Store:
             raise OSError(f"{self.path}: cannot be written: {reason}") from None
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise PermissionError(f"{self.path}: cannot be written; choose another folder")
-        remove_leftovers(self.path / _SCRATCH)  # what a run that was killed has left
+        remove_leftovers(self.path / _SCRATCH)  # left behind by a killed run
         return self
 
     def model(self, name: str) -> Path:
-        """Where a row's model is kept."""
+        """Where the model of a contender is stored."""
         return self.path / "models" / name
 
-    def find_row(self, name: str, digest: str) -> Measured | None:
-        """A finished row, if it is of this data, configuration and machine."""
+    def load_result(self, name: str, digest: str) -> Measurement | None:
+        """A stored result, if it is from this data, configuration and machine."""
         try:
-            header, arrays = open_folder(self.path / "rows" / name, ROW)
-        except ModelFileError:  # there is none, or it is damaged: it is made again
+            header, arrays = open_folder(self.path / "rows" / name, RESULT)
+        except ModelFileError:  # missing or damaged: measure again
             return None
         here = describe_machine()
         if header.get("digest") != digest or header.pop("machine", here) != here:
             return None
         timing = Timing(np.array(arrays["total"]), np.array(arrays["vectorizing"]))
-        return Measured(**header, recalls=np.array(arrays["recalls"]), timing=timing)
+        return Measurement(**header, recalls=np.array(arrays["recalls"]), timing=timing)
 
-    def drop_row(self, name: str) -> None:
-        """Forget a row whose model is about to be another's, whatever happens then."""
+    def remove_result(self, name: str) -> None:
+        """Remove a result before its model is replaced, so that the two never disagree."""
         _remove(self.path / "rows" / name)
 
-    def keep_row(self, name: str, row: Measured) -> None:
-        """Keep a finished row, in place of one of the same name."""
+    def save_result(self, name: str, result: Measurement) -> None:
+        """Store a finished result, replacing one of the same name."""
         arrays = {
-            "recalls": row.recalls,
-            "total": row.timing.total,
-            "vectorizing": row.timing.vectorizing,
+            "recalls": result.recalls,
+            "total": result.timing.total,
+            "vectorizing": result.timing.vectorizing,
         }
         names = ("digest", "features", "train_seconds", "disk_bytes", "scores", "answers")
-        header = {name: getattr(row, name) for name in names} | {"machine": describe_machine()}
-        _write(self.path / "rows" / name, ROW, header, arrays)
+        header = {name: getattr(result, name) for name in names} | {"machine": describe_machine()}
+        _write(self.path / "rows" / name, RESULT, header, arrays)
 
-    def keep_findings(self, kind: str, findings: Mapping[str, Any]) -> None:
-        """Keep what the report tells of a comparison or a sweep."""
+    def save_findings(self, kind: str, findings: Mapping[str, Any]) -> None:
+        """Store what the report shows of a comparison or a sweep."""
         _write(self.path / kind, FINDINGS, findings, {})
 
-    def find_findings(self, kind: str) -> dict[str, Any] | None:
-        """What a comparison or a sweep found; None where there was none."""
+    def load_findings(self, kind: str) -> dict[str, Any] | None:
+        """The stored findings of a comparison or a sweep; None if there are none."""
         try:
             header, _ = open_folder(self.path / kind, FINDINGS)
         except ModelFileError:
@@ -175,15 +176,15 @@ class Store:
         return header
 
 
-def measure_disk(matcher: Any, folder: Path, *, keep_at: Path | None = None) -> int:
-    """Bytes of a saved matcher; it stays at `keep_at`, if that is given."""
+def measure_disk(matcher: Matcher, folder: Path, *, store_at: Path | None = None) -> int:
+    """Size of a saved matcher in bytes; it is stored at `store_at` if that is given."""
     with staging_folder(folder / _SCRATCH) as scratch:
         model = scratch / "model"
         matcher.save(model)
         size = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
-        if keep_at is not None:
-            _remove(keep_at)
-            model.rename(keep_at)
+        if store_at is not None:
+            _remove(store_at)
+            model.rename(store_at)
         shutil.rmtree(scratch)
     return size
 
@@ -193,14 +194,14 @@ def _write(
 ) -> None:
     try:
         open_folder(path, kind)
-    except ModelFileError:  # half a row of a killed run is never there: this is damaged
+    except ModelFileError:  # damaged: writes are atomic, so a killed run leaves no half result
         _remove(path)
     write_folder(path, kind, header=header, arrays=arrays, overwrite=True)
 
 
 def _remove(path: Path) -> None:
-    """Make room for what comes there; what matchset did not write stays, and is an error."""
+    """Remove a folder that matchset wrote; any other folder is an error."""
     is_ours = (path / MANIFEST).is_file() or (path.is_dir() and not any(path.iterdir()))
     if path.exists() and not is_ours:
-        raise FileExistsError(f"{path}: must be what matchset wrote; choose another folder")
+        raise FileExistsError(f"{path}: must be written by matchset; choose another folder")
     shutil.rmtree(path, ignore_errors=True)

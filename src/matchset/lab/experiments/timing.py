@@ -1,4 +1,4 @@
-"""Timing: how long does one query take, and how much of that is making features of it?"""
+"""Timing: how long does one query take, and how much of that is spent on its features?"""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from matchset.evaluate.latency import measure_latency
-from matchset.evaluate.metrics import Values
+from matchset.evaluate.significance import Values
 from matchset.matchers.base import DEFAULT_K, Matcher
 from matchset.strings import Strings
 
-_REPEATS = 3  # of a batch, of which the fastest counts: the others were disturbed
+_REPEATS = 3  # of a batch; the fastest counts, as the others were disturbed
+_WARM_UP = 20  # queries before the clock starts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timing:
-    """Seconds of single queries on one thread, through Python, (n_calls,) each."""
+    """Seconds of single queries on one thread, called from Python, (n_calls,) each."""
 
     total: Values  # of `match`
-    vectorizing: Values  # of the same queries to features alone
+    vectorizing: Values  # of turning the same queries into features
 
     @property
     def search(self) -> Values:
-        """The rest."""
+        """The remaining time of each call."""
         return np.maximum(self.total - self.vectorizing, 0.0)
 
     def to_dict(self) -> dict[str, float]:
@@ -43,33 +44,33 @@ class Timing:
 def time_queries(
     matcher: Matcher, queries: Strings, *, sample: int, k: int = DEFAULT_K, seed: int = 0
 ) -> Timing:
-    """Ask some queries one by one, then vectorize the same ones alone."""
+    """Match a random sample of queries one by one, then vectorize the same queries."""
     rng = np.random.default_rng(seed)
     chosen = list(queries.take(rng.permutation(len(queries))[:sample]))
     total = measure_latency(matcher, chosen, k=k, sample=len(chosen), seed=seed).seconds
     vectorize = matcher.vectorize
     if vectorize is None:
         return Timing(total, np.zeros_like(total))
-    order = np.random.default_rng(seed).permutation(len(chosen))  # as `measure_latency` asks
-    return Timing(total, _time_each(vectorize, [chosen[place] for place in order]))
+    order = np.random.default_rng(seed).permutation(len(chosen))  # as in `measure_latency`
+    return Timing(total, _time_each(vectorize, [chosen[index] for index in order]))
 
 
-def time_batch(ask: Callable[[Strings], object], queries: Strings) -> float:
-    """Queries per second of all queries asked together, on one core."""
+def measure_throughput(matcher: Matcher, queries: Strings) -> float:
+    """Queries per second of one batch, on one core."""
     spent = []
     with on_one_core():
         for _ in range(_REPEATS):
             started = time.perf_counter()
-            ask(queries)
+            matcher.match(queries)
             spent.append(time.perf_counter() - started)
     return len(queries) / min(spent)
 
 
 @contextmanager
 def on_one_core() -> Iterator[None]:
-    """Keep this thread, and those that it starts, to one core where the system can do that.
+    """Restrict this thread, and those that it starts, to one core, where the system allows it.
 
-    Whoever would take a thread per core then takes one.
+    Code that starts one thread per available core then starts one.
     """
     if not hasattr(os, "sched_setaffinity"):
         yield
@@ -82,12 +83,12 @@ def on_one_core() -> Iterator[None]:
         os.sched_setaffinity(0, allowed)
 
 
-def _time_each(do: Callable[[str], object], queries: Sequence[str]) -> Values:
-    for query in queries[:20]:  # warm
-        do(query)
+def _time_each(call: Callable[[str], object], queries: Sequence[str]) -> Values:
+    for query in queries[:_WARM_UP]:
+        call(query)
     seconds = np.empty(len(queries))
-    for place, query in enumerate(queries):
+    for index, query in enumerate(queries):
         started = time.perf_counter()
-        do(query)
-        seconds[place] = time.perf_counter() - started
+        call(query)
+        seconds[index] = time.perf_counter() - started
     return seconds

@@ -1,6 +1,6 @@
-"""Vocabularies: how many n-grams of each kind do the paper's rows have, on this log?
+"""Vocabularies: how many n-grams do the paper's variants of XR-Linear get on this log?
 
-The paper has 3 million unigrams (V), as many unigrams and bigrams, 5.6 million of these (1.9 V),
+The paper has 3 million unigrams (V), 3 million unigrams and bigrams, 5.6 million of these (1.9 V),
 and 4 million of these with 200,000 character trigrams (1.4 V). Here V is a share of the distinct
 words of the training queries, so that every limit cuts something off.
 """
@@ -18,12 +18,17 @@ from matchset.features.vectorizer import Vectorizer
 from matchset.strings import Strings
 
 SHARE = 0.8  # of the distinct words
-WORDS, BIGRAMS, TRIGRAMS = NGrams("word", 1, 0), NGrams("word", 2, 0), NGrams("char", 3, 0)
+# Names of the paper's variants.
+UNIGRAMS = "xr_linear_unigrams"
+BIGRAMS = "xr_linear_bigrams"
+MORE_BIGRAMS = "xr_linear_more_bigrams"
+TRIGRAMS = "xr_linear_trigrams"
+_WORDS, _PAIRS, _CHARACTERS = NGrams("word", 1, 0), NGrams("word", 2, 0), NGrams("char", 3, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabularies:
-    """The limits of the paper's rows, by the name of the row, and what they were taken from."""
+    """The vocabularies of the paper's variants, by name, and the counts they are based on."""
 
     size: int  # V
     distinct: tuple[int, int, int]  # words, bigrams and character trigrams of the training queries
@@ -42,9 +47,9 @@ class Vocabularies:
 
 
 def choose_vocabularies(queries: Strings, base: VectorizerConfig) -> Vocabularies:
-    """Limits for the training queries; words and bigrams compete by how many queries have them."""
+    """Limits for the training queries; words and bigrams compete by document frequency."""
     everything = VectorizerConfig(
-        ngrams=tuple(_limited(kind, 2**31 - 1) for kind in (WORDS, BIGRAMS, TRIGRAMS)),
+        ngrams=tuple(_limited(kind, 2**31 - 1) for kind in (_WORDS, _PAIRS, _CHARACTERS)),
         memory_budget=base.memory_budget,
     )
     counted = Vectorizer(everything).fit(queries).vocabulary
@@ -54,17 +59,17 @@ def choose_vocabularies(queries: Strings, base: VectorizerConfig) -> Vocabularie
 
     def limit(total: float, trigrams: float = 0.0) -> VectorizerConfig:
         limits = _most_frequent(words, bigrams, round(total * size))
-        kinds = [_limited(WORDS, limits[0]), _limited(BIGRAMS, limits[1])]
+        kinds = [_limited(_WORDS, limits[0]), _limited(_PAIRS, limits[1])]
         if trigrams:
-            kinds.append(_limited(TRIGRAMS, max(1, round(trigrams * size))))
+            kinds.append(_limited(_CHARACTERS, max(1, round(trigrams * size))))
         return VectorizerConfig(tuple(kinds), base.oov_buckets, base.memory_budget)
 
-    unigrams = VectorizerConfig((_limited(WORDS, size),), base.oov_buckets, base.memory_budget)
+    unigrams = VectorizerConfig((_limited(_WORDS, size),), base.oov_buckets, base.memory_budget)
     configs = {
-        "unigrams": unigrams,
-        "bigrams": limit(1.0),
-        "more-bigrams": limit(1.9),
-        "trigrams": limit(4 / 3, 1 / 15),
+        UNIGRAMS: unigrams,
+        BIGRAMS: limit(1.0),
+        MORE_BIGRAMS: limit(1.9),
+        TRIGRAMS: limit(4 / 3, 1 / 15),
     }
     return Vocabularies(size, (n_words, n_bigrams, n_trigrams), configs)
 
@@ -76,7 +81,7 @@ def _limited(kind: NGrams, limit: int) -> NGrams:
 def _most_frequent(
     words: NDArray[np.uint32], bigrams: NDArray[np.uint32], total: int
 ) -> tuple[int, int]:
-    """How many of each kind are among the `total` most frequent of both; ties go to words."""
+    """How many words and bigrams are among the `total` most frequent; ties go to words."""
     if total >= len(words) + len(bigrams):
         return len(words), len(bigrams)
     least = np.sort(np.concatenate([words, bigrams]))[::-1][total - 1]

@@ -1,4 +1,4 @@
-"""Page: in which order is it told?"""
+"""Page: how do findings become report.html, results.csv and results.json?"""
 
 from __future__ import annotations
 
@@ -12,34 +12,37 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from matchset.lab.experiments.comparison import COMPARISON
+from matchset.lab.experiments.contenders import LEXICAL, OURS
 from matchset.lab.experiments.store import Store
 from matchset.lab.experiments.sweeps import SWEEP
 from matchset.lab.report.formatting import Html, join, tag
-from matchset.lab.report.plots import require_plots
+from matchset.lab.report.plots import kind_colors, require_plots
 from matchset.lab.report.sections import (
-    how_to_repeat,
+    how_to_reproduce,
     incremental_recall,
-    side_by_side,
     the_data,
-    the_ordering,
+    the_papers_order,
     the_plots,
     the_sweeps,
     the_table,
 )
-from matchset.lab.report.weaknesses import where_it_loses
+from matchset.lab.report.weaknesses import side_by_side, where_it_loses
 from matchset.storage.atomic import atomic_file
 
-# Nothing but what the page itself brings may be loaded or run.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+__all__ = ["require_plots", "write_report"]
 
-COMPARED = "What matchset finds, and what it costs"
-SWEPT = "What pruning and the beam cost matchset, and what they gain"
+PAGE, TABLE, RESULTS = "report.html", "results.csv", "results.json"
+# Nothing may be loaded or run except what is on the page itself.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+COMPARED = "What each matcher finds, and what it costs"
+SWEPT = "What pruning and the beam cost, and what they gain"
+_NO_INTERVAL = (None, None)
 
 
 def make_page(
     comparison: Mapping[str, Any] | None, sweep: Mapping[str, Any] | None, *, is_same: bool = True
 ) -> str:
-    """The whole report as one HTML file; `is_same` is False where a sweep had to be left out."""
+    """The whole report as one HTML file; `is_same` is False if a sweep had to be left out."""
     parts: list[Html] = []
     if comparison is not None:
         parts += [
@@ -47,23 +50,23 @@ def make_page(
             the_data(comparison),
             the_table(comparison),
             where_it_loses(comparison),
-            the_ordering(comparison),
+            the_papers_order(comparison),
         ]
     parts += [the_plots(comparison, sweep), the_sweeps(sweep, is_same=is_same)]
     if comparison is not None:
         parts.append(side_by_side(comparison))
-    parts.append(how_to_repeat(comparison, sweep))
+    parts.append(how_to_reproduce(comparison, sweep))
     heading = COMPARED if comparison is not None else SWEPT
-    return _frame(heading, _tell_data(comparison, sweep), parts)
+    return _frame(heading, _describe_data(comparison, sweep), parts)
 
 
-def _tell_data(comparison: Mapping[str, Any] | None, sweep: Mapping[str, Any] | None) -> str:
+def _describe_data(comparison: Mapping[str, Any] | None, sweep: Mapping[str, Any] | None) -> str:
     if comparison is not None:
         return f"Measured on {comparison['data']['origin']}, {comparison['date']}."
     if sweep is None:
         return ""
-    asked = f"{sweep['asked']:,} test queries of {sweep.get('origin', 'a log')}"
-    return f"Measured on {asked}, {sweep['date']}."
+    test = f"{sweep['n_queries']:,} test queries of {sweep.get('origin', 'a log')}"
+    return f"Measured on {test}, {sweep['date']}."
 
 
 def _frame(heading: str, about: str, parts: list[Html]) -> str:
@@ -74,14 +77,11 @@ def _frame(heading: str, about: str, parts: list[Html]) -> str:
         Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("title", heading),
-        tag("style", Html(style)),
+        tag("style", Html(f"{kind_colors()}\n{style}")),
     )
     title = join([tag("h1", heading), tag("p", about, class_="note")])
     body = tag("body", tag("main", tag("header", title), *parts))
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-
-
-_NO_INTERVAL = (None, None)
 
 
 class Number(NamedTuple):
@@ -118,7 +118,7 @@ def list_numbers(results: Mapping[str, Any]) -> Iterator[Number]:
 
 
 def to_csv(results: Mapping[str, Any]) -> str:
-    """As CSV, with a header."""
+    """All numbers as CSV, with a header."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(Number._fields)
@@ -133,7 +133,7 @@ def _share(found: Mapping[str, Any]) -> tuple[float | None, float | None, float 
 def _adds(adds: Mapping[str, Any] | None) -> Iterator[Number]:
     for name, share in (adds or {}).items():
         if isinstance(share, Mapping) and adds is not None:
-            yield Number("adds", "matchset and bm25", name, adds["k"], None, *_share(share))
+            yield Number("adds", f"{OURS} and {LEXICAL}", name, adds["k"], None, *_share(share))
 
 
 def _row(row: Mapping[str, Any]) -> Iterator[Number]:
@@ -145,7 +145,9 @@ def _row(row: Mapping[str, Any]) -> Iterator[Number]:
         for measure, share in _others(score):
             yield Number("comparison", row["name"], measure, *named[1:], *share)
     for k, found in row["against_ours"].items():
-        yield Number("comparison", row["name"], "against matchset", int(k), None, *_share(found))
+        yield Number(
+            "comparison", row["name"], f"compared with {OURS}", int(k), None, *_share(found)
+        )
     for measure in ("features", "train_seconds", "cost", "disk_bytes"):
         if row[measure] is not None:
             yield Number(
@@ -155,7 +157,7 @@ def _row(row: Mapping[str, Any]) -> Iterator[Number]:
 
 
 def _others(score: Mapping[str, Any]) -> Iterator[tuple[str, tuple[float | None, ...]]]:
-    """By traffic and ceiling of a score, where it has them."""
+    """The score by traffic and its ceiling, if it has them."""
     if score["by_traffic"] is not None:
         bounds = (score["by_traffic_low"], score["by_traffic_high"])
         yield f"{score['metric']}_by_traffic", (score["by_traffic"], *bounds)
@@ -177,22 +179,26 @@ def _latency(table: str, name: str, latency: Mapping[str, float]) -> Iterator[Nu
         yield Number(table, name, f"latency_{part}", None, None, spent, *_NO_INTERVAL)
 
 
-__all__ = ["require_plots", "write_report"]
-PAGE, TABLE, RESULTS = "report.html", "results.csv", "results.json"
+def write_report(
+    out: Path,
+    *,
+    comparison: Mapping[str, Any] | None = None,
+    sweep: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write report.html, results.csv and results.json into the folder of an experiment.
 
-
-def write_report(out: Path) -> Path:
-    """Tell what the folder's experiments found: report.html, results.csv and results.json.
-
-    A sweep of other test data than the comparison's is left out, and the page says so.
+    Findings that are not passed are read from the folder, if they are there. A sweep with other
+    test data than the comparison is left out, and the page says so.
     """
     store = Store(out)
-    comparison, sweep = (_without_nan(store.find_findings(kind)) for kind in (COMPARISON, SWEEP))
+    comparison = _without_nan(comparison or store.load_findings(COMPARISON))
+    sweep = _without_nan(sweep or store.load_findings(SWEEP))
     if comparison is None and sweep is None:
         raise FileNotFoundError(f"{out}: must hold a comparison or a sweep; got neither")
-    is_same = None in (comparison, sweep) or comparison["questions"] == sweep["questions"]
-    results = {"matchset": 1, "comparison": comparison, "sweep": sweep if is_same else None}
-    page = make_page(comparison, results["sweep"], is_same=is_same)
+    is_same = None in (comparison, sweep) or comparison["qrels"] == sweep["qrels"]
+    sweep = sweep if is_same else None
+    results = {"matchset": 1, "comparison": comparison, "sweep": sweep}
+    page = make_page(comparison, sweep, is_same=is_same)
     for name, text in (
         (RESULTS, json.dumps(results, indent=1, allow_nan=False) + "\n"),
         (TABLE, to_csv(results)),
@@ -203,10 +209,10 @@ def write_report(out: Path) -> Path:
 
 
 def _without_nan(value: Any) -> Any:
-    """What is not known is null: JSON has no NaN."""
-    if isinstance(value, dict):
+    """Unknown numbers become null: JSON has no NaN."""
+    if isinstance(value, Mapping):
         return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_without_nan(part) for part in value]
     return None if isinstance(value, float) and math.isnan(value) else value
 

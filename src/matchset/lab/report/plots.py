@@ -1,7 +1,7 @@
-"""Plots: how does a figure become a part of the page that follows its colours?
+"""Plots: how does a figure become part of the page and follow its colors?
 
-Figures are drawn with colours that nothing else has, and each is then replaced by a variable of the
-page's style, so that one drawing serves by day and by night. Text stays text.
+Figures are drawn in placeholder colors, each of which is then replaced by a variable of the page's
+style, so that one drawing works in light and in dark mode. Text stays text.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from importlib import import_module
 from typing import Any
 
 from matchset.lab.report.formatting import Html, tag
+from matchset.matchers.registry import KINDS
 
-WIDTH, HEIGHT = 4.7, 3.3  # inches; near a phone's width, so that its text stays readable there
+WIDTH, HEIGHT = 4.7, 3.3  # inches; close to a phone's width, where text must stay readable
 INK, MUTED, LINE = "#010101", "#020202", "#030303"
-COLORS = ("#0a0101", "#0a0202", "#0a0303", "#0a0404", "#0a0505", "#0a0606")
-VARIABLES = {INK: "--ink", MUTED: "--muted", LINE: "--line"} | {
-    color: f"--c{number}" for number, color in enumerate(COLORS, start=1)
-}
-MARKERS = ("o", "s", "^", "D", "v", "P")
+SERIES = tuple(f"#0a00{number:02x}" for number in range(1, 7))  # one color per k
+MARKERS = ("o", "^", "s", "D", "v", "P", "*", "X")
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "matchset",
@@ -45,19 +43,47 @@ SETTINGS: dict[Any, Any] = {
 }
 
 
+def color_of(kind: str) -> str:
+    """The placeholder of the color that the registry gives to a kind of matcher."""
+    return f"#0b00{list(KINDS).index(kind):02x}"
+
+
+def marker_of(kind: str) -> str:
+    """The marker of a kind of matcher in every plot."""
+    return MARKERS[list(KINDS).index(kind) % len(MARKERS)]
+
+
+def list_variables() -> dict[str, str]:
+    """The variable of the page's style for each placeholder color."""
+    return (
+        {INK: "--ink", MUTED: "--muted", LINE: "--line"}
+        | {color: f"--c{number}" for number, color in enumerate(SERIES, start=1)}
+        | {color_of(kind): f"--kind-{kind}" for kind in KINDS}
+    )
+
+
+def kind_colors() -> str:
+    """Style: the registry's colors, lightened as far as the page asks."""
+    mixed = (
+        f"--kind-{kind.name}: color-mix(in oklab, {kind.color}, white var(--lighten));"
+        for kind in KINDS.values()
+    )
+    return f":root {{ {' '.join(mixed)} }}"
+
+
 def require_plots() -> None:
-    """Refuse to start where the report could not be drawn in the end."""
+    """Fail early if the report could not be drawn at the end."""
     try:
         import_module("matplotlib.figure")
     except ImportError:
         raise ImportError(
-            "the report must have matplotlib, an extra; get it by: pip install 'matchset[report]'"
+            "the report needs matplotlib; install it with: pip install 'matchset[report]'"
         ) from None
 
 
 @contextmanager
 def drawing(rows: int = 1, *, height: float = HEIGHT) -> Iterator[tuple[Any, Sequence[Any]]]:
-    """A figure and its axes, one below the other, in our settings."""
+    """A figure and its axes, one below the other, with our settings."""
     require_plots()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -68,8 +94,8 @@ def drawing(rows: int = 1, *, height: float = HEIGHT) -> Iterator[tuple[Any, Seq
         yield figure, axes
 
 
-def embed(figure: Any, name: str, *, says: str, caption: str) -> Html:
-    """The figure as a part of the page: `says` is for those who cannot see it."""
+def embed(figure: Any, name: str, *, summary: str, caption: str) -> Html:
+    """The figure as part of the page; `summary` is for those who cannot see it."""
     from matplotlib import rc_context
 
     buffer = io.StringIO()
@@ -77,14 +103,14 @@ def embed(figure: Any, name: str, *, says: str, caption: str) -> Html:
     with rc_context(SETTINGS):
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
     drawn = _adapt(buffer.getvalue(), name)
-    shown = Html(drawn.replace("<svg ", f'<svg role="img" aria-labelledby="{name}-says" ', 1))
-    title = tag("title", says, id=f"{name}-says")
+    shown = Html(drawn.replace("<svg ", f'<svg role="img" aria-labelledby="{name}-summary" ', 1))
+    title = tag("title", summary, id=f"{name}-summary")
     whole = Html(shown.replace(">", f">{title}", 1))
     return tag("figure", whole, tag("figcaption", caption), id=name)
 
 
 def _adapt(svg: str, name: str) -> str:
-    """The element alone, with the page's colours and font, and ids that no other figure has."""
+    """Only the <svg> element, with the page's colors and font, and ids unique on the page."""
     svg = svg[svg.index("<svg ") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
@@ -93,6 +119,6 @@ def _adapt(svg: str, name: str) -> str:
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
     svg = re.sub(r"'?DejaVu Sans'?[^;\"]*", "inherit", svg)
-    for color, variable in VARIABLES.items():
+    for color, variable in list_variables().items():
         svg = svg.replace(color, f"var({variable})")
     return svg

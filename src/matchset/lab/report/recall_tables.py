@@ -1,7 +1,8 @@
-"""Paper: what did the authors report, on a data set that nobody else has?
+"""Tables: what does each matcher find and cost, and what did the paper report?
 
-"Extreme Multi-label Learning for Semantic Matching in Product Search", KDD 2021: 100 million
-products, 128 processors. For orientation only.
+The paper's figures, from "Extreme Multi-label Learning for Semantic Matching in Product Search",
+KDD 2021, are for orientation only: 100 million products of a data set that is not public, on 128
+processors.
 """
 
 from __future__ import annotations
@@ -9,36 +10,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from matchset.evaluate.significance import ALPHA
+from matchset.lab.experiments.contenders import FLOOR, GRAPH, LEXICAL, OURS
+from matchset.lab.experiments.vocabularies import BIGRAMS, MORE_BIGRAMS, TRIGRAMS, UNIGRAMS
 from matchset.lab.report.formatting import (
     NOTHING,
     Html,
     cell,
-    megabytes,
-    moment,
-    percent,
-    points,
-    price,
-    seconds,
+    format_bytes,
+    format_latency,
+    format_percent,
+    format_points,
+    format_price,
+    format_seconds,
     share_cell,
     tag,
 )
 
 
 class Reported(NamedTuple):
-    """One of the paper's numbers: Recall@100 in percent, and perhaps milliseconds per query."""
+    """A result of the paper: Recall@100 in percent, and milliseconds per query if given."""
 
     recall: float
     milliseconds: float | None = None
-    note: str = ""
 
 
 PAPER_ROWS: Mapping[str, Reported] = {
-    "unigrams": Reported(54.86),
-    "bigrams": Reported(58.88, note="the paper's figure with bigrams"),
-    "more-bigrams": Reported(58.88, note="the paper's figure with bigrams"),
-    "trigrams": Reported(60.30),
-    "dssm-hnsw": Reported(36.19, 3.13),
-    "bm25": Reported(21.72),
+    UNIGRAMS: Reported(54.86),
+    BIGRAMS: Reported(57.70),  # 3 million features
+    MORE_BIGRAMS: Reported(58.88),  # 5.6 million features
+    TRIGRAMS: Reported(60.30),
+    GRAPH: Reported(36.19, 3.13),
+    LEXICAL: Reported(21.72),
 }
 PAPER_BEAMS: Mapping[int, Reported] = {  # at threshold 0.35
     1: Reported(20.95),
@@ -47,44 +50,40 @@ PAPER_BEAMS: Mapping[int, Reported] = {  # at threshold 0.35
     50: Reported(65.74, 3.48),
 }
 PAPER_PRUNING = (
-    "The paper: from threshold 0.1 to 0.45 its model shrinks from 295 GB to 62 GB, and loses 5.4 "
-    "points of Recall@100 (another data set)."
+    "In the paper, on other data, a threshold of 0.45 instead of 0.1 shrinks the model from 295 GB "
+    "to 62 GB and costs 5.4 points of Recall@100."
 )
 PAPER_SOURCE = (
     "Chang et al., Extreme Multi-label Learning for Semantic Matching in Product Search, KDD 2021: "
-    "100 million products, a log that is not public. Its numbers are for orientation: another data "
-    "set, another machine."
+    "100 million products, a log that is not public. Its numbers are for orientation only: data "
+    "and machine are different."
 )
-
-
-OURS, FLOOR = "matchset", "popularity"
-ALPHA = 0.05
 LATENCIES = tuple(
-    f"{part}_p{percent}" for part in ("total", "vectorizing", "search") for percent in (50, 99)
+    f"{part}_p{share}" for part in ("total", "vectorizing", "search") for share in (50, 99)
 )
 Row = Mapping[str, Any]
 Findings = Mapping[str, Any]
 
 
 def wide(*children: Html, label: str) -> Html:
-    """Something that scrolls sideways by itself where the page is narrow."""
+    """A region that scrolls horizontally on a narrow page."""
     return tag("div", *children, class_="wide", tabindex="0", role="region", aria_label=label)
 
 
 def make_table(
     label: str, headers: Iterable[str], rows: Iterable[Html], *, n_texts: int = 1
 ) -> Html:
-    """A table; the first column names its rows, and so many columns are text."""
+    """A table; the first column names the rows, and the first `n_texts` columns are text."""
     head = [
-        tag("th", header, scope="col", class_="n" if place >= n_texts else None)
-        for place, header in enumerate(headers)
+        tag("th", header, scope="col", class_="n" if column >= n_texts else None)
+        for column, header in enumerate(headers)
     ]
     table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows))
     return wide(table, label=label)
 
 
 def recall_of(row: Row, k: int, segment: str = "all") -> Row:
-    """The score of a row's recall."""
+    """The recall of a row with its interval and ceiling."""
     for score in row["scores"]:
         if (score["segment"], score["metric"], score["k"]) == (segment, "recall", k):
             return dict(score)
@@ -92,13 +91,13 @@ def recall_of(row: Row, k: int, segment: str = "all") -> Row:
 
 
 def recall_table(findings: Findings) -> Html:
-    """What each matcher finds; the paper's main table, on this data."""
+    """What each matcher finds: the paper's main table, on this data."""
     rows, ks = findings["rows"], findings["ks"]
     deepest = max(ks)
     headers = [
         "matcher",
         *(f"Recall@{k},\u00a0%" for k in ks),
-        f"against matchset, @{deepest}",
+        f"compared with {_title_of(OURS, rows)}, @{deepest}",
         "the paper (other data), @100",
         "n-grams",
     ]
@@ -108,7 +107,7 @@ def recall_table(findings: Findings) -> Html:
         shares = ((k, recall_of(row, k)) for k in ks)
         return [
             *(
-                share_cell(s, is_best=_is_best(row, f"recall{k}", s["value"], best, percent))
+                share_cell(s, is_best=_is_best(row, f"recall{k}", s["value"], best, format_percent))
                 for k, s in shares
             ),
             _against(row, deepest),
@@ -121,8 +120,12 @@ def recall_table(findings: Findings) -> Html:
     return make_table("What each matcher finds", headers, body)
 
 
+def _title_of(name: str, rows: Sequence[Row]) -> str:
+    return str(next(row["title"] for row in rows if row["name"] == name))
+
+
 def cost_table(findings: Findings) -> Html:
-    """What each matcher costs: training, disk, time of a query."""
+    """What each matcher costs: training time, disk, time per query."""
     rows = findings["rows"]
     has_cost = any(row.get("cost") is not None for row in rows)
     headers = [
@@ -140,14 +143,14 @@ def cost_table(findings: Findings) -> Html:
     best = _find_best(rows, findings["ks"])
 
     def cells(row: Row) -> list[Html | None]:
-        def told(column: str, value: float, show: Callable[[float], str]) -> Html:
+        def make_cell(column: str, value: float, show: Callable[[float], str]) -> Html:
             return cell(show(value), value, is_best=_is_best(row, column, value, best, show))
 
         return [
-            told("train_seconds", row["train_seconds"], seconds),
-            cell(price(row["cost"]), row["cost"]) if has_cost else None,
-            told("disk_bytes", row["disk_bytes"], megabytes),
-            *(told(name, row["latency"][name], moment) for name in LATENCIES),
+            make_cell("train_seconds", row["train_seconds"], format_seconds),
+            cell(format_price(row["cost"]), row["cost"]) if has_cost else None,
+            make_cell("disk_bytes", row["disk_bytes"], format_bytes),
+            *(make_cell(name, row["latency"][name], format_latency) for name in LATENCIES),
         ]
 
     present = [row for row in rows if row["absent"] is None]
@@ -156,7 +159,7 @@ def cost_table(findings: Findings) -> Html:
 
 
 def _find_best(rows: Sequence[Row], ks: Sequence[int]) -> dict[str, float]:
-    """The best value of each column; the floor competes for nothing, nor does a time of zero."""
+    """The best value of each column, without the floor and without times of zero."""
     present = [row for row in rows if row["absent"] is None and row["name"] != FLOOR]
     if not present:
         return {}
@@ -171,15 +174,15 @@ def _find_best(rows: Sequence[Row], ks: Sequence[int]) -> dict[str, float]:
 def _is_best(
     row: Row, column: str, value: float, best: Mapping[str, float], show: Callable[[float], str]
 ) -> bool:
-    """Whether a reader sees the best value of a column: what looks equal is equally bold."""
+    """Whether a value looks like the best of its column once formatted."""
     return row["name"] != FLOOR and NOTHING != show(value) == show(best[column])
 
 
 def _make_row(row: Row, cells: Callable[[Row], Sequence[Html | None]], *, n_columns: int) -> Html:
     name = tag("th", row["title"], scope="row")
     if row["absent"] is not None:
-        told = tag("td", row["absent"], class_="absent", colspan=str(n_columns - 1))
-        return tag("tr", name, told, class_="quiet", data_row=row["name"])
+        reason = tag("td", row["absent"], class_="absent", colspan=str(n_columns - 1))
+        return tag("tr", name, reason, class_="quiet", data_row=row["name"])
     kind = "ours" if row["name"] == OURS else "quiet" if row["name"] == FLOOR else None
     return tag("tr", name, *cells(row), class_=kind, data_row=row["name"])
 
@@ -189,32 +192,31 @@ def _against(row: Row, k: int) -> Html:
     if found is None:
         return tag("td", NOTHING, class_="n")
     title = (
-        f"95 % interval: {points(found['low'])} to {points(found['high'])}; "
+        f"95 % interval: {format_points(found['low'])} to {format_points(found['high'])}; "
         f"p = {found['p_holm']:.4f} (Holm)"
     )
-    luck = "" if found["p_holm"] < ALPHA else " (may be luck)"
-    return cell(points(found["value"]) + luck, found["value"], title=title)
+    note = "" if found["p_holm"] < ALPHA else " (not significant)"
+    return cell(format_points(found["value"]) + note, found["value"], title=title)
 
 
 def _paper_cell(name: str) -> Html:
     reported = PAPER_ROWS.get(name)
     if reported is None:
         return tag("td", class_="n paper")
-    mark = "*" if reported.note else ""
-    return tag("td", f"{reported.recall:.2f}{mark}", class_="n paper", title=reported.note or None)
+    return tag("td", f"{reported.recall:.2f}", class_="n paper")
 
 
 def _ceiling_row(rows: Sequence[Row], ks: Sequence[int], *, n_columns: int) -> Html:
     present = [row for row in rows if row["absent"] is None]
     ceilings = [recall_of(present[0], k)["ceiling"] for k in ks] if present else []
-    cells = [cell(percent(value).removesuffix("\u00a0%"), value) for value in ceilings]
+    cells = [cell(format_percent(value).removesuffix("\u00a0%"), value) for value in ceilings]
     name = tag("th", "Ceiling without titles", scope="row")
     rest = tag("td", colspan=str(n_columns - 1 - len(cells)))
     return tag("tr", name, *cells, rest, class_="quiet")
 
 
 def segment_table(findings: Findings) -> Html:
-    """Recall of each row over each segment."""
+    """Recall of each matcher in each segment."""
     rows = [row for row in findings["rows"] if row["absent"] is None]
     k = max(findings["ks"])
     scores = [s for s in rows[0]["scores"] if s["metric"] == "recall" and s["k"] == k]
@@ -228,7 +230,7 @@ def segment_table(findings: Findings) -> Html:
 
 
 def threshold_table(sweep: Findings) -> Html:
-    """What pruning costs and gains."""
+    """What pruning costs, and what it gains."""
     headers = [
         "threshold",
         *(f"Recall@{k},\u00a0%" for k in sweep["ks"]),
@@ -239,8 +241,8 @@ def threshold_table(sweep: Findings) -> Html:
         cells = [
             *(share_cell(row["recall"][str(k)]) for k in sweep["ks"]),
             cell(f"{row['weights']:,}", row["weights"]),
-            cell(megabytes(row["disk_bytes"]), row["disk_bytes"]),
-            cell(megabytes(row["memory_bytes"]), row["memory_bytes"]),
+            cell(format_bytes(row["disk_bytes"]), row["disk_bytes"]),
+            cell(format_bytes(row["memory_bytes"]), row["memory_bytes"]),
             *_latency_cells(row["latency"]),
         ]
         body.append(tag("tr", tag("th", f"{row['threshold']:g}", scope="row"), *cells))
@@ -248,7 +250,7 @@ def threshold_table(sweep: Findings) -> Html:
 
 
 def beam_table(sweep: Findings, rows: Sequence[Row], setting: str, label: str) -> Html:
-    """What a wider beam, or a longer search of a graph, costs and gains."""
+    """What a wider beam, or a longer search of a graph, costs, and what it gains."""
     headers = [
         label,
         *(f"Recall@{k},\u00a0%" for k in sweep["ks"]),
@@ -271,7 +273,7 @@ def beam_table(sweep: Findings, rows: Sequence[Row], setting: str, label: str) -
 
 def _latency_cells(latency: Mapping[str, float]) -> list[Html]:
     names = ("total_p50", "total_p99", "vectorizing_p50", "search_p50")
-    return [cell(moment(latency[name]), latency[name]) for name in names]
+    return [cell(format_latency(latency[name]), latency[name]) for name in names]
 
 
 def _paper_beam(beam: int) -> Html:

@@ -1,4 +1,4 @@
-"""Sections: what does the report say, in which words?"""
+"""Sections: what does the report say, and in what words?"""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from matchset.evaluate.significance import ALPHA
 from matchset.lab.dssm.settings import DSSMConfig
-from matchset.lab.experiments.comparison import REVERSED, SHOWN, UNCLEAR
-from matchset.lab.experiments.contenders import EXACT, GRAPH, QUICK_EPOCHS
+from matchset.lab.experiments.comparison import CONFIRMED, REVERSED
+from matchset.lab.experiments.contenders import EXACT, GRAPH, LEXICAL, OURS, QUICK_EPOCHS
 from matchset.lab.report.figures import (
     draw_beams,
     draw_latencies,
@@ -17,7 +18,7 @@ from matchset.lab.report.figures import (
     draw_throughput,
     find_drawn,
 )
-from matchset.lab.report.formatting import Html, cell, join, percent, points, tag
+from matchset.lab.report.formatting import Html, cell, format_percent, format_points, join, tag
 from matchset.lab.report.recall_tables import (
     PAPER_PRUNING,
     PAPER_SOURCE,
@@ -28,46 +29,52 @@ from matchset.lab.report.recall_tables import (
     segment_table,
     threshold_table,
 )
-from matchset.lab.report.weaknesses import show_examples
+from matchset.matchers.registry import find_kind
 
 Findings = Mapping[str, Any]
 
 
 def section(heading: str, *children: Html | None, name: str) -> Html:
-    """A part of the page."""
+    """A section of the page."""
     return tag("section", tag("h2", heading), *children, id=name)
 
 
 def incremental_recall(findings: Findings) -> Html:
-    """The paper's point: not to replace lexical search, but to add to its match set."""
+    """What our recipe adds to lexical search: the paper's point is to add, not to replace."""
     adds, means = findings["adds"], findings["data"]["relevant_means"]
     if adds is None:
-        told = "Needs both matchset and BM25: give --catalog, or run both rows."
-        return section("What it adds", tag("p", told), name="adds")
-    k = adds["k"]
-    ours, theirs, union = (adds[n]["value"] for n in ("recall_first", "recall_second", "union"))
+        ours, lexical = (find_kind(kind).label for kind in (OURS, LEXICAL))
+        reason = f"Needs both {ours} and {lexical}: give --catalog, or run both rows."
+        return section("What it adds", tag("p", reason), name="adds")
+    k, (ours, lexical) = adds["k"], adds["names"]
+    recall, lexical_recall, mixed = (
+        adds[n]["value"] for n in ("recall_first", "recall_second", "interleaved")
+    )
     both, alone, other = (adds[n]["value"] for n in ("both", "only_first", "only_second"))
     what = "the products that customers bought" if means == "bought" else "the relevant products"
     sentence = (
-        f"Of {what}, BM25 finds {percent(theirs)} with {k} products per query, matchset "
-        f"{percent(ours)}. {percent(alone)} are found by matchset alone, {percent(other)} by BM25 "
-        f"alone. Taking the {k} products from both in turn finds {percent(union)}: "
-        f"{points(union - theirs)} points to BM25 by itself, {points(union - ours)} to matchset."
+        f"With {k} products per query, {lexical} finds {format_percent(lexical_recall)} of {what}, "
+        f"{ours} {format_percent(recall)}. {format_percent(alone)} are found by {ours} alone, "
+        f"{format_percent(other)} by {lexical} alone. Taking {k} products alternately from both "
+        f"finds {format_percent(mixed)}: {format_points(mixed - lexical_recall)} points compared "
+        f"with {lexical}, {format_points(mixed - recall)} with {ours}."
     )
     tiles = [
-        _tile(adds["recall_second"], f"Recall@{k} of BM25"),
-        _tile(adds["recall_first"], f"Recall@{k} of matchset", "ours"),
-        _tile(adds["union"], f"Recall@{k} of both in turn, the same {k} products"),
+        _tile(adds["recall_second"], f"Recall@{k} of {lexical}"),
+        _tile(adds["recall_first"], f"Recall@{k} of {ours}", "ours"),
+        _tile(adds["interleaved"], f"Recall@{k} of both interleaved, {k} products in total"),
         _tile(adds["overlap"], "overlap of the two match sets"),
     ]
     shares = {
         "both": (both, "found by both"),
-        "ours-alone": (alone, "by matchset alone"),
-        "theirs-alone": (other, "by BM25 alone"),
+        "ours-alone": (alone, f"by {ours} alone"),
+        "theirs-alone": (other, f"by {lexical} alone"),
         "neither": (max(0.0, 1 - both - alone - other), "by neither"),
     }
     bar = [tag("i", class_=n, style=f"width:{100 * v:.3f}%") for n, (v, _) in shares.items()]
-    key = [tag("li", tag("i", class_=n), f"{t}: {percent(v)}") for n, (v, t) in shares.items()]
+    key = [
+        tag("li", tag("i", class_=n), f"{t}: {format_percent(v)}") for n, (v, t) in shares.items()
+    ]
     return section(
         "What it adds",
         tag("p", sentence, class_="lead"),
@@ -79,35 +86,35 @@ def incremental_recall(findings: Findings) -> Html:
 
 
 def _tile(share: Mapping[str, float], what: str, kind: str = "") -> Html:
-    low, high = percent(share["low"]).removesuffix("\u00a0%"), percent(share["high"])
-    number = tag("b", percent(share["value"]), data_value=repr(share["value"]))
-    told = tag("span", f"{what} ({low} to {high})")
-    return tag("div", number, told, class_=f"tile {kind}".strip())
+    low, high = format_percent(share["low"]).removesuffix("\u00a0%"), format_percent(share["high"])
+    number = tag("b", format_percent(share["value"]), data_value=repr(share["value"]))
+    label = tag("span", f"{what} ({low} to {high})")
+    return tag("div", number, label, class_=f"tile {kind}".strip())
 
 
 def the_data(findings: Findings) -> Html:
-    """What it was measured on."""
+    """The data of the measurement."""
     data = findings["data"]
     facts = {
         "data": data["origin"],
-        "trained on": _tell_side(data, "train"),
-        "tested on": _tell_side(data, "test") + f"; {data['asked']:,} queries asked",
+        "trained on": _describe_side(data, "train"),
+        "tested on": _describe_side(data, "test") + f"; {data['n_queries']:,} queries used",
         "positive in training": data["train_rule"],
         "relevant in the test": data["test_rule"],
-        "catalogue": _tell_catalog(data["catalog_products"]),
+        "catalog": _describe_catalog(data["catalog_products"]),
         "never seen in training": (
-            f"{percent(data['unseen_products'])} of the test products, "
-            f"{percent(data['unseen_queries'])} of the test queries"
+            f"{format_percent(data['unseen_products'])} of the test products, "
+            f"{format_percent(data['unseen_queries'])} of the test queries"
         ),
         "ceiling of Recall@100": (
-            f"{percent(data['ceiling'])}: the best of a matcher that knows training products only; "
-            "titles go beyond"
+            f"{format_percent(data['ceiling'])}: the best possible without titles: such matchers "
+            "find only products seen in training"
         ),
     }
     return section("The data", facts_list(facts), name="data")
 
 
-def _tell_side(data: Findings, side: str) -> str:
+def _describe_side(data: Findings, side: str) -> str:
     sizes = (
         f"{data[f'{side}_pairs']:,} pairs of {data[f'{side}_queries']:,} queries and "
         f"{data[f'{side}_products']:,} products"
@@ -116,12 +123,12 @@ def _tell_side(data: Findings, side: str) -> str:
     return sizes if days is None else f"{sizes}; {days[0]} to {days[1]}"
 
 
-def _tell_catalog(n_products: int | None) -> str:
+def _describe_catalog(n_products: int | None) -> str:
     return "none" if n_products is None else f"{n_products:,} products"
 
 
 def facts_list(facts: Mapping[str, str]) -> Html:
-    """Names and values."""
+    """A list of names and values."""
     pairs = (join([tag("dt", name), tag("dd", value)]) for name, value in facts.items())
     return tag("dl", *pairs, class_="facts")
 
@@ -131,26 +138,25 @@ def the_table(findings: Findings) -> Html:
     sizes = findings["vocabularies"]
     how_to_read = (
         "Recall@k: share of a query's relevant products among the first k, as a mean over queries, "
-        "with its 95 % interval (bootstrap over queries). Best in bold. Against matchset: the "
-        "difference in points, 'may be luck' where a paired randomisation test, corrected by "
-        "Holm's method, gives p of 0.05 or more."
+        "with its 95 % interval (bootstrap over queries). The best is bold. Differences are in "
+        "points, and not significant if a paired randomization test, corrected by Holm's method, "
+        f"gives p of {ALPHA} or more."
     )
     times = (
-        "Training takes all cores, queries are asked one by one through Python on one thread. "
-        "Vectorizing is the time of the same queries to features alone, search the rest of a call. "
-        "The matrix product of exact kNN may take more than one core."
+        "Training uses all cores; queries run one by one through Python on one thread. Vectorizing "
+        "turns a query into features, search is the rest of a call. The matrix product of exact "
+        "kNN may use more than one core."
     )
     limits = (
         f"V is {sizes['V']:,} n-grams, {100 * sizes['share']:.0f} % of the "
         f"{sizes['distinct_words']:,} distinct words of the training queries, so that every limit "
         f"binds; there are {sizes['distinct_bigrams']:,} bigrams and "
-        f"{sizes['distinct_trigrams']:,} character trigrams. Words and bigrams compete by how many "
-        "queries have them; each row has the shorter kinds too. These four rows learn from queries "
-        "alone, as in the paper; matchset's own recipe learns from titles "
-        "too, and has no limit that binds."
+        f"{sizes['distinct_trigrams']:,} character trigrams. Words and bigrams compete by the "
+        "number of queries that have them, and each row includes the shorter n-grams. These four "
+        "rows learn from queries alone, as in the paper; the first row also learns from titles, if "
+        "there are any, and has no limit that binds."
     )
-    source = f"{PAPER_SOURCE} * with bigrams, of either size."
-    parts = [tag("p", note, class_="note") for note in (how_to_read, limits, source)]
+    parts = [tag("p", note, class_="note") for note in (how_to_read, limits, PAPER_SOURCE)]
     return section(
         "The table",
         tag("h3", "What each matcher finds"),
@@ -163,18 +169,17 @@ def the_table(findings: Findings) -> Html:
     )
 
 
-def the_ordering(findings: Findings) -> Html:
-    """Whether the paper's order is the order here."""
+def the_papers_order(findings: Findings) -> Html:
+    """Whether the paper's order holds here."""
     titles = {row["name"]: row["title"] for row in findings["rows"]}
-    kinds = {SHOWN: "shown", REVERSED: "reversed", UNCLEAR: "unclear"}
     body = []
     for claim in findings["ordering"]:
         verdict = claim["verdict"]
         pair = f"{titles[claim['better']]} over {titles[claim['worse']]}"
-        cells = [tag("td", verdict, class_=f"verdict {kinds.get(verdict, '')}".strip())]
+        cells = [tag("td", verdict, class_=_verdict_class(verdict))]
         if "value" in claim:
-            interval = f" ({points(claim['low'])} to {points(claim['high'])})"
-            cells.append(cell(points(claim["value"]) + interval, claim["value"]))
+            interval = f" ({format_points(claim['low'])} to {format_points(claim['high'])})"
+            cells.append(cell(format_points(claim["value"]) + interval, claim["value"]))
             cells.append(cell(f"{claim['p_holm']:.4f}", claim["p_holm"]))
         else:
             cells += [tag("td"), tag("td")]
@@ -182,11 +187,12 @@ def the_ordering(findings: Findings) -> Html:
     k = max(findings["ks"])
     headers = ["the paper's order", "here", f"difference in Recall@{k}, points", "p (Holm)"]
     note = (
-        "The paper finds trigrams over bigrams over unigrams, and XR-Linear over DSSM over BM25. "
-        "Checked here pair by pair; our row with trigrams stands for the paper's XR-Linear."
+        "In the paper, trigrams find more than bigrams and these more than unigrams, and XR-Linear "
+        "finds more than DSSM and this more than BM25. Here each pair is tested; the row with "
+        "trigrams stands for the paper's XR-Linear."
     )
     if any(row["name"] in (EXACT, GRAPH) and row["absent"] is None for row in findings["rows"]):
-        note += _tell_training(is_quick=findings["effort"]["is_quick"])
+        note += _describe_dssm(is_quick=findings["budget"]["is_quick"])
     return section(
         "Does the paper's order hold?",
         make_table("The paper's order", headers, body, n_texts=2),
@@ -195,19 +201,23 @@ def the_ordering(findings: Findings) -> Html:
     )
 
 
-def _tell_training(*, is_quick: bool) -> str:
-    usual = DSSMConfig()
-    told = (
-        " Our DSSM is trained on the same pairs, but for those of the queries that it holds back "
-        f"to stop in time ({100 * usual.validation_share:g} %, {usual.validation_queries:,} at "
-        "most); the paper used a checkpoint that was there."
+def _verdict_class(verdict: str) -> str:
+    return f"verdict {verdict}" if verdict in (CONFIRMED, REVERSED) else "verdict"
+
+
+def _describe_dssm(*, is_quick: bool) -> str:
+    default = DSSMConfig()
+    note = (
+        " Our DSSM is trained on the same pairs, except for those of the queries that it holds out "
+        f"for early stopping ({100 * default.validation_share:g} %, at most "
+        f"{default.validation_queries:,}); the paper used an existing checkpoint."
     )
-    quick = f" This was a quick run: DSSM had {QUICK_EPOCHS} epochs instead of {usual.epochs}."
-    return told + quick if is_quick else told
+    quick = f" This was a quick run: DSSM had {QUICK_EPOCHS} epochs instead of {default.epochs}."
+    return note + quick if is_quick else note
 
 
 def the_plots(findings: Findings | None, sweep: Findings | None) -> Html:
-    """All plots there is data for."""
+    """All plots that there is data for."""
     plots = []
     if findings is not None and find_drawn(findings["rows"]):
         plots += [draw_segments(findings["rows"], max(findings["ks"]))]
@@ -224,17 +234,17 @@ def the_plots(findings: Findings | None, sweep: Findings | None) -> Html:
         summary = tag("summary", "Recall by segment, in numbers (queries in parentheses)")
         segments = tag("details", summary, segment_table(findings))
     if not plots:
-        return section("Plots", tag("p", "Nothing to draw.", class_="note"), name="plots")
+        return section("Plots", tag("p", "There is nothing to plot.", class_="note"), name="plots")
     return section("Plots", tag("div", *plots, class_="plots"), segments, name="plots")
 
 
 def the_sweeps(sweep: Findings | None, *, is_same: bool) -> Html:
-    """What pruning and the beam cost."""
+    """What pruning and the beam cost, and what they gain."""
     if sweep is None:
-        told = "Not run yet: `matchset sweep` with the same --out adds them."
+        note = "Not run yet: `matchset sweep` with the same --out adds them."
         if not is_same:
-            told = "Those in this folder are of other test data: run `matchset sweep` again."
-        return section("Pruning and the beam", tag("p", told, class_="note"), name="sweeps")
+            note = "The sweep in this folder is of other test data: run `matchset sweep` again."
+        return section("Pruning and the beam", tag("p", note, class_="note"), name="sweeps")
     return section(
         "Pruning and the beam",
         tag("h3", f"Pruning, at beam {sweep['thresholds'][0]['beam']}"),
@@ -242,13 +252,13 @@ def the_sweeps(sweep: Findings | None, *, is_same: bool) -> Html:
         tag("p", PAPER_PRUNING, class_="note"),
         tag("h3", f"The beam, at threshold {sweep['beams'][0]['threshold']:g}"),
         beam_table(sweep, sweep["beams"], "beam", "beam"),
-        tag("h3", "DSSM + HNSW, by expansion_search"),
-        *_tell_graphs(sweep),
+        tag("h3", f"{find_kind(GRAPH).label}, by expansion_search"),
+        *_graph_table(sweep),
         name="sweeps",
     )
 
 
-def _tell_graphs(sweep: Findings) -> list[Html]:
+def _graph_table(sweep: Findings) -> list[Html]:
     graphs = sweep["graphs"]
     if not graphs:
         return [tag("p", f"Absent: {sweep['no_graphs']}", class_="note")]
@@ -262,37 +272,25 @@ def _tell_graphs(sweep: Findings) -> list[Html]:
     return [table, tag("p", note, class_="note")]
 
 
-def side_by_side(findings: Findings) -> Html:
-    """The examples."""
-    titles = {row["name"]: row["title"] for row in findings["rows"]}
-    means = findings["data"]["relevant_means"]
-    note = (
-        f"The ten best products of each matcher. Green with ✓: {means} with this query in the "
-        f"test; red with ✗: not. Queries that led to something fewer than "
-        f"{findings['config']['min_query_count']:g} times are never shown."
-    )
-    return section(
-        "Side by side",
-        tag("p", note, class_="note"),
-        show_examples(findings["examples"], titles, means),
-        name="examples",
-    )
-
-
-def how_to_repeat(findings: Findings | None, sweep: Findings | None) -> Html:
+def how_to_reproduce(findings: Findings | None, sweep: Findings | None) -> Html:
     """Command, machine, versions, configuration."""
-    told = [part for part in (findings, sweep) if part is not None]
-    commands = "\n".join(part["command"] for part in told if part["command"])
-    machine = {k: str(v) for k, v in told[0]["machine"].items()}
-    versions = ", ".join(f"{name} {number}" for name, number in told[0]["versions"].items())
-    facts = {**machine, "versions": versions, "date": told[0]["date"]}
-    if "seed" in told[0]:
-        facts["seed"] = str(told[0]["seed"])
-    config = json.dumps(told[0]["config"], indent=1, ensure_ascii=False)
+    runs = [part for part in (findings, sweep) if part is not None]
+    commands = "\n".join(run["command"] for run in runs if run["command"])
+    machine = {k: str(v) for k, v in runs[0]["machine"].items()}
+    versions = ", ".join(f"{name} {number}" for name, number in runs[0]["versions"].items())
+    facts = {**machine, "versions": versions, "date": runs[0]["date"]}
+    if "seed" in runs[0]:
+        facts["seed"] = str(runs[0]["seed"])
+    of_what = f"Configuration of {find_kind(OURS).label}"
+    config = json.dumps(runs[0]["config"], indent=1, ensure_ascii=False)
     return section(
-        "How to repeat it",
+        "How to reproduce it",
         tag("pre", commands) if commands else None,
         facts_list(facts),
-        tag("details", tag("summary", "Configuration of matchset's row"), tag("pre", config)),
+        tag(
+            "details",
+            tag("summary", of_what),
+            tag("pre", config),
+        ),
         name="repeat",
     )

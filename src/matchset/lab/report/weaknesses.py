@@ -1,35 +1,54 @@
-"""Grids: what does each matcher give for a query, side by side?"""
+"""Weaknesses: where is our recipe behind others, query by query and by segment?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from matchset.lab.report.formatting import Html, foreign, join, percent, points, tag
-from matchset.lab.report.recall_tables import ALPHA, OURS, recall_of, wide
+from matchset.evaluate.significance import ALPHA
+from matchset.lab.experiments.contenders import OURS
+from matchset.lab.report.formatting import Html, foreign, format_percent, format_points, join, tag
+from matchset.lab.report.recall_tables import Row, recall_of, wide
 from matchset.matchers.display import printable
 
-PLACES = 10
-KINDS = {
-    "wins": "Where matchset finds more than {partner}: the largest differences",
-    "loses": "Where matchset finds less than {partner}: the largest differences",
-    "by chance": "Others, drawn by chance",
+EXAMPLES = {
+    "wins": "Where {ours} finds more than {partner}: the largest differences",
+    "loses": "Where {ours} finds less than {partner}: the largest differences",
+    "random": "Other queries, chosen at random",
 }
+NOWHERE = (
+    "No other matcher has a significantly higher recall, overall or in a segment. What it costs in "
+    "comparison is in the table above."
+)
 
 
-def show_examples(
+def side_by_side(findings: Mapping[str, Any]) -> Html:
+    """Section: what each matcher returns for some queries."""
+    means = findings["data"]["relevant_means"]
+    note = (
+        f"The ten best products of each matcher. Green with ✓: {means} for this query in the test; "
+        "red with ✗: not. Queries with fewer than "
+        f"{findings['config']['min_query_count']:g} clicks or purchases are never shown."
+    )
+    titles = {row["name"]: row["title"] for row in findings["rows"]}
+    examples = _show_examples(findings["examples"], titles, means)
+    heading = tag("h2", "Side by side")
+    return tag("section", heading, tag("p", note, class_="note"), examples, id="examples")
+
+
+def _show_examples(
     examples: Mapping[str, Any] | None, titles: Mapping[str, str], means: str
 ) -> Html:
-    """The examples by kind; `means` is what a green product was: bought, or relevant."""
+    """Answers side by side; `means` is what a green product is: bought, or relevant."""
     if examples is None or not examples["queries"]:
         return tag("p", "No test query is frequent enough to be shown.", class_="note")
-    partner = titles[examples["partner"]]
+    names = {"ours": titles[OURS], "partner": titles[examples["partner"]]}
     parts = []
-    for kind, heading in KINDS.items():
+    for kind, heading in EXAMPLES.items():
         chosen = [query for query in examples["queries"] if query["kind"] == kind]
-        parts.append(tag("h3", heading.format(partner=partner)))
+        parts.append(tag("h3", heading.format(**names)))
         if not chosen:
-            parts.append(tag("p", "None among the queries looked at.", class_="note"))
+            parts.append(tag("p", "There is none among the sampled queries.", class_="note"))
         parts += [_show(query, examples["columns"], titles, means) for query in chosen]
     return join(parts)
 
@@ -59,49 +78,42 @@ def _head(title: str, answers: Sequence[Mapping[str, Any]], means: str) -> Html:
 
 
 def _list(answers: Sequence[Mapping[str, Any]], means: str) -> Html:
-    places = []
+    items = []
     for answer in answers:
         is_relevant = answer["is_relevant"]
-        told = tag("span", f"{means}: " if is_relevant else f"not {means}: ", class_="hidden")
+        verdict = tag("span", f"{means}: " if is_relevant else f"not {means}: ", class_="hidden")
         shown = foreign(answer["title"])
         kind = "yes" if is_relevant else "no"
-        places.append(tag("li", told, shown, class_=kind, title=printable(answer["title"], 300)))
+        items.append(tag("li", verdict, shown, class_=kind, title=printable(answer["title"], 300)))
     if not answers:
-        places.append(tag("li", "no answer", class_="none"))
-    return tag("ol", *places)
-
-
-Row = Mapping[str, Any]
-NOWHERE = (
-    "In recall, no row and no segment is ahead of it beyond chance. What it costs more than others "
-    "do is in the table above."
-)
+        items.append(tag("li", "no products", class_="none"))
+    return tag("ol", *items)
 
 
 def where_it_loses(findings: Mapping[str, Any]) -> Html:
-    """Plainly, by row and by segment; empty where our recipe was not run."""
+    """Section: losses by matcher and by segment; empty if our recipe was not run."""
     rows = [row for row in findings["rows"] if row["absent"] is None]
     ours = next((row for row in rows if row["name"] == OURS), None)
     if ours is None:
         return Html("")
     k = max(findings["ks"])
     behind = _find_behind(rows, ours, k)
-    lost = [*_rows_ahead(rows, ours), *_tell_segments(behind, ours, k)]
-    told = [tag("li", line) for line in lost] or [tag("li", NOWHERE)]
+    losses = [*_list_ahead(rows, ours), *_list_segments(behind, ours, k)]
+    items = [tag("li", line) for line in losses or [NOWHERE]]
     why = None
     if "cold product" in behind:
         why = tag(
             "p",
-            f"{percent(findings['data']['unseen_products'])} of the test products were never an "
-            "answer in training. These can be found by their titles alone, and there a matcher "
-            "that compares texts has the advantage.",
+            f"{format_percent(findings['data']['unseen_products'])} of the test products were not "
+            "relevant to any training query. They can only be found by their titles, where a "
+            "matcher that compares texts has the advantage.",
             class_="note",
         )
-    heading = tag("h2", "Where matchset loses")
-    return tag("section", heading, tag("ul", *told), why, id="loses")
+    heading = tag("h2", f"Where {ours['title']} loses")
+    return tag("section", heading, tag("ul", *items), why, id="loses")
 
 
-def _rows_ahead(rows: Sequence[Row], ours: Row) -> Iterator[str]:
+def _list_ahead(rows: Sequence[Row], ours: Row) -> Iterator[str]:
     for row in rows:
         ahead = {
             k: found["value"]
@@ -109,17 +121,17 @@ def _rows_ahead(rows: Sequence[Row], ours: Row) -> Iterator[str]:
             if found["value"] > 0 and found["p_holm"] < ALPHA
         }
         if ahead:
-            gains = ", ".join(f"{points(gain)} at {k}" for k, gain in ahead.items())
+            gains = ", ".join(f"{format_points(gain)} at {k}" for k, gain in ahead.items())
             training = row["train_seconds"] / ours["train_seconds"]
             latency = row["latency"]["total_p50"] / ours["latency"]["total_p50"]
             yield (
                 f"{row['title']} finds more: {gains} (points of recall). It takes "
-                f"{_times(training)} the training time, and {_times(latency)} the time of a query."
+                f"{_times(training)} the training time and {_times(latency)} the time per query."
             )
 
 
 def _find_behind(rows: Sequence[Row], ours: Row, k: int) -> dict[str, Row]:
-    """Segments in which another row is ahead, and the two intervals do not meet; and who it is."""
+    """Segments in which another row is ahead with a disjoint interval, and that row."""
     behind = {}
     for segment in dict.fromkeys(score["segment"] for score in ours["scores"]):
         best = max(rows, key=lambda row: recall_of(row, k, segment)["value"] or 0.0)
@@ -129,11 +141,11 @@ def _find_behind(rows: Sequence[Row], ours: Row, k: int) -> dict[str, Row]:
     return behind
 
 
-def _tell_segments(behind: Mapping[str, Row], ours: Row, k: int) -> Iterator[str]:
+def _list_segments(behind: Mapping[str, Row], ours: Row, k: int) -> Iterator[str]:
     for title in dict.fromkeys(row["title"] for row in behind.values()):
         shares = [
-            f"{segment} {percent(recall_of(row, k, segment)['value'])} against "
-            f"{percent(recall_of(ours, k, segment)['value'])}"
+            f"{segment} {format_percent(recall_of(row, k, segment)['value'])} against "
+            f"{format_percent(recall_of(ours, k, segment)['value'])}"
             for segment, row in behind.items()
             if row["title"] == title
         ]
