@@ -47,7 +47,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 def require_kind(path: str | os.PathLike[str], header: Mapping[str, Any], kind: str) -> None:
     """Refuse a folder that holds another matcher."""
     if (found := _kind(header)) != kind:
-        raise ModelFileError(f"{path}: holds a {found!r} matcher; expected a {kind!r} matcher")
+        raise ModelFileError(f"holds a {found!r} matcher; expected a {kind!r} matcher", path=path)
 
 
 def _kind(header: Mapping[str, Any]) -> str:
@@ -72,7 +72,7 @@ def load(path: str | os.PathLike[str]) -> Matcher:
     kind = kind_of(path)
     if kind not in WHO:
         known = ", ".join(WHO)
-        raise ModelFileError(f"{path}: a matcher must be one of {known}; got {kind!r}")
+        raise ModelFileError(f"a matcher must be one of {known}; got {kind!r}", path=path)
     module, name = WHO[kind].split(":")
     opened: Matcher = getattr(import_module(module), name).load(path)
     return opened
