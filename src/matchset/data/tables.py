@@ -152,9 +152,7 @@ def _describe_file(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
     names = _parquet_names(connection, file) if file.format == "Parquet" else list(table.columns)
     # DuckDB renames a column that is there twice, and lets a folder's name win.
     folders = [part.partition("=")[0] for part in file.path.parts[:-1] if "=" in part]
-    if file.is_partitioned:
-        names += folders
-    _check_distinct(names, path=file.path)
+    _check_distinct(names, folders if file.is_partitioned else [], path=file.path)
     options = table.options + partitions
     described = Table({}, file.format, table.files, table.reader, options)
     columns = _describe(connection, described.sql()) | table.columns
@@ -234,12 +232,14 @@ def _json_type(kind: str) -> str:
     return JSON_NUMBER if kind in ("DOUBLE", "FLOAT") else "VARCHAR"
 
 
-def _check_distinct(names: list[str], **location: Any) -> None:
-    """Raise a DataError with the `location` if a name occurs twice, in any case."""
+def _check_distinct(names: Sequence[str], folders: Sequence[str] = (), **location: Any) -> None:
+    """Refuse a name that occurs twice, in any case; names of `folders` become columns too."""
     seen: set[str] = set()
-    for name in names:
+    for name in (*names, *folders):
         if name.lower() in seen:
-            raise DataError(f"columns must have distinct names; got {name!r} twice", **location)
+            also = ", once as the name of a folder" if name in folders else ""
+            rule = f"columns must have distinct names; got {name!r} twice{also}"
+            raise DataError(rule, **location)
         seen.add(name.lower())
 
 
