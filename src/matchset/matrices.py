@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,10 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Csr:
-    """Sparse rows: columns ascend within a row, none twice. Arrays may be memory-mapped."""
+    """Sparse rows: columns ascend within a row, none twice. Arrays may be memory-mapped.
+
+    Rankings are held in it too: then a row is a query and its columns are in order of their score.
+    """
 
     indptr: Offsets  # where each row starts, and the end, (n_rows + 1,)
     indices: Ids  # (n_entries,)
@@ -38,7 +41,17 @@ class Csr:
     @property
     def row_of_entry(self) -> Ids:
         """Row of each entry, (n_entries,)."""
-        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.indptr))
+        return rows_of(self.indptr)
+
+    @property
+    def position_in_row(self) -> Offsets:
+        """Position of each entry in its row, from 0, (n_entries,)."""
+        return positions_of(self.indptr)
+
+    def take(self, rows: NDArray[np.integer]) -> Csr:
+        """Some rows, in the order given."""
+        entries, indptr = take_entries(self.indptr, rows)
+        return Csr(indptr, self.indices[entries], self.data[entries], self.n_cols)
 
     def to_scipy(self) -> sp.csr_array:
         """The same matrix as SciPy's."""
@@ -47,6 +60,29 @@ class Csr:
     def transposed(self) -> Csr:
         """Rows and columns exchanged."""
         return from_scipy(self.to_scipy().T.tocsr())
+
+
+def offsets_of(counts: ArrayLike) -> Offsets:
+    """Where each row starts, and the end, for rows of these sizes, (n_rows + 1,)."""
+    ends = np.cumsum(counts, dtype=np.int64)
+    return np.concatenate([np.zeros(1, np.int64), ends])
+
+
+def rows_of(offsets: NDArray[np.integer]) -> Ids:
+    """Row of each entry, (n_entries,)."""
+    return np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+
+
+def positions_of(offsets: NDArray[np.integer]) -> Offsets:
+    """Position of each entry in its row, from 0, (n_entries,)."""
+    return np.arange(offsets[-1], dtype=np.int64) - np.repeat(offsets[:-1], np.diff(offsets))
+
+
+def take_entries(offsets: Offsets, rows: NDArray[np.integer]) -> tuple[Offsets, Offsets]:
+    """The entries of some rows, in the order of `rows`, and where each row starts among them."""
+    sizes = np.diff(offsets)[rows]
+    taken = offsets_of(sizes)
+    return np.arange(taken[-1]) + np.repeat(offsets[rows] - taken[:-1], sizes), taken
 
 
 def to_csr(matrix: Any, what: str) -> Csr:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
+from matchset.matrices import offsets_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +40,7 @@ class Strings(Sequence[str]):
             return cls.of([])
         data = np.concatenate([part.used for part in parts])
         lengths = np.concatenate([part.lengths for part in parts])
-        return cls(data, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+        return cls(data, offsets_of(lengths))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -17,7 +17,7 @@ from matchset.filters.parser import parse
 from matchset.matchers.base import DEFAULT_K, check_k, to_texts
 from matchset.matchers.explanation import Reasons, ReasonStep
 from matchset.matchers.match import Match, Matches
-from matchset.matrices import Csr
+from matchset.matrices import Csr, offsets_of
 from matchset.model.products import Products
 from matchset.strings import Strings
 
@@ -226,9 +226,8 @@ def _to_matches(queries: Strings, found: Sequence[Hits]) -> Matches:
     if titles is not None:
         title_of = dict(zip(ids, titles, strict=True))
         known = Products(known.ids, Strings.of([title_of[product] for product in place], "titles"))
-    offsets = np.concatenate([[0], np.cumsum([len(products) for products in found])])
     entries = Csr(
-        offsets.astype(np.int64),
+        offsets_of([len(products) for products in found]),
         np.array(labels, dtype=np.int32),
         np.array(scores, dtype=np.float32),
         len(known),

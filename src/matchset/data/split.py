@@ -13,6 +13,7 @@ from matchset.data.events import EventRule
 from matchset.data.log import NO_DAY, Log
 from matchset.data.positives import Positives, positives, relevance
 from matchset.errors import DataError, ParameterError
+from matchset.matrices import rows_of
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +154,7 @@ def compare(train: Positives, test: Positives, *, k: int = 100) -> SplitReport:
     is_seen = train.products.index_of(test.products) >= 0
     is_known = train.queries.index_of(test.queries) >= 0
     n_relevant = np.diff(test.pairs.indptr)
-    row = np.repeat(np.arange(len(n_relevant)), n_relevant)  # query of each pair
+    row = rows_of(test.pairs.indptr)  # query of each pair
     n_seen = np.bincount(row[is_seen[test.pairs.indices]], minlength=len(n_relevant))
     best = np.minimum(n_seen, k) / n_relevant
     return SplitReport(

@@ -13,6 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.matrices import offsets_of, positions_of
+
 Values: TypeAlias = NDArray[np.float64]
 MISSING = np.iinfo(np.int64).max  # the rank of a relevant product that is not in the answer
 
@@ -65,8 +67,7 @@ def ndcg(judged: Judged, k: int) -> Values:
     A relevant product at place r (from 1) gives its gain over log2(1 + r).
     """
     order = np.lexsort([-judged.gain, judged.row])  # each query's largest gains first
-    first = np.concatenate([[0], np.cumsum(judged.count())[:-1]]).astype(np.int64)
-    place = np.arange(len(order)) - first[judged.row]
+    place = positions_of(offsets_of(judged.count()))
     return _divide(
         _discount(judged, judged.gain, judged.rank, k),
         _discount(judged, judged.gain[order], place, k),

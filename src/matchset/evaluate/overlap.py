@@ -22,6 +22,7 @@ from matchset.evaluate.qrels import Questions, make_questions
 from matchset.evaluate.significance import RESAMPLES, bootstrap, mean
 from matchset.matchers.base import Matcher, check_k
 from matchset.matchers.display import Grid, Headed, printable, with_margin
+from matchset.matrices import offsets_of, positions_of
 
 
 class Share(NamedTuple):
@@ -147,10 +148,9 @@ def take_turns(first: Results, second: Results, n_queries: int) -> tuple[Results
     kept = order[~same]
     kept = kept[np.lexsort([turn[kept], row[kept]])]
     n_either = np.bincount(row[kept], minlength=n_queries)
-    begin = np.cumsum(n_either) - n_either
     results = Results(
         row=row[kept],
-        rank=np.arange(len(kept)) - begin[row[kept]],
+        rank=positions_of(offsets_of(n_either)),
         label=label[kept].astype(np.int32),
         product=np.concatenate([first.product, second.product])[kept],
         products=first.products,

@@ -21,6 +21,7 @@ from matchset.features.vocabulary import (
     read_vocabulary,
     store_vocabulary,
 )
+from matchset.matrices import offsets_of
 from matchset.storage.folders import open_folder, write_folder
 from matchset.storage.sections import Part, read_part
 from matchset.strings import Strings
@@ -174,5 +175,4 @@ class Vectorizer:
 
 def _blank_unless(named: NDArray[np.bool_], names: Strings) -> Strings:
     lengths = np.where(named, names.lengths, 0)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    return Strings(names.data[np.repeat(named, names.lengths)], offsets)
+    return Strings(names.data[np.repeat(named, names.lengths)], offsets_of(lengths))

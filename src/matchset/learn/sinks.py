@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.matrices import Floats, Ids
+from matchset.matrices import Floats, Ids, offsets_of
 from matchset.model.tree import LayerWeights
 
 # Feature rows of each parent, features, entries of each row, children, weights, bias of each child.
@@ -48,7 +48,7 @@ class MemorySink:
             arrays.clear()
         n_rows, features, n_entries, children, weights, bias = joined
         return LayerWeights(
-            _offsets(n_rows), features, _offsets(n_entries), children, weights, bias
+            offsets_of(n_rows), features, offsets_of(n_entries), children, weights, bias
         )
 
     def discard(self) -> None:
@@ -94,7 +94,3 @@ class FolderSink:
     def _append(self, place: int, array: NDArray[Any]) -> None:
         with self._paths[place].open("ab") as file:
             array.tofile(file)
-
-
-def _offsets(counts: NDArray[Any]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

@@ -15,7 +15,7 @@ from matchset.filters.filter import Filter, Where
 from matchset.matchers.base import DEFAULT_K, answer
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import load_matcher, save_matcher
-from matchset.matrices import Csr, Floats, Ids
+from matchset.matrices import Csr, Floats, Ids, offsets_of
 from matchset.model.products import Products, make_products, read_products, store_products
 from matchset.storage.sections import Part
 from matchset.strings import Strings
@@ -98,7 +98,7 @@ class Popularity:
         is_asked = normalize_strings(queries).lengths > 0
         n_asked = int(np.count_nonzero(is_asked))
         return Csr(
-            np.concatenate([[0], np.cumsum(is_asked * len(best))]),
+            offsets_of(is_asked * len(best)),
             np.tile(self.ranking[best], n_asked),
             np.tile(self.scores[best], n_asked),
             len(self.products),

@@ -18,7 +18,7 @@ from matchset.filters.filter import Filter, Where, make_filter
 from matchset.lab.dssm.settings import DSSMConfig, read_dssm_config
 from matchset.matchers.base import DEFAULT_K, answer
 from matchset.matchers.match import Match, Matches
-from matchset.matrices import Csr, Floats, Ids
+from matchset.matrices import Csr, Floats, Ids, offsets_of
 from matchset.model.products import Products, read_products, store_products
 from matchset.storage.sections import Part, under
 from matchset.strings import Strings
@@ -277,8 +277,7 @@ def find_nearest(vectors: Floats, queries: Floats, k: int, *, labels: Ids) -> Cs
 
 def join_rows(found: list[tuple[Ids, Floats]], width: int) -> Csr:
     """Labels and scores of each query as one matrix."""
-    offsets = np.zeros(len(found) + 1, dtype=np.int64)
-    np.cumsum([len(labels) for labels, _ in found], out=offsets[1:])
+    offsets = offsets_of([len(labels) for labels, _ in found])
     nothing = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
     labels, scores = zip(*(found or [nothing]), strict=True)
     return Csr(offsets, np.concatenate(labels), np.concatenate(scores), width)

@@ -18,7 +18,7 @@ from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.dssm.settings import DSSMConfig
 from matchset.learn.training_data import fit_vectorizer
-from matchset.matrices import Csr, Ids, Offsets, from_scipy
+from matchset.matrices import Csr, Ids, Offsets, from_scipy, rows_of, take_entries
 from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 
@@ -100,9 +100,7 @@ def draw_from_rows(matrix: Csr, rows: Places, rng: np.random.Generator) -> Place
 
 def take_rows(matrix: Csr, rows: Places) -> tuple[Ids, Offsets]:
     """The columns of some rows, one row after another, and where each row starts."""
-    sizes = np.diff(matrix.indptr)[rows]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    entries = np.arange(starts[-1]) + np.repeat(matrix.indptr[rows] - starts[:-1], sizes)
+    entries, starts = take_entries(matrix.indptr, rows)
     return matrix.indices[entries], starts
 
 
@@ -111,7 +109,7 @@ def _find_columns(matrix: Csr, queries: Places, column_of: Places) -> tuple[Plac
     products, starts = take_rows(matrix, queries)
     columns = column_of[products]
     is_there = columns >= 0
-    return np.repeat(np.arange(len(queries)), np.diff(starts))[is_there], columns[is_there]
+    return rows_of(starts)[is_there].astype(np.int64), columns[is_there]
 
 
 _ANY_COUNT = 1e-30  # every pair of the log reaches it
