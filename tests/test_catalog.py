@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from matchset.data.arrow import NO_DAY
 from matchset.data.catalog import Column
 from matchset.data.catalog_reader import read_catalog
-from matchset.data.log import NO_DAY
 from matchset.errors import DataError
 
 PRODUCTS = {

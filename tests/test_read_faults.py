@@ -14,7 +14,7 @@ import pytest
 from logs import ROWS, one_value, write_rows
 
 from matchset.data.catalog_reader import read_catalog
-from matchset.data.duckdb_session import explain, open_engine
+from matchset.data.duckdb_session import explain, naming_errors, open_session
 from matchset.data.log_reader import read_log
 from matchset.errors import DataError
 
@@ -220,7 +220,7 @@ def test_temporary_folders_are_removed(tmp_path, monkeypatch):
 
 def test_other_files_are_out_of_reach(tmp_path):
     secret = write_rows(tmp_path / "secret.csv")
-    with open_engine(paths=[write_rows(tmp_path / "log.csv")]) as connection:
+    with open_session(paths=[write_rows(tmp_path / "log.csv")]) as connection:
         assert len(connection.sql(f"FROM read_csv('{tmp_path}/log.csv')").fetchall()) == len(ROWS)
         for sql in (
             f"FROM read_csv('{secret}')",
@@ -230,3 +230,12 @@ def test_other_files_are_out_of_reach(tmp_path):
         ):
             with pytest.raises(duckdb.Error):
                 connection.execute(sql)
+
+
+def test_an_interrupt_while_reading_is_no_fault_of_the_data(tmp_path):
+    for error in (
+        duckdb.InterruptException("INTERRUPT Error: Interrupted!"),
+        RuntimeError("Query interrupted"),
+    ):
+        with pytest.raises(KeyboardInterrupt), naming_errors("CSV file", path=tmp_path):
+            raise error

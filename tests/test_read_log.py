@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logs import DAY_NUMBER, ROWS, one_value, rows_of, write_rows
 
-from matchset.data.log import NO_DAY
+from matchset.data.arrow import NO_DAY
 from matchset.data.log_reader import read_log
 from matchset.errors import DataError
 from matchset.strings import Strings

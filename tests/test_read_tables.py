@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from logs import DAY_NUMBER, rows_of, write_rows
 
+from matchset.data.arrow import NO_DAY
 from matchset.data.catalog_reader import read_catalog
-from matchset.data.log import NO_DAY
 from matchset.data.log_reader import read_log
 from matchset.data.tables import open_tables
 from matchset.errors import DataError

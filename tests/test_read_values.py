@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from logs import DAY, DAY_NUMBER, one_value, rows_of, write_rows
 
-from matchset.data.log import NO_DAY
+from matchset.data.arrow import NO_DAY
 from matchset.data.log_reader import read_log
 from matchset.errors import DataError
 

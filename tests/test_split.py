@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from logs import rows_of
 from test_positives import log_of
 
-from matchset.data.log import NO_DAY
+from matchset.data.arrow import NO_DAY
 from matchset.data.positives import positives
 from matchset.data.split import split_by_query, split_by_time
 from matchset.errors import DataError

@@ -11,9 +11,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.arrow import ExportColumn, export_columns
+from matchset.data.arrow import NO_DAY, ExportColumn, export_columns
 from matchset.data.duckdb_session import write_parquet
-from matchset.data.log import NO_DAY
 from matchset.strings import Strings
 
 ColumnKind: TypeAlias = Literal["text", "number", "boolean", "date"]

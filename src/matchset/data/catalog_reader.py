@@ -11,29 +11,20 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.arrow import ArrowColumn, read_columns
+from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
 from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
+from matchset.data.columns import CATALOG_NAMES, ColumnChoice, choose_column, describe_columns
 from matchset.data.duckdb_session import (
     DEFAULT_MEMORY_LIMIT,
     explain,
     fetch_row,
     naming_errors,
     quote_name,
-    refuse_small_memory,
+    raise_unless_data_error,
 )
 from matchset.data.grouping import renumber
-from matchset.data.log import NO_DAY
 from matchset.data.sql import day_of, is_number, text_of
-from matchset.data.tables import (
-    CATALOG_NAMES,
-    ColumnChoice,
-    Table,
-    TableSource,
-    choose_column,
-    describe_columns,
-    is_nested,
-    open_tables,
-)
+from matchset.data.tables import Table, TableSource, is_nested, open_tables
 from matchset.errors import DataError, ParameterError, format_path
 
 logger = logging.getLogger(__name__)
@@ -130,7 +121,7 @@ def _find_part(
             )
     wanted = table.columns if attributes is None else attributes
     others = [name for name in wanted if name not in roles.values()]
-    with naming_errors(table.format, **table.location):
+    with naming_errors(table.kind, **table.location):
         return _Part(table, roles, _find_kinds(connection, table, others))
 
 
@@ -200,10 +191,10 @@ def _read_parts(
     try:
         return read_columns(connection.sql(union), coded=coded)
     except (duckdb.Error, RuntimeError) as error:
-        refuse_small_memory(error)
+        raise_unless_data_error(error)
         for part in parts:
             for path, sql in zip(part.table.files, part.select(kinds), strict=False):
-                with naming_errors(part.table.format, path=path):
+                with naming_errors(part.table.kind, path=path):
                     connection.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {sql}")
         raise DataError(f"a catalog must be readable; got: {explain(error)}") from error
 

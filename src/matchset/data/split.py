@@ -9,8 +9,9 @@ from datetime import UTC, date, datetime
 
 import numpy as np
 
+from matchset.data.arrow import NO_DAY
 from matchset.data.events import EventRule
-from matchset.data.log import NO_DAY, Log
+from matchset.data.log import Log
 from matchset.data.positives import Positives, positives, relevance
 from matchset.errors import DataError, ParameterError
 from matchset.matrices import rows_of
