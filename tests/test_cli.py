@@ -52,7 +52,7 @@ def model(shop):
 
 def test_a_log_is_described(shop):
     said = run("describe", shop / "log.parquet", "--catalog", shop / "products.parquet")
-    for part in ("rows read", "impression", "ceiling of Recall@100", "char 3-grams", "Catalogue"):
+    for part in ("rows read", "impression", "ceiling of Recall@100", "char 3-grams", "Catalog"):
         assert part in said
 
 
@@ -109,6 +109,19 @@ def test_queries_are_matched_in_every_form(model):
     ]  # fmt: skip
     lines = run("match", model, "-k", 1, "--where", "price < 30", stdin="sofa\n").splitlines()
     assert [len(line.split("\t")) for line in lines] == [5]
+
+
+def test_queries_come_from_standard_input_named_by_a_hyphen(model):
+    lines = run("match", model, "--file", "-", "-k", 1, stdin="sofa\nmug\n").splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["sofa", "mug"]
+
+
+def test_help_names_no_module_of_ours():
+    from matchset.cli.app import COMMANDS
+
+    for command in COMMANDS:
+        said = run(command.__name__, "--help")
+        assert not re.search(r"\b(matchset|data|learn|columns|cli)\.[a-z_]+", said), command
 
 
 def test_a_model_is_inspected_and_verified(model):

@@ -7,11 +7,11 @@ import pytest
 from experiments import CONFIG, EFFORT, count_making, make_small
 
 from matchset.config import count_threads
+from matchset.data.split import SplitOptions
 from matchset.evaluate.compare import Difference
 from matchset.evaluate.evaluation import evaluate_questions
 from matchset.lab.experiments import contenders as neural
 from matchset.lab.experiments import store as keep
-from matchset.lab.experiments.benchmark import Plan
 from matchset.lab.experiments.comparison import (
     CLAIMS,
     COMPARISON,
@@ -334,7 +334,7 @@ def test_digests_tell_what_differs():
     assert make_digest(one) != make_digest(other)
     assert make_digest(np.zeros(2)) != make_digest(np.zeros(2, dtype=np.float32))
     assert make_digest({"a": 1, "b": 2}) == make_digest({"b": 2, "a": 1})
-    assert make_digest(Plan()) != make_digest(Plan(seed=1))
+    assert make_digest(SplitOptions()) != make_digest(SplitOptions(fold=1))
 
 
 def test_one_core_is_given_back():

@@ -13,7 +13,8 @@ import pytest
 from experiments import CONFIG, EFFORT, HOSTILE, make_small
 
 from matchset.cli.experiments import tell_command
-from matchset.lab.experiments.benchmark import Plan, take_test
+from matchset.data.split import SplitOptions
+from matchset.lab.experiments.benchmark import take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST, OURS
 from matchset.lab.experiments.store import Store
@@ -262,7 +263,7 @@ def test_the_same_findings_give_the_same_page(told):
 
 def test_a_sweep_of_another_test_is_left_out(told, tmp_path):
     out = tmp_path / "mixed"
-    problem = make_small(plan=Plan(sample=50))
+    problem = make_small(plan=SplitOptions(sample=50))
     run_comparison(problem, out, EFFORT, names=["popularity"])
     swept = Store(told.parent).find_findings(SWEEP)
     Store(out).keep_findings(SWEEP, swept)
@@ -284,7 +285,7 @@ def test_a_sweep_alone_is_a_report_too(told, tmp_path):
 
 def test_a_graph_is_taken_only_from_a_comparison_that_was_asked_the_same(told):
     log = simulate_shop(products=300, queries=900, seed=5).log
-    graph, reason = find_graph(take_test(log, CONFIG, Plan(split="none")), told.parent)
+    graph, reason = find_graph(take_test(log, CONFIG, SplitOptions(split="none")), told.parent)
     assert graph is None
     assert "matchset compare" in reason
 

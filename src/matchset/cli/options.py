@@ -1,4 +1,4 @@
-"""Columns: how are the columns of a log named on the command line?"""
+"""Options: how are the columns of a log and a catalog named on the command line?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from matchset.errors import InputError
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogColumns:
-    """Columns of log and catalogue; one that is not named is found by its usual names."""
+    """Columns of log and catalog; a column that is not named is found by its usual names."""
 
     query: str | None = None
     "Column of the query."
@@ -30,20 +30,20 @@ class LogColumns:
     timestamp: str | None = None
     "Column of the time."
     count: str | None = None
-    "Column of how often it happened."
+    "Column of the count of events."
     strict: bool = False
-    "Stop at the first row that cannot be used, and name it."
+    "Stop at the first row that cannot be used, and show where it is."
 
     catalog_product: str | None = None
-    "Column of the product id in the catalogue."
+    "Column of the product id in the catalog."
     catalog_title: str | None = None
-    "Column of the title in the catalogue."
+    "Column of the title in the catalog."
 
     def read_catalog(self, file: Path | None) -> Catalog | None:
-        """Read the catalogue, if there is one."""
+        """Read the catalog, if there is one."""
         if file is None:
             return None
-        with _of_the_catalog():
+        with _naming_catalog_flags():
             return read_catalog(str(file), product=self.catalog_product, title=self.catalog_title)
 
     def read(self, sources: list[str]) -> Log:
@@ -60,8 +60,8 @@ class LogColumns:
 
 
 @contextmanager
-def _of_the_catalog() -> Iterator[None]:
-    """Name the flags of the catalog in errors: the log has a --product too."""
+def _naming_catalog_flags() -> Iterator[None]:
+    """Errors name the flags of the catalog: --product is that of the log."""
     try:
         yield
     except InputError as error:

@@ -1,7 +1,7 @@
-"""Settings: how is a configuration given on the command line?
+"""Training: how is a model trained, and how are its settings given on the command line?
 
-The flags are made from the configuration's own fields, so that there is one list of settings and
-one place for defaults. A flag beats the file given with --config, which beats the defaults.
+The flags are made from the fields of the configuration, so that there is one list of settings and
+one place for defaults. A flag overrides the file given with --config, which overrides the defaults.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Annotated, Any, get_type_hints
 
 from cyclopts import Parameter
 
-from matchset.cli.console import say, training_bar
+from matchset.cli.console import print_text, training_bar
 from matchset.cli.options import LogColumns
 from matchset.config import LearnConfig, TrainConfig, VectorizerConfig, read_config
 from matchset.matchers.train import TrainSummary
 from matchset.matchers.train import train as train_matcher
 
-# Settings that are tables of their own, and go into a file.
+# Settings that are tables, and can be given in a file only.
 IN_FILES_ONLY = {"vectorizer", "learn", "ngrams"}
 WITHIN: dict[str, type[VectorizerConfig | LearnConfig]] = {
     "vectorizer": VectorizerConfig,
@@ -35,22 +35,22 @@ def _flags() -> list[tuple[str, Any, Any]]:
     train = TrainConfig()
     for default in (train, train.vectorizer, train.learn):
         kind = type(default)
-        types, told = get_type_hints(kind), _read_docs(kind)
+        types, docs = get_type_hints(kind), _read_docs(kind)
         for name in (field.name for field in fields(kind) if field.name not in IN_FILES_ONLY):
-            says = f"{told[name]} [default: {getattr(default, name)}]"
-            of = dict[str, float] if name == "events" else types[name]
-            shown = Parameter(help=says, show_default=False)
-            flags.append((name, Annotated[of | None, shown], None))
+            text = f"{docs[name]} [default: {getattr(default, name)}]"
+            value_type = dict[str, float] if name == "events" else types[name]
+            shown = Parameter(help=text, show_default=False)
+            flags.append((name, Annotated[value_type | None, shown], None))
     return flags
 
 
 def _read_docs(kind: type) -> dict[str, str]:
     """The text below each field of a configuration."""
     docs = {}
-    for field, text in pairwise(ast.walk(ast.parse(inspect.getsource(kind)))):
-        match field, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=told)):
-                docs[name] = str(told)
+    for field, below in pairwise(ast.walk(ast.parse(inspect.getsource(kind)))):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=text)):
+                docs[name] = str(text)
     return docs
 
 
@@ -65,7 +65,7 @@ def names_of(kind: type[TrainConfig | VectorizerConfig | LearnConfig]) -> set[st
 
 
 def make_config(file: Path | None, flags: Any) -> TrainConfig:
-    """The configuration: defaults, changed by a TOML file, changed by flags."""
+    """The configuration: the defaults, overridden by a TOML file, overridden by flags."""
     stored: dict[str, Any] = {}
     if file is not None:
         try:
@@ -104,21 +104,21 @@ def train(
     out
         Folder for the model.
     catalog
-        The products: id, title and attributes. Titles teach too.
+        The products: id, title and attributes; the model also learns from titles.
     config
-        Settings in TOML, named as the flags below; those of the vectorizer stand under
+        TOML file of settings, named as the flags below; those of the vectorizer are under
         [vectorizer], those of the solver and the tree under [learn].
     overwrite
-        Replace a model that is there.
+        Replace an existing model.
     columns
-        Columns of log and catalogue.
+        Columns of log and catalog.
     settings
-        Settings, each of which beats the file's.
+        Settings; each overrides that of the file.
 
     """
     chosen = make_config(config, settings)
     with training_bar() as bar:
         read, goods = columns.read(log), columns.read_catalog(catalog)
         matcher = train_matcher(read, goods, chosen, out=out, overwrite=overwrite, progress=bar)
-    say(str(TrainSummary(**matcher.provenance["summary"])))
-    say(f"saved to {out}")
+    print_text(str(TrainSummary(**matcher.provenance["summary"])))
+    print_text(f"saved to {out}")

@@ -1,4 +1,4 @@
-"""Reading a catalogue: how does a table of products become a Catalog?"""
+"""Reading a catalog: how does a table of products become a Catalog?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from matchset.errors import DataError, ParameterError, format_path
 
 logger = logging.getLogger(__name__)
 
-# Texts are taken for numbers, booleans or dates only if every one of them is: "00123" is an id.
+# A column of texts is read as numbers, booleans or dates only if every value is: "00123" is an id.
 _PATTERNS: dict[ColumnKind, str] = {
     "number": r"[+-]?(0|[1-9]\d{0,14})(\.\d+)?([eE][+-]?\d{1,2})?",
     "boolean": r"(?i)true|false",
@@ -48,15 +48,16 @@ def read_catalog(
     duplicates: Literal["error", "first", "last"] = "error",
     memory_limit: str = DEFAULT_MEMORY_LIMIT,
 ) -> Catalog:
-    """Read a catalogue from anything that `read_log` takes.
+    """Read a catalog from anything that `read_log` takes.
 
-    `product`, `title` and `description` name columns, which are otherwise looked for by their
-    usual names (`columns.CATALOG_NAMES`). All further columns are kept as attributes, or those
-    that `attributes` names: numbers, booleans, dates, and texts for everything else. Columns of
-    CSV and JSON files become numbers, booleans or dates if every value is one.
+    `product`, `title` and `description` name columns. A column that is not named is found by its
+    usual names: product_id, sku, asin, item_id; title, product_title, product_name, name;
+    description, product_description. All other columns become attributes, or only those that
+    `attributes` names: numbers, booleans, dates, and texts for everything else. Columns of CSV and
+    JSON files become numbers, booleans or dates if every value is one.
 
     A product that occurs twice with different titles is a DataError that names both rows, unless
-    `duplicates` says which to keep; with the same title, the first is kept.
+    `duplicates` is "first" or "last"; with the same title, the first row is kept.
     """
     if duplicates not in ("error", "first", "last"):
         rule = f"must be error, first or last; got {duplicates!r}"
@@ -84,13 +85,13 @@ class _Part:
     kinds: dict[str, ColumnKind]
 
     def select(self, kinds: dict[str, ColumnKind]) -> list[str]:
-        """SQL of each file: roles, attributes numbered by their place in `kinds`, and the row."""
+        """SQL of each file: roles, attributes numbered in the order of `kinds`, and the row."""
         texts = {role: text_of(self.table, column) for role, column in self.roles.items()}
         texts["product"] = f"if(trim({texts['product']}) = '', NULL, {texts['product']})"
         fields = [f"{text} AS {role}" for role, text in texts.items()]
         fields += [
-            f"{_value_of(self.table, name, kind)} AS a{place}"
-            for place, (name, kind) in enumerate(kinds.items())
+            f"{_value_of(self.table, name, kind)} AS a{index}"
+            for index, (name, kind) in enumerate(kinds.items())
             if name in self.kinds
         ]
         listed = ", ".join([*fields, "row_number() OVER () AS row"])
@@ -141,8 +142,8 @@ def _find_kinds(
         for further in [_IS_TIME.format(quote_name(name)) if kind == "date" else "true"]
     )
     row = fetch_row(connection, f"SELECT {tests} FROM {table.sql()}") or ()
-    for place, name in enumerate(texts):
-        verdicts = row[place * len(_PATTERNS) : (place + 1) * len(_PATTERNS)]
+    for index, name in enumerate(texts):
+        verdicts = row[index * len(_PATTERNS) : (index + 1) * len(_PATTERNS)]
         found = [kind for kind, is_all in zip(_PATTERNS, verdicts, strict=True) if is_all]
         kinds[name] = found[0] if found else "text"
     return kinds
@@ -159,7 +160,7 @@ def _kind_of_type(kind: str) -> ColumnKind:
 
 
 def _merge_kinds(parts: Sequence[_Part]) -> dict[str, ColumnKind]:
-    """One kind per attribute; where files disagree, text."""
+    """One kind per attribute; text if files disagree."""
     kinds: dict[str, ColumnKind] = {}
     for part in parts:
         for name, kind in part.kinds.items():
@@ -187,7 +188,7 @@ def _read_parts(
     union = " UNION ALL BY NAME ".join(
         f"SELECT *, {file}::INTEGER AS file FROM ({sql})" for file, sql in enumerate(selects)
     )
-    coded = [f"a{place}" for place, kind in enumerate(kinds.values()) if kind == "text"]
+    coded = [f"a{index}" for index, kind in enumerate(kinds.values()) if kind == "text"]
     try:
         return read_columns(connection.sql(union), coded=coded)
     except (duckdb.Error, RuntimeError) as error:
@@ -215,23 +216,23 @@ def _to_catalog(
     chosen = first
     if duplicates == "last":
         chosen = np.zeros(len(first), dtype=np.int64)
-        chosen[group] = np.arange(len(group))  # of equal places, the last one is written last
-    places = kept[chosen]
-    descriptions = columns["description"].texts.take(places) if "description" in columns else None
-    titles = titles.take(places)
+        chosen[group] = np.arange(len(group))  # of equal groups, the last one is written last
+    rows = kept[chosen]
+    descriptions = columns["description"].texts.take(rows) if "description" in columns else None
+    titles = titles.take(rows)
     return Catalog(
-        ids.take(places),
+        ids.take(rows),
         titles,
         descriptions,
         {
-            name: _to_column(columns[f"a{place}"], kind).take(places)
-            for place, (name, kind) in enumerate(kinds.items())
+            name: _to_column(columns[f"a{index}"], kind).take(rows)
+            for index, (name, kind) in enumerate(kinds.items())
         },
         CatalogReport(
             rows=len(ids),
             without_product=len(ids) - len(kept),
             without_title=int(np.count_nonzero(titles.lengths == 0)),
-            duplicates=len(kept) - len(places),
+            duplicates=len(kept) - len(rows),
         ),
     )
 
@@ -248,14 +249,14 @@ def _refuse_other_titles(
     others = np.flatnonzero(title != title[first[group]])
     if len(others) == 0:
         return
-    places = kept[[first[group[others[0]]], others[0]]]
+    rows = kept[[first[group[others[0]]], others[0]]]
     texts = columns["title"].texts
     shown = " and ".join(
-        f"{texts[place]!r} in row {columns['row'].values[place]} of "
-        f"{files[columns['file'].values[place]]}"
-        for place in places.tolist()
+        f"{texts[row]!r} in row {columns['row'].values[row]} of "
+        f"{files[columns['file'].values[row]]}"
+        for row in rows.tolist()
     )
-    product = columns["product"].texts[int(places[0])]
+    product = columns["product"].texts[int(rows[0])]
     raise DataError(
         "must be 'first' or 'last' where a product has several titles; "
         f"got for {product!r}: {shown}",

@@ -32,14 +32,14 @@ class DataFile:
 
     path: Path
     format: str
-    is_partitioned: bool = False  # lies in folders named key=value, which are columns too
+    is_partitioned: bool = False  # in folders named key=value, which become columns
 
 
 def find_files(source: Any) -> list[DataFile]:
     """Find the files of a path, a glob, a folder or a list of them: each once, in a fixed order.
 
-    A folder or a glob must hold files of one format; names that start with "." or "_" are skipped
-    in folders, as engines write such files beside their data.
+    The files of a folder or a glob must have one format. In folders, names that start with "." or
+    "_" are skipped, as many tools write such files beside their data.
     """
     entries = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not entries:

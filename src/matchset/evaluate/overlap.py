@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives
-from matchset.evaluate.evaluation import SAMPLE
+from matchset.data.split import DEFAULT_SAMPLE
 from matchset.evaluate.judgments import BATCH, Results, ask, find_pairs
 from matchset.evaluate.metrics import Values
 from matchset.evaluate.qrels import Questions, make_questions
@@ -82,7 +82,7 @@ def incremental_recall(
     names: tuple[str, str] = ("first", "second"),
     events: EventWeights | None = None,
     min_count: float = 1.0,
-    sample: int | None = SAMPLE,
+    sample: int | None = DEFAULT_SAMPLE,
     seed: int = 0,
     resamples: int = RESAMPLES,
     batch: int = BATCH,
