@@ -1,4 +1,4 @@
-"""Tokens: into which words does the text of an expression fall?"""
+"""Tokens: which names, values and signs is the text of an expression made of?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from matchset.filters.syntax import ESCAPES, KEYWORDS, PLAIN_NAME
 
 TokenKind: TypeAlias = Literal["keyword", "name", "text", "number", "sign", "end"]
 
-# Digits are ASCII (`\d` is not). Repetition is possessive (`*+`): a doubled quote ends no text.
+# Digits are ASCII only, unlike `\d`. Repetition is possessive (`*+`): a doubled quote does not end
+# a text.
 _TOKEN = re.compile(
     rf"""
     (?P<space>  \s+)
@@ -34,7 +35,7 @@ _MISTAKES = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word: its kind, what it means (of text without quotes), and where it stands."""
+    """A token: its kind, its meaning (text without its quotes) and its position."""
 
     kind: TokenKind
     text: str
@@ -43,7 +44,7 @@ class Token:
 
 
 def tokenize(expression: str) -> list[Token]:
-    """Split an expression into words; the last is its end."""
+    """Split an expression into tokens; the last one is its end."""
     tokens: list[Token] = []
     position = 0
     while position < len(expression):
@@ -95,9 +96,9 @@ def _to_error(expression: str, position: int) -> FilterError:
     if char in _MISTAKES:
         rule = _MISTAKES[char]
     elif char in ".-" and expression[position - 1 : position].isidentifier():
-        rule = f"a name that is not one plain word must stand in backticks; got {got} in it"
+        rule = f"a name that is not one plain word must be in backticks; got {got} in it"
     elif char in "+-." or char.isdigit():
         rule = f"a number must be like 20, -1.5 or 2e3; got {got}"
     else:
-        rule = f"an expression holds attributes, values and operators alone; got {char!r}"
+        rule = f"an expression has only attributes, values and operators; got {char!r}"
     return FilterError(rule, expression, position)
