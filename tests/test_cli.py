@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 import matchset as ms
-from matchset.cli.training import IN_FILES_ONLY, Settings, make_config
+from matchset.cli.options import IN_FILES_ONLY, Settings, make_config
 
 COMMAND = Path(sys.executable).with_name("matchset")
 

@@ -14,9 +14,8 @@ from matchset.cli.evaluate import evaluate
 from matchset.cli.experiments import compare, sweep
 from matchset.cli.logs import describe, simulate, split
 from matchset.cli.match import explain, match
-from matchset.cli.models import inspect, prune
+from matchset.cli.models import inspect, prune, train
 from matchset.cli.serve import serve
-from matchset.cli.training import train
 
 app = App(
     name="matchset",

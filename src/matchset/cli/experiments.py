@@ -14,8 +14,7 @@ from cyclopts import Parameter
 from rich.status import Status
 
 from matchset.cli.console import errors, print_error, print_text
-from matchset.cli.options import LogColumns
-from matchset.cli.training import Settings, make_config
+from matchset.cli.options import LogColumns, Settings, make_config
 from matchset.config import TrainConfig, read_config
 from matchset.data.split import SplitOptions
 from matchset.evaluate.qrels import Questions

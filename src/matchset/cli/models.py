@@ -1,4 +1,4 @@
-"""Models: what does a model hold, and how does it become smaller?"""
+"""Models: how is a model trained, pruned and inspected?"""
 
 from __future__ import annotations
 
@@ -9,16 +9,60 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from matchset.cli.console import output, print_facts, print_heading, print_text
+from matchset.cli.console import output, print_facts, print_heading, print_text, training_bar
+from matchset.cli.options import LogColumns, Settings, make_config
 from matchset.matchers.fusion import Fusion
 from matchset.matchers.registry import TREE, kind_of, load
+from matchset.matchers.train import TrainSummary
+from matchset.matchers.train import train as train_matcher
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.model.explain import strongest
 from matchset.model.packed import count_weights
 from matchset.storage.sections import verify as verify_model
 
+COLUMNS, SETTINGS = LogColumns(), Settings()
 SHOWN_NODES = 12  # of the first level
 NGRAMS_PER_NODE = 6
+
+
+def train(
+    log: list[str],
+    /,
+    *,
+    out: Annotated[Path, Parameter(alias="-o")],
+    catalog: Path | None = None,
+    config: Path | None = None,
+    overwrite: bool = False,
+    columns: LogColumns = COLUMNS,
+    settings: Annotated[Settings, Parameter(name="*", group="Settings")] = SETTINGS,  # type: ignore[valid-type]
+) -> None:
+    """Learn from a search log which products answer a query.
+
+    Parameters
+    ----------
+    log
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst.
+    out
+        Folder for the model.
+    catalog
+        The products: id, title and attributes; the model also learns from titles.
+    config
+        TOML file of settings, named as the flags below; those of the vectorizer are under
+        [vectorizer], those of the solver and the tree under [learn].
+    overwrite
+        Replace an existing model.
+    columns
+        Columns of log and catalog.
+    settings
+        Settings; each overrides that of the file.
+
+    """
+    chosen = make_config(config, settings)
+    with training_bar() as bar:
+        read, goods = columns.read(log), columns.read_catalog(catalog)
+        matcher = train_matcher(read, goods, chosen, out=out, overwrite=overwrite, progress=bar)
+    print_text(str(TrainSummary(**matcher.provenance["summary"])))
+    print_text(f"saved to {out}")
 
 
 def prune(
