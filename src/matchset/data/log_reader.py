@@ -24,6 +24,7 @@ from matchset.data.duckdb_session import (
     quote_name,
     raise_unless_data_error,
 )
+from matchset.data.grouping import gather
 from matchset.data.log import Log, ReadReport, make_log
 from matchset.data.sql import count_of, day_of, text_of
 from matchset.data.tables import Table, TableSource, open_tables
@@ -227,15 +228,15 @@ def _make_report(columns: Mapping[str, ArrowColumn], normal: Strings) -> ReadRep
     fault = columns["fault"].values
     if len(normal) and (normal.lengths == 0).any():
         query = columns["query"].values
-        is_blank = (query >= 0) & (normal.lengths == 0)[query]
+        is_blank = gather(normal.lengths == 0, query) & (query >= 0)
         fault = np.where(is_blank, np.uint8(Fault.QUERY), fault)
-    counts = np.bincount(fault, rows, minlength=len(Fault))
+    counts = {each: int(rows.sum(where=fault == each)) for each in Fault}
     return ReadReport(
-        rows=int(rows.sum()),
-        without_query=int(counts[Fault.QUERY]),
-        without_product=int(counts[Fault.PRODUCT]),
-        bad_count=int(counts[Fault.COUNT]),
-        bad_timestamp=int(counts[Fault.TIMESTAMP]),
+        rows=sum(counts.values()),
+        without_query=counts[Fault.QUERY],
+        without_product=counts[Fault.PRODUCT],
+        bad_count=counts[Fault.COUNT],
+        bad_timestamp=counts[Fault.TIMESTAMP],
     )
 
 
