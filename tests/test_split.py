@@ -152,11 +152,11 @@ def test_a_test_without_answers_has_no_ceiling():
     none = positives(split.test, min_count=99)
     assert np.isnan(split.report(test=none).ceiling)
     assert str(split.report(test=none)).endswith(
-        "nothing to test: no pair of the test side reaches a count of 99 by 'click'"
+        "nothing to test: no pair on the test side reaches a count of 99 by 'click'"
     )
     rows = [(0, 0, 1, FIRST, 1.0), (1, 1, 0, FIRST + 1, 2.0)]
     report = str(split_by_time(log_of(rows, EVENTS), test_days=1).report())
-    assert "no pair of the test side reaches a count of 1 by 'purchase'" in report
+    assert "no pair on the test side reaches a count of 1 by 'purchase'" in report
     assert "nan" not in report
     rows = [(0, 0, 0, FIRST, 1.0), (1, 1, 0, FIRST + 1, 0.5)]
     report = str(split_by_time(log_of(rows, [""]), test_days=1).report())
