@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from experiments import CONFIG, EFFORT, HOSTILE, make_small
 
-from matchset.cli.experiments import tell_command
+from matchset.cli.experiments import format_command
 from matchset.data.split import SplitOptions
 from matchset.lab.experiments.benchmark import take_test
 from matchset.lab.experiments.comparison import run_comparison
@@ -146,7 +146,8 @@ def test_nothing_on_the_page_names_this_machine(told):
 def test_a_command_is_told_without_paths_however_they_are_written(monkeypatch):
     given = ["sweep", "./own/model/", "a.csv", "/data//b.csv", "-o=out/", "--split", "auto"]
     monkeypatch.setattr("sys.argv", ["matchset", *given])
-    told = tell_command({"OUT": Path("out"), "MODEL": Path("own/model")}, ["a.csv", "/data/b.csv"])
+    hidden = {"OUT": Path("out"), "MODEL": Path("own/model")}
+    told = format_command(hidden, ["a.csv", "/data/b.csv"])
     assert told == "matchset sweep MODEL LOG LOG1 -o=OUT --split auto"
 
 
