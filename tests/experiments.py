@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from matchset.config import LearnConfig, TrainConfig
-from matchset.lab.experiments.benchmark import Plan, make_benchmark
+from matchset.data.split import SplitOptions
+from matchset.lab.experiments.benchmark import make_benchmark
 from matchset.lab.experiments.runner import Budget
 from matchset.lab.shop import simulate_shop
 from matchset.strings import Strings
@@ -27,7 +28,7 @@ def make_small(*, titles=None, config=CONFIG, plan=None):
         kept = list(catalog.titles)
         texts = [f"{titles[index % len(titles)]} {title}" for index, title in enumerate(kept)]
         catalog = replace(catalog, titles=Strings.of(texts))
-    return make_benchmark(shop.log, catalog, config, plan or Plan(), origin="a small shop")
+    return make_benchmark(shop.log, catalog, config, plan or SplitOptions(), origin="a small shop")
 
 
 def count_training(contenders, trained):

@@ -5,8 +5,8 @@ from datetime import date
 
 import numpy as np
 
+from matchset.data.arrow import NO_DAY
 from matchset.data.catalog import Column
-from matchset.data.log import NO_DAY
 from matchset.strings import Strings
 
 KINDS = {"price": "number", "in_stock": "boolean", "locale": "text", "since": "date"}

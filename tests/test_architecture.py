@@ -10,7 +10,8 @@ import matchset
 ROOMS = [
     ["_native"],
     ["errors", "config"],
-    ["strings", "matrices"],
+    ["matrices"],
+    ["strings"],
     ["text"],
     ["storage"],
     ["data"],

@@ -13,7 +13,8 @@ from urllib.request import urlopen
 import pytest
 
 import matchset as ms
-from matchset.cli.training import IN_FILES_ONLY, Settings, make_config
+from matchset.cli.app import COMMANDS
+from matchset.cli.options import IN_FILES_ONLY, Settings, make_config
 
 COMMAND = Path(sys.executable).with_name("matchset")
 
@@ -52,7 +53,7 @@ def model(shop):
 
 def test_a_log_is_described(shop):
     said = run("describe", shop / "log.parquet", "--catalog", shop / "products.parquet")
-    for part in ("rows read", "impression", "ceiling of Recall@100", "char 3-grams", "Catalogue"):
+    for part in ("rows read", "impression", "ceiling of Recall@100", "char 3-grams", "Catalog"):
         assert part in said
 
 
@@ -111,6 +112,16 @@ def test_queries_are_matched_in_every_form(model):
     assert [len(line.split("\t")) for line in lines] == [5]
 
 
+def test_queries_come_from_standard_input_named_by_a_hyphen(model):
+    lines = run("match", model, "--file", "-", "-k", 1, stdin="sofa\nmug\n").splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["sofa", "mug"]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
+def test_help_names_no_module_of_ours(command):
+    assert not re.search(r"\b(matchset|data|learn|columns|cli)\.[a-z_]+", command.__doc__)
+
+
 def test_a_model_is_inspected_and_verified(model):
     said = run("inspect", model, "--verify")
     for part in ("every file is as it was written", "bytes per weight", '"branching": 8'):
@@ -152,8 +163,8 @@ def test_mistakes_are_one_sentence(model, shop, tmp_path):
         (["match", tmp_path / "none", "sofa"], "none: not a matchset folder: there is no such"),
         (["match", key, "sofa"], "key.csv: not a matchset folder: it is a file"),
         (["simulate", "-o", key], "key.csv: File exists"),
-        (["describe", key, "--product", "sku"], "matchset: --query must name a column where"),
-        (["describe", key, "--query", "term"], "matchset: --query 'term' must name a column; got"),
+        (["describe", key, "--product", "sku"], "key.csv: --query must name a column, as"),
+        (["describe", key, "--query", "term"], "key.csv: --query must name a column; got 'term'"),
         (["train", log, "--catalog", key, "-o", tmp_path / "m"], "--catalog-title must name a"),
         (["match", model, "sofa", "--where", "prize < 3"], "price"),
         (["prune", model, "--threshold", 99, "-o", tmp_path / "s"], "none is left; got 99.0"),
@@ -216,8 +227,8 @@ def test_mistakes_of_experiments_are_one_sentence(shop, tmp_path):
     faults = [
         (["compare", log, "-o", key], f"{key}: cannot be written: Not a directory"),
         (["compare", log, "-o", tmp_path, "--rows", "bm26"], "rows must be among xr_linear"),
-        (["compare", "--catalog", log, "-o", tmp_path], "a catalogue must come with a log"),
-        (["sweep", tmp_path, "-o", tmp_path], "a model must come with a log"),
+        (["compare", "--catalog", log, "-o", tmp_path], "a catalog needs a log"),
+        (["sweep", tmp_path, "-o", tmp_path], "a model needs a log"),
         (["compare", log, "-o", tmp_path, "--split", "none"], "split must be auto, time or query"),
     ]  # fmt: skip
     for arguments, part in faults:

@@ -62,10 +62,10 @@ def test_a_log_without_times_is_split_by_query(log, tmp_path):
         (["--by", "query", "--test-days", 3], "a split by query takes no days; got --test-days 3"),
         (["--test-share", 0.1, "--test-from", "2026-03-01"], "got --test-from 2026-03-01"),
         (["--by", "time", "--test-share", 0.1], "--test-share is for a split by query; got 0.1"),
-        (["--test-share", 1.5], "test_share must be between 0 and 1; got 1.5"),
+        (["--test-share", 1.5], "--test-share must be between 0 and 1; got 1.5"),
         (["--test-share", 0.01], "a split must leave queries on both sides; got 0.01 of 4 queries"),
         (["--test-days", 99], "a split must leave rows on both sides; got 99 days"),
-        (["--test-days", 2, "--test-from", "2026-03-01"], "one of test_from and test_days"),
+        (["--test-days", 2, "--test-from", "2026-03-01"], "either test_from or test_days"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(log, tmp_path, options, message):
@@ -78,3 +78,13 @@ def test_files_that_are_there_are_replaced_only_when_told(log, tmp_path):
     assert "test.parquet" in run("split", log, "-o", tmp_path, "--overwrite")
     said = run("split", log, "-o", tmp_path, ok=False)
     assert "train.parquet: already exists; --overwrite replaces it" in said
+
+
+def test_a_log_of_unusual_events_is_split_once_they_have_weights(tmp_path):
+    log = tmp_path / "log.csv"
+    rows = [f"tisch {n % 4},{n},Kauf,2026-03-0{1 + n % 9}" for n in range(40)]
+    log.write_text("\n".join(["query,sku,event,date", *rows]) + "\n")
+    options = ("split", log, "-o", tmp_path / "sides", "--test-days", 2)
+    assert "--events must say which events make a pair positive" in run(*options, ok=False)
+    assert not (tmp_path / "sides").exists()
+    assert "test.parquet" in run(*options, "--events.Kauf", 1)

@@ -7,11 +7,11 @@ import pytest
 from experiments import BUDGET, CONFIG, count_training, make_small
 
 from matchset.config import count_threads
+from matchset.data.split import SplitOptions
 from matchset.evaluate.compare import Difference
 from matchset.evaluate.evaluation import evaluate_qrels
 from matchset.lab.experiments import contenders
 from matchset.lab.experiments import store as stores
-from matchset.lab.experiments.benchmark import Plan
 from matchset.lab.experiments.comparison import (
     CLAIMS,
     COMPARISON,
@@ -372,7 +372,7 @@ def test_digests_differ_with_what_they_are_of():
     assert make_digest(one) != make_digest(other)
     assert make_digest(np.zeros(2)) != make_digest(np.zeros(2, dtype=np.float32))
     assert make_digest({"a": 1, "b": 2}) == make_digest({"b": 2, "a": 1})
-    assert make_digest(Plan()) != make_digest(Plan(seed=1))
+    assert make_digest(SplitOptions()) != make_digest(SplitOptions(fold=1))
 
 
 def test_all_cores_are_available_again_after_one_core():

@@ -125,7 +125,7 @@ def fault(text, limits=DEFAULT_LIMITS):
 )
 def test_what_is_not_in_the_language_is_an_error_that_points_at_a_place(text):
     error = fault(text)
-    assert 0 <= error.place <= len(text)
+    assert 0 <= error.position <= len(text)
     lines = str(error).splitlines()
     assert len(lines) == 3
     assert lines[2].strip() == "^"
@@ -139,7 +139,7 @@ def test_any_text_is_an_expression_or_a_filter_error(text):
         evaluate(parse(text), make_columns(), len(ROWS))
     except FilterError as caught:
         error = caught
-    assert error is None or 0 <= error.place <= len(text)
+    assert error is None or 0 <= error.position <= len(text)
     assert all(map(str.isprintable, str(error).split("\n")))
 
 
@@ -160,8 +160,8 @@ def test_any_text_is_an_expression_or_a_filter_error(text):
         ("price = null", "a value must not be null (use `is null` or `is not null`); got null"),
         ("locale = us", "an attribute is compared with a value (text in quotes); got us"),
         ("1 = 1", "a comparison needs an attribute; got two values"),
-        ("unit-price < 3", "a name that is not one plain word must stand in backticks; got"),
-        ("price < 3;", "an expression holds attributes, values and operators alone; got ';'"),
+        ("unit-price < 3", "a name that is not one plain word must be in backticks; got"),
+        ("price < 3;", "an expression has only attributes, values and operators; got ';'"),
         ("price < 1e999", "a number must be finite; got 1e999"),
         ("locale = '\\x'", r"""a backslash in text must precede one of \ ' " n t; got 'x'"""),
         ("'日本' = prise", "  '日本' = prise\n           ^"),
@@ -183,7 +183,7 @@ def test_many_attributes_are_not_all_listed():
     columns = {f"a{i}": Column("number", np.zeros(1)) for i in range(50)}
     with pytest.raises(FilterError, match=r"a19 \(number\), 30 more; got 'x'"):
         evaluate(parse("x < 1"), columns, 1)
-    with pytest.raises(FilterError, match="needs a catalogue with attributes; got 'x'"):
+    with pytest.raises(FilterError, match="needs a catalog with attributes; got 'x'"):
         evaluate(parse("x < 1"), {}, 1)
 
 
@@ -216,5 +216,5 @@ def test_an_expression_must_be_str():
 def test_a_filter_error_survives_pickling():
     error = fault("prise < 3")
     again = pickle.loads(pickle.dumps(error))
-    assert (str(again), again.place) == (str(error), error.place)
+    assert (str(again), again.position) == (str(error), error.position)
     assert isinstance(again, ValueError)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchset.data import grouping
-from matchset.data.log import NO_DAY, Log, make_log
+from matchset.data.arrow import NO_DAY
+from matchset.data.log import Log, make_log
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 

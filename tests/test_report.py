@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from experiments import BUDGET, CONFIG, HOSTILE, make_small
 
-from matchset.cli.experiments import tell_command
-from matchset.lab.experiments.benchmark import Plan, take_test
+from matchset.cli.experiments import format_command
+from matchset.data.split import SplitOptions
+from matchset.lab.experiments.benchmark import take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST, OURS
 from matchset.lab.experiments.store import Store
@@ -147,7 +148,9 @@ def test_nothing_on_the_page_names_this_machine(report):
 def test_a_command_is_shown_without_paths_however_they_are_written(monkeypatch):
     given = ["sweep", "./own/model/", "a.csv", "/data//b.csv", "-o=out/", "--split", "auto"]
     monkeypatch.setattr("sys.argv", ["matchset", *given])
-    shown = tell_command({"OUT": Path("out"), "MODEL": Path("own/model")}, ["a.csv", "/data/b.csv"])
+    shown = format_command(
+        {"OUT": Path("out"), "MODEL": Path("own/model")}, ["a.csv", "/data/b.csv"]
+    )
     assert shown == "matchset sweep MODEL LOG LOG1 -o=OUT --split auto"
 
 
@@ -289,7 +292,7 @@ def test_a_variant_has_the_color_of_its_kind_and_kinds_differ():
 
 def test_a_sweep_of_another_test_is_left_out(report, tmp_path):
     out = tmp_path / "mixed"
-    benchmark = make_small(plan=Plan(sample=50))
+    benchmark = make_small(plan=SplitOptions(sample=50))
     run_comparison(benchmark, out, BUDGET, names=["popularity"])
     swept = Store(report.parent).load_findings(SWEEP)
     Store(out).save_findings(SWEEP, swept)
@@ -311,7 +314,7 @@ def test_a_sweep_alone_is_a_report_too(report, tmp_path):
 
 def test_a_graph_is_taken_only_from_a_comparison_with_the_same_test(report):
     log = simulate_shop(products=300, queries=900, seed=5).log
-    graph, reason = find_graph(take_test(log, CONFIG, Plan(split="none")), report.parent)
+    graph, reason = find_graph(take_test(log, CONFIG, SplitOptions(split="none")), report.parent)
     assert graph is None
     assert "matchset compare" in reason
 

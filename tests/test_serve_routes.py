@@ -12,7 +12,7 @@ from matchset.serve.http.problems import CODES
 
 @pytest.fixture(scope="module")
 def server(served_shop):
-    beside = ["--beside", served_shop / "bm25", "--beside", served_shop / "titles"]
+    beside = ["--also", served_shop / "bm25", "--also", served_shop / "titles"]
     with serving(served_shop, *beside, "--log", served_shop / "log.parquet") as running:
         yield running
 
@@ -85,7 +85,7 @@ def test_a_saved_fusion_answers_beside_the_tree_with_ranks(served_shop, tmp_path
     parts = [ms.load(served_shop / name) for name in ("model", "bm25")]
     fusion = ms.Fusion(parts, "weighted", weights=[2, 1])
     fusion.save(tmp_path / "fusion")
-    with serving(served_shop, "--beside", tmp_path / "fusion") as running:
+    with serving(served_shop, "--also", tmp_path / "fusion") as running:
         found = running.match("sofa bed", k=5, matcher="fusion").json
         theirs = ms.Client(running.address, matcher="fusion").match("sofa bed", k=5)
     expected = fusion.match("sofa bed", k=5)

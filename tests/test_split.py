@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from logs import rows_of
 from test_positives import log_of
 
-from matchset.data.log import NO_DAY
+from matchset.data.arrow import NO_DAY
 from matchset.data.positives import positives
 from matchset.data.split import split_by_query, split_by_time
 from matchset.errors import DataError
@@ -71,14 +71,14 @@ def test_rows_without_a_time_are_on_neither_side(caplog):
     split = split_by_time(log, test_days=1)
     assert split.undated == 1
     assert [len(side) for side in split] == [1, 1]
-    assert "1 rows without a time are neither in train nor in test" in caplog.text
+    assert "1 rows without a time are in neither train nor test" in caplog.text
 
 
 def test_splits_by_time_refuse_what_makes_no_sense():
-    with pytest.raises(DataError, match="a split by time needs times; got a log without"):
+    with pytest.raises(DataError, match="a split by time needs times; the log has none"):
         split_by_time(log_of([(0, 0, 0, NO_DAY, 1.0)], ["click"]), test_days=3)
     for wrong in ({}, {"test_from": "2026-09-02", "test_days": 3}):
-        with pytest.raises(ValueError, match="one of test_from and test_days must be given"):
+        with pytest.raises(ValueError, match="either test_from or test_days must be given"):
             split_by_time(two_days(), **wrong)
     with pytest.raises(ValueError, match="test_from must be a date such as 2026-10-01; got 'soon'"):
         split_by_time(two_days(), test_from="soon")
@@ -93,7 +93,7 @@ def test_folds_part_the_queries(rows, seed):
     log = log_of(rows, EVENTS)
     folds = len(log.queries)
     if folds < 2:
-        with pytest.raises(DataError, match="a log must have a query per fold, 2; got 1"):
+        with pytest.raises(DataError, match="at least 2 queries, one per fold; got 1"):
             split_by_query(log, folds=2, seed=seed)
         return
     tested = []
@@ -116,8 +116,8 @@ def test_the_seed_decides_the_folds():
     ("options", "message"),
     [
         ({"folds": 1}, "folds must be at least 2; got 1"),
-        ({"folds": 3, "fold": 3}, "fold must be within 3 folds; got 3"),
-        ({"folds": 3, "fold": -1}, "fold must be within 3 folds; got -1"),
+        ({"folds": 3, "fold": 3}, "fold must be from 0 to 2; got 3"),
+        ({"folds": 3, "fold": -1}, "fold must be from 0 to 2; got -1"),
     ],
 )
 def test_folds_outside_are_refused(options, message):
@@ -152,11 +152,11 @@ def test_a_test_without_answers_has_no_ceiling():
     none = positives(split.test, min_count=99)
     assert np.isnan(split.report(test=none).ceiling)
     assert str(split.report(test=none)).endswith(
-        "nothing to test: no pair of the test side reaches a count of 99 by 'click'"
+        "nothing to test: no pair on the test side reaches a count of 99 by 'click'"
     )
     rows = [(0, 0, 1, FIRST, 1.0), (1, 1, 0, FIRST + 1, 2.0)]
     report = str(split_by_time(log_of(rows, EVENTS), test_days=1).report())
-    assert "no pair of the test side reaches a count of 1 by 'purchase'" in report
+    assert "no pair on the test side reaches a count of 1 by 'purchase'" in report
     assert "nan" not in report
     rows = [(0, 0, 0, FIRST, 1.0), (1, 1, 0, FIRST + 1, 0.5)]
     report = str(split_by_time(log_of(rows, [""]), test_days=1).report())

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from experiments import BUDGET, make_small
 
+from matchset.data.split import SplitOptions
 from matchset.errors import DataError
-from matchset.lab.experiments.benchmark import Plan, make_benchmark, take_test
+from matchset.lab.experiments.benchmark import make_benchmark, take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.runner import ProgressListener
 from matchset.lab.experiments.sweeps import (
@@ -66,13 +67,13 @@ def test_a_model_is_not_pruned_to_less_than_it_was_trained_with(benchmark, match
 def test_a_separate_log_is_tested_whole_or_by_its_test_side(benchmark):
     config = benchmark.config
     log = simulate_shop(products=300, queries=900, seed=5).log
-    side = take_test(log, config, Plan())
+    side = take_test(log, config, SplitOptions())
     assert side.queries == benchmark.qrels.queries
-    assert len(take_test(log, config, Plan(split="none"))) > len(side)
+    assert len(take_test(log, config, SplitOptions(split="none"))) > len(side)
     with pytest.raises(ValueError, match=r"split must be auto, time or query.*got 'none'"):
-        make_benchmark(log, None, config, Plan(split="none"))
+        make_benchmark(log, None, config, SplitOptions(split="none"))
     with pytest.raises(DataError, match="the training side must have positive pairs; got none"):
-        make_benchmark(log, None, replace(config, min_count=10**6), Plan())
+        make_benchmark(log, None, replace(config, min_count=10**6), SplitOptions())
 
 
 @pytest.mark.torch

@@ -11,7 +11,15 @@ from matchset.data.log_reader import read_log
 from matchset.data.positives import Positives, positives, relevance
 from matchset.data.split import Split, split_by_query, split_by_time
 from matchset.data.ubi import read_ubi
-from matchset.errors import DataError, FilterError, ModelFileError, ServerError
+from matchset.errors import (
+    DataError,
+    FilterError,
+    InputError,
+    ModelFileError,
+    ParameterError,
+    ServerError,
+    TargetExistsError,
+)
 from matchset.evaluate.compare import Comparison, compare_matchers
 from matchset.evaluate.evaluation import Evaluation, evaluate
 from matchset.evaluate.latency import Latency, measure_latency
@@ -57,6 +65,7 @@ __all__ = [
     "Fusion",
     "FusionRule",
     "IncrementalRecall",
+    "InputError",
     "Latency",
     "LearnConfig",
     "Log",
@@ -66,11 +75,13 @@ __all__ = [
     "ModelFileError",
     "NGrams",
     "NearestQueries",
+    "ParameterError",
     "Popularity",
     "Positives",
     "ServerError",
     "Shop",
     "Split",
+    "TargetExistsError",
     "TitleSimilarity",
     "TrainConfig",
     "Vectorizer",

@@ -1,4 +1,4 @@
-"""Matrices: how does any SciPy matrix or array reach the kernels?"""
+"""Matrices: how do sparse rows of any origin reach the kernels?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 log = logging.getLogger(__name__)
 
@@ -20,9 +20,12 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Csr:
-    """Sparse rows: columns ascend within a row, none twice. Arrays may be memory-mapped."""
+    """Sparse rows: columns ascend within a row, none twice. Arrays may be memory-mapped.
 
-    indptr: Offsets  # where each row starts, and the end, (n_rows + 1,)
+    Rankings are held in it too: then a row is a query and its columns are in order of their score.
+    """
+
+    indptr: Offsets  # start of each row, and the end, (n_rows + 1,)
     indices: Ids  # (n_entries,)
     data: Floats  # (n_entries,)
     n_cols: int
@@ -32,16 +35,26 @@ class Csr:
 
     @property
     def arrays(self) -> tuple[Offsets, Ids, Floats]:
-        """What kernels take."""
+        """The arrays that kernels take."""
         return self.indptr, self.indices, self.data
 
     @property
     def row_of_entry(self) -> Ids:
         """Row of each entry, (n_entries,)."""
-        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.indptr))
+        return rows_of(self.indptr)
+
+    @property
+    def position_in_row(self) -> Offsets:
+        """Position of each entry in its row, from 0, (n_entries,)."""
+        return positions_of(self.indptr)
+
+    def take(self, rows: NDArray[np.integer]) -> Csr:
+        """Some rows, in the order given."""
+        entries, indptr = take_entries(self.indptr, rows)
+        return Csr(indptr, self.indices[entries], self.data[entries], self.n_cols)
 
     def to_scipy(self) -> sp.csr_array:
-        """The same matrix as SciPy's."""
+        """The same matrix as a SciPy array."""
         return sp.csr_array((self.data, self.indices, self.indptr), shape=(len(self), self.n_cols))
 
     def transposed(self) -> Csr:
@@ -49,8 +62,31 @@ class Csr:
         return from_scipy(self.to_scipy().T.tocsr())
 
 
+def offsets_of(counts: ArrayLike) -> Offsets:
+    """Start of each row, and the end, for rows of these sizes, (n_rows + 1,)."""
+    ends = np.cumsum(counts, dtype=np.int64)
+    return np.concatenate([np.zeros(1, np.int64), ends])
+
+
+def rows_of(offsets: NDArray[np.integer]) -> Ids:
+    """Row of each entry, (n_entries,)."""
+    return np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+
+
+def positions_of(offsets: NDArray[np.integer]) -> Offsets:
+    """Position of each entry in its row, from 0, (n_entries,)."""
+    return np.arange(offsets[-1], dtype=np.int64) - np.repeat(offsets[:-1], np.diff(offsets))
+
+
+def take_entries(offsets: Offsets, rows: NDArray[np.integer]) -> tuple[Offsets, Offsets]:
+    """The entries of some rows, in the order of `rows`, and the start of each row among them."""
+    sizes = np.diff(offsets)[rows]
+    taken = offsets_of(sizes)
+    return np.arange(taken[-1]) + np.repeat(offsets[rows] - taken[:-1], sizes), taken
+
+
 def to_csr(matrix: Any, what: str) -> Csr:
-    """Read a SciPy sparse matrix or array or a dense 2-d array; errors call it `what`.
+    """Convert a SciPy sparse matrix or array or a dense 2-d array; errors call it `what`.
 
     Float32 CSR matrices in canonical form are used as they are; anything else is converted once.
     """
@@ -62,7 +98,7 @@ def to_csr(matrix: Any, what: str) -> Csr:
         raise ValueError(f"{what} must have two dimensions; got {found.ndim}")
     if found.dtype.kind not in "biuf":
         raise ValueError(f"{what} must hold real numbers; got {found.dtype}")
-    with np.errstate(over="ignore"):  # too large for float32 is infinite, found below
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinite; checked below
         rows: sp.csr_array = sp.csr_array(found, dtype=np.float32)
     if not rows.has_canonical_format:
         rows = rows.copy()
@@ -84,7 +120,7 @@ def drop_zeros(matrix: Csr) -> Csr:
 
 
 def from_scipy(rows: sp.csr_array) -> Csr:
-    """SciPy's matrix, in canonical form, with the index types of the kernels."""
+    """A SciPy matrix in canonical form, with the index types of the kernels."""
     if rows.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"a matrix must have at most 2147483647 columns; got {rows.shape[1]}")
     return Csr(
@@ -97,7 +133,7 @@ def from_scipy(rows: sp.csr_array) -> Csr:
 
 def _check_finite(matrix: Csr, what: str) -> None:
     values = matrix.data
-    # Both extremes are finite only if every value is, and neither needs memory of its own.
+    # Both extremes are finite only if every value is, and finding them takes no memory.
     if len(values) == 0 or np.isfinite([values.min(), values.max()]).all():
         return
     entry = int(np.flatnonzero(~np.isfinite(values))[0])

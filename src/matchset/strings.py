@@ -1,4 +1,4 @@
-"""Strings: how are millions of texts held without a Python object each?"""
+"""Strings: how are millions of texts stored without a Python object each?"""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
+from matchset.matrices import offsets_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +19,7 @@ class Strings(Sequence[str]):
     """An immutable sequence of texts: one UTF-8 buffer and offsets; both may be memory-mapped."""
 
     data: NDArray[np.uint8]  # the texts, one after another, (n_bytes,)
-    offsets: NDArray[np.int64]  # where each text starts, and the end, (n + 1,)
+    offsets: NDArray[np.int64]  # start of each text, and the end, (n + 1,)
 
     @classmethod
     def of(cls, texts: Iterable[str], what: str = "texts") -> Strings:
@@ -39,7 +40,7 @@ class Strings(Sequence[str]):
             return cls.of([])
         data = np.concatenate([part.used for part in parts])
         lengths = np.concatenate([part.lengths for part in parts])
-        return cls(data, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+        return cls(data, offsets_of(lengths))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -53,8 +54,8 @@ class Strings(Sequence[str]):
             return self.take(np.arange(len(self))[index])
         if not -len(self) <= index < len(self):
             raise IndexError(f"index must be within {len(self)} texts; got {index}")
-        place = index % len(self)
-        return self._decode(self.offsets[place], self.offsets[place + 1])
+        index %= len(self)
+        return self._decode(self.offsets[index], self.offsets[index + 1])
 
     def __iter__(self) -> Iterator[str]:
         bounds = self.offsets.tolist()
@@ -77,21 +78,21 @@ class Strings(Sequence[str]):
         """Bytes of each text, (n,)."""
         return np.diff(self.offsets)
 
-    def take(self, places: NDArray[np.integer]) -> Strings:
-        """The texts at `places`, in that order."""
-        wanted = np.ascontiguousarray(places, dtype=np.int64)
+    def take(self, indices: NDArray[np.integer]) -> Strings:
+        """The texts at `indices`, in that order."""
+        wanted = np.ascontiguousarray(indices, dtype=np.int64)
         return Strings(*_native.take_strings(self.data, self.offsets, wanted))
 
-    def decode(self, places: NDArray[np.int32]) -> tuple[str, ...]:
-        """The texts at `places` as Python strings: quick for a few of many."""
-        return _native.decode_strings(self.data, self.offsets, places)
+    def decode(self, indices: NDArray[np.int32]) -> tuple[str, ...]:
+        """The texts at `indices` as Python strings; fast for a few out of many."""
+        return _native.decode_strings(self.data, self.offsets, indices)
 
     def argsort(self) -> NDArray[np.int64]:
-        """Places in ascending order of the texts' bytes, equal ones by place, (n,)."""
+        """Indices in ascending order of the texts' bytes, equal texts by index, (n,)."""
         return _native.sort_strings(self.data, self.offsets)
 
     def factorize(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Group equal texts: group of each text, (n,), and place of each group's first text."""
+        """Group equal texts: group of each text, (n,), and index of each group's first text."""
         return _native.group_strings(self.data, self.offsets)
 
     def hashes(self) -> NDArray[np.uint64]:
@@ -99,7 +100,7 @@ class Strings(Sequence[str]):
         return _native.hash_strings(self.data, self.offsets)
 
     def index_of(self, wanted: Strings) -> NDArray[np.int64]:
-        """Place here of each wanted text, -1 where missing; the texts here must be distinct."""
+        """Index of each wanted text, -1 if missing; the texts of `self` must be distinct."""
         return _native.find_strings(self.data, self.offsets, wanted.data, wanted.offsets)
 
     def _decode(self, begin: int, end: int) -> str:
@@ -107,5 +108,5 @@ class Strings(Sequence[str]):
 
     @property
     def used(self) -> NDArray[np.uint8]:
-        """The bytes of the texts: of the buffer what the offsets span."""
+        """The bytes of the texts: the part of the buffer between the first and the last offset."""
         return self.data[self.offsets[0] : self.offsets[-1]]

@@ -1,9 +1,10 @@
-"""Text: which queries are the same query?
+"""Text: when are two queries the same?
 
-Every query, and every title where titles are used as text, is normalised like this:
+Every query, and every title that is used as text, is normalized like this:
 
 1. NFKC and case folding: "ＩＰｈｏｎｅ" is "iphone", "ﬁlter" is "filter", "m²" is "m2".
-2. Apostrophes, invisible characters, variation selectors and skin tones vanish: "men's" is "mens".
+2. Apostrophes, invisible characters, variation selectors and skin tones are removed: "men's" is
+   "mens".
    So does an inch mark after a digit: '24"x36"' is "24x36"; but between two digits a foot or inch
    mark separates: "5'10" is "5 10".
 3. Punctuation separates words ("t-shirt" is "t shirt", "black/white" is "black white"), except
@@ -12,11 +13,11 @@ Every query, and every title where titles are used as text, is normalised like t
    - "#" before a number or at the end of a word: "#6", "c#"; "+" at the end of a word: "c++";
    - "%" after a digit: "100%";
    - "," between a digit and exactly three digits is dropped: "1,000" is "1000".
-4. Emoji and other pictures are words of their own; (R), (C), TM and degree signs are not kept.
-5. White space and control characters of any kind separate words; one space remains between two.
+4. Emoji and other pictures are words of their own; (R), (C), TM and degree signs are removed.
+5. White space and control characters of any kind separate words; a single space remains.
 
-Only the first 4,096 characters of a text count, and as many of its normal form. Normalising twice
-changes nothing. The Unicode version is pinned, whatever Python runs it.
+Only the first 4,096 characters of a text count, and the first 4,096 of its normal form. Normalizing
+twice changes nothing. The Unicode version is pinned and does not depend on that of Python.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ UNICODE_VERSION = _native.unicode_version()
 
 
 def normalize(text: str) -> str:
-    """The normalised form of one text.
+    """The normalized form of one text.
 
     >>> normalize("  Men's T-Shirt, 100% Cotton ")
     'mens t shirt 100% cotton'
@@ -38,5 +39,5 @@ def normalize(text: str) -> str:
 
 
 def normalize_strings(texts: Strings, *, threads: int | None = None) -> Strings:
-    """The normalised form of each text, in the same order."""
+    """The normalized form of each text, in the same order."""
     return Strings(*_native.normalize(texts.data, texts.offsets, count_threads(threads)))

@@ -8,15 +8,14 @@ from importlib.metadata import version
 
 from cyclopts import App
 
-from matchset.cli.console import errors, tell
+from matchset.cli.console import format_error, print_error
 from matchset.cli.demo import demo
 from matchset.cli.evaluate import evaluate
 from matchset.cli.experiments import compare, sweep
 from matchset.cli.logs import describe, simulate, split
 from matchset.cli.match import explain, match
-from matchset.cli.models import inspect, prune
+from matchset.cli.models import inspect, prune, train
 from matchset.cli.serve import serve
-from matchset.cli.training import train
 
 app = App(
     name="matchset",
@@ -43,18 +42,18 @@ for command in COMMANDS:
 
 
 def main() -> None:
-    """Run the command line; a mistake in the input is one sentence and exit code 1."""
+    """Run the command line; an error in the input is one sentence and exit code 1."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # of each attempt; the last one is told
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it logs each attempt; we report the last
     try:
         app()
         sys.stdout.flush()
-    except BrokenPipeError:  # `matchset match ... | head`: nobody reads on
-        sys.stdout = None  # nor should Python try at exit
+    except BrokenPipeError:  # `matchset match ... | head`: the reader has stopped
+        sys.stdout = None  # or Python would flush it again at exit
         sys.exit(0)
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
-        errors.print(f"matchset: {tell(error)}", markup=False, highlight=False, soft_wrap=True)
+        print_error(f"matchset: {format_error(error)}")
         sys.exit(1)
     except KeyboardInterrupt:
-        errors.print("matchset: stopped; nothing was saved")
+        print_error("matchset: stopped; nothing was saved")
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""Console: how is what was found shown to a person?"""
+"""Console: how are results, progress and errors shown in a terminal?"""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
+from matchset.errors import InputError
 from matchset.learn.train import Progress as Step
 
 output = Console()
 errors = Console(stderr=True)
 
-_FLAGS = {"overwrite=True": "--overwrite", "events= must": "--events must"}
 STAGES = {
     "read": "reading",
     "vectorize": "queries to features",
@@ -28,29 +28,24 @@ STAGES = {
 }
 
 
-def say(text: object) -> None:
-    """Plain text, never markup, and whole lines: they may be piped into another program."""
+def print_text(text: object) -> None:
+    """Print plain text, without markup or wrapping: it may be piped into another program."""
     output.print(str(text), markup=False, highlight=False, soft_wrap=True)
 
 
-def tell(error: Exception) -> str:
-    """A mistake in a person's words: parameters of Python are flags here."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    said = str(error)
-    for parameter, flag in _FLAGS.items():
-        said = said.replace(parameter, flag)
-    return said
+def print_error(text: str) -> None:
+    """Print plain text to standard error."""
+    errors.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def heading(text: str) -> None:
-    """A line that starts a part."""
+def print_heading(text: str) -> None:
+    """Print the heading of a section."""
     output.print()
     output.print(Text(text, style="bold"))
 
 
-def facts(values: Mapping[str, object]) -> None:
-    """Names and values, one pair a line; values are text, never markup."""
+def print_facts(values: Mapping[str, object]) -> None:
+    """Print names and values, one pair per line; values are plain text, not markup."""
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for name, value in values.items():
         shown = f"{value:,}" if isinstance(value, int) else str(value)
@@ -59,9 +54,23 @@ def facts(values: Mapping[str, object]) -> None:
     output.print(table)
 
 
+def format_error(error: Exception) -> str:
+    """The message of an error, in which parameters are flags."""
+    if isinstance(error, InputError):
+        return error.message(format_flag)
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def format_flag(parameter: str) -> str:
+    """The flag that sets a parameter: --test-days for test_days."""
+    return f"--{parameter.replace('_', '-')}"
+
+
 @contextmanager
 def training_bar() -> Iterator[TrainingBar]:
-    """Progress of a training, in a terminal only."""
+    """A progress bar for training; it is shown in a terminal only."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -74,7 +83,7 @@ def training_bar() -> Iterator[TrainingBar]:
 
 
 class TrainingBar:
-    """Hears of training's steps and shows stage, layer, clusters done and time left."""
+    """Receives the steps of training and shows stage, layer, clusters done and time left."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
@@ -83,7 +92,7 @@ class TrainingBar:
 
     def __call__(self, step: Step) -> None:
         """Show one step."""
-        if step.layer != self._layer:  # time left is that of the layer
+        if step.layer != self._layer:  # the time left is that of the layer
             self._layer = step.layer
             self._bar.reset(self._task)
         name = STAGES.get(step.stage, step.stage)

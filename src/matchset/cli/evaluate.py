@@ -1,13 +1,14 @@
-"""Evaluate: how good is a model on a log?"""
+"""Evaluate: how much of what customers bought does a model find?"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from matchset.cli.console import errors, output, say
+from matchset.cli.console import output, print_error, print_text
 from matchset.cli.experiments import warn_if_trained_on
 from matchset.cli.options import LogColumns
 from matchset.client.client import Client
+from matchset.errors import ParameterError
 from matchset.evaluate.evaluation import evaluate_qrels
 from matchset.evaluate.qrels import make_qrels
 from matchset.evaluate.segments import choose_rule, find_seen_in_training
@@ -18,11 +19,12 @@ from matchset.serve.http.auth import read_key_lines
 COLUMNS = LogColumns()
 LEGEND = (
     "Recall: share of a query's relevant products among the first k, with its 95 % interval. "
-    "Ceiling: the best of a matcher that knows only products seen in training; titles go beyond."
+    "Ceiling: the best recall of a matcher that knows only the products of the training log; "
+    "with titles a matcher can find others too."
 )
 WITHOUT_TRAINING = (
-    "A server does not tell what it was trained on: seen and unseen queries, warm and cold "
-    "products, and the ceiling are left out. Give the log of its training: --train LOG."
+    "A server does not know what it was trained on, so seen and unseen queries, warm and cold "
+    "products, and the ceiling are left out. Give its training log: --train LOG."
 )
 
 
@@ -39,30 +41,29 @@ def evaluate(
     seed: int = 0,
     columns: LogColumns = COLUMNS,
 ) -> None:
-    """Measure how many of the products that customers bought a model finds.
+    """Measure how many of the products that customers bought are found.
 
     Parameters
     ----------
     model
-        Folder of a trained model, or of any other matcher that was saved; or the address of a
-        running server, such as http://127.0.0.1:8080.
+        Folder of a trained model or any other saved matcher, or the address of a running server,
+        such as http://127.0.0.1:8080.
     log
         A log that the model was not trained on.
     train
-        The log that it was trained on: tells queries seen and products known, which a model
-        remembers but a server does not tell.
+        The log that it was trained on, to report seen and unseen queries for a server too.
     api_key_file
-        File of a server's API key; of several lines the first that is one counts.
+        File with the server's API key; the first key of the file is used.
     events
-        Weight of each event that makes a product relevant, such as --events.purchase 1; by default
-        what was bought, or else clicked, or else what the model was trained with.
+        Weight of each event that makes a product relevant, such as --events.purchase 1 (default:
+        purchases, else clicks, else the events that the model was trained with).
     min_count
-        Purchases (or what the log has) that make a product relevant for a query; by default 1, or
-        the model's own where a log has neither purchases nor clicks, such as one of ratings.
+        Weighted count that makes a product relevant for a query (default: 1, or that of the model
+        if the log has neither purchases nor clicks, such as a log of ratings).
     sample
-        Queries to ask at most.
+        Maximum number of test queries.
     seed
-        For the sample.
+        Random seed of the sample.
     columns
         Columns of the log.
 
@@ -75,18 +76,19 @@ def evaluate(
     )
     learned = None if train is None else columns.read(train)
     output.print(evaluate_qrels(matcher, qrels, train=learned, seed=seed))
-    say(f"Relevant: {rule}.")
-    say(LEGEND)
+    print_text(f"Relevant: {rule}.")
+    print_text(LEGEND)
     if isinstance(matcher, Client) and train is None:
-        errors.print(WITHOUT_TRAINING)
+        print_error(WITHOUT_TRAINING)
     warn_if_trained_on(qrels, find_seen_in_training(qrels, learned, matcher))
 
 
 def open_matcher(model: str, api_key_file: Path | None) -> Retriever:
-    """The matcher of a folder, or one behind an address."""
+    """The matcher in a folder, or a client of the server at an address."""
     if not model.startswith(("http://", "https://")):
         if api_key_file is not None:
-            raise ValueError(f"--api-key-file must come with a server's address; got {model}")
+            rule = f"is for the address of a server; got {model}"
+            raise ParameterError(rule, parameter="api_key_file")
         return load(model)
     key = None if api_key_file is None else read_key_lines(api_key_file)[0]
     return Client(model, api_key=key, titles=False)

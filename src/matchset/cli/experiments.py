@@ -1,4 +1,4 @@
-"""Experiment: which data do `compare` and `sweep` work on, and what do they say of it?"""
+"""Experiments: how do matchers compare on a log, and what do pruning and the beam cost?"""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from rich.status import Status
 
-from matchset.cli.console import errors, say
-from matchset.cli.options import LogColumns
-from matchset.cli.training import Settings, make_config
+from matchset.cli.console import errors, print_error, print_text
+from matchset.cli.options import LogColumns, Settings, make_config
 from matchset.config import TrainConfig, read_config
-from matchset.evaluate.evaluation import SAMPLE
+from matchset.data.split import SplitOptions
 from matchset.evaluate.qrels import Qrels
 from matchset.evaluate.segments import SeenInTraining, find_seen_in_training, is_like_training
-from matchset.lab.experiments.benchmark import Benchmark, Plan, SplitBy, make_benchmark, take_test
+from matchset.lab.experiments.benchmark import Benchmark, make_benchmark, take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.runner import QUICK, Budget, ProgressListener
 from matchset.lab.experiments.sweeps import find_graph, run_sweep, take_models
@@ -31,96 +30,11 @@ from matchset.matchers.xr_linear import XRLinearMatcher
 SHOP = {"products": 50_000, "queries": 200_000}
 QUICK_SHOP = {"products": 5_000, "queries": 20_000}
 QUICK_SAMPLE = 5_000
+COLUMNS, SETTINGS, OPTIONS = LogColumns(), Settings(), SplitOptions()
+Split = Annotated[SplitOptions, Parameter(name="*")]
 TRAINED_ON = (
     "nearly every query of this log was in training: is it the log that the model was trained on?"
 )
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
-    """How a log is split, and what of its test side is asked."""
-
-    split: SplitBy | None = None
-    "By time or by query; auto: by time where the log has times; none: all of it tests."
-    test_days: int = 30
-    "Days at the end that test, of a split by time."
-    folds: int = 5
-    "Parts of the queries, one of which tests, of a split by query."
-    fold: int = 0
-    "Which part."
-    relevant: dict[str, float] | None = None
-    "Weight of each event that makes a test product relevant; by default as --events or purchases."
-    sample: int = SAMPLE
-    "Test queries to ask at most."
-
-    def plan(self, config: TrainConfig, usual: SplitBy, *, quick: bool) -> Plan:
-        """As the experiments take it; `usual` is the split where none is named."""
-        return Plan(
-            split=self.split or usual,
-            test_days=self.test_days,
-            folds=self.folds,
-            fold=self.fold,
-            relevant=self.relevant,
-            sample=min(self.sample, QUICK_SAMPLE) if quick else self.sample,
-            seed=config.learn.seed,
-        )
-
-
-def read_benchmark(
-    sources: list[str],
-    catalog: Path | None,
-    config: TrainConfig,
-    test: Test,
-    columns: LogColumns,
-    *,
-    quick: bool,
-) -> Benchmark:
-    """Read a log and its catalogue, or simulate a shop where there is no log."""
-    plan = test.plan(config, "auto", quick=quick)
-    if sources:
-        log, goods = columns.read(sources), columns.read_catalog(catalog)
-        return make_benchmark(log, goods, config, plan, origin="a search log")
-    if catalog is not None:
-        raise ValueError(f"a catalogue must come with a log; got {catalog} alone")
-    size = QUICK_SHOP if quick else SHOP
-    shop = simulate_shop(**size, seed=config.learn.seed)
-    origin = f"a simulated shop of {size['products']:,} products (seed {config.learn.seed})"
-    return make_benchmark(shop.log, shop.catalog, config, plan, origin=origin)
-
-
-def tell_command(hidden: Mapping[str, Path | None], logs: Iterable[str]) -> str:
-    """The command as it was given, with a word instead of each path, however that is written."""
-    words = {Path(path): word for word, path in hidden.items() if path is not None}
-    words |= {Path(path): f"LOG{number or ''}" for number, path in enumerate(logs)}
-
-    def hide(argument: str) -> str:
-        flag, is_set, value = argument.partition("=")
-        if is_set and Path(value) in words:
-            return f"{flag}={words[Path(value)]}"
-        return words.get(Path(argument), argument)
-
-    return shlex.join(["matchset", *map(hide, sys.argv[1:])])
-
-
-def warn_if_trained_on(qrels: Qrels, training: SeenInTraining) -> None:
-    """Say so where a test looks like the log of the training: it would be found by heart."""
-    if is_like_training(qrels, training):
-        errors.print(TRAINED_ON, markup=False, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def following() -> Iterator[ProgressListener]:
-    """Say each result as it comes, and in a terminal what is being done; who stops loses little."""
-    with Status("", console=errors) as status:
-        try:
-            yield ProgressListener(say, status.update if errors.is_terminal else lambda _: None)
-        except KeyboardInterrupt:
-            errors.print("matchset: stopped; what is finished is kept, the same command goes on")
-            sys.exit(130)
-
-
-COLUMNS, SETTINGS, TEST = LogColumns(), Settings(), Test()
 
 
 def compare(
@@ -133,59 +47,56 @@ def compare(
     quick: bool = False,
     price_per_hour: float | None = None,
     config: Path | None = None,
-    test: Test = TEST,
+    split: Split = OPTIONS,
     columns: LogColumns = COLUMNS,
     settings: Annotated[Settings, Parameter(name="*", group="Settings")] = SETTINGS,  # type: ignore[valid-type]
 ) -> None:
-    """Compare matchers on one log: the paper's table, as a report to read in a browser.
+    """Compare matchers on one log and write the paper's table as a web page.
 
-    Each finished row is kept: a run that was stopped goes on where it was.
+    Finished rows are stored: a run that was stopped continues where it was.
 
     Parameters
     ----------
     log
-        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst. Without any, a
-        shop is simulated.
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst (default: a
+        simulated shop).
     out
-        Folder for the report and for what is kept.
+        Folder for the report and the stored results.
     catalog
         The products: id, title and attributes.
     rows
         Rows to run: xr_linear, xr_linear_unigrams, xr_linear_bigrams, xr_linear_more_bigrams,
         xr_linear_trigrams, dssm, dssm_hnsw, bm25, title_similarity, nearest_queries, popularity. By
-        default all that can run here. Results stored earlier are in the report too.
+        default all that can run here. Rows stored earlier are in the report too.
     quick
-        A small shop, fewer test queries, a shorter training of DSSM.
+        Use a small shop, fewer test queries and a shorter training of DSSM.
     price_per_hour
-        What an hour of this machine costs; gives each training's cost.
+        Cost of an hour of this machine, to report the cost of each training.
     config
-        Settings of our own recipe in TOML, as of `matchset train`.
-    test
-        How the log is split; by default auto.
+        TOML file of settings for XR-Linear, as for `matchset train`.
+    split
+        How the log is split (default: auto).
     columns
-        Columns of log and catalogue.
+        Columns of log and catalog.
     settings
-        Settings of our own recipe, each of which beats the file's.
+        Settings of XR-Linear; each overrides that of the file.
 
     """
     require_plots()
     chosen = make_config(config, settings)
     hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
-    benchmark = read_benchmark(log or [], catalog, chosen, test, columns, quick=quick)
-    with following() as progress:
+    benchmark = read_benchmark(log or [], catalog, chosen, split, columns, quick=quick)
+    with showing_progress() as progress:
         findings = run_comparison(
             benchmark,
             out,
             replace(QUICK if quick else Budget(), seed=chosen.learn.seed),
             names=rows,
             price_per_hour=price_per_hour,
-            command=tell_command(hidden, log or []),
+            command=format_command(hidden, log or []),
             progress=progress,
         )
-    say(f"report: {write_report(out, comparison=findings)}")
-
-
-COLUMNS, TEST = LogColumns(), Test()
+    print_text(f"report: {write_report(out, comparison=findings)}")
 
 
 def sweep(
@@ -196,46 +107,47 @@ def sweep(
     out: Annotated[Path, Parameter(alias="-o")],
     quick: bool = False,
     seed: int = 0,
-    test: Test = TEST,
+    split: Split = OPTIONS,
     columns: LogColumns = COLUMNS,
 ) -> None:
-    """Prune a model, widen its beam, and add both to the report: recall, size, speed.
+    """Measure a model at several pruning thresholds and beams, and add the results to the report.
 
-    Without a model: the simulated shop of `matchset compare`, and its model where it is kept.
+    Without a model, uses the simulated shop of `matchset compare`, and its stored model if any.
 
     Parameters
     ----------
     model
         Folder of a trained model, such as OUT/models/xr_linear after `matchset compare`.
     log
-        A log that the model was not trained on; or with --split the log that `matchset compare`
-        read, of which the test side is asked.
+        A log that the model was not trained on; or, with --split, the log of `matchset compare`,
+        of which the test part is used.
     out
-        Folder for the report; that of `matchset compare`, to have both in one.
+        Folder for the report; give the folder of `matchset compare` to have both in one report.
     quick
-        A small shop, fewer test queries.
+        Use a small shop and fewer test queries.
     seed
-        Of the simulated shop and of every random choice; a log is split by the model's own.
-    test
-        How the log is split; by default all of a log tests.
+        Random seed of the simulated shop; a log is split with the model's own seed.
+    split
+        How the log is split (default: none).
     columns
         Columns of the log.
 
     """
     require_plots()
     if model is not None and not log:
-        raise ValueError(f"a model must come with a log to test it on; got {model} alone")
+        raise ValueError(f"a model needs a log to test it on; got {model} alone")
     budget = replace(QUICK if quick else Budget(), seed=seed)
-    command = tell_command({"OUT": out, "MODEL": model}, log or [])
-    with following() as progress:
+    command = format_command({"OUT": out, "MODEL": model}, log or [])
+    with showing_progress() as progress:
         if model is None or not log:
             config = read_config({"learn": {"seed": seed}})
-            benchmark = read_benchmark([], None, config, test, columns, quick=quick)
+            benchmark = read_benchmark([], None, config, split, columns, quick=quick)
             qrels, origin = benchmark.qrels, str(benchmark.facts["origin"])
             matcher, graph, reason = take_models(benchmark, out, budget, progress=progress)
         else:
             matcher = XRLinearMatcher.load(model)
-            plan = test.plan(matcher.config, "none", quick=quick)
+            whole = replace(split, split=split.split or "none")
+            plan = limit_sample(whole, quick=quick)
             qrels = take_test(columns.read(log), matcher.config, plan)
             warn_if_trained_on(qrels, find_seen_in_training(qrels, None, matcher))
             origin = "a search log"
@@ -251,4 +163,66 @@ def sweep(
             no_graph=reason,
             progress=progress,
         )
-    say(f"report: {write_report(out, sweep=findings)}")
+    print_text(f"report: {write_report(out, sweep=findings)}")
+
+
+def read_benchmark(
+    sources: list[str],
+    catalog: Path | None,
+    config: TrainConfig,
+    split: SplitOptions,
+    columns: LogColumns,
+    *,
+    quick: bool,
+) -> Benchmark:
+    """Read a log and its catalog, or simulate a shop if there is no log."""
+    plan = limit_sample(split, quick=quick)
+    if sources:
+        log, goods = columns.read(sources), columns.read_catalog(catalog)
+        return make_benchmark(log, goods, config, plan, origin="a search log")
+    if catalog is not None:
+        raise ValueError(f"a catalog needs a log; got {catalog} alone")
+    size = QUICK_SHOP if quick else SHOP
+    shop = simulate_shop(**size, seed=config.learn.seed)
+    origin = f"a simulated shop of {size['products']:,} products (seed {config.learn.seed})"
+    return make_benchmark(shop.log, shop.catalog, config, plan, origin=origin)
+
+
+def limit_sample(split: SplitOptions, *, quick: bool) -> SplitOptions:
+    """The same options, with fewer test queries for a quick run."""
+    return replace(split, sample=min(split.sample, QUICK_SAMPLE)) if quick else split
+
+
+def format_command(hidden: Mapping[str, Path | None], logs: Iterable[str]) -> str:
+    """The command as it was given, with a placeholder instead of each path."""
+    words = {Path(path): word for word, path in hidden.items() if path is not None}
+    words |= {Path(path): f"LOG{number or ''}" for number, path in enumerate(logs)}
+
+    def hide(argument: str) -> str:
+        flag, is_set, value = argument.partition("=")
+        if is_set and Path(value) in words:
+            return f"{flag}={words[Path(value)]}"
+        return words.get(Path(argument), argument)
+
+    return shlex.join(["matchset", *map(hide, sys.argv[1:])])
+
+
+def warn_if_trained_on(qrels: Qrels, training: SeenInTraining) -> None:
+    """Warn if a test looks like the log of the training: the model would know it by heart."""
+    if is_like_training(qrels, training):
+        print_error(TRAINED_ON)
+
+
+@contextmanager
+def showing_progress() -> Iterator[ProgressListener]:
+    """Print each result as it comes and, in a terminal, what is being done."""
+    with Status("", console=errors) as status:
+        try:
+            yield ProgressListener(
+                print_text, status.update if errors.is_terminal else lambda _: None
+            )
+        except KeyboardInterrupt:
+            print_error(
+                "matchset: stopped; finished results are stored, repeat the command to go on"
+            )
+            sys.exit(130)

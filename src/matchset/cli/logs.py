@@ -1,4 +1,4 @@
-"""Describe: what is in a log, and what could be learned from it?"""
+"""Logs: what is in a log, how is it split, and where does a simulated one come from?"""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from typing import Annotated, Literal
 import numpy as np
 from cyclopts import Parameter
 
-from matchset.cli.console import facts, heading, say, tell
+from matchset.cli.console import format_error, print_facts, print_heading, print_text
 from matchset.cli.options import LogColumns
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.log import Log
 from matchset.data.positives import positives, relevance
 from matchset.data.split import Split, split_by_query, split_by_time
-from matchset.errors import DataError
+from matchset.errors import DataError, ParameterError, TargetExistsError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.shop import describe_shop, simulate_shop
 
 COLUMNS = LogColumns()
-EXAMPLES = 5
+EXAMPLES = 5  # queries to show
+DEFAULT_DAYS = 30
+DEFAULT_SHARE = 0.2
 
 
 def describe(
@@ -31,10 +33,10 @@ def describe(
     catalog: Path | None = None,
     columns: LogColumns = COLUMNS,
     events: dict[str, float] | None = None,
-    test_days: int = 30,
+    test_days: int = DEFAULT_DAYS,
     min_query_count: Annotated[float, Parameter(show_default=True)] = DEFAULT_MIN_QUERY_COUNT,
 ) -> None:
-    """Read a search log and say what is in it, how it splits, and what its queries say.
+    """Read a search log and show what is in it, how it splits, and which features it has.
 
     Parameters
     ----------
@@ -43,76 +45,30 @@ def describe(
     catalog
         The products: id, title and attributes.
     columns
-        Columns of log and catalogue.
+        Columns of log and catalog.
     events
-        Weight of each event that makes a pair positive, such as --events.purchase 1; by default by
-        their usual names.
+        Weight of each event that makes a pair positive, such as --events.purchase 1 (default: by
+        the usual names of events).
     test_days
-        Days at the end that a test would take; a log without times is split by query.
+        Days at the end of the log to test on; a log without times is split by query.
     min_query_count
-        Queries that led to something less often are not shown.
+        Do not show queries that led to fewer events.
 
     """
     read = columns.read(log)
     show_log(read, min_query_count=min_query_count)
-    heading("Split: what trains, what tests")
+    print_heading("Split: training and test")
     try:
-        split = split_by_time(read, test_days=test_days) if read.days else split_by_query(read)
-        show_split(split, events=events)
-        show_features(split.train, events=events)
+        sides = split_by_time(read, test_days=test_days) if read.days else split_by_query(read)
+        show_split(sides, events=events)
+        show_features(sides.train, events=events)
     except DataError as error:
-        say(f"not possible: {tell(error)} (see --test-days and --events)")
+        print_text(f"not possible: {format_error(error)} (see --test-days and --events)")
     goods = columns.read_catalog(catalog)
     if goods is not None:
-        heading("Catalogue")
+        print_heading("Catalog")
         known = float((goods.ids.index_of(read.products) >= 0).mean())
-        facts({"catalogue": goods, "products of the log in it": f"{known:.1%}"})
-
-
-def show_log(log: Log, *, min_query_count: float) -> None:
-    """Rows, events, days, and the most frequent queries that may be shown."""
-    heading("Log")
-    counts = log.query_counts()
-    shown = log.shown(min_query_count)
-    rows: dict[str, object] = {"rows read": str(log.report) if log.report.rows else len(log)}
-    rows |= {"queries": len(log.queries), "products": len(log.products)}
-    if log.days:
-        rows["days"] = f"{log.days[0]} to {log.days[1]}"
-    for place, name in enumerate(log.events):
-        total = log.count[log.event == place].sum()
-        rows[name or "total count"] = f"{total:,.0f}"
-    share = np.count_nonzero(shown) / max(1, len(shown))
-    rows[f"seen {min_query_count:g} times or more"] = f"{share:.1%} of the queries"
-    top = np.argsort(-np.where(shown, counts, -1), kind="stable")[: min(EXAMPLES, shown.sum())]
-    rows["most frequent"] = "; ".join(log.spellings.take(top))
-    facts(rows)
-
-
-def show_split(split: Split, *, events: Mapping[str, float] | None = None) -> None:
-    """What the paper reports of its data."""
-    train = positives(split.train, events=events)
-    test = relevance(split.test) if events is None else positives(split.test, events=events)
-    say(split.report(train=train, test=test))
-
-
-def show_features(train: Log, *, events: Mapping[str, float] | None = None) -> None:
-    """What the queries that train say."""
-    heading("Features of the training queries")
-    pairs = positives(train, events=events)
-    vectorizer = Vectorizer()
-    rows = vectorizer.fit_transform(pairs.queries)
-    sizes = zip(vectorizer.config.ngrams, vectorizer.vocabulary.sizes, strict=True)
-    facts(
-        {f"{kind.unit} {kind.n}-grams": size for kind, size in sizes}
-        | {
-            "features per query": f"{rows.nnz / max(1, rows.shape[0]):.1f}",
-            "positive products per query": f"{len(pairs) / max(1, len(pairs.queries)):.1f}",
-        }
-    )
-
-
-DEFAULT_DAYS = 30
-DEFAULT_SHARE = 0.2
+        print_facts({"catalog": goods, "products of the log in it": f"{known:.1%}"})
 
 
 def split(
@@ -125,12 +81,13 @@ def split(
     by: Literal["time", "query"] | None = None,
     test_share: float | None = None,
     seed: int = 0,
+    events: dict[str, float] | None = None,
     columns: LogColumns = COLUMNS,
     overwrite: bool = False,
 ) -> None:
-    """Split a log into what trains and what tests, so that a model is measured honestly.
+    """Split a log into a training and a test part, to measure a model on data it has not seen.
 
-    By time, unless told otherwise or where the log has none: what comes first trains.
+    By default, a log is split by time if it has times, else by query.
 
     Parameters
     ----------
@@ -139,33 +96,109 @@ def split(
     out
         Folder for train.parquet and test.parquet.
     test_days
-        Days at the end that test; 30 unless told.
+        Days at the end of the log to test on (default: 30).
     test_from
-        First day that tests, such as 2026-10-01.
+        First day to test on, such as 2026-10-01.
     by
-        Query: no query is on both sides, for logs without times.
+        What to split by; by query, no query is in both parts.
     test_share
-        Share of the queries that tests, 0.2 unless told.
+        Share of the queries to test on in a split by query (default: 0.2).
     seed
-        Which queries test.
+        Random seed of a split by query.
+    events
+        Weight of each event that makes a pair positive, such as --events.purchase 1 (default: by
+        the usual names of events); it counts in the printed report only.
     columns
         Columns of the log.
     overwrite
-        Replace files that are there.
+        Replace existing files.
 
     """
     targets = {side: out / f"{side}.parquet" for side in ("train", "test")}
     for target in targets.values():
         if target.exists() and not overwrite:
-            raise FileExistsError(f"{target}: already exists; --overwrite replaces it")
+            raise TargetExistsError(target)
     read = columns.read(log)
     sides = choose_split(read, test_days, test_from, by=by, test_share=test_share, seed=seed)
+    show_split(sides, events=events)
     out.mkdir(parents=True, exist_ok=True)
     for side, target in zip(sides, targets.values(), strict=True):
         side.save(target)
-    say(sides.report())
     for target in targets.values():
-        say(target)
+        print_text(target)
+
+
+def simulate(
+    *,
+    out: Annotated[Path, Parameter(alias="-o")],
+    products: int = 10_000,
+    queries: int | None = None,
+    days: int = 395,
+    seed: int = 0,
+) -> None:
+    """Simulate a shop: a catalog and a search log of its customers.
+
+    Parameters
+    ----------
+    out
+        Folder for products.parquet and log.parquet.
+    products
+        Number of products.
+    queries
+        Approximate number of distinct queries (default: twice the number of products).
+    days
+        Length of the log in days.
+    seed
+        Random seed.
+
+    """
+    out.mkdir(parents=True, exist_ok=True)  # first, so that a bad folder fails before the work
+    shop = simulate_shop(products=products, queries=queries, days=days, seed=seed)
+    print_facts(asdict(describe_shop(shop)))
+    for path in shop.save(out):
+        print_text(path)
+
+
+def show_log(log: Log, *, min_query_count: float) -> None:
+    """Print rows, events, days, and the most frequent queries that may be shown."""
+    print_heading("Log")
+    counts = log.query_counts()
+    shown = log.shown(min_query_count)
+    rows: dict[str, object] = {"rows read": str(log.report) if log.report.rows else len(log)}
+    rows |= {"queries": len(log.queries), "products": len(log.products)}
+    if log.days:
+        rows["days"] = f"{log.days[0]} to {log.days[1]}"
+    for event, name in enumerate(log.events):
+        total = log.count[log.event == event].sum()
+        rows[name or "total count"] = f"{total:,.0f}"
+    share = np.count_nonzero(shown) / max(1, len(shown))
+    rows[f"seen {min_query_count:g} times or more"] = f"{share:.1%} of the queries"
+    top = np.argsort(-np.where(shown, counts, -1), kind="stable")[: min(EXAMPLES, shown.sum())]
+    rows["most frequent"] = "; ".join(log.spellings.take(top))
+    print_facts(rows)
+
+
+def show_split(sides: Split, *, events: Mapping[str, float] | None = None) -> None:
+    """Print what the paper reports about its data."""
+    train = positives(sides.train, events=events)
+    test = relevance(sides.test) if events is None else positives(sides.test, events=events)
+    print_text(sides.report(train=train, test=test))
+
+
+def show_features(train: Log, *, events: Mapping[str, float] | None = None) -> None:
+    """Print the number of n-grams of the training queries."""
+    print_heading("Features of the training queries")
+    pairs = positives(train, events=events)
+    vectorizer = Vectorizer()
+    rows = vectorizer.fit_transform(pairs.queries)
+    sizes = zip(vectorizer.config.ngrams, vectorizer.vocabulary.sizes, strict=True)
+    print_facts(
+        {f"{kind.unit} {kind.n}-grams": size for kind, size in sizes}
+        | {
+            "features per query": f"{rows.nnz / max(1, rows.shape[0]):.1f}",
+            "positive products per query": f"{len(pairs) / max(1, len(pairs.queries)):.1f}",
+        }
+    )
 
 
 def choose_split(
@@ -183,41 +216,11 @@ def choose_split(
     if of_time and (by == "query" or test_share is not None):
         raise ValueError(f"a split by query takes no days; got {of_time[0]}")
     if by == "time" and test_share is not None:
-        raise ValueError(f"--test-share is for a split by query; got {test_share} with --by time")
+        rule = f"is for a split by query; got {test_share} with --by time"
+        raise ParameterError(rule, parameter="test_share")
     is_by_query = by == "query" or test_share is not None
     if is_by_query or (by is None and not of_time and log.days is None):
         share = DEFAULT_SHARE if test_share is None else test_share
         return split_by_query(log, test_share=share, seed=seed)
     days = test_days if of_time else DEFAULT_DAYS
     return split_by_time(log, test_from=test_from, test_days=days)
-
-
-def simulate(
-    *,
-    out: Annotated[Path, Parameter(alias="-o")],
-    products: int = 10_000,
-    queries: int | None = None,
-    days: int = 395,
-    seed: int = 0,
-) -> None:
-    """Simulate a shop: its catalogue, and the search log of customers who want things.
-
-    Parameters
-    ----------
-    out
-        Folder for products.parquet and log.parquet.
-    products
-        Number of products.
-    queries
-        Number of distinct queries to aim at; twice the products if not given.
-    days
-        Length of the log.
-    seed
-        The same seed gives the same shop.
-
-    """
-    out.mkdir(parents=True, exist_ok=True)  # before the work, lest it be in vain
-    shop = simulate_shop(products=products, queries=queries, days=days, seed=seed)
-    facts(asdict(describe_shop(shop)))
-    for path in shop.save(out):
-        say(path)

@@ -1,4 +1,4 @@
-"""Explain: why does a query get a product?"""
+"""Match: which products does a model give for a query, and why?"""
 
 from __future__ import annotations
 
@@ -16,26 +16,7 @@ from matchset.matchers.base import DEFAULT_BEAM
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import load
 
-
-def explain(model: Path, query: str, product: str, /, *, beam: int = DEFAULT_BEAM) -> None:
-    """Show the way of a product through the tree, and what spoke for and against it.
-
-    Parameters
-    ----------
-    model
-        Folder of a trained model.
-    query
-        What a customer typed.
-    product
-        Product id.
-    beam
-        Nodes kept per level of the tree.
-
-    """
-    output.print(load(model).explain(query, product, beam=beam))
-
-
-BATCH = 10_000  # queries of a file that are asked together
+BATCH = 10_000  # queries of a file that are answered together
 
 
 def match(
@@ -46,53 +27,70 @@ def match(
     beam: int | None = None,
     where: str | None = None,
     min_score: float | None = None,
-    file: Path | None = None,
+    file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     form: Literal["table", "tsv", "jsonl"] | None = None,
 ) -> None:
-    """Give the best products for queries.
+    """Print the best products for queries.
 
-    Without a query: from standard input, one query a line, or by asking in a terminal.
+    Without a query, reads one per line from standard input, or prompts for them in a terminal.
 
     Parameters
     ----------
     model
-        Folder of a trained model, or of any other matcher that was saved.
+        Folder of a trained model or any other saved matcher.
     queries
-        What customers would type.
+        Queries as a customer would type them.
     k
         Products per query.
     beam
-        Nodes kept per level of a tree, 10 unless told: wider is slower and finds more, up to a
-        point.
+        Nodes kept per level of the tree (default: 10); a wider beam is slower and finds more.
     where
         Filter, such as "price < 20 and locale = 'us'".
     min_score
-        Leave out products that score less, such as 0.01: scores far below the best are noise.
+        Leave out products with a lower score, such as 0.01.
     file
-        File of queries, one a line; - is standard input.
+        File of queries, one per line; - is standard input.
     form
-        A table for people, or tab-separated values or JSON Lines for programs; by default a table
-        for queries given here, TSV for those of a file.
+        Output as a table, tab-separated values or JSON Lines (default: a table for queries given
+        as arguments, TSV for those of a file).
 
     """
     opened = load(model)
     options: dict[str, Any] = {"k": k, "where": where, "beam": beam, "min_score": min_score}
     if queries:
-        show(opened.match(list(queries), **options), form or "table")
+        print_matches(opened.match(list(queries), **options), form or "table")
     elif file is None and sys.stdin.isatty():
-        converse(lambda query: opened.match(query, **options))
+        prompt(lambda query: opened.match(query, **options))
     else:
         for batch in read_lines(file):
-            show(opened.match(batch, **options), form or "tsv")
+            print_matches(opened.match(batch, **options), form or "tsv")
 
 
-def show(matches: Matches, form: str) -> None:
-    """Print answers in a form."""
+def explain(model: Path, query: str, product: str, /, *, beam: int = DEFAULT_BEAM) -> None:
+    """Show a product's path through the tree and what counted for and against it.
+
+    Parameters
+    ----------
+    model
+        Folder of a trained model.
+    query
+        A query as a customer would type it.
+    product
+        Product id.
+    beam
+        Nodes kept per level of the tree.
+
+    """
+    output.print(load(model).explain(query, product, beam=beam))
+
+
+def print_matches(matches: Matches, form: str) -> None:
+    """Print the products of each query as a table, TSV or JSON Lines."""
     for found in matches:
         if form == "table":
             output.print(found)
             continue
-        query = one_line(found.query)
+        query = to_field(found.query)
         for rank, hit in enumerate(found, start=1):
             if form == "jsonl":
                 line = {"query": found.query, "rank": rank, "product_id": hit.id}
@@ -100,17 +98,17 @@ def show(matches: Matches, form: str) -> None:
                 line |= {} if found.ranks is None else {"ranks": found.ranks[rank - 1]}
                 sys.stdout.write(json.dumps(line) + "\n")
             else:
-                title = one_line(hit.title or "")
+                title = to_field(hit.title or "")
                 sys.stdout.write(f"{query}\t{rank}\t{hit.id}\t{hit.score:.6g}\t{title}\n")
 
 
-def one_line(text: str) -> str:
-    """A value between tabs: a tab or a line break inside becomes a space."""
+def to_field(text: str) -> str:
+    """A text as a field of TSV: a tab or a line break becomes a space."""
     return text if text.isprintable() else text.translate({9: " ", 10: " ", 13: " "})
 
 
-def converse(ask: Callable[[str], Match]) -> None:
-    """Ask and answer until the input ends."""
+def prompt(ask: Callable[[str], Match]) -> None:
+    """Prompt for queries and print the answers until the input ends."""
     while True:
         try:
             query = output.input("query> ")

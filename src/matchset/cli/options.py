@@ -1,30 +1,43 @@
-"""Columns: how are the columns of a log named on the command line?"""
+"""Options: which flags do several commands share?
+
+Flags for settings are made from the fields of the configuration, so that there is one list of
+settings and one place for defaults. A flag overrides the file given with --config, which overrides
+the defaults.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+import ast
+import inspect
+import tomllib
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, make_dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
 from cyclopts import Parameter
 
+from matchset.config import LearnConfig, TrainConfig, VectorizerConfig, read_config
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
 from matchset.data.log_reader import read_log
-from matchset.data.tables import LOG_NAMES
-from matchset.errors import DataError
+from matchset.errors import InputError
 
-_LOG_FLAGS = {role: f"--{role}" for role in LOG_NAMES}
-_CATALOG_FLAGS = {"product": "--catalog-product", "title": "--catalog-title"}
+# Settings that are tables, and can be given in a file only.
+IN_FILES_ONLY = {"vectorizer", "learn", "ngrams"}
+WITHIN: dict[str, type[VectorizerConfig | LearnConfig]] = {
+    "vectorizer": VectorizerConfig,
+    "learn": LearnConfig,
+}
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogColumns:
-    """Columns of log and catalogue; one that is not named is found by its usual names."""
+    """Columns of log and catalog; a column that is not named is found by its usual names."""
 
     query: str | None = None
     "Column of the query."
@@ -35,41 +48,92 @@ class LogColumns:
     timestamp: str | None = None
     "Column of the time."
     count: str | None = None
-    "Column of how often it happened."
+    "Column of the count of events."
     strict: bool = False
-    "Stop at the first row that cannot be used, and name it."
+    "Stop at the first row that cannot be used, and show where it is."
 
     catalog_product: str | None = None
-    "Column of the product id in the catalogue."
+    "Column of the product id in the catalog."
     catalog_title: str | None = None
-    "Column of the title in the catalogue."
+    "Column of the title in the catalog."
 
     def read_catalog(self, file: Path | None) -> Catalog | None:
-        """Read the catalogue, if there is one."""
+        """Read the catalog, if there is one."""
         if file is None:
             return None
-        with _naming(_CATALOG_FLAGS):
+        with _naming_catalog_flags():
             return read_catalog(str(file), product=self.catalog_product, title=self.catalog_title)
 
     def read(self, sources: list[str]) -> Log:
         """Read the log."""
-        with _naming(_LOG_FLAGS):
-            return read_log(
-                sources[0] if len(sources) == 1 else sources,
-                query=self.query,
-                product=self.product,
-                event=self.event,
-                timestamp=self.timestamp,
-                count=self.count,
-                strict=self.strict,
-            )
+        return read_log(
+            sources[0] if len(sources) == 1 else sources,
+            query=self.query,
+            product=self.product,
+            event=self.event,
+            timestamp=self.timestamp,
+            count=self.count,
+            strict=self.strict,
+        )
 
 
 @contextmanager
-def _naming(flags: Mapping[str, str]) -> Iterator[None]:
-    """Name flags where an error names the parameters of Python that they set."""
+def _naming_catalog_flags() -> Iterator[None]:
+    """Errors name the flags of the catalog: --product is that of the log."""
     try:
         yield
-    except DataError as error:
-        parameter = re.compile(rf"^({'|'.join(flags)})=(?='| must) ?")
-        raise DataError(parameter.sub(lambda found: f"{flags[found[1]]} ", str(error))) from None
+    except InputError as error:
+        if error.parameter in ("product", "title"):
+            error.parameter = f"catalog_{error.parameter}"
+        raise
+
+
+def _flags() -> list[tuple[str, Any, Any]]:
+    flags: list[tuple[str, Any, Any]] = []
+    train = TrainConfig()
+    for default in (train, train.vectorizer, train.learn):
+        kind = type(default)
+        types, docs = get_type_hints(kind), _read_docs(kind)
+        for name in (field.name for field in fields(kind) if field.name not in IN_FILES_ONLY):
+            text = f"{docs[name]} [default: {getattr(default, name)}]"
+            value_type = dict[str, float] if name == "events" else types[name]
+            shown = Parameter(help=text, show_default=False)
+            flags.append((name, Annotated[value_type | None, shown], None))
+    return flags
+
+
+def _read_docs(kind: type) -> dict[str, str]:
+    """The text below each field of a configuration."""
+    docs = {}
+    for field, below in pairwise(ast.walk(ast.parse(inspect.getsource(kind)))):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=text)):
+                docs[name] = str(text)
+    return docs
+
+
+# Every setting as an optional flag.
+Settings = make_dataclass("Settings", _flags(), frozen=True, kw_only=True)
+Settings.__module__ = __name__  # it is "types" in Python 3.11, and cyclopts then sees no fields
+
+
+def names_of(kind: type[TrainConfig | VectorizerConfig | LearnConfig]) -> set[str]:
+    """Names of a configuration's settings."""
+    return {field.name for field in fields(kind)}
+
+
+def make_config(file: Path | None, flags: Any) -> TrainConfig:
+    """The configuration: the defaults, overridden by a TOML file, overridden by flags."""
+    stored: dict[str, Any] = {}
+    if file is not None:
+        try:
+            stored = tomllib.loads(file.read_text())
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{file}: must be TOML; {error}") from None
+    for name, value in asdict(flags).items():
+        if value is None:
+            continue
+        section = next((s for s, kind in WITHIN.items() if name in names_of(kind)), None)
+        table = stored.setdefault(section, {}) if section else stored
+        table[name] = value
+    return read_config(stored)

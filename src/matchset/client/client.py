@@ -17,7 +17,7 @@ from matchset.filters.parser import parse
 from matchset.matchers.base import DEFAULT_K, check_k, to_texts
 from matchset.matchers.explanation import Explanation, ExplanationStep
 from matchset.matchers.match import Match, Matches
-from matchset.matrices import Csr
+from matchset.matrices import Csr, offsets_of
 from matchset.model.products import Products
 from matchset.strings import Strings
 
@@ -179,7 +179,8 @@ def _reading(url: str) -> Iterator[None]:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = "matchset serve must answer there"
-        raise ServerError(f"{url}: {what}; got JSON of another form ({error!r})") from error
+        rule = f"{what}; got JSON of another form ({error!r})"
+        raise ServerError(rule, url=url) from error
 
 
 def _to_json(where: Where) -> str | list[str]:
@@ -225,9 +226,8 @@ def _to_matches(queries: Strings, found: Sequence[Hits]) -> Matches:
     if titles is not None:
         title_of = dict(zip(ids, titles, strict=True))
         known = Products(known.ids, Strings.of([title_of[product] for product in place], "titles"))
-    offsets = np.concatenate([[0], np.cumsum([len(products) for products in found])])
     entries = Csr(
-        offsets.astype(np.int64),
+        offsets_of([len(products) for products in found]),
         np.array(labels, dtype=np.int32),
         np.array(scores, dtype=np.float32),
         len(known),

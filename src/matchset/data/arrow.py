@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.strings import Strings
 
+NO_DAY = np.int32(np.iinfo(np.int32).min)  # the null of a column of days since 1970-01-01
 _NO_TEXTS = Strings.of([])
 _FORMATS = {
     np.dtype(np.int32): "i",
@@ -31,7 +32,7 @@ class ArrowSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArrowColumn:
-    """A column: numbers or codes as an array, texts as Strings (of a coded column the distinct)."""
+    """A column: numbers or codes as an array; texts (if coded, the distinct ones) as Strings."""
 
     values: NDArray[Any]  # for plain texts: empty
     texts: Strings  # for numbers: empty
@@ -39,7 +40,7 @@ class ArrowColumn:
 
 
 def read_columns(source: ArrowSource, *, coded: Sequence[str] = ()) -> dict[str, ArrowColumn]:
-    """Read every column; texts named in `coded` become int32 places in their distinct values.
+    """Read every column; texts named in `coded` become int32 indices into their distinct values.
 
     Distinct values are numbered by first appearance, a null is -1. A failing stream or a type that
     is neither text, number, boolean nor date is a RuntimeError.
@@ -62,11 +63,11 @@ def _to_column(values: Any, is_null: NDArray[np.bool_] | None) -> ArrowColumn:
 
 @dataclass(frozen=True, slots=True)
 class ExportColumn:
-    """A column that we give away without a copy: numbers, days, booleans, or texts."""
+    """A column to export without a copy: numbers, days, booleans, or texts."""
 
     name: str
     values: NDArray[Any] | None = None  # int32, uint8, float32, float64 or bool; None: texts
-    texts: Strings | None = None  # the values, or the distinct texts that `values` are places in
+    texts: Strings | None = None  # the values, or the distinct texts that `values` index
     is_date: bool = False  # int32 days since 1970-01-01
     is_null: NDArray[np.bool_] | None = None
 

@@ -1,4 +1,4 @@
-"""Catalogue: what does the shop sell?"""
+"""Catalog: what does the shop sell?"""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.arrow import ExportColumn, export_columns
+from matchset.data.arrow import NO_DAY, ExportColumn, export_columns
 from matchset.data.duckdb_session import write_parquet
-from matchset.data.log import NO_DAY
 from matchset.strings import Strings
 
 ColumnKind: TypeAlias = Literal["text", "number", "boolean", "date"]
@@ -22,11 +21,11 @@ _NULLS = {"text": -1, "number": np.nan, "boolean": -1, "date": NO_DAY}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One attribute of every product; a null is stored as the kind's own null value.
+    """One attribute of every product; each kind has its own value for null.
 
     | kind    | values                                   | null   |
     |---------|------------------------------------------|--------|
-    | text    | int32, place in `categories`             | -1     |
+    | text    | int32, index into `categories`           | -1     |
     | number  | float64                                  | NaN    |
     | boolean | int8, 0 or 1                             | -1     |
     | date    | int32, days since 1970-01-01             | NO_DAY |
@@ -44,20 +43,20 @@ class Column:
         is_null = np.isnan(values) if self.kind == "number" else values == _NULLS[self.kind]
         return is_null
 
-    def take(self, places: NDArray[np.int64]) -> Column:
-        """The values at `places`, null where a place is -1; the categories stay."""
+    def take(self, indices: NDArray[np.int64]) -> Column:
+        """The values at `indices`, null where an index is -1; the categories stay."""
         padded = np.append(self.values, np.array(_NULLS[self.kind], dtype=self.values.dtype))
-        return Column(self.kind, padded[places], self.categories)
+        return Column(self.kind, padded[indices], self.categories)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogReport:
-    """Rows read, and those that are not in the catalogue or not in full."""
+    """Rows read, and those that are missing from the catalog or incomplete."""
 
     rows: int = 0
     without_product: int = 0  # dropped: no product id
     without_title: int = 0  # kept, with an empty title
-    duplicates: int = 0  # dropped: the product is there already
+    duplicates: int = 0  # dropped: the product occurred before
 
     def __str__(self) -> str:
         return (
@@ -66,12 +65,12 @@ class CatalogReport:
         )
 
 
-NO_CATALOG_REPORT = CatalogReport()  # of a catalogue that was not read
+NO_CATALOG_REPORT = CatalogReport()  # of a catalog that was not read
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The shop's products in catalogue order: id, title, perhaps a description, attributes."""
+    """The shop's products in catalog order: id, title, perhaps a description, attributes."""
 
     ids: Strings  # distinct, (n_products,)
     titles: Strings  # (n_products,)
@@ -98,7 +97,7 @@ class Catalog:
         return export_columns(columns, len(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the catalogue as Parquet, which `read_catalog` reads back."""
+        """Write the catalog as Parquet, which `read_catalog` reads back."""
         write_parquet(self, Path(path))
 
 

@@ -1,4 +1,4 @@
-"""Reading a catalogue: how does a table of products become a Catalog?"""
+"""Reading a catalog: how does a table of products become a Catalog?"""
 
 from __future__ import annotations
 
@@ -11,34 +11,25 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.arrow import ArrowColumn, read_columns
+from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
 from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
+from matchset.data.columns import CATALOG_NAMES, ColumnChoice, choose_column, describe_columns
 from matchset.data.duckdb_session import (
     DEFAULT_MEMORY_LIMIT,
     explain,
     fetch_row,
     naming_errors,
     quote_name,
-    refuse_small_memory,
+    raise_unless_data_error,
 )
 from matchset.data.grouping import renumber
-from matchset.data.log import NO_DAY
 from matchset.data.sql import day_of, is_number, text_of
-from matchset.data.tables import (
-    CATALOG_NAMES,
-    ColumnChoice,
-    Table,
-    TableSource,
-    choose_column,
-    describe_columns,
-    is_nested,
-    open_tables,
-)
-from matchset.errors import DataError
+from matchset.data.tables import Table, TableSource, is_nested, open_tables
+from matchset.errors import DataError, ParameterError, format_path
 
 logger = logging.getLogger(__name__)
 
-# Texts are taken for numbers, booleans or dates only if every one of them is: "00123" is an id.
+# A column of texts is read as numbers, booleans or dates only if every value is: "00123" is an id.
 _PATTERNS: dict[ColumnKind, str] = {
     "number": r"[+-]?(0|[1-9]\d{0,14})(\.\d+)?([eE][+-]?\d{1,2})?",
     "boolean": r"(?i)true|false",
@@ -57,25 +48,27 @@ def read_catalog(
     duplicates: Literal["error", "first", "last"] = "error",
     memory_limit: str = DEFAULT_MEMORY_LIMIT,
 ) -> Catalog:
-    """Read a catalogue from anything that `read_log` takes.
+    """Read a catalog from anything that `read_log` takes.
 
-    `product`, `title` and `description` name columns, which are otherwise looked for by their
-    usual names (`columns.CATALOG_NAMES`). All further columns are kept as attributes, or those
-    that `attributes` names: numbers, booleans, dates, and texts for everything else. Columns of
-    CSV and JSON files become numbers, booleans or dates if every value is one.
+    `product`, `title` and `description` name columns. A column that is not named is found by its
+    usual names: product_id, sku, asin, item_id; title, product_title, product_name, name;
+    description, product_description. All other columns become attributes, or only those that
+    `attributes` names: numbers, booleans, dates, and texts for everything else. Columns of CSV and
+    JSON files become numbers, booleans or dates if every value is one.
 
     A product that occurs twice with different titles is a DataError that names both rows, unless
-    `duplicates` says which to keep; with the same title, the first is kept.
+    `duplicates` is "first" or "last"; with the same title, the first row is kept.
     """
     if duplicates not in ("error", "first", "last"):
-        raise ValueError(f"duplicates must be error, first or last; got {duplicates!r}")
+        rule = f"must be error, first or last; got {duplicates!r}"
+        raise ParameterError(rule, parameter="duplicates")
     choices = {"product": product, "title": title, "description": description}
     with open_tables(source, memory_limit=memory_limit, is_ordered=True) as (connection, found):
         (tables,) = found
         parts = [_find_part(connection, table, choices, attributes) for table in tables]
         kinds = _merge_kinds(parts)
         columns = _read_parts(connection, parts, kinds)
-    files = [repr(str(path)) for table in tables for path in table.files] or [tables[0].name]
+    files = [format_path(path) for table in tables for path in table.files] or [tables[0].label]
     catalog = _to_catalog(columns, kinds, files=files, duplicates=duplicates)
     report = catalog.report
     if report.without_product or report.without_title or report.duplicates:
@@ -92,13 +85,13 @@ class _Part:
     kinds: dict[str, ColumnKind]
 
     def select(self, kinds: dict[str, ColumnKind]) -> list[str]:
-        """SQL of each file: roles, attributes numbered by their place in `kinds`, and the row."""
+        """SQL of each file: roles, attributes numbered in the order of `kinds`, and the row."""
         texts = {role: text_of(self.table, column) for role, column in self.roles.items()}
         texts["product"] = f"if(trim({texts['product']}) = '', NULL, {texts['product']})"
         fields = [f"{text} AS {role}" for role, text in texts.items()]
         fields += [
-            f"{_value_of(self.table, name, kind)} AS a{place}"
-            for place, (name, kind) in enumerate(kinds.items())
+            f"{_value_of(self.table, name, kind)} AS a{index}"
+            for index, (name, kind) in enumerate(kinds.items())
             if name in self.kinds
         ]
         listed = ", ".join([*fields, "row_number() OVER () AS row"])
@@ -119,13 +112,17 @@ def _find_part(
         if column is not None:
             roles[role] = column
         elif is_required:
-            raise DataError(f"{role} must name a column; got False")
+            raise DataError("must name a column; got False", parameter=role)
     for name in attributes or ():
         if name not in table.columns:
-            raise DataError(f"attributes must be columns; got {name!r}, {describe_columns(table)}")
+            raise DataError(
+                f"must be columns; got {name!r}, but there are {describe_columns(table)}",
+                parameter="attributes",
+                **table.location,
+            )
     wanted = table.columns if attributes is None else attributes
     others = [name for name in wanted if name not in roles.values()]
-    with naming_errors(table.name, table.format):
+    with naming_errors(table.kind, **table.location):
         return _Part(table, roles, _find_kinds(connection, table, others))
 
 
@@ -145,8 +142,8 @@ def _find_kinds(
         for further in [_IS_TIME.format(quote_name(name)) if kind == "date" else "true"]
     )
     row = fetch_row(connection, f"SELECT {tests} FROM {table.sql()}") or ()
-    for place, name in enumerate(texts):
-        verdicts = row[place * len(_PATTERNS) : (place + 1) * len(_PATTERNS)]
+    for index, name in enumerate(texts):
+        verdicts = row[index * len(_PATTERNS) : (index + 1) * len(_PATTERNS)]
         found = [kind for kind, is_all in zip(_PATTERNS, verdicts, strict=True) if is_all]
         kinds[name] = found[0] if found else "text"
     return kinds
@@ -163,7 +160,7 @@ def _kind_of_type(kind: str) -> ColumnKind:
 
 
 def _merge_kinds(parts: Sequence[_Part]) -> dict[str, ColumnKind]:
-    """One kind per attribute; where files disagree, text."""
+    """One kind per attribute; text if files disagree."""
     kinds: dict[str, ColumnKind] = {}
     for part in parts:
         for name, kind in part.kinds.items():
@@ -191,16 +188,16 @@ def _read_parts(
     union = " UNION ALL BY NAME ".join(
         f"SELECT *, {file}::INTEGER AS file FROM ({sql})" for file, sql in enumerate(selects)
     )
-    coded = [f"a{place}" for place, kind in enumerate(kinds.values()) if kind == "text"]
+    coded = [f"a{index}" for index, kind in enumerate(kinds.values()) if kind == "text"]
     try:
         return read_columns(connection.sql(union), coded=coded)
     except (duckdb.Error, RuntimeError) as error:
-        refuse_small_memory(error)
+        raise_unless_data_error(error)
         for part in parts:
             for path, sql in zip(part.table.files, part.select(kinds), strict=False):
-                with naming_errors(repr(str(path)), part.table.format):
+                with naming_errors(part.table.kind, path=path):
                     connection.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {sql}")
-        raise DataError(f"a catalogue must be readable; got: {explain(error)}") from error
+        raise DataError(f"a catalog must be readable; got: {explain(error)}") from error
 
 
 def _to_catalog(
@@ -219,23 +216,23 @@ def _to_catalog(
     chosen = first
     if duplicates == "last":
         chosen = np.zeros(len(first), dtype=np.int64)
-        chosen[group] = np.arange(len(group))  # of equal places, the last one is written last
-    places = kept[chosen]
-    descriptions = columns["description"].texts.take(places) if "description" in columns else None
-    titles = titles.take(places)
+        chosen[group] = np.arange(len(group))  # of equal groups, the last one is written last
+    rows = kept[chosen]
+    descriptions = columns["description"].texts.take(rows) if "description" in columns else None
+    titles = titles.take(rows)
     return Catalog(
-        ids.take(places),
+        ids.take(rows),
         titles,
         descriptions,
         {
-            name: _to_column(columns[f"a{place}"], kind).take(places)
-            for place, (name, kind) in enumerate(kinds.items())
+            name: _to_column(columns[f"a{index}"], kind).take(rows)
+            for index, (name, kind) in enumerate(kinds.items())
         },
         CatalogReport(
             rows=len(ids),
             without_product=len(ids) - len(kept),
             without_title=int(np.count_nonzero(titles.lengths == 0)),
-            duplicates=len(kept) - len(places),
+            duplicates=len(kept) - len(rows),
         ),
     )
 
@@ -252,17 +249,18 @@ def _refuse_other_titles(
     others = np.flatnonzero(title != title[first[group]])
     if len(others) == 0:
         return
-    places = kept[[first[group[others[0]]], others[0]]]
+    rows = kept[[first[group[others[0]]], others[0]]]
     texts = columns["title"].texts
     shown = " and ".join(
-        f"{texts[place]!r} in row {columns['row'].values[place]} of "
-        f"{files[columns['file'].values[place]]}"
-        for place in places.tolist()
+        f"{texts[row]!r} in row {columns['row'].values[row]} of "
+        f"{files[columns['file'].values[row]]}"
+        for row in rows.tolist()
     )
-    product = columns["product"].texts[int(places[0])]
+    product = columns["product"].texts[int(rows[0])]
     raise DataError(
-        f"a product must have one title (or say duplicates='first' or 'last'); "
-        f"got for {product!r}: {shown}"
+        "must be 'first' or 'last' where a product has several titles; "
+        f"got for {product!r}: {shown}",
+        parameter="duplicates",
     )
 
 

@@ -1,4 +1,4 @@
-"""Faults: what does an error of DuckDB say about the user's data?"""
+"""DuckDB session: how is DuckDB opened safely, and what do its errors mean to the user?"""
 
 from __future__ import annotations
 
@@ -16,61 +16,23 @@ from matchset.data.arrow import ArrowSource
 from matchset.errors import DataError
 from matchset.storage.atomic import atomic_file
 
-FRAME = "frame"  # the format of a table in memory
+DEFAULT_MEMORY_LIMIT = "4GB"  # for DuckDB; what does not fit goes to a temporary folder
 
-_SHOWN_BEFORE, _SHOWN_AFTER = 200, 95  # of a long message; what is wrong stands at its end
-_ADVICE = re.compile(r"Possible |Try setting|LINE \d+:")  # on DuckDB's options, on our SQL
+_SHOWN_BEFORE, _SHOWN_AFTER = 200, 95  # characters of a long message; the cause is at its end
+_ADVICE = re.compile(r"Possible |Try setting|LINE \d+:")  # about DuckDB's options or our SQL
+_INTERRUPTED = re.compile(r"INTERRUPT Error|Query interrupted")
 _BROKEN_LINES = "The CSV Parser state machine reached an invalid state"
-
-
-@contextmanager
-def naming_errors(name: str, form: str) -> Iterator[None]:
-    """Turn DuckDB's errors into a DataError that names the file."""
-    try:
-        yield
-    except (duckdb.Error, RuntimeError) as error:
-        refuse_small_memory(error)
-        what = "table" if form == FRAME else f"{form} file"
-        raise DataError(f"{name} must be a readable {what}; got: {explain(error)}") from error
-
-
-def refuse_small_memory(error: Exception) -> None:
-    """Raise a MemoryError if an error was for want of memory, which is no fault of the data."""
-    if "Out of Memory" in str(error):  # an Arrow stream passes on the message, not the type
-        raise MemoryError(f"memory_limit must be larger; got: {explain(error)}") from error
-
-
-def explain(error: Exception) -> str:
-    """The part of DuckDB's message that tells what is wrong, in one line of bearable length."""
-    text = str(error)
-    if _BROKEN_LINES in text:
-        return (
-            "lines that do not all end alike (in \\n or in \\r\\n), or a quote that is not closed"
-        )
-    text = _ADVICE.split(text)[0].strip()
-    # The line stays out: it, or all that follows an open quote, may be what nobody should see.
-    place, shows_line, rest = text.partition("Original Line:")
-    if shows_line:
-        text = f"{place} {rest.strip().splitlines()[-1]}"
-    text = " ".join(text.split()).removeprefix("Invalid Input Error: ")
-    if len(text) <= _SHOWN_BEFORE + _SHOWN_AFTER:
-        return text
-    return f"{text[:_SHOWN_BEFORE]} ... {text[-_SHOWN_AFTER:]}"
-
-
-DEFAULT_MEMORY_LIMIT = "4GB"  # of DuckDB; what it cannot hold it writes to a temporary folder
-
 _GLOB_SIGNS = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
 
 
 @contextmanager
-def open_engine(
+def open_session(
     *,
     memory_limit: str = DEFAULT_MEMORY_LIMIT,
     paths: Sequence[Path] = (),
     is_ordered: bool = False,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open an in-memory DuckDB that can touch `paths` and a folder of its own, removed at the end.
+    """Open an in-memory DuckDB that can access `paths` and a temporary folder only.
 
     `is_ordered` keeps rows in the order of the files, so that they can be numbered; it is slower.
     """
@@ -106,28 +68,70 @@ def _connect(memory_limit: str) -> duckdb.DuckDBPyConnection:
 def fetch_row(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object] | None = None
 ) -> tuple[Any, ...] | None:
-    """The first row of a result, which is then complete: DuckDB refuses work beside an open one."""
+    """The first row of a result. All are fetched: DuckDB cannot run a query beside an open one."""
     rows = connection.execute(sql, parameters).fetchall()
     return rows[0] if rows else None
 
 
 def write_parquet(table: ArrowSource, path: Path) -> None:
-    """Write a table to a Parquet file, under another name until it is complete."""
+    """Write a table to a Parquet file, which appears under its name only when it is complete."""
     if path.suffix.lower() not in (".parquet", ".pq"):
         raise ValueError(f"path must end in .parquet; got {str(path)!r}")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"path must be in a folder that exists; got {str(path)!r}")
     with (
         atomic_file(path.absolute()) as staged,
-        open_engine(paths=[staged], is_ordered=True) as connection,
+        open_session(paths=[staged], is_ordered=True) as connection,
     ):
         connection.register("given", table)
         target = quote_text(str(staged))
         connection.execute(f"COPY given TO {target} (FORMAT parquet, COMPRESSION zstd)")
 
 
+@contextmanager
+def naming_errors(
+    what: str, *, path: Path | None = None, source: str | None = None
+) -> Iterator[None]:
+    """Turn DuckDB's errors into a DataError that names the file, or else the source."""
+    try:
+        yield
+    except (duckdb.Error, RuntimeError) as error:
+        raise_unless_data_error(error)
+        rule = f"must be a readable {what}; got: {explain(error)}"
+        raise DataError(rule, path=path, source=source) from error
+
+
+def raise_unless_data_error(error: Exception) -> None:
+    """Raise a MemoryError or a KeyboardInterrupt if that is what an error of DuckDB means.
+
+    An Arrow stream passes on the message of an error, and not its type.
+    """
+    if "Out of Memory" in str(error):
+        raise MemoryError(f"memory_limit must be larger; got: {explain(error)}") from error
+    if isinstance(error, duckdb.InterruptException) or _INTERRUPTED.search(str(error)):
+        raise KeyboardInterrupt from error
+
+
+def explain(error: Exception) -> str:
+    """The part of DuckDB's message that says what is wrong, as one line of limited length."""
+    text = str(error)
+    if _BROKEN_LINES in text:
+        return (
+            "lines that do not all end alike (in \\n or in \\r\\n), or a quote that is not closed"
+        )
+    text = _ADVICE.split(text)[0].strip()
+    # The line itself is not shown: it, or all that follows an open quote, may be private.
+    position, shows_line, rest = text.partition("Original Line:")
+    if shows_line:
+        text = f"{position} {rest.strip().splitlines()[-1]}"
+    text = " ".join(text.split()).removeprefix("Invalid Input Error: ")
+    if len(text) <= _SHOWN_BEFORE + _SHOWN_AFTER:
+        return text
+    return f"{text[:_SHOWN_BEFORE]} ... {text[-_SHOWN_AFTER:]}"
+
+
 def quote_name(name: str) -> str:
-    """An SQL identifier, whatever characters the name has."""
+    """An SQL identifier; the name may have any characters."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -142,5 +146,5 @@ def quote_list(paths: Sequence[Path]) -> str:
 
 
 def quote_files(paths: Sequence[Path]) -> str:
-    """An SQL list of paths that DuckDB must not take for globs."""
+    """An SQL list of paths, with glob signs escaped."""
     return quote_list([Path(str(path).translate(_GLOB_SIGNS)) for path in paths])

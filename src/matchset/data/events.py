@@ -1,4 +1,4 @@
-"""Events: what does the name of an event say about the customer's interest?"""
+"""Events: how much does an event say about a customer's interest in a product?"""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from matchset.errors import DataError
+from matchset.errors import DataError, ParameterError
 
 EventKind: TypeAlias = Literal["purchase", "cart", "click", "impression", "none", "unknown"]
-# What a user may give: a weight per event, or the names of events that weigh 1 each.
+# What a user can give: a weight per event, or the names of events that weigh 1 each.
 EventWeights: TypeAlias = Mapping[str, float] | Sequence[str]
 
-# Usual names in lower case without separators: "Add to cart" is addtocart. A "view" without more is
-# the view of a product's page, which follows a click.
+# Usual names in lower case without separators: "Add to cart" is addtocart. A plain "view" is a view
+# of a product's page, which follows a click.
 _KINDS: dict[EventKind, str] = {
     "purchase": "purchase purchases purchased buy buys bought order orders ordered transaction "
     "conversion checkout sale sold",
@@ -32,7 +32,7 @@ _TRAINING_WEIGHTS: dict[EventKind, float] = {"purchase": 1.0, "cart": 0.5, "clic
 
 
 def kind_of(event: str) -> EventKind:
-    """What kind of event a name stands for."""
+    """The kind of event that a name stands for."""
     if not event.strip():
         return "none"
     return _KIND_OF.get(re.sub(r"[^a-z0-9]", "", event.lower()) or event, "unknown")
@@ -40,7 +40,7 @@ def kind_of(event: str) -> EventKind:
 
 @dataclass(frozen=True, slots=True)
 class EventRule:
-    """When is a product an answer to a query: its weighted count reaches a threshold."""
+    """A product is an answer to a query if its weighted count of events reaches a threshold."""
 
     weights: Mapping[str, float]  # of each event that counts
     min_count: float = 1.0
@@ -55,7 +55,7 @@ class EventRule:
             if not 0 <= weight < float("inf"):
                 raise ValueError(f"the weight of {event!r} must be finite and >= 0; got {weight}")
         if not self.min_count > 0:
-            raise ValueError(f"min_count must be positive; got {self.min_count}")
+            raise ParameterError(f"must be positive; got {self.min_count}", parameter="min_count")
 
 
 def training_rule(
@@ -63,9 +63,9 @@ def training_rule(
 ) -> EventRule:
     """The rule for training pairs of a log with these events.
 
-    By default a purchase weighs 1, a cart 0.5, a click 0.2, relative to the strongest of those that
-    the log has: where there are only clicks, a click weighs 1. Impressions weigh nothing. Without
-    events, every row counts.
+    By default a purchase weighs 1, a cart 0.5 and a click 0.2, relative to the strongest event of
+    the log: if it has only clicks, a click weighs 1. Impressions weigh nothing. Without events,
+    every row counts.
     """
     names = tuple(events)
     if weights is not None:
@@ -103,16 +103,16 @@ def relevance_rule(
 
 
 def hint_at_counts(rule: EventRule) -> str:
-    """What to try where a log without events has no positive pair; else nothing, for a message."""
+    """The end of a message about a log without positive pairs: what to try if it has no events."""
     if any(kind_of(name) != "none" for name in rule.weights):
         return ""
-    return "; a column of ratings or counts is named by --count (count= in Python)"
+    return "; name a column of ratings or counts with --count (count= in Python)"
 
 
 def find_uncounted(events: Iterable[str]) -> list[str]:
-    """The events that no default rule knows, which a user should hear of, for a message.
+    """The events that no default rule knows, for a message.
 
-    An event without a name is one of them where others have names.
+    An event without a name is one of them if others have names.
     """
     names = tuple(events)
     has_names = any(kind_of(name) != "none" for name in names)
@@ -124,7 +124,8 @@ def find_uncounted(events: Iterable[str]) -> list[str]:
 
 def _no_rule(names: Sequence[str]) -> DataError:
     return DataError(
-        f"events= must say which events make a pair positive; got a log with {_list(names)}"
+        f"must say which events make a pair positive; the log has {_list(names)}",
+        parameter="events",
     )
 
 
@@ -134,7 +135,7 @@ def _check_weights(names: Sequence[str], weights: EventWeights) -> dict[str, flo
     given = dict(weights) if isinstance(weights, Mapping) else dict.fromkeys(weights, 1.0)
     for name in given:
         if name not in names:
-            raise DataError(f"events must be of the log; got {name!r} where it has {_list(names)}")
+            raise DataError(f"unknown event {name!r}; the log has {_list(names)}")
     return given
 
 

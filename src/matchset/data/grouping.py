@@ -1,4 +1,4 @@
-"""Grouping: which rows of a log are the same, and in which order do they stand?"""
+"""Grouping: which rows of a log are the same, and in which order are they kept?"""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from matchset.strings import Strings
 
-_BLOCK = 1 << 22  # rows that are mapped at once
-_SLAB = 1 << 21  # rows that are sorted at once
+_BLOCK = 1 << 22  # rows mapped at once
+_SLAB = 1 << 21  # rows sorted at once
 _NO_SLAB = np.iinfo(np.uint16).max  # the slab of a row that is dropped
 
 
@@ -32,21 +32,21 @@ class Rows:
 
 
 def mark_used(codes: NDArray[Any], size: int) -> NDArray[np.bool_]:
-    """Which of `size` places occur among codes, (size,)."""
+    """Which of the codes below `size` occur, (size,)."""
     is_used = np.zeros(size, dtype=np.bool_)
     is_used[codes] = True
     return is_used
 
 
 def compact(codes: NDArray[np.int32], size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The places that occur among codes, ascending, and the codes as places among those."""
+    """The distinct codes, ascending, and the index of each code among them."""
     is_used = mark_used(codes, size)
-    places = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(is_used), gather(places, codes)
+    index = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(is_used), gather(index, codes)
 
 
 def renumber(texts: Strings, used: NDArray[np.bool_]) -> tuple[Strings, NDArray[np.int32]]:
-    """Sort the distinct `used` texts; with the new place of each text, -1 where it has none."""
+    """Sort the distinct `used` texts; also the new index of each text, -1 if it is not used."""
     group, first = texts.factorize()
     kept = np.flatnonzero(mark_used(group[used], len(first)))
     distinct = texts.take(first[kept])
@@ -63,17 +63,17 @@ def group_coded(
     product_code: NDArray[np.int32],
     event_code: NDArray[np.int32],
 ) -> Rows:
-    """Give every row its new codes, drop those whose query has none (-1), and group the others.
+    """Give every row its new codes, drop rows whose query has none (-1), and group the others.
 
-    This goes slab by slab of queries, so that sorting needs little memory beside the rows.
+    Works on one slab of queries after another, so that sorting needs little extra memory.
     """
     query = gather(query_code, rows.query)
     slab = _plan_slabs(query)
     n_slabs = int(slab.max(initial=0, where=slab != _NO_SLAB)) + 1
-    columns = [np.empty_like(column) for column in (*rows.keys, rows.count)]  # pages are used late
+    columns = [np.empty_like(column) for column in (*rows.keys, rows.count)]
     end = 0
-    for place in range(n_slabs):
-        at = np.flatnonzero(slab == place)
+    for number in range(n_slabs):
+        at = np.flatnonzero(slab == number)
         group = group_rows(
             Rows(
                 query[at],
@@ -90,36 +90,36 @@ def group_coded(
 
 
 def _trim(values: NDArray[Any], n: int) -> NDArray[Any]:
-    """The first n values, without keeping the memory of many others."""
+    """The first n values; copied if that frees much memory."""
     return values[:n] if 10 * n > 9 * len(values) else values[:n].copy()
 
 
-def gather(values: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
-    """`values[places]` in blocks: NumPy widens all places to 64 bits at once."""
-    found = np.empty(len(places), dtype=values.dtype)
-    for begin in range(0, len(places), _BLOCK):
-        found[begin : begin + _BLOCK] = values[places[begin : begin + _BLOCK]]
+def gather(values: NDArray[Any], indices: NDArray[Any]) -> NDArray[Any]:
+    """`values[indices]` in blocks, because NumPy first widens all given indices to 64 bits."""
+    found = np.empty(len(indices), dtype=values.dtype)
+    for begin in range(0, len(indices), _BLOCK):
+        found[begin : begin + _BLOCK] = values[indices[begin : begin + _BLOCK]]
     return found
 
 
 def sum_by(
-    places: NDArray[Any], size: int, weights: NDArray[np.float64] | None = None
+    codes: NDArray[Any], size: int, weights: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Add up weights, or count, by place, in blocks for the same reason, (size,)."""
+    """Sum the weights of each code, or count it, in blocks for the same reason, (size,)."""
     sums = np.zeros(size, dtype=np.float64)
-    for begin in range(0, len(places), _BLOCK):
+    for begin in range(0, len(codes), _BLOCK):
         block = slice(begin, begin + _BLOCK)
         part = None if weights is None else weights[block]
-        sums += np.bincount(places[block], part, minlength=size)
+        sums += np.bincount(codes[block], part, minlength=size)
     return sums
 
 
 def _plan_slabs(query: NDArray[np.int32]) -> NDArray[np.uint16]:
-    """Slab of each row: whole queries in ascending order, about as many rows in each."""
+    """Slab of each row: whole queries in ascending order, about the same number of rows in each."""
     n_queries = int(query.max(initial=-1)) + 1
     rows_before = np.cumsum(sum_by(query + 1, n_queries + 1)[1:])
     rows_per_slab = max(_SLAB, len(query) // (_NO_SLAB - 1) + 1)
-    slab_of_query = np.full(n_queries + 1, _NO_SLAB)  # the last one stands for -1
+    slab_of_query = np.full(n_queries + 1, _NO_SLAB)  # the last entry is for -1
     slab_of_query[:-1] = (rows_before - 1) // rows_per_slab
     return gather(slab_of_query.astype(np.uint16), query)
 
@@ -140,7 +140,7 @@ def group_rows(rows: Rows) -> Rows:
 
 
 def _group_packed(rows: Rows, lows: list[int], spans: list[int]) -> Rows:
-    """Group by one integer per row: a quarter of the memory of sorting by four keys."""
+    """Group by one integer per row, which takes a quarter of the memory of sorting by four keys."""
     packed = np.zeros(len(rows.query), dtype=np.int64)
     for key, low, span in zip(rows.keys, lows, spans, strict=True):
         packed *= span

@@ -1,4 +1,4 @@
-"""Report: which rows of a file could not be used?"""
+"""Log: which products did customers choose after which query, how often, and when?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
-from matchset.data.arrow import ExportColumn, export_columns
+from matchset.data.arrow import NO_DAY, ExportColumn, export_columns
 from matchset.data.duckdb_session import write_parquet
 from matchset.data.events import kind_of
 from matchset.data.grouping import Rows, compact, group_coded, mark_used, renumber, sum_by
@@ -21,13 +21,15 @@ from matchset.errors import DataError
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
+_Integer = TypeVar("_Integer", bound=np.integer[Any])
+
 
 @dataclass(frozen=True, slots=True)
 class ReadReport:
-    """Rows read and what was wrong with them; a row counts once, under its first fault."""
+    """Rows read and what was wrong with them; a row is counted once, under its first fault."""
 
     rows: int = 0  # rows read, good and bad
-    without_query: int = 0  # dropped: no query, or one without a letter, digit or sign that counts
+    without_query: int = 0  # dropped: no query, or one that normalizes to nothing
     without_product: int = 0  # dropped
     bad_count: int = 0  # dropped: the count is missing, not a number, negative or infinite
     bad_timestamp: int = 0  # kept, but without a day: the time is missing or does not parse
@@ -53,35 +55,30 @@ class ReadReport:
         if found:
             text += f" ({', '.join(found)})"
         if self.bad_timestamp:
-            text += f", {self.bad_timestamp:,} kept without a day (time missing or not understood)"
+            text += f", {self.bad_timestamp:,} kept without a day (time missing or not readable)"
         return text
 
 
 NO_REPORT = ReadReport()  # of a log that was not read
 
 
-NO_DAY = np.int32(np.iinfo(np.int32).min)  # the day of a row without a time
-
-_Integer = TypeVar("_Integer", bound=np.integer[Any])
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
     """A search log, grouped: one row per query, product, event and day.
 
-    Queries are normalised, and each remembers its most frequent spelling. Rows are sorted by
+    Queries are normalized, and each keeps its most frequent spelling. Rows are sorted by
     (query, product, event, day) and distinct; every query and product occurs in a row. Queries
     and products are sorted by their UTF-8 bytes: the same rows give the same log in any order.
     """
 
-    queries: Strings  # distinct, normalised, (n_queries,)
+    queries: Strings  # distinct, normalized, (n_queries,)
     spellings: Strings  # as customers typed them most often, for display, (n_queries,)
     products: Strings  # distinct product ids, (n_products,)
-    events: tuple[str, ...]  # names of the events; one empty name where the log has none
-    query: NDArray[np.int32]  # place in `queries`, (n_rows,)
-    product: NDArray[np.int32]  # place in `products`, (n_rows,)
-    event: NDArray[np.uint8]  # place in `events`, (n_rows,)
-    day: NDArray[np.int32]  # days since 1970-01-01 (UTC), NO_DAY where unknown, (n_rows,)
+    events: tuple[str, ...]  # names of the events; one empty name if the log has none
+    query: NDArray[np.int32]  # index into `queries`, (n_rows,)
+    product: NDArray[np.int32]  # index into `products`, (n_rows,)
+    event: NDArray[np.uint8]  # index into `events`, (n_rows,)
+    day: NDArray[np.int32]  # days since 1970-01-01 (UTC), NO_DAY if unknown, (n_rows,)
     count: NDArray[np.float64]  # how often, possibly fractional, (n_rows,)
     report: ReadReport = NO_REPORT  # what was wrong with the rows it was made from
 
@@ -89,7 +86,7 @@ class Log:
         return len(self.query)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both hold the same rows; what was dropped on the way does not matter."""
+        """Whether both hold the same rows; the reports are not compared."""
         if not isinstance(other, Log):
             return NotImplemented
         names = [field.name for field in fields(self) if field.name != "report"]
@@ -111,7 +108,7 @@ class Log:
 
     @property
     def days(self) -> tuple[date, date] | None:
-        """The first and the last day, None where no row has a time."""
+        """The first and the last day; None if no row has a time."""
         known = self.day[self.day != NO_DAY]
         if len(known) == 0:
             return None
@@ -121,7 +118,7 @@ class Log:
     def query_counts(self) -> NDArray[np.float64]:
         """How often each query led to an event that is not an impression, (n_queries,).
 
-        Where the log has only impressions, they count.
+        If the log has only impressions, they count.
         """
         counts = np.array([kind_of(name) != "impression" for name in self.events], dtype=np.float64)
         if not counts.any():
@@ -132,16 +129,16 @@ class Log:
     def shown(self, min_query_count: float = DEFAULT_MIN_QUERY_COUNT) -> NDArray[np.bool_]:
         """Which queries may be shown to people, (n_queries,).
 
-        Rare queries can hold personal data (a name, an address, an order number). Those that led to
-        something less often than `min_query_count` stay out of reports, pages and vocabularies;
-        they may still train.
+        Rare queries can hold personal data (a name, an address, an order number). Queries that led
+        to an event less often than `min_query_count` stay out of reports, pages and vocabularies;
+        they are still used for training.
         """
         return self.query_counts() >= min_query_count
 
     def select(self, rows: NDArray[np.bool_]) -> Log:
-        """The log of some rows, given by a mask, with only their queries and products.
+        """The log of the rows that a mask selects, with only their queries and products.
 
-        It keeps the names of all events, so that the parts of a log are weighted alike.
+        It keeps the names of all events, so that all parts of a log get the same weights.
         """
         queries, query = compact(self.query[rows], len(self.queries))
         products, product = compact(self.product[rows], len(self.products))
@@ -160,8 +157,8 @@ class Log:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export to Arrow without a copy: `polars.DataFrame(log)`, `pyarrow.table(log)`.
 
-        Columns: query (its spelling), product_id, event, date, count. Event is left out where the
-        log has none, date where no row has a time.
+        Columns: query (its spelling), product_id, event, date, count. Event is left out if the log
+        has none, date if no row has a time.
         """
         columns = [
             ExportColumn("query", self.query, self.spellings),
@@ -178,7 +175,7 @@ class Log:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the log as Parquet, which `read_log` reads back to an equal log.
 
-        Queries are saved in their most frequent spelling, which normalises to the query. The file
+        Queries are saved in their most frequent spelling, which normalizes to the query. The file
         appears under its name only when it is complete.
         """
         write_parquet(self, Path(path))
@@ -194,17 +191,20 @@ def make_log(
     event: ArrayLike,
     day: ArrayLike,
     count: ArrayLike,
-    source_rows: NDArray[np.floating] | None = None,
+    normal: Strings | None = None,
+    report: ReadReport | None = None,
 ) -> Log:
-    """Make a log from raw query strings and rows of codes into them.
+    """Make a log from raw query strings, product ids, event names, and rows that index them.
 
-    Queries equal after normalisation become one; its spelling is the raw string with the largest
-    total count, the smallest of those that tie. Rows whose query normalises to nothing are
-    dropped and counted in the report, as are queries and products without a row. `source_rows`
-    tells how many rows of a file each row stands for (one, if not given).
+    Queries equal after normalization become one; its spelling is the raw string with the largest
+    total count, the smallest of those that tie. Rows whose query normalizes to nothing are
+    dropped, as are queries and products without a row. A caller that has normalized the queries or
+    counted the dropped rows already passes `normal` and `report`.
     """
     if len(events) > 256:
         raise DataError(f"a log must have at most 256 kinds of event; got {len(events)}")
+    if normal is None:
+        normal = normalize_strings(queries)
     rows = _check_rows(
         _to_integers("query", query, np.int32, limit=len(queries)),
         _to_integers("product", product, np.int32, limit=len(products)),
@@ -212,23 +212,11 @@ def make_log(
         _to_integers("day", day, np.int32),
         np.asarray(count, dtype=np.float64),
     )
-    return _group_raw(rows, queries, products, Strings.of(events), source_rows)
-
-
-def _group_raw(
-    rows: Rows,
-    queries: Strings,
-    products: Strings,
-    events: Strings,
-    source_rows: NDArray[np.floating] | None,
-) -> Log:
-    normal = normalize_strings(queries)
     is_used = mark_used(rows.query, len(queries)) & (normal.lengths > 0)
     distinct, query_code = renumber(normal, is_used)
-    del normal
     is_kept = is_used[rows.query] if not is_used.all() else None
     distinct_products, product_code = _renumber_kept(products, rows.product, is_kept)
-    names, event_code = _renumber_kept(events, rows.event, is_kept)
+    names, event_code = _renumber_kept(Strings.of(events), rows.event, is_kept)
     totals = sum_by(rows.query, len(queries), rows.count)
     spellings = _choose_spellings(queries, query_code, np.where(is_used, totals, -1.0))
     grouped = group_coded(
@@ -244,21 +232,21 @@ def _group_raw(
         event=grouped.event,
         day=grouped.day,
         count=grouped.count,
-        report=_count_dropped(len(rows.query), is_kept, source_rows),
+        report=_count_dropped(rows, is_kept) if report is None else report,
     )
 
 
 def _renumber_kept(
     texts: Strings, codes: NDArray[Any], is_kept: NDArray[np.bool_] | None
 ) -> tuple[Strings, NDArray[np.int32]]:
-    """Sort the distinct texts that the kept rows have; with the new place of each text."""
+    """Sort the distinct texts of the kept rows; also the new index of each text."""
     return renumber(texts, mark_used(codes if is_kept is None else codes[is_kept], len(texts)))
 
 
 def _to_integers(
     name: str, values: ArrayLike, dtype: type[_Integer], *, limit: int | None = None
 ) -> NDArray[_Integer]:
-    """Values as `dtype`, checked before they could wrap around: places within `limit`, or any."""
+    """Values as `dtype`, checked before they could wrap around: indices below `limit`, or any."""
     given = np.asarray(values)
     if given.size == 0:
         return np.zeros(given.shape, dtype=dtype)
@@ -288,18 +276,15 @@ def _check_rows(
     return rows
 
 
-def _count_dropped(
-    n_rows: int, is_kept: NDArray[np.bool_] | None, source_rows: NDArray[np.floating] | None
-) -> ReadReport:
-    source = np.ones(n_rows) if source_rows is None else source_rows
-    without_query = 0 if is_kept is None else int(source.sum(where=~is_kept))
-    return ReadReport(rows=int(source.sum()), without_query=without_query)
+def _count_dropped(rows: Rows, is_kept: NDArray[np.bool_] | None) -> ReadReport:
+    without_query = 0 if is_kept is None else int(np.count_nonzero(~is_kept))
+    return ReadReport(rows=len(rows.query), without_query=without_query)
 
 
 def _choose_spellings(
     queries: Strings, code: NDArray[np.int32], totals: NDArray[np.float64]
 ) -> Strings:
-    """The most frequent raw string of each query, (n_queries,); a negative total is not one."""
+    """The most frequent raw string of each query, (n_queries,); a negative total is left out."""
     candidates = np.flatnonzero(totals >= 0)
     candidates = candidates[queries.take(candidates).argsort()]  # so that ties go to the smallest
     candidates = candidates[np.argsort(-totals[candidates], kind="stable")]

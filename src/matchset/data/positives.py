@@ -26,13 +26,13 @@ logger = logging.getLogger(__name__)
 class Positives:
     """The pairs of query and product that count as answers, and how strongly.
 
-    Only queries and products with at least one such pair are in it, in the order of the log.
+    It holds only queries and products with at least one such pair, in the order of the log.
     """
 
     queries: Strings  # (n_queries,)
     products: Strings  # (n_products,)
     pairs: csr_array  # float32 weighted counts, (n_queries, n_products)
-    rule: EventRule  # that decided
+    rule: EventRule  # decides which pairs are positive
     n_left_out: int = 0  # pairs with events that count, but too few of them
 
     def __len__(self) -> int:
@@ -49,7 +49,8 @@ def positives(log: Log, *, events: EventWeights | None = None, min_count: float 
     """The pairs to train on: weighted counts, over all days, that reach `min_count`.
 
     `events` gives the weight of each event that counts, such as {"purchase": 1, "click": 0.2}, or
-    names events that weigh 1. By default: see `training_rule`.
+    names events that weigh 1. By default a purchase weighs 1, a cart 0.5 and a click 0.2, relative
+    to the strongest event of the log.
     """
     rule = training_rule(log.events, weights=events, min_count=min_count)
     if events is None:
@@ -58,7 +59,10 @@ def positives(log: Log, *, events: EventWeights | None = None, min_count: float 
 
 
 def relevance(log: Log, *, events: EventWeights | None = None, min_count: float = 1.0) -> Positives:
-    """The pairs to test on: bought at least once, or what comes closest (see `relevance_rule`)."""
+    """The pairs to test on: bought at least once.
+
+    Without purchases: clicked or put into the cart. Without events, every row counts.
+    """
     rule = relevance_rule(log.events, weights=events, min_count=min_count)
     if events is None:
         _warn_of_uncounted(log)
@@ -66,10 +70,10 @@ def relevance(log: Log, *, events: EventWeights | None = None, min_count: float 
 
 
 def apply_rule(log: Log, rule: EventRule) -> Positives:
-    """Decide for every pair of a log."""
+    """The pairs of a log that a rule makes positive."""
     weights = np.array([rule.weights.get(name, 0.0) for name in log.events])
     weighted = log.count * weights[log.event] if len(log) else log.count
-    # A log is sorted by query and product, so the rows of a pair stand together.
+    # A log is sorted by query and product, so the rows of a pair are adjacent.
     is_first = np.ones(len(log), dtype=np.bool_)
     is_first[1:] = (np.diff(log.query) != 0) | (np.diff(log.product) != 0)
     starts = np.flatnonzero(is_first)
@@ -90,5 +94,5 @@ def _warn_of_uncounted(log: Log) -> None:
     uncounted = find_uncounted(log.events)
     if uncounted:
         logger.warning(
-            "events that count nothing unless events= names them: %s", ", ".join(uncounted)
+            "these events are not counted; events= can give them weights: %s", ", ".join(uncounted)
         )

@@ -1,4 +1,4 @@
-"""Split: what is learned from, and what is tested on?"""
+"""Split: which part of a log is for training, and which for testing?"""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from matchset.data.arrow import NO_DAY
 from matchset.data.events import EventRule
-from matchset.data.log import NO_DAY, Log
+from matchset.data.log import Log
 from matchset.data.positives import Positives, positives, relevance
-from matchset.errors import DataError
+from matchset.errors import DataError, ParameterError
+from matchset.matrices import rows_of
 
 logger = logging.getLogger(__name__)
 
+SplitBy: TypeAlias = Literal["auto", "time", "query", "none"]
+DEFAULT_SAMPLE = 100_000  # queries of a test
 _EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class SplitReport:
-    """What the paper reports of a split; pairs are those that count as positive on each side."""
+    """What the paper reports about a split; pairs are those that are positive on each side."""
 
     train_pairs: int
     train_queries: int
@@ -29,12 +34,12 @@ class SplitReport:
     test_pairs: int
     test_queries: int
     test_products: int
-    # Without a test pair, the next three are not a number; the report as text says why.
-    unseen_products: float  # share of the test products that no training pair has
-    unseen_queries: float  # share of the test queries that no training pair has
+    # Without a test pair, the next three are NaN; the report as text says why.
+    unseen_products: float  # share of the test products without a training pair
+    unseen_queries: float  # share of the test queries without a training pair
     ceiling: float  # the best mean recall at k of a matcher that knows only training products
     k: int
-    test_rule: EventRule  # that decided which test pairs are relevant
+    test_rule: EventRule  # decides which test pairs are relevant
 
     def __str__(self) -> str:
         sides = (
@@ -46,7 +51,7 @@ class SplitReport:
         if self.test_pairs == 0:
             events = " or ".join(map(repr, filter(None, self.test_rule.weights))) or "rows"
             return (
-                f"{sides}nothing to test: no pair of the test side reaches a count of "
+                f"{sides}nothing to test: no pair on the test side reaches a count of "
                 f"{self.test_rule.min_count:g} by {events}"
             )
         return (
@@ -58,11 +63,11 @@ class SplitReport:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A log in two: `train, test = split`. Neither side knows the other's queries or products."""
+    """A log in two: `train, test = split`. Each side has only its own queries and products."""
 
     train: Log
     test: Log
-    undated: int = 0  # rows on neither side, because they have no time
+    undated: int = 0  # rows that are on neither side because they have no time
 
     def __iter__(self) -> Iterator[Log]:
         return iter((self.train, self.test))
@@ -70,7 +75,7 @@ class Split:
     def report(
         self, *, train: Positives | None = None, test: Positives | None = None, k: int = 100
     ) -> SplitReport:
-        """Compare both sides by their positive pairs: the usual ones, unless others are given."""
+        """Compare both sides by their positive pairs: the default ones, unless others are given."""
         return compare(
             train if train is not None else positives(self.train),
             test if test is not None else relevance(self.test),
@@ -78,25 +83,52 @@ class Split:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitOptions:
+    """How a log is split into training and test, and what the test asks."""
+
+    split: SplitBy | None = None
+    "By time, by query, auto (by time if the log has times) or none (the whole log is the test)."
+    test_days: int = 30
+    "Days at the end of the log that are the test of a split by time."
+    folds: int = 5
+    "Number of parts of the queries in a split by query; one part is the test."
+    fold: int = 0
+    "Which part is the test."
+    relevant: dict[str, float] | None = None
+    "Weight of each event that makes a test product relevant (default: as --events or purchases)."
+    sample: int = DEFAULT_SAMPLE
+    "Maximum number of test queries."
+
+    def divide(self, log: Log, *, seed: int) -> Split:
+        """Both sides of a log; by default split by time if the log has times."""
+        if self.split == "none":
+            rule = "must be auto, time or query, to train and test; got 'none'"
+            raise ParameterError(rule, parameter="split")
+        if self.split == "time" or (self.split != "query" and log.days):
+            return split_by_time(log, test_days=self.test_days)
+        return split_by_query(log, folds=self.folds, fold=self.fold, seed=seed)
+
+
 def split_by_time(
     log: Log, *, test_from: str | date | None = None, test_days: int | None = None
 ) -> Split:
-    """Train on what came before a day, test on that day (in UTC) and all that followed.
+    """Train on what came before a day; test on that day (in UTC) and all that followed.
 
-    Either `test_from` is the day, a date or its ISO text, or the last `test_days` days of the log
-    are for testing. Rows without a time are on neither side; a warning counts them.
+    `test_from` is that day, as a date or ISO text; or the last `test_days` days of the log are the
+    test. Rows without a time are on neither side; a warning counts them.
     """
     if (test_from is None) == (test_days is None):
         raise ValueError(
-            f"one of test_from and test_days must be given; got {test_from!r} and {test_days!r}"
+            f"either test_from or test_days must be given; got {test_from!r} and {test_days!r}"
         )
     if log.days is None:
         raise DataError(
-            "a split by time needs times; got a log without (split_by_query needs none)"
+            "a split by time needs times; the log has none (a split by query needs none)"
         )
     if test_days is not None:
         if test_days < 1:
-            raise ValueError(f"test_days must be positive; got {test_days}")
+            raise ParameterError(f"must be positive; got {test_days}", parameter="test_days")
         first_test_day = (log.days[1] - _EPOCH).days - test_days + 1
     else:
         first_test_day = (_to_date(test_from) - _EPOCH).days
@@ -109,34 +141,35 @@ def split_by_time(
         )
     undated = int(np.count_nonzero(~is_dated))
     if undated:
-        logger.warning("%s rows without a time are neither in train nor in test", f"{undated:,}")
+        logger.warning("%s rows without a time are in neither train nor test", f"{undated:,}")
     return Split(log.select(is_dated & ~is_test), log.select(is_test), undated)
 
 
 def split_by_query(
     log: Log, *, folds: int = 5, fold: int = 0, seed: int = 0, test_share: float | None = None
 ) -> Split:
-    """Test on one of `folds` equal parts of the queries, chosen by chance, and train on the others.
+    """Test on one of `folds` equal random parts of the queries, and train on the others.
 
-    For logs without times, and for the question how well unseen queries are answered: no test
-    query is in training. With `test_share` that share of the queries tests, whatever the folds.
+    For logs without times, and to measure how well unseen queries are answered: no test query is
+    in training. With `test_share`, that share of the queries is the test, and folds do not matter.
     """
     if test_share is not None:
         return _split_by_share(log, test_share, seed)
     if folds < 2:
-        raise ValueError(f"folds must be at least 2; got {folds}")
+        raise ParameterError(f"must be at least 2; got {folds}", parameter="folds")
     if not 0 <= fold < folds:
-        raise ValueError(f"fold must be within {folds} folds; got {fold}")
+        raise ParameterError(f"must be from 0 to {folds - 1}; got {fold}", parameter="fold")
     if len(log.queries) < folds:
-        raise DataError(f"a log must have a query per fold, {folds}; got {len(log.queries)}")
-    place = np.random.default_rng(seed).permutation(len(log.queries))
-    is_test = (place % folds == fold)[log.query]
+        rule = f"a log must have at least {folds} queries, one per fold"
+        raise DataError(f"{rule}; got {len(log.queries)}")
+    number = np.random.default_rng(seed).permutation(len(log.queries))
+    is_test = (number % folds == fold)[log.query]
     return Split(log.select(~is_test), log.select(is_test))
 
 
 def _split_by_share(log: Log, test_share: float, seed: int) -> Split:
     if not 0 < test_share < 1:
-        raise ValueError(f"test_share must be between 0 and 1; got {test_share}")
+        raise ParameterError(f"must be between 0 and 1; got {test_share}", parameter="test_share")
     n_queries = len(log.queries)
     n_test = round(test_share * n_queries)
     if not 0 < n_test < n_queries:
@@ -147,13 +180,13 @@ def _split_by_share(log: Log, test_share: float, seed: int) -> Split:
 
 
 def compare(train: Positives, test: Positives, *, k: int = 100) -> SplitReport:
-    """What a test asks for, and how much of it training could have taught."""
+    """What the test asks for, and how much of it occurs in training."""
     if k < 1:
         raise ValueError(f"k must be positive; got {k}")
     is_seen = train.products.index_of(test.products) >= 0
     is_known = train.queries.index_of(test.queries) >= 0
     n_relevant = np.diff(test.pairs.indptr)
-    row = np.repeat(np.arange(len(n_relevant)), n_relevant)  # query of each pair
+    row = rows_of(test.pairs.indptr)  # query of each pair
     n_seen = np.bincount(row[is_seen[test.pairs.indices]], minlength=len(n_relevant))
     best = np.minimum(n_seen, k) / n_relevant
     return SplitReport(
@@ -183,4 +216,5 @@ def _to_date(value: str | date | None) -> date:
     try:
         return _to_date(datetime.fromisoformat(str(value)))
     except ValueError as error:
-        raise ValueError(f"test_from must be a date such as 2026-10-01; got {value!r}") from error
+        rule = f"must be a date such as 2026-10-01; got {value!r}"
+        raise ParameterError(rule, parameter="test_from") from error

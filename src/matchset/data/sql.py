@@ -1,4 +1,4 @@
-"""Expressions: how are ids, times and counts of any type read in SQL?"""
+"""SQL: how are ids, times and counts of any type read?"""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NEVER_TIMES = {"BOOLEAN", "TIME", "TIME WITH TIME ZONE", "INTERVAL", "UUID", "B
 
 
 def is_number(kind: str) -> bool:
-    """Whether a DuckDB type is of numbers."""
+    """Whether a DuckDB type is numeric."""
     return kind.split("(")[0] in _NUMBERS
 
 
 def text_of(table: Table, column: str) -> str:
-    """A text as it stands; a number in its plain form: 123 stays "123", and never is "123.0"."""
+    """A text as it is; a number in its plain form: 123 is "123", never "123.0"."""
     name, kind = quote_name(column), _plain_type(table, column)
     if kind in ("DOUBLE", "FLOAT"):
         whole = f"{name} = trunc({name}) AND abs({name}) < 1e18"
@@ -30,14 +30,14 @@ def text_of(table: Table, column: str) -> str:
 
 
 def day_of(table: Table, column: str) -> str:
-    """The day, in UTC, since 1970-01-01, of a time in any usual form; NULL where there is none.
+    """Days since 1970-01-01, in UTC, of a time in any usual form; NULL if there is none.
 
-    Dates and timestamps (without a zone: taken as UTC), ISO texts, and numbers, also as text: eight
-    digits that are a date (20261231), fourteen that are a date and time (20261231235959), or else a
-    time since 1970 in seconds, milliseconds, microseconds or nanoseconds, told apart by size (1e11,
-    1e14 and 1e17 divide them). A number below 1e8 that is no such date is not understood: a year, a
-    month (202612), a day of Excel's. Nor are fourteen digits that start like a date and are none:
-    as milliseconds they were in the 26th century.
+    Dates and timestamps (without a zone: UTC), ISO texts, and numbers, also as text: eight digits
+    that are a date (20261231), fourteen that are a date and time (20261231235959), or else a time
+    since 1970 in seconds, milliseconds, microseconds or nanoseconds, distinguished by size (the
+    limits are 1e11, 1e14 and 1e17). A number below 1e8 that is no such date is not a time: it may
+    be a year, a month (202612) or a day of Excel's. Nor are fourteen digits that start like a date
+    and are none: as milliseconds they would be in the 26th century.
     """
     name, kind = quote_name(column), _plain_type(table, column)
     if kind == "DATE":
@@ -49,7 +49,7 @@ def day_of(table: Table, column: str) -> str:
     if kind in _NUMBERS:
         return _day_of_number(f"{name}::DOUBLE")
     if kind in _NEVER_TIMES:
-        raise DataError(f"column {column!r} must hold times; got {kind} in {table.name}")
+        raise DataError(f"must hold times; got {kind}", column=column, **table.location)
     text = f"trim({name}::VARCHAR)"
     return (
         f"CASE WHEN regexp_full_match({text}, '{_NUMBER}') "
@@ -59,7 +59,7 @@ def day_of(table: Table, column: str) -> str:
 
 
 def count_of(table: Table, column: str) -> str:
-    """A count that is finite and not negative; NULL where it is not."""
+    """A count that is finite and not negative; else NULL."""
     name, kind = quote_name(column), _plain_type(table, column)
     # Trimmed, because DuckDB moves the cast of a bare column into its CSV reader, where one value
     # that is not a number fails the whole file. The same holds for every other cast of texts.
@@ -93,5 +93,5 @@ def _day_of_number(number: str) -> str:
 def _plain_type(table: Table, column: str) -> str:
     kind = table.columns[column]
     if is_nested(kind):
-        raise DataError(f"column {column!r} must hold plain values; got {kind} in {table.name}")
+        raise DataError(f"must hold plain values; got {kind}", column=column, **table.location)
     return kind.split("(")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,24 +15,25 @@ import duckdb
 from matchset import _native
 from matchset.data.arrow import ArrowSource
 from matchset.data.duckdb_session import (
-    FRAME,
     fetch_row,
     naming_errors,
-    open_engine,
+    open_session,
     quote_files,
     quote_text,
 )
 from matchset.data.files import DataFile, PathLike, find_files
 from matchset.errors import DataError
 
-# Paths, or a table in memory of any library; "Any" because pandas and polars are not imported.
+# Paths, or a table in memory of any library; `Any` because pandas and polars are not imported.
 TableSource: TypeAlias = PathLike | Sequence[PathLike] | ArrowSource | Any
 
-JSON_NUMBER = "NUMBER"  # our type of a JSON column of numbers with a point, read as text
+FRAME = "frame"  # the format of a table in memory
+GIVEN_TABLE = "the given table"  # the name of a frame in messages
+JSON_NUMBER = "NUMBER"  # our type for a JSON column of decimal numbers, which is read as text
 _NESTED = ("STRUCT", "MAP", "UNION", "JSON")
 _NUMBERED = re.compile(r"_\d+$")
-# DuckDB would look at 20,480 rows and leave out keys that first appear later. Looking at all of 2
-# million rows costs 2 s, as does reading them. Rare keys must not become a MAP.
+# By default, DuckDB samples 20,480 rows and drops keys that first appear later. Looking at all of
+# 2 million rows costs 2 s, as does reading them. Rare keys must not become a MAP.
 _JSON_SNIFF = (
     ", sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0, "
     "hive_partitioning=false"
@@ -48,36 +49,41 @@ class Table:
     files: tuple[Path, ...]  # none for a frame
     reader: str  # SQL function that reads the files, or the name of the frame
     options: str = ""
-    label: str = "the given table"  # how messages call it where it has no files
+    label: str = GIVEN_TABLE  # its name in messages where it has no files
 
     def sql(self, *files: Path) -> str:
-        """What to select from: all the files, or these."""
+        """The SQL to select from: all the files, or these."""
         if not self.files:
             return self.reader
         return f"{self.reader}({quote_files(files or self.files)}{self.options})"
 
     @property
-    def name(self) -> str:
-        """How messages call it."""
-        return repr(str(self.files[0])) if self.files else self.label
+    def kind(self) -> str:
+        """What it is, for messages."""
+        return "table" if self.format == FRAME else f"{self.format} file"
+
+    @property
+    def location(self) -> dict[str, Any]:
+        """The fields of an error about this table: its first file, or its name."""
+        return {"path": self.files[0]} if self.files else {"source": self.label}
 
 
 @contextmanager
 def open_tables(
     *sources: TableSource, memory_limit: str, is_ordered: bool = False
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, list[list[Table]]]]:
-    """Open sources: a DuckDB connection and, of each source, one table per set of columns.
+    """Open sources: a DuckDB connection and, for each source, one table per set of columns.
 
     `is_ordered` keeps the order of rows and lets a frame be read more than once.
     """
     found = [None if is_frame(source) else find_files(source) for source in sources]
     paths = [file.path for files in found for file in files or ()]
-    with open_engine(memory_limit=memory_limit, paths=paths, is_ordered=is_ordered) as connection:
+    with open_session(memory_limit=memory_limit, paths=paths, is_ordered=is_ordered) as connection:
         tables = []
-        for place, (source, files) in enumerate(zip(sources, found, strict=True)):
+        for index, (source, files) in enumerate(zip(sources, found, strict=True)):
             if files is None:
-                name = f"{FRAME}{place}"
-                with naming_errors("the given table", FRAME):
+                name = f"{FRAME}{index}"
+                with naming_errors("table", source=GIVEN_TABLE):
                     table = register_frame(connection, source, name=name, is_ordered=is_ordered)
                 tables.append([table])
             else:
@@ -86,7 +92,7 @@ def open_tables(
 
 
 def is_frame(source: Any) -> bool:
-    """Whether a source is a table in memory; what is neither that nor paths is a TypeError."""
+    """Whether a source is a table in memory; anything but a table or paths is a TypeError."""
     if _is_pandas(source) or isinstance(source, ArrowSource):
         return True
     if isinstance(source, list | tuple) or hasattr(source, "__fspath__") or isinstance(source, str):
@@ -97,17 +103,22 @@ def is_frame(source: Any) -> bool:
     )
 
 
+def is_nested(kind: str) -> bool:
+    """Whether a DuckDB type holds values inside values."""
+    return kind.startswith(_NESTED) or kind.endswith("]")
+
+
 def register_frame(
     connection: duckdb.DuckDBPyConnection, frame: Any, *, name: str, is_ordered: bool
 ) -> Table:
-    """Let DuckDB see a frame: pandas by itself (without pyarrow), others by their Arrow stream."""
+    """Register a frame with DuckDB: pandas as it is (without pyarrow), others by Arrow streams."""
     if _is_pandas(frame):
         names = list(map(str, frame.columns))
     else:
-        # Streams such as a RecordBatchReader open once; DuckDB opens several times and reads once.
+        # A stream such as a RecordBatchReader opens once; DuckDB opens it often and reads it once.
         frame = _native.SharedArrowStream(frame.__arrow_c_stream__())
         names = frame.column_names()
-    _check_distinct(names, "the given table")
+    _check_distinct(names, source=GIVEN_TABLE)
     connection.register(name, frame)
     if is_ordered:
         connection.execute(f"CREATE TABLE {name}_copy AS SELECT * FROM {name}")
@@ -116,10 +127,10 @@ def register_frame(
 
 
 def describe_files(connection: duckdb.DuckDBPyConnection, files: Sequence[DataFile]) -> list[Table]:
-    """Look at the columns of every file, and put files that share them together."""
+    """Find the columns of every file, and group the files that have the same."""
     groups: dict[tuple[object, ...], list[Table]] = {}
     for file in files:
-        with naming_errors(repr(str(file.path)), file.format):
+        with naming_errors(f"{file.format} file", path=file.path):
             table = _describe_file(connection, file)
         key = (table.reader, table.options, tuple(table.columns.items()))
         groups.setdefault(key, []).append(table)
@@ -149,12 +160,9 @@ def _describe_file(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
     else:
         table = _describe_json(connection, file)
     names = _parquet_names(connection, file) if file.format == "Parquet" else list(table.columns)
-    # DuckDB renames a column that is there twice, and lets a folder's name win.
+    # DuckDB renames a duplicate column, and prefers the name of a folder to a column.
     folders = [part.partition("=")[0] for part in file.path.parts[:-1] if "=" in part]
-    if file.is_partitioned:
-        _check_distinct(names + folders, f"{str(file.path)!r} and the names of its folders")
-    else:
-        _check_distinct(names, repr(str(file.path)))
+    _check_distinct(names, folders if file.is_partitioned else [], path=file.path)
     options = table.options + partitions
     described = Table({}, file.format, table.files, table.reader, options)
     columns = _describe(connection, described.sql()) | table.columns
@@ -173,7 +181,7 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, file: DataFile) -> lis
 
 
 def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
-    """Read the header ourselves and nothing by guess: everything is text, no row is skipped.
+    """Read the header ourselves; nothing is guessed: every value is text, no row is skipped.
 
     TSV has no quoting: a `"` is a plain character. CSV follows RFC 4180, its delimiter is the most
     frequent of , ; tab | in the header.
@@ -182,23 +190,24 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
         connection,
         f"SELECT line FROM read_csv({quote_files([file.path])}, auto_detect=false, "
         "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false, "
-        # Of several threads, the second could win with its first line. Without quotes, line ends
-        # inside a value look like line ends of another kind, which the strict mode refuses.
+        # With several threads, the first line of the second could come first. Without quotes, a
+        # line end inside a value can look like one of another kind, which strict mode refuses.
         "parallel=false, strict_mode=false) LIMIT 1",
     )
     header = ((line and line[0]) or "").removeprefix("\ufeff")
     if not header.strip():
         raise DataError(
-            f"the first line of {str(file.path)!r} must name the columns; "
-            f"got {'an empty line' if line else 'an empty file'}"
+            "the first line must name the columns; "
+            f"got {'an empty line' if line else 'an empty file'}",
+            path=file.path,
         )
     delimiter = "\t" if file.format == "TSV" else max(",;\t|", key=header.count)
     if file.format == "TSV":
         names = header.split("\t")
     else:
         names = next(csv.reader([header], delimiter=delimiter), [])
-    names = [name.strip() or f"column{place}" for place, name in enumerate(names)]
-    _check_distinct(names, repr(str(file.path)))
+    names = [name.strip() or f"column{index}" for index, name in enumerate(names)]
+    _check_distinct(names, path=file.path)
     columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
     quote = "" if file.format == "TSV" else '"'
     options = (
@@ -209,7 +218,7 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
 
 
 def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
-    """Find the keys of all rows; read plain values as text and nested ones as JSON."""
+    """Find the keys of all rows; plain values are read as text, nested ones as JSON."""
     form = ", format='newline_delimited'" if file.format == "JSON Lines" else ", format='auto'"
     sniffed = Table({}, file.format, (file.path,), "read_json", form + _JSON_SNIFF)
     types = {name: _json_type(kind) for name, kind in _describe(connection, sniffed.sql()).items()}
@@ -219,7 +228,7 @@ def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
         rows = f"read_json_objects({quote_files([file.path])}{form})"
         sql = f"SELECT DISTINCT unnest(json_keys(json)) FROM {rows} ORDER BY 1"
         keys = connection.execute(sql).fetchall()
-        _check_distinct([key for (key,) in keys], repr(str(file.path)))
+        _check_distinct([key for (key,) in keys], path=file.path)
     columns = ", ".join(
         f"{quote_text(name)}: '{'VARCHAR' if kind == JSON_NUMBER else kind}'"
         for name, kind in types.items()
@@ -233,69 +242,16 @@ def _json_type(kind: str) -> str:
     return JSON_NUMBER if kind in ("DOUBLE", "FLOAT") else "VARCHAR"
 
 
-def _check_distinct(names: list[str], where: str) -> None:
+def _check_distinct(names: Sequence[str], folders: Sequence[str] = (), **location: Any) -> None:
+    """Refuse a name that occurs twice, in any case; names of `folders` become columns too."""
     seen: set[str] = set()
-    for name in names:
+    for name in (*names, *folders):
         if name.lower() in seen:
-            raise DataError(f"columns must have distinct names; got {name!r} twice in {where}")
+            also = ", once as the name of a folder" if name in folders else ""
+            rule = f"columns must have distinct names; got {name!r} twice{also}"
+            raise DataError(rule, **location)
         seen.add(name.lower())
 
 
 def _is_pandas(source: Any) -> bool:
     return type(source).__module__.partition(".")[0] == "pandas"
-
-
-def is_nested(kind: str) -> bool:
-    """Whether a DuckDB type holds values inside values."""
-    return kind.startswith(_NESTED) or kind.endswith("]")
-
-
-# None: look for a usual name. A name: take that column. False: take none.
-ColumnChoice: TypeAlias = "str | bool | None"
-
-LOG_NAMES: Mapping[str, tuple[str, ...]] = {
-    "query": ("query", "search_term", "q", "keywords"),
-    "product": ("product_id", "sku", "asin", "item_id"),
-    "event": ("event", "event_type", "action"),
-    "timestamp": ("timestamp", "time", "ts", "date"),
-    "count": ("count", "clicks", "quantity"),
-}
-CATALOG_NAMES: Mapping[str, tuple[str, ...]] = {
-    "product": LOG_NAMES["product"],
-    "title": ("title", "product_title", "product_name", "name"),
-    "description": ("description", "product_description"),
-}
-
-
-def choose_column(
-    table: Table, role: str, choice: ColumnChoice, *, names: tuple[str, ...], is_required: bool
-) -> str | None:
-    """The column of a role: the one the user named, or the one with a usual name, in any case.
-
-    A missing or ambiguous column is a DataError that lists what the table has.
-    """
-    if choice is False:
-        return None
-    by_lower = {column.lower(): column for column in table.columns}
-    if isinstance(choice, str):
-        found = choice if choice in table.columns else by_lower.get(choice.lower())
-        if found is None:
-            raise DataError(f"{role}={choice!r} must name a column; got {describe_columns(table)}")
-        return found
-    usual = [by_lower[name] for name in names if name in by_lower]
-    if len(usual) > 1:
-        raise DataError(
-            f"{role}= must say which column to take, {' or '.join(map(repr, usual))}; "
-            f"got {describe_columns(table)}"
-        )
-    if not usual and is_required:
-        raise DataError(
-            f"{role}= must name a column where none is called {', '.join(names)}; "
-            f"got {describe_columns(table)}"
-        )
-    return usual[0] if usual else None
-
-
-def describe_columns(table: Table) -> str:
-    """The columns of a table, for messages."""
-    return f"{table.name} with the columns {', '.join(map(repr, table.columns)) or '(none)'}"

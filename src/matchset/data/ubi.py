@@ -1,15 +1,16 @@
-"""User Behavior Insights: how is a log in the open schema of OpenSearch read?"""
+"""UBI: how is a log read that follows User Behavior Insights, the schema of OpenSearch?"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
 
+from matchset.data.columns import describe_columns
 from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT, quote_name, quote_text
 from matchset.data.log import Log
 from matchset.data.log_reader import find_roles, read_groups, to_log
-from matchset.data.tables import Table, TableSource, describe_columns, is_nested, open_tables
-from matchset.errors import DataError
+from matchset.data.tables import Table, TableSource, is_nested, open_tables
+from matchset.errors import DataError, format_path
 
 logger = logging.getLogger(__name__)
 
@@ -33,13 +34,13 @@ def read_ubi(
 
     Both are sources as `read_log` takes them. Fields may be nested, as in JSON and Parquet, flat
     with dotted names ("event_attributes.object.object_id"), or JSON text in a CSV column; dumps
-    that wrap each document in "_source" are understood. The query is `user_query`, the product
+    that wrap each document in "_source" can be read too. The query is `user_query`, the product
     `event_attributes.object.object_id`, the event `action_name`.
 
     `actions` names the actions to read; others, such as "login", have no product and would be
-    counted as rows without one. Names that occur nowhere are warned of, and if that is all of them
-    a DataError. An event whose query is not in `queries` is a row without a query. A query id has
-    one text by the specification; where it has several, the smallest is taken, whatever the order.
+    counted as rows without one. A name that does not occur gives a warning; if none occurs, it is
+    a DataError. An event whose query is not in `queries` is a row without a query. The
+    specification gives a query id one text; if it has several, the smallest is used.
     """
     if isinstance(actions, str):
         raise TypeError(f"actions must be a list of names; got the text {actions!r}")
@@ -52,22 +53,22 @@ def read_ubi(
         )
         distinct = f"SELECT query_id, min(text) AS text FROM ({texts}) GROUP BY query_id"
         joined = [_join(table, distinct, actions) for table in event_tables]
-        grouped = read_groups(
-            connection, [find_roles(table, {}) for table in joined], strict=strict
-        )
+        roles = [find_roles(table, {}) for table in joined]
+        groups = read_groups(connection, roles, strict=strict)
     if actions:
-        missing = [name for name in actions if name not in set(grouped["event"].texts)]
+        found = set(groups.columns["event"].texts)
+        missing = [name for name in actions if name not in found]
         _check_actions(missing, events, n_actions=len(actions), memory_limit=memory_limit)
-    return to_log(grouped, name="UBI")
+    return to_log(groups, name="UBI")
 
 
 def _check_actions(
     missing: Sequence[str], events: TableSource, *, n_actions: int, memory_limit: str
 ) -> None:
-    """Tell of actions that occur nowhere; `missing` may still occur in rows without a product."""
+    """Report actions that do not occur; `missing` may still occur in rows without a product."""
     if not missing:
         return
-    # Only now, and from the start: a stream can be read only once (then nothing is found here).
+    # Read again, and only if needed. A stream can be read only once: nothing is found here then.
     with open_tables(events, memory_limit=memory_limit) as (connection, (tables,)):
         union = " UNION ".join(
             f"SELECT DISTINCT {_field(table, _ACTION)} AS action FROM {table.sql()}"
@@ -76,14 +77,15 @@ def _check_actions(
         rows = connection.execute(f"FROM ({union}) WHERE action IS NOT NULL ORDER BY 1").fetchall()
     found = [str(action) for (action,) in rows]
     unknown = [name for name in missing if name not in found]
-    message = (
-        f"actions must occur in the events; got {', '.join(map(repr, unknown))} "
-        f"where they have {', '.join(map(repr, found))}"
+    error = DataError(
+        f"must occur in the events; got {', '.join(map(repr, unknown))}, "
+        f"but there are {', '.join(map(repr, found))}",
+        parameter="actions",
     )
     if found and len(unknown) == n_actions:
-        raise DataError(message)
+        raise error
     if unknown:
-        logger.warning("%s", message)
+        logger.warning("%s", error)
 
 
 def _join(events: Table, queries: str, actions: Sequence[str] | None) -> Table:
@@ -104,12 +106,16 @@ def _join(events: Table, queries: str, actions: Sequence[str] | None) -> Table:
         (),
         f"(SELECT q.text AS query, e.* EXCLUDE (query_id) FROM ({rows}) e "
         f"LEFT JOIN ({queries}) q ON q.query_id = e.query_id)",
-        label=f"the events of {events.name}",
+        label=f"the events of {_name(events)}",
     )
 
 
+def _name(table: Table) -> str:
+    return format_path(table.files[0]) if table.files else table.label
+
+
 def _field(table: Table, path: str) -> str:
-    """SQL of a field, wherever the table keeps it."""
+    """SQL of a field, in any of the forms that a table may hold it in."""
     for full in (path, f"_source.{path}"):
         if full in table.columns:
             return quote_name(full)
@@ -121,7 +127,9 @@ def _field(table: Table, path: str) -> str:
     short = path.rpartition(".")[2]
     if short in table.columns:
         return quote_name(short)
-    raise DataError(f"UBI must have the field {path!r}; got {describe_columns(table)}")
+    raise DataError(
+        f"UBI must have the field {path!r}; there are {describe_columns(table)}", **table.location
+    )
 
 
 def _inner_field(table: Table, outer: str, inner: str) -> str:

@@ -13,7 +13,8 @@ from matchset.data.arrow import ExportColumn
 from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives
-from matchset.evaluate.evaluation import KS, SAMPLE, Evaluation, check_ks, evaluate_qrels
+from matchset.data.split import DEFAULT_SAMPLE
+from matchset.evaluate.evaluation import KS, Evaluation, check_ks, evaluate_qrels
 from matchset.evaluate.judgments import BATCH
 from matchset.evaluate.qrels import make_qrels
 from matchset.evaluate.segments import SEGMENTS
@@ -112,7 +113,7 @@ def compare_matchers(
     ks: Iterable[int] = KS,
     events: EventWeights | None = None,
     min_count: float = 1.0,
-    sample: int | None = SAMPLE,
+    sample: int | None = DEFAULT_SAMPLE,
     seed: int = 0,
     segments: Sequence[str] = SEGMENTS,
     graded: bool = False,

@@ -12,6 +12,7 @@ from matchset.data.arrow import ExportColumn
 from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives
+from matchset.data.split import DEFAULT_SAMPLE
 from matchset.evaluate.judgments import BATCH, Judgments, Run, run_qrels
 from matchset.evaluate.metrics import METRICS, ceiling
 from matchset.evaluate.qrels import Qrels, make_qrels
@@ -30,7 +31,6 @@ from matchset.matchers.frames import Tabular
 from matchset.strings import Strings
 
 KS = (10, 50, 100)
-SAMPLE = 100_000  # test queries at most
 NAMES = {
     "recall": "Recall",
     "precision": "Precision",
@@ -141,7 +141,7 @@ def evaluate(
     ks: Iterable[int] = KS,
     events: EventWeights | None = None,
     min_count: float = 1.0,
-    sample: int | None = SAMPLE,
+    sample: int | None = DEFAULT_SAMPLE,
     seed: int = 0,
     segments: Sequence[str] = SEGMENTS,
     graded: bool = False,

@@ -133,10 +133,9 @@ def run_qrels(
 
 def _flatten(matches: Matches, begin: int, index: NDArray[np.int64]) -> Results:
     found = matches.found
-    sizes = np.diff(found.indptr)
     return Results(
-        row=begin + np.repeat(np.arange(len(found)), sizes),
-        rank=np.arange(len(found.indices)) - np.repeat(found.indptr[:-1], sizes),
+        row=begin + found.row_of_entry.astype(np.int64),
+        rank=found.position_in_row,
         label=found.indices,
         product=index[found.indices],
         products=matches.products,

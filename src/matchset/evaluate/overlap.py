@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives
-from matchset.evaluate.evaluation import SAMPLE
+from matchset.data.split import DEFAULT_SAMPLE
 from matchset.evaluate.judgments import BATCH, MISSING, Judgments, Results, find_pairs, match_qrels
 from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.evaluate.significance import RESAMPLES, Values, bootstrap, mean
 from matchset.matchers.base import Retriever, check_k
 from matchset.matchers.display import Grid, Headed, printable, with_margin
+from matchset.matrices import offsets_of, positions_of
 
 
 class Share(NamedTuple):
@@ -80,7 +81,7 @@ def incremental_recall(
     names: tuple[str, str] = ("first", "second"),
     events: EventWeights | None = None,
     min_count: float = 1.0,
-    sample: int | None = SAMPLE,
+    sample: int | None = DEFAULT_SAMPLE,
     seed: int = 0,
     resamples: int = RESAMPLES,
     batch: int = BATCH,
@@ -145,10 +146,9 @@ def interleave(first: Results, second: Results, n_queries: int) -> tuple[Results
     kept = order[~same]
     kept = kept[np.lexsort([turn[kept], row[kept]])]
     n_either = np.bincount(row[kept], minlength=n_queries)
-    begin = np.cumsum(n_either) - n_either
     results = Results(
         row=row[kept],
-        rank=np.arange(len(kept)) - begin[row[kept]],
+        rank=positions_of(offsets_of(n_either)),
         label=label[kept].astype(np.int32),
         product=np.concatenate([first.product, second.product])[kept],
         products=first.products,

@@ -12,6 +12,7 @@ from matchset.data.log import Log
 from matchset.data.positives import Positives, positives, relevance
 from matchset.errors import DataError
 from matchset.evaluate.significance import Values
+from matchset.matrices import rows_of
 from matchset.strings import Strings
 
 
@@ -67,7 +68,7 @@ def make_qrels(
     qrels = Qrels(
         queries=relevant.queries,
         products=relevant.products,
-        row=np.repeat(np.arange(pairs.shape[0]), np.diff(pairs.indptr)),
+        row=rows_of(pairs.indptr).astype(np.int64),
         product=pairs.indices.astype(np.int64),
         gain=gain if graded else np.ones_like(gain),
         traffic=traffic,

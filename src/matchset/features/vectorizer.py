@@ -22,6 +22,7 @@ from matchset.features.vocabulary import (
     read_vocabulary,
     store_vocabulary,
 )
+from matchset.matrices import offsets_of
 from matchset.storage.folders import open_folder, write_folder
 from matchset.storage.sections import Section, read_section
 from matchset.strings import Strings
@@ -224,5 +225,4 @@ def _not_fitted() -> Exception:
 
 def _blank_unless(named: NDArray[np.bool_], names: Strings) -> Strings:
     lengths = np.where(named, names.lengths, 0)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    return Strings(names.data[np.repeat(named, names.lengths)], offsets)
+    return Strings(names.data[np.repeat(named, names.lengths)], offsets_of(lengths))

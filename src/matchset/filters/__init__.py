@@ -1,13 +1,13 @@
-r"""Expressions: which products does `in_stock and price < 20` mean?
+r"""Filters: which products satisfy `in_stock and price < 20`?
 
-The language is our own, small, and closed: it knows the attributes of the catalogue and nothing
-else, so that a stranger may write in it.
+The language is small and closed: it knows the attributes of the catalog and nothing else, so that
+expressions from untrusted users are safe.
 
     expression  = conjunction, { "or", conjunction }
     conjunction = negation, { "and", negation }
     negation    = "not", negation | condition
     condition   = "(", expression, ")"
-                | attribute                             (of true and false)
+                | attribute                             (a boolean one)
                 | attribute, operator, value
                 | value, operator, attribute
                 | attribute, ["not"], "in", "(", value, { ",", value }, ")"
@@ -15,13 +15,13 @@ else, so that a stranger may write in it.
     operator    = "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">="
     value       = text | number | "true" | "false" | "date", text
 
-Attributes are written as they are, with a capital where they have one, in backticks where they are
-not plain words (`` `unit price` ``, `` `not` ``). Keywords go in any case. Text stands in single or
-double quotes; a quote inside is doubled or follows a backslash; \n and \t are a line break and
-a tab. Texts are equal if every character is, and sort by code point. A date is
-`date '2026-10-01'`, or only '2026-10-01' where the attribute is one.
+Names of attributes are case-sensitive, and in backticks if they are not plain words
+(`` `unit price` ``, `` `not` ``). Keywords are not case-sensitive. Text is in single or double
+quotes; a quote inside is doubled or follows a backslash; \n and \t are a line break and a tab.
+Texts are equal if every character is, and sort by code point. A date is `date '2026-10-01'`, or
+just '2026-10-01' if the attribute is a date.
 
 Logic is SQL's. A comparison with a null is unknown, `not` of unknown is unknown, `false and
 unknown` is false, `true or unknown` is true, and only what is true is kept: products without a
-price are neither in `price < 20` nor in `not price < 20`. Ask for them with `price is null`.
+price are neither in `price < 20` nor in `not price < 20`. Find them with `price is null`.
 """

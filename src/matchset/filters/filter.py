@@ -19,8 +19,8 @@ from matchset.strings import Strings
 
 logger = logging.getLogger(__name__)
 
-_MOST_KEPT = 64  # expressions whose filters are kept
-_MOST_BYTES = 2**26  # that they may take together; one is kept in any case
+_MAX_FILTERS = 64  # in a cache
+_MAX_BYTES = 2**26  # of all filters in a cache; it holds one in any case
 
 
 class Filterable(Protocol):
@@ -37,14 +37,14 @@ class Filterable(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Filter:
-    """The allowed products among those of `ids`; make it once, use it for any number of queries."""
+    """Which of the products are allowed; made once, it can be used for any number of queries."""
 
     allowed: NDArray[np.bool_]  # read-only, (n_products,)
     ids: Strings  # the products it was made for, (n_products,)
-    description: str  # the expression, or what else it was made from
+    description: str  # the expression, or what it was made from instead
     n_allowed: int
-    n_unknown: int = 0  # product ids it was made from that are not among the products
-    hints: tuple[str, ...] = ()  # what in the expression may be a mistake
+    n_unknown: int = 0  # given product ids that are not among the products
+    hints: tuple[str, ...] = ()  # possible mistakes in the expression
 
     def __repr__(self) -> str:
         unknown = f", {self.n_unknown:,} unknown ids ignored" if self.n_unknown else ""
@@ -55,8 +55,8 @@ class Filter:
     def __and__(self, other: Filter) -> Filter:
         """Products that both allow.
 
-        A shop's own filter and a customer's are joined like this, never as text: a parenthesis too
-        many in one would undo the other.
+        This is how to join a shop's own filter and a customer's. Joined as text, an extra
+        parenthesis in one could undo the other.
         """
         if not isinstance(other, Filter):
             return NotImplemented
@@ -67,7 +67,7 @@ class Filter:
         return replace(joined, hints=self.hints + other.hints)
 
     def require_for(self, ids: Strings) -> Filter:
-        """Itself, if it was made for the products of `ids`; else a ValueError."""
+        """Return the filter itself; raise a ValueError if it was made for other products."""
         if self.ids is ids or self.ids == ids:
             return self
         n, wanted = len(self.ids), len(ids)
@@ -83,13 +83,13 @@ Where: TypeAlias = str | Filter | Iterable[str] | NDArray[np.bool_]
 def make_filter(products: Filterable, what: Where, *, limits: Limits = DEFAULT_LIMITS) -> Filter:
     """Make a filter over `products` from
 
-    - an expression such as `in_stock and price < 20` (see `matchset.filters`), which is
-      always what a `str` is taken for;
-    - product ids, in any order; those that are not among the products are ignored, and counted in
-      `n_unknown`: lists of what may be sold come from other systems and run ahead of a model;
+    - an expression such as `in_stock and price < 20` (any `str` is an expression; the language is
+      described in `matchset.filters`);
+    - product ids, in any order; unknown ones are ignored and counted in `n_unknown`, because such
+      lists come from other systems that may be newer than the model;
     - a boolean array with an entry for each product, in the order of `products.ids`.
 
-    A filter is returned as it is if it was made for the same products.
+    A filter that was made for the same products is returned as it is.
     """
     if isinstance(what, Filter):
         return what.require_for(products.ids)
@@ -109,13 +109,13 @@ def make_filter(products: Filterable, what: Where, *, limits: Limits = DEFAULT_L
 
 
 class FilterCache:
-    """The filters of the expressions that were asked for last, so that text may be given each time.
+    """The filters of recent expressions, so that callers can pass text each time.
 
-    Any number of threads may ask at once; two that ask for the same new text may both make it.
+    Any number of threads can use it at once; two that need the same new filter may both make it.
     """
 
     def __init__(self) -> None:
-        """Keep none yet."""
+        """Start empty."""
         self._kept: OrderedDict[str, Filter] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -124,7 +124,7 @@ class FilterCache:
         return FilterCache, ()
 
     def make(self, products: Filterable, what: Where) -> Filter:
-        """`make_filter`, or what it made of the same text before; hints are logged once."""
+        """The filter of `make_filter`, or the cached one; hints are logged when it is made."""
         if not isinstance(what, str):
             return make_filter(products, what)
         with self._lock:
@@ -134,7 +134,7 @@ class FilterCache:
         made = make_filter(products, what)
         for hint in made.hints:
             logger.warning("%s", hint)
-        n_kept = max(1, min(_MOST_KEPT, _MOST_BYTES // max(1, len(products.ids))))
+        n_kept = max(1, min(_MAX_FILTERS, _MAX_BYTES // max(1, len(products.ids))))
         with self._lock:
             self._kept[what] = made
             while len(self._kept) > n_kept:
@@ -159,7 +159,7 @@ def _from_array(ids: Strings, array: NDArray[Any]) -> Filter:
 
 def _from_ids(ids: Strings, wanted: Strings) -> Filter:
     _, first = wanted.factorize()
-    # Products are looked for among the wanted, not the reverse: a smaller table, five times faster.
+    # Looks up products among the wanted ids, not the reverse: a smaller table, five times faster.
     allowed = wanted.take(first).index_of(ids) >= 0
     n_unknown = len(first) - int(np.count_nonzero(allowed))
     return _freeze(allowed, ids, f"{len(first):,} product ids", n_unknown=n_unknown)

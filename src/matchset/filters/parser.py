@@ -1,4 +1,4 @@
-"""Parser: what does the text of an expression say?"""
+"""Parser: how is the text of an expression read?"""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much an expression may ask for: it may come from a stranger.
+    """Limits on an expression, which may come from an untrusted user.
 
-    `length` counts characters, `depth` parentheses and `not` inside each other, `terms` conditions
-    and the values of `in`. Evaluation takes time for each term and memory for each level of depth.
+    `length` counts characters, `depth` nested parentheses and `not`, `terms` conditions and the
+    values of `in`. Evaluation takes time for each term and memory for each level of depth.
     """
 
     length: int = 10_000
@@ -63,7 +63,7 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Expression:
 
 
 def parse_date(text: str) -> date | None:
-    """The day written as YYYY-MM-DD, None where it is not one."""
+    """The day written as YYYY-MM-DD; None if the text is not one."""
     if not _DATE.fullmatch(text):
         return None
     try:
@@ -73,7 +73,7 @@ def parse_date(text: str) -> date | None:
 
 
 class _Parser:
-    """Recursive descent over the words of one text."""
+    """Recursive descent over the tokens of one text."""
 
     def __init__(self, text: str, limits: Limits) -> None:
         self.text = text
@@ -95,7 +95,7 @@ class _Parser:
         self.fail(f"expected {what}; got {got}", token)
 
     def fail(self, rule: str, token: Token) -> NoReturn:
-        raise FilterError(rule, self.text, token.place)
+        raise FilterError(rule, self.text, token.position)
 
     def next(self) -> Token:
         token = self.token
@@ -103,7 +103,7 @@ class _Parser:
         return token
 
     def accept(self, *words: str) -> bool:
-        """Step over these keywords and signs, if they come next."""
+        """Skip these keywords and signs if they come next."""
         coming = self.tokens[self.at : self.at + len(words)]
         if [t.text if t.kind in ("keyword", "sign") else None for t in coming] != list(words):
             return False
@@ -174,7 +174,7 @@ class _Parser:
         if self.token.kind != "name":
             self.expected(what)
         token = self.next()
-        return Attribute(token.text, token.place)
+        return Attribute(token.text, token.position)
 
     def is_constant(self) -> bool:
         token = self.token
@@ -185,7 +185,7 @@ class _Parser:
         )
 
     def is_date(self) -> bool:
-        """Whether `date` and a text come next; else `date` is the name of an attribute."""
+        """Whether `date` and a text come next; otherwise `date` is the name of an attribute."""
         is_word = self.token.kind == "name" and self.token.source.lower() == "date"
         return is_word and self.tokens[self.at + 1].kind == "text"
 
@@ -201,11 +201,11 @@ class _Parser:
             self.expected("a value")
         self.next()
         if token.kind == "text":
-            return Constant(token.text, token.place)
+            return Constant(token.text, token.position)
         if token.kind == "number":
-            return Constant(float(token.text), token.place)
+            return Constant(float(token.text), token.position)
         if token.kind == "keyword":
-            return Constant(token.text == "true", token.place)
+            return Constant(token.text == "true", token.position)
         return self.read_date()
 
     def read_date(self) -> Constant:
@@ -213,7 +213,7 @@ class _Parser:
         day = parse_date(token.text)
         if day is None:
             self.fail(f"a date must be like '2026-10-01'; got {token.source}", token)
-        return Constant(day, token.place)
+        return Constant(day, token.position)
 
     def read_list(self) -> tuple[Constant, ...]:
         self.require("(", "`(`")

@@ -1,4 +1,4 @@
-"""Hints: which texts of an expression has no product?"""
+"""Predicate: which products satisfy an expression, and which of its values may be mistakes?"""
 
 from __future__ import annotations
 
@@ -31,56 +31,10 @@ from matchset.filters.syntax import (
 )
 from matchset.strings import Strings
 
-_MOST_COMPARED = 2_000  # values of an attribute among which a similar one is looked for
-_LONGEST = 40  # characters of a value that are shown
-
-
-def find_hints(condition: Condition, attributes: Mapping[str, Column]) -> tuple[str, ...]:
-    """A sentence for each text that an attribute is compared with and that no product has.
-
-    That is no mistake by itself, since the shop may have had such products; but often it is one.
-    """
-    hints = (
-        _hint(attribute, constant, attributes[attribute.name])
-        for attribute, constant in _equated(condition)
-        if attribute.name in attributes
-    )
-    return tuple(dict.fromkeys(filter(None, hints)))
-
-
-def _equated(condition: Condition) -> Iterator[tuple[Attribute, Constant]]:
-    match condition:
-        case Not(inner):
-            yield from _equated(inner)
-        case And(parts) | Or(parts):
-            for part in parts:
-                yield from _equated(part)
-        case Compare(attribute, "=" | "!=", constant):
-            yield attribute, constant
-        case In(attribute, constants):
-            yield from ((attribute, constant) for constant in constants)
-
-
-def _hint(attribute: Attribute, constant: Constant, column: Column) -> str | None:
-    values, text = column.categories, constant.value
-    if values is None or not isinstance(text, str):
-        return None
-    place = bisect_left(values, text)
-    if place < len(values) and values[place] == text:
-        return None
-    shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-    close: list[str] = []
-    if len(values) <= _MOST_COMPARED and len(text) <= _LONGEST:
-        by_lower = {value.lower(): value for value in values}
-        close = [by_lower[one] for one in difflib.get_close_matches(text.lower(), by_lower, n=1)]
-    suggestion = f" (did you mean {close[0]!r}?)" if close else ""
-    return f"no product has {attribute} = {shown!r}{suggestion}"
-
-
 Mask: TypeAlias = NDArray[np.bool_]
 
-_NO_CODE = -2  # of a text that no product has; -1 is null
-_MOST_NAMES = 20  # attributes that an error lists
+_NO_CODE = -2  # the code of a text that no product has; -1 is null
+_MAX_NAMES = 20  # attributes listed in an error
 _NO_TEXTS = Strings.of([])
 _EPOCH = date(1970, 1, 1)
 _COMPARE: dict[Operator, Callable[[Any, Any], Any]] = {
@@ -100,14 +54,16 @@ _WANTED = {
     "boolean": "true or false",
     "date": "a date like '2026-10-01'",
 }
+_MAX_COMPARED = 2_000  # values of an attribute that are searched for a similar one
+_MAX_SHOWN = 40  # characters of a value
 
 
 def evaluate(expression: Expression, attributes: Mapping[str, Column], n_products: int) -> Mask:
-    """The products that an expression keeps, (n_products,).
+    """The products that satisfy an expression, (n_products,).
 
-    Only what is true is kept, so false and unknown need not be told apart if no `not` stands above
-    them: it is pushed down to the comparisons (De Morgan's laws hold in three-valued logic), and
-    there a null satisfies neither an operator nor its opposite.
+    False and unknown are not distinguished: every `not` is pushed down to the comparisons (De
+    Morgan's laws hold in three-valued logic), where a null satisfies neither an operator nor its
+    opposite.
     """
     evaluator = _Evaluator(expression.text, attributes, n_products)
     return evaluator.hold(expression.condition, is_negated=False)
@@ -186,7 +142,7 @@ class _Evaluator:
         return column
 
     def value(self, attribute: Attribute, column: Column, constant: Constant) -> Any:
-        """A value as the column holds it; of text, the text."""
+        """A value as the column holds it; for text, the text."""
         stored = _to_stored(column.kind, constant.value)
         if stored is None:
             wanted = f"be compared with {_WANTED[column.kind]}"
@@ -194,11 +150,11 @@ class _Evaluator:
         return stored
 
     def fail(self, rule: str, where: Attribute | Constant) -> NoReturn:
-        raise FilterError(rule, self.text, where.place)
+        raise FilterError(rule, self.text, where.position)
 
 
 def _to_stored(kind: ColumnKind, value: Value) -> str | float | int | None:
-    """A value as columns of a kind hold it, None where it is of another kind."""
+    """A value as columns of a kind hold it; None if it is of another kind."""
     match kind, value:
         case ("boolean", bool(stored)) | ("text", str(stored)) | ("number", float(stored)):
             return stored
@@ -212,24 +168,66 @@ def _to_stored(kind: ColumnKind, value: Value) -> str | float | int | None:
 
 
 def _to_code(column: Column, operator: Operator, text: str) -> tuple[Operator, int]:
-    """The comparison of codes that does what one of texts would: categories are sorted."""
+    """The comparison of codes that equals that of the texts: categories are sorted."""
     categories = column.categories if column.categories is not None else _NO_TEXTS
-    place = bisect_left(categories, text)
-    if place < len(categories) and categories[place] == text:
-        return operator, place
+    index = bisect_left(categories, text)
+    if index < len(categories) and categories[index] == text:
+        return operator, index
     if operator in ("=", "!="):
         return operator, _NO_CODE
-    return ("<" if operator in ("<", "<=") else ">="), place
+    return ("<" if operator in ("<", "<=") else ">="), index
 
 
 def _unknown(name: str, attributes: Mapping[str, Column]) -> str:
     if not attributes:
-        return f"a filter needs a catalogue with attributes; got {name!r}, and there are none"
-    listed = [f"{one} ({column.kind})" for one, column in attributes.items()][:_MOST_NAMES]
-    if len(attributes) > _MOST_NAMES:
-        listed.append(f"{len(attributes) - _MOST_NAMES} more")
+        return f"a filter needs a catalog with attributes; got {name!r}, but there are none"
+    listed = [f"{one} ({column.kind})" for one, column in attributes.items()][:_MAX_NAMES]
+    if len(attributes) > _MAX_NAMES:
+        listed.append(f"{len(attributes) - _MAX_NAMES} more")
     by_lower = {one.lower(): one for one in attributes}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1)
     hint = f" (did you mean {by_lower[close[0]]!r}?)" if close else ""
     got = name if len(name) <= 40 else f"{name[:37]}..."
     return f"an attribute must be one of {', '.join(listed)}; got {got!r}{hint}"
+
+
+def find_hints(condition: Condition, attributes: Mapping[str, Column]) -> tuple[str, ...]:
+    """A sentence for each text in the expression that no product has.
+
+    That is not an error, since the shop may have had such products, but it is often a typo.
+    """
+    hints = (
+        _hint(attribute, constant, attributes[attribute.name])
+        for attribute, constant in _equated(condition)
+        if attribute.name in attributes
+    )
+    return tuple(dict.fromkeys(filter(None, hints)))
+
+
+def _equated(condition: Condition) -> Iterator[tuple[Attribute, Constant]]:
+    match condition:
+        case Not(inner):
+            yield from _equated(inner)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _equated(part)
+        case Compare(attribute, "=" | "!=", constant):
+            yield attribute, constant
+        case In(attribute, constants):
+            yield from ((attribute, constant) for constant in constants)
+
+
+def _hint(attribute: Attribute, constant: Constant, column: Column) -> str | None:
+    values, text = column.categories, constant.value
+    if values is None or not isinstance(text, str):
+        return None
+    index = bisect_left(values, text)
+    if index < len(values) and values[index] == text:
+        return None
+    shown = text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
+    close: list[str] = []
+    if len(values) <= _MAX_COMPARED and len(text) <= _MAX_SHOWN:
+        by_lower = {value.lower(): value for value in values}
+        close = [by_lower[one] for one in difflib.get_close_matches(text.lower(), by_lower, n=1)]
+    suggestion = f" (did you mean {close[0]!r}?)" if close else ""
+    return f"no product has {attribute} = {shown!r}{suggestion}"

@@ -1,4 +1,4 @@
-"""Syntax: what is an expression, once it is read?
+"""Syntax: what is an expression once it is parsed?
 
 Every condition prints as text that parses back to it.
 """
@@ -20,10 +20,10 @@ ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "t": "\t"}  # what follows
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """The name of an attribute; alone, the condition that it is true."""
+    """The name of an attribute; by itself, the condition that it is true."""
 
     name: str
-    place: int = field(default=0, compare=False)  # in the text of the expression, for errors
+    position: int = field(default=0, compare=False)  # in the text of the expression, for errors
 
     def __str__(self) -> str:
         if PLAIN_NAME.fullmatch(self.name) and self.name.lower() not in KEYWORDS:
@@ -33,10 +33,10 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value, and where it stands."""
+    """A value, and its position in the text."""
 
     value: Value
-    place: int = field(default=0, compare=False)
+    position: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         if isinstance(self.value, bool):

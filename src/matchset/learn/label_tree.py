@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from matchset import _native
-from matchset.matrices import Csr, Ids, Offsets
+from matchset.matrices import Csr, Offsets, offsets_of, positions_of
 from matchset.model.tree import LabelTree
 
 
@@ -55,16 +55,12 @@ def plan_offsets(n_labels: int, splits: tuple[int, ...]) -> tuple[Offsets, ...]:
     offsets: list[Offsets] = []
     for split in splits:
         n_parts = np.minimum(sizes, split)
-        offsets.append(_offsets(n_parts))
-        sibling = np.arange(offsets[-1][-1]) - np.repeat(offsets[-1][:-1], n_parts)
+        offsets.append(offsets_of(n_parts))
+        sibling = positions_of(offsets[-1])
         sizes = np.repeat(sizes // n_parts, n_parts) + (
             sibling < np.repeat(sizes % n_parts, n_parts)
         )
-    return (*offsets, _offsets(sizes))
-
-
-def _offsets(sizes: Ids | Offsets) -> Offsets:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return (*offsets, offsets_of(sizes))
 
 
 def _ceil_root(n: int, degree: int) -> int:

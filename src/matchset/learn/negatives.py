@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from matchset.config import LearnConfig
-from matchset.matrices import Csr, from_scipy
+from matchset.matrices import Csr, from_scipy, offsets_of
 from matchset.model.search import search_nodes
 from matchset.model.tree import LabelTree, TreeModel
 
@@ -60,7 +60,7 @@ def _to_positions(pairs: Csr, tree: LabelTree) -> Csr:
     position[tree.labels] = np.arange(len(tree.labels), dtype=np.int32)
     indices = position[pairs.indices]
     is_placed = indices >= 0
-    indptr = np.concatenate([[0], np.cumsum(is_placed, dtype=np.int64)])[pairs.indptr]
+    indptr = offsets_of(is_placed)[pairs.indptr]
     kept = Csr(indptr, indices[is_placed], pairs.data[is_placed], len(tree.labels)).to_scipy()
     kept.sort_indices()
     return from_scipy(kept)
@@ -73,7 +73,7 @@ def _merge(rows: Csr, parents: np.ndarray, n_parents: int) -> Csr:
     is_first[1:] = merged[1:] != merged[:-1]
     is_first[rows.indptr[:-1][np.diff(rows.indptr) > 0]] = True
     starts = np.flatnonzero(is_first)
-    indptr = np.concatenate([[0], np.cumsum(is_first, dtype=np.int64)])[rows.indptr]
+    indptr = offsets_of(is_first)[rows.indptr]
     data = np.add.reduceat(rows.data, starts) if len(starts) else rows.data
     return Csr(indptr, merged[starts], data, n_parents)
 

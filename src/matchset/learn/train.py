@@ -15,7 +15,6 @@ from matchset.learn.label_tree import build_tree
 from matchset.learn.layers import LayerProblem, train_layer
 from matchset.learn.negatives import propagate_labels, select_instances
 from matchset.learn.training_data import Examples
-from matchset.matrices import Csr, Ids, from_scipy
 from matchset.model.tree import LabelTree, TreeModel
 
 logger = logging.getLogger(__name__)
@@ -102,10 +101,8 @@ def _build_label_tree(
     placed = np.flatnonzero(np.diff(by_label.indptr)).astype(np.int32)
     logger.info("%d of %d labels have positives", len(placed), len(by_label))
     vectors = examples.label_vectors
-    given = None if vectors is None else _take(vectors, placed)
-    Z = embed_labels(
-        examples.X, _take(by_label, placed), given=given, config=config, threads=threads
-    )
+    given = None if vectors is None else vectors.take(placed)
+    Z = embed_labels(examples.X, by_label.take(placed), given=given, config=config, threads=threads)
     progress(Progress("embed", 1, 1))
     tree = build_tree(
         Z,
@@ -128,8 +125,3 @@ def _warn_of_unconverged(n_unconverged: int, n_classifiers: int, config: LearnCo
             f"{n_classifiers:,}",
             config.max_iter,
         )
-
-
-def _take(matrix: Csr, rows: Ids) -> Csr:
-    """Some rows of a matrix."""
-    return from_scipy(matrix.to_scipy()[rows])

@@ -229,7 +229,7 @@ class Matcher(ABC):
         """Open the folder that a pickled matcher was loaded from."""
         matcher = cls.load(path)
         if matcher._source != (path, wanted):  # noqa: SLF001
-            raise ModelFileError(f"{path}: holds another model than the one that was pickled")
+            raise ModelFileError("holds another model than the one that was pickled", path=path)
         return matcher
 
     @classmethod

@@ -14,7 +14,7 @@ from matchset.matchers.base import DEFAULT_K, check_k
 from matchset.matchers.display import MOST_ROWS, Grid, printable
 from matchset.matchers.fusion_rules import FusionRule, fuse
 from matchset.matchers.match import Hit, Match, Matches
-from matchset.matrices import Csr, Ids
+from matchset.matrices import Csr, Ids, take_entries
 from matchset.model.products import Products
 from matchset.strings import Strings
 
@@ -103,9 +103,7 @@ class FusedMatches(Matches):
 
     def _take(self, rows: NDArray[np.int64]) -> FusedMatches:
         taken = super(FusedMatches, self)._take(rows)
-        sizes = np.diff(self.found.indptr)[rows]
-        shift = np.repeat(self.found.indptr[rows] - taken.found.indptr[:-1], sizes)
-        table = self.rank_table[np.arange(len(shift)) + shift]
+        table = self.rank_table[take_entries(self.found.indptr, rows)[0]]
         return FusedMatches(taken.queries, taken.found, taken.products, self.names, table)
 
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.matrices import Csr, Floats, Ids
+from matchset.matrices import Csr, Floats, Ids, offsets_of, positions_of
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -143,9 +143,7 @@ def gather(rankings: Sequence[Csr], rule: FusionRule, *, depth: int) -> Candidat
     for column, each in enumerate(rankings):
         at = index[begin : begin + len(each.indices)]
         begin += len(at)
-        rank = np.arange(1, len(at) + 1)
-        if len(each) > 1:
-            rank -= np.repeat(each.indptr[:-1], np.diff(each.indptr))
+        rank = each.position_in_row + 1 if len(each) > 1 else np.arange(1, len(at) + 1)
         ranks[at, column] = rank
         if rule.method == "rrf":
             strength[at, column] = 1.0 / (rule.constant + rank)
@@ -191,9 +189,8 @@ def _cut(
         best = order[:k]
         return best, np.arange(len(best)), np.array([0, len(best)])
     sizes = np.bincount(found.row[order], minlength=found.n_queries)
-    place = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    offsets = np.concatenate([[0], np.cumsum(np.minimum(sizes, k))])
-    return order[place < k], place[place < k], offsets
+    place = positions_of(offsets_of(sizes))
+    return order[place < k], place[place < k], offsets_of(np.minimum(sizes, k))
 
 
 def _normalize(found: Csr, rule: FusionRule) -> NDArray[np.float64]:

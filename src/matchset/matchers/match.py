@@ -207,13 +207,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
         return Matches(self.queries, found, self.products)
 
     def _take(self, rows: NDArray[np.int64]) -> Matches:
-        sizes = np.diff(self.found.indptr)[rows]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        # An entry stands as far behind its row's first entry as it did.
-        entries = np.arange(offsets[-1]) + np.repeat(self.found.indptr[rows] - offsets[:-1], sizes)
-        labels, scores = self.found.indices[entries], self.found.data[entries]
-        found = Csr(offsets, labels, scores, self.found.n_cols)
-        return Matches(self.queries.take(rows), found, self.products)
+        return Matches(self.queries.take(rows), self.found.take(rows), self.products)
 
 
 def check_score(min_score: float) -> float:

@@ -15,7 +15,7 @@ from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter
 from matchset.matchers.base import Matcher, OpenPart, Sections
-from matchset.matrices import Csr, from_scipy
+from matchset.matrices import Csr, from_scipy, offsets_of
 from matchset.model.postings import Postings, read_postings, store_postings
 from matchset.model.products import Products, make_products, read_products, store_products
 from matchset.storage.sections import Section
@@ -126,5 +126,5 @@ class NearestQueries(Matcher):
     def _mark_answerable(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Training queries that led to an allowed product, (n_training_queries,)."""
         answers = self.answers.lists
-        n_before = np.concatenate([[0], np.cumsum(allowed[answers.indices])])
+        n_before = offsets_of(allowed[answers.indices])
         return np.diff(n_before[answers.indptr]) > 0

@@ -11,7 +11,7 @@ from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
 from matchset.filters.filter import Filter
 from matchset.matchers.base import Matcher, OpenPart, Sections
-from matchset.matrices import Csr, Floats, Ids
+from matchset.matrices import Csr, Floats, Ids, offsets_of
 from matchset.model.products import Products, make_products, read_products, store_products
 from matchset.storage.sections import Section
 from matchset.strings import Strings
@@ -67,7 +67,7 @@ class Popularity(Matcher):
         is_asked = normalize_strings(queries).lengths > 0
         n_asked = int(np.count_nonzero(is_asked))
         return Csr(
-            np.concatenate([[0], np.cumsum(is_asked * len(best))]),
+            offsets_of(is_asked * len(best)),
             np.tile(self.ranking[best], n_asked),
             np.tile(self.scores[best], n_asked),
             len(self.products),

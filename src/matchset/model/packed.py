@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import Precision
-from matchset.matrices import Csr, Floats, Ids, Offsets
+from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.tree import LabelTree, LayerWeights, TreeModel
 from matchset.storage.sections import Section
 from matchset.strings import Strings
@@ -162,13 +162,13 @@ def unpack(packed: PackedTree) -> TreeModel:
         n_parents = 1 if level == 0 else packed.sizes[level - 1]
         parents = [packed.native.unpack_parent(level, parent) for parent in range(n_parents)]
         features, first_entries, children, weights, bias = zip(*parents, strict=True)
-        offsets.append(_cumulated([len(part) for part in bias]))
+        offsets.append(offsets_of([len(part) for part in bias]))
         n_entries = np.concatenate([np.diff(part) for part in first_entries])
         layers.append(
             LayerWeights(
-                _cumulated([len(part) for part in features]),
+                offsets_of([len(part) for part in features]),
                 np.concatenate(features),
-                _cumulated(n_entries),
+                offsets_of(n_entries),
                 np.concatenate(children),
                 np.concatenate(weights),
                 np.concatenate(bias),
@@ -190,10 +190,6 @@ def _arrays(
         layer.weights,
         layer.bias,
     )
-
-
-def _cumulated(sizes: Sequence[int] | NDArray[np.int64]) -> Offsets:
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
 
 
 def store_tree(tree: PackedTree) -> Section:
@@ -244,17 +240,13 @@ def prune_packed(packed: PackedTree, threshold: float, *, threads: int = 1) -> P
 
 def _prune_layer(layer: LayerWeights, threshold: float) -> LayerWeights:
     is_kept = np.abs(layer.weights) > threshold
-    n_entries = np.diff(_starts(is_kept)[layer.entry_offsets])  # of each row
+    n_entries = np.diff(offsets_of(is_kept)[layer.entry_offsets])  # of each row
     has_entry = n_entries > 0
     return LayerWeights(
-        _starts(has_entry)[layer.row_offsets],
+        offsets_of(has_entry)[layer.row_offsets],
         layer.features[has_entry],
-        _starts(n_entries[has_entry]),
+        offsets_of(n_entries[has_entry]),
         layer.children[is_kept],
         layer.weights[is_kept],
         layer.bias,
     )
-
-
-def _starts(counts: np.ndarray) -> Offsets:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.matrices import Floats, Ids, Offsets
+from matchset.matrices import Floats, Ids, Offsets, rows_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,8 +33,7 @@ class LabelTree:
 
     def parents(self, level: int) -> Ids:
         """Parent in `level` of each node of the next level, (n_children,)."""
-        sizes = np.diff(self.offsets[level])
-        return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        return rows_of(self.offsets[level])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

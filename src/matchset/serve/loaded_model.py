@@ -93,7 +93,9 @@ def open_matchers(folders: Sequence[Path]) -> dict[str, Named]:
         matcher = load(folder)
         name = matcher.kind
         if name in named:
-            raise ModelFileError(f"{folder}: matchers must be of different kinds; got two {name}")
+            raise ModelFileError(
+                f"matchers must be of different kinds; got two {name}", path=folder
+            )
         matcher.match("warm", 1)  # what is made on first use is made here
         named[name] = Named(name, matcher, matcher.products)
     return named
@@ -132,7 +134,7 @@ class Filters:
         try:
             made = make_filter(named.products, wanted, limits=DEFAULT_LIMITS)
         except FilterError as error:
-            place = f"at character {error.place + 1}"
+            place = f"at character {(error.position or 0) + 1}"
             raise RequestError("bad_filter", f"where: {error.rule} ({place})") from None
         most = max(1, min(self._most, _MOST_BYTES // max(1, len(named.products))))
         with self._lock:

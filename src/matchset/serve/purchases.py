@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from matchset.data.log import Log
 from matchset.data.positives import relevance
+from matchset.matrices import rows_of
 from matchset.storage.folders import open_folder, write_folder
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
@@ -45,7 +46,7 @@ def store_bought(log: Log, path: Path, *, n_examples: int, min_query_count: floa
     hashes = pairs.queries.hashes()
     order = np.argsort(hashes, kind="stable")
     sorted_pairs = pairs.pairs[order]
-    rows = np.repeat(np.arange(len(order)), np.diff(sorted_pairs.indptr))
+    rows = rows_of(sorted_pairs.indptr)
     by_count = np.lexsort((sorted_pairs.indices, -sorted_pairs.data, rows))
     arrays: dict[str, NDArray[Any]] = {
         "hashes": hashes[order],

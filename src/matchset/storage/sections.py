@@ -70,7 +70,7 @@ def open_sections(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[st
     header, arrays = open_folder(Path(path), MODEL)
     headers = header.pop("sections", None)
     if not isinstance(headers, dict) or not all(isinstance(h, dict) for h in headers.values()):
-        raise ModelFileError(f"{path}: damaged: its manifest does not list sections")
+        raise ModelFileError("damaged: its manifest does not list sections", path=path)
     whole = Section(arrays=arrays)
     return header, {name: Section(each, whole.within(name)) for name, each in headers.items()}
 
@@ -81,7 +81,7 @@ def read_section(path: str | os.PathLike[str], what: str, read: Callable[[], T])
         return read()
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         found = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise ModelFileError(f"{path}: the {what} is damaged: {found}") from None
+        raise ModelFileError(f"the {what} is damaged: {found}", path=path) from None
 
 
 def verify(path: str | os.PathLike[str]) -> None:

@@ -17,7 +17,7 @@ from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter
 from matchset.lab.dssm.settings import DSSMConfig, read_dssm_config
 from matchset.matchers.base import Matcher, TrainingRecord
-from matchset.matrices import Csr, Floats, Ids
+from matchset.matrices import Csr, Floats, Ids, offsets_of
 from matchset.model.products import Products, read_products, store_products
 from matchset.storage.sections import Section, under
 from matchset.strings import Strings
@@ -265,8 +265,7 @@ def find_nearest(vectors: Floats, queries: Floats, k: int, *, labels: Ids) -> Cs
 
 def join_rows(found: list[tuple[Ids, Floats]], width: int) -> Csr:
     """Labels and scores of each query as one matrix."""
-    offsets = np.zeros(len(found) + 1, dtype=np.int64)
-    np.cumsum([len(labels) for labels, _ in found], out=offsets[1:])
+    offsets = offsets_of([len(labels) for labels, _ in found])
     nothing = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
     labels, scores = zip(*(found or [nothing]), strict=True)
     return Csr(offsets, np.concatenate(labels), np.concatenate(scores), width)

@@ -18,7 +18,7 @@ from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.dssm.settings import DSSMConfig
 from matchset.learn.training_data import fit_vectorizer
-from matchset.matrices import Csr, Ids, Offsets, from_scipy
+from matchset.matrices import Csr, Ids, Offsets, from_scipy, rows_of, take_entries
 from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 
@@ -103,9 +103,7 @@ def draw_from_rows(matrix: Csr, rows: Indices, rng: np.random.Generator) -> Indi
 
 def take_rows(matrix: Csr, rows: Indices) -> tuple[Ids, Offsets]:
     """The columns of some rows, one row after another, and where each row starts."""
-    sizes = np.diff(matrix.indptr)[rows]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    entries = np.arange(starts[-1]) + np.repeat(matrix.indptr[rows] - starts[:-1], sizes)
+    entries, starts = take_entries(matrix.indptr, rows)
     return matrix.indices[entries], starts
 
 
@@ -114,7 +112,7 @@ def _find_columns(matrix: Csr, queries: Indices, column_of: Indices) -> tuple[In
     products, starts = take_rows(matrix, queries)
     columns = column_of[products]
     is_there = columns >= 0
-    return np.repeat(np.arange(len(queries)), np.diff(starts))[is_there], columns[is_there]
+    return rows_of(starts)[is_there].astype(np.int64), columns[is_there]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

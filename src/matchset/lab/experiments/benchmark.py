@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,36 +14,12 @@ from matchset.data.catalog import Catalog
 from matchset.data.events import kind_of
 from matchset.data.log import Log
 from matchset.data.positives import Positives, positives, relevance
-from matchset.data.split import Split, compare, split_by_query, split_by_time
+from matchset.data.split import Split, SplitOptions, compare
 from matchset.errors import DataError
-from matchset.evaluate.evaluation import SAMPLE
 from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.lab.experiments.store import make_digest
 
-SplitBy = Literal["auto", "time", "query", "none"]
 EXAMPLES = 400  # test queries from which the examples of the report are chosen
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """How a log is split, and which part of its test side is used."""
-
-    split: SplitBy = "auto"
-    test_days: int = 30
-    folds: int = 5
-    fold: int = 0
-    relevant: Mapping[str, float] | None = None
-    sample: int = SAMPLE
-    seed: int = 0
-
-    def divide(self, log: Log) -> Split:
-        """Training and test side; auto splits by time if the log has timestamps."""
-        by = self.split
-        if by == "none":
-            raise ValueError("split must be auto, time or query, to train and test; got 'none'")
-        if by == "time" or (by == "auto" and log.days):
-            return split_by_time(log, test_days=self.test_days)
-        return split_by_query(log, folds=self.folds, fold=self.fold, seed=self.seed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,10 +43,15 @@ class Benchmark:
 
 
 def make_benchmark(
-    log: Log, catalog: Catalog | None, config: TrainConfig, plan: Plan, *, origin: str = "a log"
+    log: Log,
+    catalog: Catalog | None,
+    config: TrainConfig,
+    plan: SplitOptions,
+    *,
+    origin: str = "a log",
 ) -> Benchmark:
     """Split a log first, then find positives and qrels on each side separately."""
-    split = plan.divide(log)
+    split = plan.divide(log, seed=config.learn.seed)
     pairs = positives(split.train, events=config.events, min_count=config.min_count)
     if len(pairs) == 0:
         raise DataError(f"the training side must have positive pairs; got none with {pairs.rule}")
@@ -94,18 +75,18 @@ def _shared(config: TrainConfig) -> tuple[Any, ...]:
     return config.events, config.min_count, config.min_query_count, config.learn.seed
 
 
-def take_test(log: Log, config: TrainConfig, plan: Plan) -> Qrels:
+def take_test(log: Log, config: TrainConfig, plan: SplitOptions) -> Qrels:
     """The qrels of the test side of a log, or of all of it if the split is "none"."""
-    test = log if plan.split == "none" else plan.divide(log).test
+    test = log if plan.split == "none" else plan.divide(log, seed=config.learn.seed).test
     events = config.events if plan.relevant is None else plan.relevant
     return _make_qrels(test, events, config, plan)
 
 
 def _make_qrels(
-    test: Log, events: Mapping[str, float] | None, config: TrainConfig, plan: Plan
+    test: Log, events: Mapping[str, float] | None, config: TrainConfig, plan: SplitOptions
 ) -> Qrels:
     return make_qrels(
-        test, events=events, min_count=config.min_count, sample=plan.sample, seed=plan.seed
+        test, events=events, min_count=config.min_count, sample=plan.sample, seed=config.learn.seed
     )
 
 

@@ -12,6 +12,7 @@ from matchset.config import count_threads
 from matchset.data.log import Log
 from matchset.data.positives import positives
 from matchset.lab.shop.simulate import Shop
+from matchset.matrices import offsets_of
 
 _MONTH = 30  # days
 _SAMPLE = 2_000  # queries whose words are compared with titles
@@ -62,8 +63,7 @@ def describe_shop(shop: Shop) -> ShopFacts:
 
 def _count_words(log: Log) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Words and letters of each query; queries are normalised, so single spaces divide them."""
-    spaces = np.zeros(len(log.queries.data) + 1, dtype=np.int64)
-    np.cumsum(log.queries.data == ord(" "), out=spaces[1:])
+    spaces = offsets_of(log.queries.data == ord(" "))
     gaps = np.diff(spaces[log.queries.offsets])
     return gaps + 1, log.queries.lengths - gaps
 

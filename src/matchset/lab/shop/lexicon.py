@@ -19,6 +19,7 @@ from matchset.lab.shop.words import (
     Value,
     Vocabulary,
 )
+from matchset.matrices import offsets_of
 from matchset.strings import Strings
 
 CHEAP, MIDDLE, FINE = range(3)  # values of the slot PRICE: a third of the category's range each
@@ -82,7 +83,7 @@ def make_lexicon(vocabulary: Vocabulary, *, brands: int, seed: int) -> Lexicon:
         brands_of=_spread_brands(brands, len(departments), rng),
         department=np.array([departments.index(c.department) for c in vocabulary.categories]),
         choices=_collect_choices(vocabulary, values),
-        first_value=np.cumsum([0, *map(len, values)]),
+        first_value=offsets_of(list(map(len, values))),
         titles=_make_title_words(vocabulary, values),
         queries=_make_query_words(vocabulary, values),
     )

@@ -29,6 +29,7 @@ from matchset.lab.shop.customers import (
 )
 from matchset.lab.shop.lexicon import Lexicon
 from matchset.lab.shop.words import SLOTS
+from matchset.matrices import offsets_of, positions_of
 
 EVENTS = ("impression", "click", "purchase")
 IMPRESSION, CLICK, PURCHASE = range(3)
@@ -180,7 +181,7 @@ def _look(n_visits: int, rng: np.random.Generator) -> _Looks:
     """Every look at a product; what the log cannot keep whatever is shown is left out at once."""
     looks = np.minimum(1 + rng.poisson(_MEAN_LOOKS, n_visits), _MAX_LOOKS)
     visit = np.repeat(np.arange(n_visits), looks)
-    position = np.arange(1, len(visit) + 1) - (np.cumsum(looks) - looks)[visit]
+    position = positions_of(offsets_of(looks)) + 1
     # Fewer clicks further down.
     reluctance = rng.random(len(visit)) * (np.arange(_MAX_LOOKS + 1) ** 0.3)[position]
     is_kept = rng.random(len(visit)) < 1 / KEPT_IMPRESSIONS

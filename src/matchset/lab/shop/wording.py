@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.matrices import offsets_of
 from matchset.strings import Strings
 
 _UNITS = frozenset({"in.", "ft", "lb"})
@@ -81,9 +82,8 @@ class Lists:
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Lists:
         """Pack lists, some of them possibly empty."""
-        offsets = np.zeros(len(lists) + 1, dtype=np.int64)
-        np.cumsum([len(items) for items in lists], out=offsets[1:])
-        return cls(np.array([item for items in lists for item in items], dtype=np.int64), offsets)
+        items = np.array([item for items in lists for item in items], dtype=np.int64)
+        return cls(items, offsets_of([len(items) for items in lists]))
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -104,9 +104,7 @@ class Lists:
 
 def compact(letters: NDArray[np.uint8]) -> Strings:
     """One text per row of bytes, (n, width); zeros are left out."""
-    offsets = np.zeros(len(letters) + 1, dtype=np.int64)
-    np.cumsum(np.count_nonzero(letters, axis=1), out=offsets[1:])
-    return Strings(letters[letters > 0], offsets)
+    return Strings(letters[letters > 0], offsets_of(np.count_nonzero(letters, axis=1)))
 
 
 def join_words(words: Strings, codes: NDArray[np.integer]) -> Strings:
@@ -121,8 +119,7 @@ def _join(spaced: Strings, codes: NDArray[np.integer], n_words: int) -> Strings:
     is_word = codes >= 0
     is_later = np.cumsum(is_word, axis=1) > 1
     pieces = spaced.take((codes + n_words * is_later)[is_word].astype(np.int64))
-    ends = np.zeros(len(codes) + 1, dtype=np.int64)
-    np.cumsum(np.count_nonzero(is_word, axis=1), out=ends[1:])
+    ends = offsets_of(np.count_nonzero(is_word, axis=1))
     return Strings(pieces.data, pieces.offsets[ends])
 
 
@@ -156,8 +153,7 @@ def misspell(texts: Strings, rng: np.random.Generator) -> Strings:
     copies[split] = 2  # the second becomes a space
     copies[_next_space(texts, place)[kind == 6]] = 0
     copies[-1] = 1  # where there is no next space
-    ends = np.zeros(len(data) + 1, dtype=np.int64)
-    np.cumsum(copies, out=ends[1:])
+    ends = offsets_of(copies)
     data = np.repeat(data, copies)
     data[ends[split] + 1] = _SPACE
     return Strings(data, ends[texts.offsets])

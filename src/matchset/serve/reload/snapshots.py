@@ -80,7 +80,7 @@ def _take(folder: Path, kept: Path, how: Snapshot) -> None:
         try:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
-            raise ModelFileError(f"{folder}: not a matchset folder: {error.strerror}") from None
+            raise ModelFileError(f"not a matchset folder: {error.strerror}", path=folder) from None
         try:
             _keep_all(handle, kept, how)
         except FileNotFoundError:  # replaced meanwhile, and removed
@@ -88,7 +88,7 @@ def _take(folder: Path, kept: Path, how: Snapshot) -> None:
         finally:
             os.close(handle)
         return
-    raise ModelFileError(f"{folder}: must be at rest; its files went away while they were read")
+    raise ModelFileError("must be at rest; its files went away while they were read", path=folder)
 
 
 def _keep_all(handle: int, kept: Path, how: Snapshot) -> None:

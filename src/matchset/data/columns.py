@@ -1,0 +1,67 @@
+"""Columns: which column of a table holds the query, which the product, which the title?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from matchset.data.tables import Table
+from matchset.errors import DataError
+
+# None: find the column by its usual names. A name: take that column. False: there is none.
+ColumnChoice: TypeAlias = "str | bool | None"
+
+LOG_NAMES: Mapping[str, tuple[str, ...]] = {
+    "query": ("query", "search_term", "q", "keywords"),
+    "product": ("product_id", "sku", "asin", "item_id"),
+    "event": ("event", "event_type", "action"),
+    "timestamp": ("timestamp", "time", "ts", "date"),
+    "count": ("count", "clicks", "quantity"),
+}
+CATALOG_NAMES: Mapping[str, tuple[str, ...]] = {
+    "product": LOG_NAMES["product"],
+    "title": ("title", "product_title", "product_name", "name"),
+    "description": ("description", "product_description"),
+}
+
+
+def choose_column(
+    table: Table, role: str, choice: ColumnChoice, *, names: tuple[str, ...], is_required: bool
+) -> str | None:
+    """The column of a role: the one the user named, or one with a usual name, case-insensitively.
+
+    A missing or ambiguous column is a DataError that lists what the table has.
+    """
+    if choice is False:
+        return None
+    by_lower = {column.lower(): column for column in table.columns}
+    if isinstance(choice, str):
+        found = choice if choice in table.columns else by_lower.get(choice.lower())
+        if found is None:
+            raise DataError(
+                f"must name a column; got {choice!r}, but there are {describe_columns(table)}",
+                parameter=role,
+                **table.location,
+            )
+        return found
+    usual = [by_lower[name] for name in names if name in by_lower]
+    if len(usual) > 1:
+        raise DataError(
+            f"must say which column to take, {' or '.join(map(repr, usual))}; "
+            f"there are {describe_columns(table)}",
+            parameter=role,
+            **table.location,
+        )
+    if not usual and is_required:
+        raise DataError(
+            f"must name a column, as none is called {', '.join(names)}; "
+            f"there are {describe_columns(table)}",
+            parameter=role,
+            **table.location,
+        )
+    return usual[0] if usual else None
+
+
+def describe_columns(table: Table) -> str:
+    """The columns of a table, for messages."""
+    return f"the columns {', '.join(map(repr, table.columns))}" if table.columns else "no columns"
