@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from matchset.filters.filter import Filter, make_filter
-from matchset.matchers.base import Matcher
+from matchset.matchers.base import Retriever
 from matchset.matchers.match import Match, Matches
 
 EMPTY_QUERIES = ["", "  ", "\t\n", "!?", "\x00", "\u200b"]
@@ -23,7 +23,7 @@ EMPTY_QUERIES = ["", "  ", "\t\n", "!?", "\x00", "\u200b"]
 class Subject:
     """A matcher, queries that it has products for, and its products in the order of labels."""
 
-    matcher: Matcher
+    matcher: Retriever
     queries: Sequence[str]
     ids: Sequence[str]
 
@@ -36,7 +36,7 @@ class Subject:
 
 
 def one_query_gives_a_match_and_several_give_matches(subject):
-    assert isinstance(subject.matcher, Matcher)
+    assert isinstance(subject.matcher, Retriever)
     one, several = subject.matcher.match(subject.queries[0]), subject.matcher.match(subject.queries)
     assert isinstance(one, Match)
     assert one.query == subject.queries[0]

@@ -7,16 +7,17 @@ from scipy.sparse import csr_array
 
 from matchset.data.events import training_rule
 from matchset.data.positives import Positives
-from matchset.matchers.base import answer
+from matchset.matchers.base import Matcher
 from matchset.matrices import Csr
 from matchset.model.products import Products
 from matchset.strings import Strings
 
 
 @dataclass(frozen=True)
-class Recited:
+class Recited(Matcher):
     """A matcher that knows its answers by heart: labels per query, best first."""
 
+    kind = "recited"
     products: Products
     answers: dict
 
@@ -25,15 +26,19 @@ class Recited:
         """Answers in product numbers: 3 is product p3."""
         return cls(Products(Strings.of([f"p{i}" for i in range(n_products)])), answers)
 
-    def match(self, queries, k=100, *, where=None):
-        return answer(self.products, queries, k, where=where, search=self._search)
-
     def _search(self, queries, k, where):
         rows = [list(self.answers.get(query, []))[:k] for query in queries]
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
         labels = np.array([label for row in rows for label in row], dtype=np.int32)
         scores = np.array([-place for row in rows for place in range(len(row))], dtype=np.float32)
         return Csr(offsets, labels, scores, len(self.products))
+
+    def _sections(self):
+        raise NotImplementedError("a recited matcher is never saved")
+
+    @classmethod
+    def _read(cls, sections, open_part):
+        raise NotImplementedError("a recited matcher is never saved")
 
 
 def make_positives(relevant, n_products):

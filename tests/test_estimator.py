@@ -12,8 +12,7 @@ from sklearn.base import clone
 
 from matchset.config import LearnConfig
 from matchset.matchers.estimator import XRLinear
-from matchset.matrices import to_csr
-from matchset.model.search import search
+from matchset.model.packed import pack
 
 SMALL = {"branching": 3, "max_leaf": 4, "threads": 2}
 
@@ -377,14 +376,14 @@ def test_predict_says_what_it_needs(fitted):
     ],
 )
 def test_a_broken_model_is_refused(fitted, changes):
-    X, _, estimator = fitted
+    _, _, estimator = fitted
     broken = tuple(
         replace(layer, **{name: change(getattr(layer, name)) for name, change in changes.items()})
         for layer in estimator.model_.layers
     )
     model = replace(estimator.model_, layers=broken)
     with pytest.raises((ValueError, IndexError), match="must"):
-        search(model, to_csr(X, "X"), k=3, beam=3, threads=2)
+        pack(model, precision="float32", threads=2)
 
 
 @pytest.mark.parametrize("stopped_by", [KeyboardInterrupt, RuntimeError])

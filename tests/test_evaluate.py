@@ -6,6 +6,7 @@ import pytest
 from rankings import Recited, make_positives, random_test
 from rich.console import Console
 
+from matchset.config import TrainConfig
 from matchset.data.positives import positives
 from matchset.data.split import compare, split_by_time
 from matchset.errors import DataError
@@ -13,7 +14,7 @@ from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.qrels import make_questions
 from matchset.evaluate.segments import SEGMENTS, is_head
 from matchset.lab.shop import simulate_shop
-from matchset.matchers.base import KnowsTraining
+from matchset.matchers.base import TrainingRecord
 from matchset.matchers.popularity import Popularity
 from matchset.matchers.train import train
 from matchset.strings import Strings
@@ -29,11 +30,11 @@ def run(**options):
 
 
 class Remembers(Recited):
-    def is_seen(self, queries):
-        return Strings.of(["rose", "vase"]).index_of(queries) >= 0
-
-    def is_warm(self, products):
-        return Strings.of([f"p{i}" for i in range(5)]).index_of(products) >= 0
+    @property
+    def training(self):
+        hashes = np.sort(Strings.of(["rose", "vase"]).hashes())
+        n_queries_of = np.array([1, 1, 1, 1, 1, 0])
+        return TrainingRecord(self.products, hashes, n_queries_of, TrainConfig(), {})
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def test_what_training_had_is_told_by_train_or_else_by_the_matcher():
     test = make_positives(RELEVANT, 6)
     options = {"ks": (1, 4), "resamples": 50}
     knowing = Remembers.of(ANSWERS, 6)
-    assert isinstance(knowing, KnowsTraining)
+    assert knowing.training is not None
     by_matcher = evaluate(knowing, test, **options)
     by_train = evaluate(Recited.of(ANSWERS, 6), test, train=make_positives(TRAIN, 6), **options)
     for segment in ("all", *SEGMENTS):
@@ -99,7 +100,7 @@ def test_what_training_had_is_told_by_train_or_else_by_the_matcher():
 def test_a_trained_matcher_remembers_what_it_was_trained_on(shop):
     whole, split = shop
     matcher = train(split.train, catalog=whole.catalog)
-    assert isinstance(matcher, KnowsTraining)
+    assert matcher.training is not None
     alone = evaluate(matcher, split.test, ks=[10], resamples=20)
     told = evaluate(matcher, split.test, train=split.train, ks=[10], resamples=20)
     for segment in ("all", *SEGMENTS):

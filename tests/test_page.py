@@ -33,11 +33,11 @@ def test_a_product_says_its_rank_in_the_other_columns(seen):
     ask(seen.page)
     answers = {name: api(seen.page, f"v1/match?q={QUERY}&k=50&matcher={name}") for name in COLUMNS}
     found = {name: [each["id"] for each in answers[name]["products"]] for name in COLUMNS}
-    product = next(each for each in found["tree"] if each in found["bm25"])
-    row = seen.page.locator(f"#column-tree .product[data-id='{product}']")
+    product = next(each for each in found["xr_linear"] if each in found["bm25"])
+    row = seen.page.locator(f"#column-xr_linear .product[data-id='{product}']")
     expect(row).to_contain_text(f"BM25 {found['bm25'].index(product) + 1}")
-    alone = next(each for each in found["tree"] if each not in found["bm25"])
-    row = seen.page.locator(f"#column-tree .product[data-id='{alone}']")
+    alone = next(each for each in found["xr_linear"] if each not in found["bm25"])
+    row = seen.page.locator(f"#column-xr_linear .product[data-id='{alone}']")
     expect(row).to_contain_text("BM25 –")
     expect(row).to_contain_text("not in BM25")
 
@@ -46,12 +46,12 @@ def test_what_was_bought_is_marked_by_more_than_a_colour(seen):
     example = api(seen.page, "v1/model")["examples"][0]
     bought = set(api(seen.page, f"v1/bought?q={example}")["products"])
     ask(seen.page, example)
-    ids = {row.get_attribute("data-id") for row in rows(seen.page, "tree").all()}
-    marked = seen.page.locator("#column-tree .is-bought")
+    ids = {row.get_attribute("data-id") for row in rows(seen.page, "xr_linear").all()}
+    marked = seen.page.locator("#column-xr_linear .is-bought")
     assert ids & bought
     expect(marked).to_have_count(len(ids & bought))
     expect(marked.first).to_contain_text("✓, bought")
-    head = seen.page.locator("#column-tree .column-head")
+    head = seen.page.locator("#column-xr_linear .column-head")
     expect(head).to_contain_text(f"{len(ids & bought)} of {len(bought)} bought")
 
 
@@ -60,7 +60,7 @@ def test_example_queries_are_there_to_start_with(seen):
     expect(seen.page.locator("#examples button")).to_have_text(examples)
     seen.page.get_by_role("button", name=examples[0], exact=True).click()
     expect(seen.page.get_by_label("Query")).to_have_value(examples[0])
-    expect(rows(seen.page, "tree").first).to_be_visible()
+    expect(rows(seen.page, "xr_linear").first).to_be_visible()
     seen.page.go_back()
     expect(seen.page.get_by_role("button", name=examples[0], exact=True)).to_be_visible()
 
@@ -69,11 +69,11 @@ def test_what_is_typed_before_the_model_is_known_stays(browser, page_address):
     with visit(browser, "about:blank") as seen:
         held = []
         seen.page.route("**/v1/model", lambda route: held.append(route))
-        seen.page.goto(f"{page_address}/?columns=tree,bm25")
+        seen.page.goto(f"{page_address}/?columns=xr_linear,bm25")
         seen.page.get_by_label("Query").fill(QUERY)
         seen.page.get_by_label("Products (k)").fill("4")
         held[0].continue_()
-        expect(rows(seen.page, "tree")).to_have_count(4)
+        expect(rows(seen.page, "xr_linear")).to_have_count(4)
         expect(seen.page.locator(".column")).to_have_count(2)
         expect(seen.page.get_by_label("Query")).to_have_value(QUERY)
 
@@ -81,14 +81,14 @@ def test_what_is_typed_before_the_model_is_known_stays(browser, page_address):
 def test_a_late_answer_does_not_overwrite_a_newer_one(seen):
     held = []
     seen.page.route("**/v1/match?q=lamp&**", lambda route: held.append(route))
-    with seen.page.expect_request(re.compile("q=lamp&.*matcher=tree")):
+    with seen.page.expect_request(re.compile("q=lamp&.*matcher=xr_linear")):
         seen.page.get_by_label("Query").fill("lamp")
     ask(seen.page, "mug")
-    first = rows(seen.page, "tree").first.text_content()
+    first = rows(seen.page, "xr_linear").first.text_content()
     for route in held:
         route.continue_()
     seen.page.wait_for_timeout(300)
-    expect(rows(seen.page, "tree").first).to_have_text(first)
+    expect(rows(seen.page, "xr_linear").first).to_have_text(first)
     expect(seen.page).to_have_title("mug – matchset")
 
 
@@ -111,8 +111,10 @@ def test_a_filter_narrows_and_a_bad_one_is_explained_at_its_field(seen):
 def test_k_and_beam_are_asked_for_and_their_rules_are_told(seen):
     ask(seen.page)
     seen.page.get_by_label("Products (k)").fill("3")
-    expect(rows(seen.page, "tree")).to_have_count(3)
-    with seen.page.expect_request(re.compile(r"matcher=tree.*beam=2|beam=2.*matcher=tree")):
+    expect(rows(seen.page, "xr_linear")).to_have_count(3)
+    with seen.page.expect_request(
+        re.compile(r"matcher=xr_linear.*beam=2|beam=2.*matcher=xr_linear")
+    ):
         seen.page.get_by_label("Beam").fill("2")
     assert "k=3" in seen.page.url
     assert "beam=2" in seen.page.url
@@ -126,12 +128,12 @@ def test_columns_can_be_left_out(seen):
     ask(seen.page)
     seen.page.get_by_role("checkbox", name="BM25").uncheck()
     expect(seen.page.locator(".column")).to_have_count(len(COLUMNS) - 1)
-    assert "columns=tree%2Ctitle_similarity%2Cfused" in seen.page.url
+    assert "columns=xr_linear%2Ctitle_similarity%2Cfused" in seen.page.url
 
 
 def test_reasons_show_the_way_through_the_tree(seen):
     ask(seen.page)
-    rows(seen.page, "tree").nth(1).click()
+    rows(seen.page, "xr_linear").nth(1).click()
     panel = seen.page.get_by_role("dialog")
     expect(panel).to_contain_text("Found at rank 2")
     steps = panel.locator(".step")
@@ -140,7 +142,7 @@ def test_reasons_show_the_way_through_the_tree(seen):
            headers: {"Content-Type": "application/json"}}).then(answer => answer.json())""",
         {
             "query": QUERY,
-            "product": rows(seen.page, "tree").nth(1).get_attribute("data-id"),
+            "product": rows(seen.page, "xr_linear").nth(1).get_attribute("data-id"),
             "k": 50,
         },
     )
@@ -171,7 +173,7 @@ def test_reasons_say_where_a_product_was_lost(seen):
     expect(panel).to_contain_text("product must be one of the model's; got 'no such product'")
     seen.page.keyboard.press("Escape")
     seen.page.get_by_label("Filter").fill("price < 0")
-    expect(rows(seen.page, "tree")).to_have_count(0)
+    expect(rows(seen.page, "xr_linear")).to_have_count(0)
     field.fill(other["id"])
     seen.page.keyboard.press("Enter")
     expect(panel).to_contain_text("Not in the answer: the filter leaves it out")
@@ -182,8 +184,8 @@ def test_a_shared_address_opens_the_same_view(seen, browser):
     seen.page.get_by_label("Filter").fill("price < 2000")
     seen.page.get_by_label("Products (k)").fill("7")
     seen.page.get_by_role("checkbox", name="BM25").uncheck()
-    expect(rows(seen.page, "tree")).to_have_count(7)
-    rows(seen.page, "tree").nth(2).click()
+    expect(rows(seen.page, "xr_linear")).to_have_count(7)
+    rows(seen.page, "xr_linear").nth(2).click()
     expect(seen.page.locator(".step").first).to_be_visible()
     with visit(browser, seen.page.url) as other:
         expect(other.page.locator(".step").first).to_be_visible()
@@ -204,7 +206,7 @@ def test_a_shared_address_opens_the_same_view(seen, browser):
 
 def test_going_back_closes_the_reasons_and_forward_opens_them(seen):
     ask(seen.page)
-    rows(seen.page, "tree").first.click()
+    rows(seen.page, "xr_linear").first.click()
     panel = seen.page.get_by_role("dialog")
     expect(panel).to_contain_text("Found at rank 1")
     seen.page.go_back()
@@ -228,7 +230,7 @@ def test_the_page_survives_a_restart_of_the_server(page_shop, browser):
         with serving_page(page_shop, port=port):
             expect(notice).to_be_hidden(timeout=30_000)
             best = api(page, "v1/match?q=mug&k=1")["products"][0]["id"]
-            expect(rows(page, "tree").first).to_have_attribute("data-id", best)
+            expect(rows(page, "xr_linear").first).to_have_attribute("data-id", best)
 
 
 def test_a_new_model_is_noticed(page_shop, browser, tmp_path):
@@ -263,9 +265,9 @@ def test_the_key_is_asked_for_and_kept_for_the_tab_alone(page_shop, browser, tmp
         expect(page.locator("#key-error")).to_contain_text("letters, digits and signs of ASCII")
         page.get_by_label("Key", exact=True).fill("a-key-of-many-letters")
         page.get_by_role("button", name="Use this key").click()
-        expect(rows(page, "tree").first).to_be_visible()
+        expect(rows(page, "xr_linear").first).to_be_visible()
         page.reload()
-        expect(rows(page, "tree").first).to_be_visible()
+        expect(rows(page, "xr_linear").first).to_be_visible()
         assert page.evaluate("localStorage.length") == 0
         assert "a-key" not in page.url
         page.get_by_role("button", name="Forget the key").click()

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matchset as ms
+from matchset.matchers.registry import XR_LINEAR
 from matchset.serve.http.bodies import check_weights
 from matchset.serve.http.problems import CODES, RequestError
 from matchset.serve.http.requests import MatchReader, Question, read_batch, read_bought, read_doubt
-from matchset.serve.loaded_model import TREE, Filters, Named
+from matchset.serve.loaded_model import Filters, Named
 from matchset.serve.options import Limits, ServeConfig
 
 LIMITS = Limits(
@@ -273,7 +274,7 @@ INJECTIONS = [
 @pytest.mark.parametrize("expression", INJECTIONS, ids=range(len(INJECTIONS)))
 def test_a_filter_is_our_language_and_nothing_else(served_shop, expression):
     model = ms.load(served_shop / "model")
-    named = Named(TREE, model, model.products)
+    named = Named(XR_LINEAR, model, model.products)
     with pytest.raises(RequestError) as raised:
         Filters(4).make(named, expression)
     assert raised.value.code == "bad_filter"
@@ -282,7 +283,7 @@ def test_a_filter_is_our_language_and_nothing_else(served_shop, expression):
 
 def test_filters_are_remembered_up_to_a_number(served_shop):
     model = ms.load(served_shop / "model")
-    named = Named(TREE, model, model.products)
+    named = Named(XR_LINEAR, model, model.products)
     filters = Filters(2)
     first = filters.make(named, "price < 1")
     assert filters.make(named, "price < 1") is first
@@ -295,7 +296,7 @@ def test_filters_are_remembered_up_to_a_number(served_shop):
 
 def test_filters_are_remembered_up_to_a_size(served_shop, monkeypatch):
     model = ms.load(served_shop / "model")
-    named = Named(TREE, model, model.products)
+    named = Named(XR_LINEAR, model, model.products)
     monkeypatch.setattr("matchset.serve.loaded_model._MOST_BYTES", 2 * len(model.products))
     filters = Filters(64)
     for bound in (1, 2, 3):

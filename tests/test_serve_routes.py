@@ -36,7 +36,7 @@ def test_a_query_gets_what_the_model_gives(server, matcher):
     assert reply.headers["content-type"] == "application/json"
     found = reply.json
     assert set(found) == {"model_version", "matcher", "query", "microseconds", "products"}
-    assert (found["query"], found["matcher"]) == ("sofa", "tree")
+    assert (found["query"], found["matcher"]) == ("sofa", "xr_linear")
     assert rounded(found["products"]) == as_dicts(matcher.match("sofa", k=7))
     assert found["model_version"] == reply.headers["x-model-version"]
 
@@ -99,7 +99,7 @@ def test_candidates_of_the_caller_are_fused(server, matcher):
     asked = {"queries": ["sofa"], "k": 10, "candidates": [theirs]}
     products = server.post("/v1/match", asked).json["results"][0]["products"]
     best = products[0]
-    assert (best["id"], best["ranks"]) == (ours.ids[5], {"candidates": 2, "tree": 6})
+    assert (best["id"], best["ranks"]) == (ours.ids[5], {"candidates": 2, "xr_linear": 6})
     assert best["title"] == ours.titles[5]
     unknown = next(one for one in products if one["id"] == "unknown-1")
     assert unknown["ranks"] == {"candidates": 1}
@@ -159,7 +159,7 @@ def test_a_product_is_explained(server, matcher):
 def test_the_model_is_described(server, matcher):
     told = server.call("/v1/model").json
     assert [one["name"] for one in told["matchers"]] == [
-        "tree", "bm25", "title_similarity", "fused"
+        "xr_linear", "bm25", "title_similarity", "fused"
     ]  # fmt: skip
     assert told["products"] == len(matcher.products)
     assert {"name": "price", "type": "number"} in told["attributes"]
@@ -336,7 +336,8 @@ def test_metrics_are_sums_over_all_workers(server):
     version = server.call("/v1/model").json["model_version"]
     assert read("matchset_workers") == {f'matchset_workers{{version="{version}"}}': 2}
     assert (
-        read("matchset_empty_results_total{")['matchset_empty_results_total{matcher="tree"}'] >= 1
+        read("matchset_empty_results_total{")['matchset_empty_results_total{matcher="xr_linear"}']
+        >= 1
     )
     assert any('le="0.0002"' in name for name in read("matchset_request_seconds_bucket"))
     assert read("matchset_requests_in_flight")["matchset_requests_in_flight"] >= 1  # this one

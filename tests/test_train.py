@@ -259,17 +259,3 @@ def test_bytes_for_weights_cost_next_to_no_recall(shop, split, matcher):
     exact = ms.train(split.train, shop.catalog, ms.TrainConfig(precision="float32"))
     for k in (10, 100):
         assert abs(recall(exact, split.test, k) - recall(matcher, split.test, k)) < 0.005
-
-
-def test_unknown_queries_get_popular_products_on_request(matcher):
-    most_queries = np.argsort(-matcher.n_queries_of, kind="stable")[:3]
-    popular = tuple(matcher.products.ids.take(most_queries))
-    assert len(matcher.match("靴")) == 0
-    assert matcher.match("靴", k=3, or_popular=True).ids == popular
-    batch = ["sofa", "靴", "", "mug"]
-    found = matcher.match(batch, k=3, or_popular=True)
-    assert list(found) == [matcher.match(query, k=3, or_popular=True) for query in batch]
-    assert found[0] == matcher.match("sofa", k=3)
-    assert found[2].ids == popular
-    allowed = matcher.match("靴", k=3, or_popular=True, where=popular[1:]).ids
-    assert allowed == popular[1:]

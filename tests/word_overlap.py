@@ -4,20 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matchset.matchers.base import answer
+from matchset.matchers.base import Matcher
 from matchset.matrices import Csr
-from matchset.model.products import Products
+from matchset.model.products import Products, read_products, store_products
 from matchset.strings import Strings
 
 
 @dataclass(frozen=True)
-class WordOverlap:
+class WordOverlap(Matcher):
     """A score is the number of shared words."""
 
+    kind = "word_overlap"
     products: Products
-
-    def match(self, queries, k=100, *, where=None):
-        return answer(self.products, queries, k, where=where, search=self._search)
 
     def _search(self, queries, k, where):
         rows = []
@@ -38,6 +36,13 @@ class WordOverlap:
             np.array(scores, dtype=np.float32),
             len(self.products),
         )
+
+    def _sections(self):
+        return {"products": store_products(self.products)}
+
+    @classmethod
+    def _read(cls, sections, open_part):
+        return cls(read_products(sections["products"]))
 
 
 def make_word_overlap():

@@ -208,7 +208,8 @@ def _test(matcher: XRLinearMatcher, test: Log) -> None:
 def _show_matches(matcher: XRLinearMatcher, test: Log) -> None:
     """Answers to frequent queries of the last month that were not trained on."""
     heading("Answers to queries that were never seen in training")
-    counts = np.where(test.shown() & ~matcher.is_seen(test.queries), test.query_counts(), 0)
+    is_seen = matcher.training.is_seen(test.queries)
+    counts = np.where(test.shown() & ~is_seen, test.query_counts(), 0)
     places = np.argsort(-counts, kind="stable")[:EXAMPLES]
     for query in test.queries.take(places[counts[places] > 0]):
         output.print(matcher.match(query, k=3))

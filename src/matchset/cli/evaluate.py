@@ -11,7 +11,7 @@ from matchset.client.client import Client
 from matchset.evaluate.evaluation import evaluate_questions
 from matchset.evaluate.qrels import make_questions
 from matchset.evaluate.segments import choose_rule, recall_training
-from matchset.matchers.base import Matcher
+from matchset.matchers.base import Retriever
 from matchset.matchers.registry import load
 from matchset.serve.http.auth import read_key_lines
 
@@ -82,7 +82,7 @@ def evaluate(
     warn_if_trained_on(questions, recall_training(questions, learned, matcher))
 
 
-def open_matcher(model: str, api_key_file: Path | None) -> Matcher:
+def open_matcher(model: str, api_key_file: Path | None) -> Retriever:
     """The matcher of a folder, or one behind an address."""
     if not model.startswith(("http://", "https://")):
         if api_key_file is not None:

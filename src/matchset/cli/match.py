@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from matchset.cli.console import output
-from matchset.matchers.base import Matcher
+from matchset.matchers.base import DEFAULT_BEAM
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.registry import load, name_kind
-from matchset.matchers.xr_linear import DEFAULT_BEAM, XRLinearMatcher
+from matchset.matchers.registry import load
 
 
 def explain(model: Path, query: str, product: str, /, *, beam: int = DEFAULT_BEAM) -> None:
@@ -33,7 +32,7 @@ def explain(model: Path, query: str, product: str, /, *, beam: int = DEFAULT_BEA
         Nodes kept per level of the tree.
 
     """
-    output.print(XRLinearMatcher.load(model).explain(query, product, beam=beam))
+    output.print(load(model).explain(query, product, beam=beam))
 
 
 BATCH = 10_000  # queries of a file that are asked together
@@ -68,8 +67,7 @@ def match(
     where
         Filter, such as "price < 20 and locale = 'us'".
     min_score
-        Leave out products that score less, such as 0.01: scores far below the best are noise. Of
-        trees alone.
+        Leave out products that score less, such as 0.01: scores far below the best are noise.
     file
         File of queries, one a line; - is standard input.
     form
@@ -78,8 +76,7 @@ def match(
 
     """
     opened = load(model)
-    options: dict[str, Any] = {"k": k, "where": where}
-    options |= tree_options(opened, beam=beam, min_score=min_score)
+    options: dict[str, Any] = {"k": k, "where": where, "beam": beam, "min_score": min_score}
     if queries:
         show(opened.match(list(queries), **options), form or "table")
     elif file is None and sys.stdin.isatty():
@@ -87,14 +84,6 @@ def match(
     else:
         for batch in read_lines(file):
             show(opened.match(batch, **options), form or "tsv")
-
-
-def tree_options(matcher: Matcher, **given: float | None) -> dict[str, float]:
-    """Options that only trees have, as far as they are given."""
-    options = {name: value for name, value in given.items() if value is not None}
-    if options and not isinstance(matcher, XRLinearMatcher):
-        raise ValueError(f"{min(options)} is for trees; got a {name_kind(matcher)} matcher")
-    return options
 
 
 def show(matches: Matches, form: str) -> None:

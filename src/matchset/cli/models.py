@@ -10,8 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from matchset.cli.console import facts, heading, output, say
-from matchset.matchers.fusion import Fusion
-from matchset.matchers.registry import TREE, kind_of, load
+from matchset.matchers.registry import XR_LINEAR, kind_of, load
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.model.explain import strongest
 from matchset.model.packed import count_weights
@@ -73,7 +72,7 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
     if verify:
         verify_model(model)
         say(f"{model}: every file is as it was written")
-    if kind_of(model) != TREE:
+    if kind_of(model) != XR_LINEAR:
         _tell_other(model)
         return
     matcher = XRLinearMatcher.load(model)
@@ -114,8 +113,7 @@ def _tell_other(model: Path) -> None:
         {
             "kind": kind_of(model),
             "on disk": f"{on_disk / 1e6:.1f} MB",
-            "products": repr(getattr(matcher, "products", "unknown")),
+            "products": repr(matcher.products),
         }
     )
-    if isinstance(matcher, Fusion):
-        facts({"rule": repr(matcher)})
+    facts({"matcher": repr(matcher)})

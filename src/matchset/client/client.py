@@ -15,7 +15,7 @@ from matchset.errors import ServerError
 from matchset.filters.filter import Filter, Where
 from matchset.filters.parser import parse
 from matchset.matchers.base import DEFAULT_K, check_k, to_texts
-from matchset.matchers.explanation import Reasons, ReasonStep
+from matchset.matchers.explanation import Explanation, ExplanationStep
 from matchset.matchers.match import Match, Matches
 from matchset.matrices import Csr
 from matchset.model.products import Products
@@ -105,7 +105,7 @@ class Client:
 
     def explain(
         self, query: str, product: str, *, k: int = DEFAULT_K, beam: int | None = None
-    ) -> Reasons:
+    ) -> Explanation:
         """Why a query gets a product, or where in the tree it was lost."""
         body: dict[str, Any] = {"query": query, "product": product, "k": check_k(k)}
         if beam is not None:
@@ -235,10 +235,10 @@ def _to_matches(queries: Strings, found: Sequence[Hits]) -> Matches:
     return Matches(queries, entries, known)
 
 
-def _to_reasons(answer: Mapping[str, Any]) -> Reasons:
+def _to_reasons(answer: Mapping[str, Any]) -> Explanation:
     """The way down the tree, as it was sent."""
     steps = tuple(
-        ReasonStep(
+        ExplanationStep(
             level=level,
             name=step["name"],
             score=step["score"],
@@ -251,7 +251,7 @@ def _to_reasons(answer: Mapping[str, Any]) -> Reasons:
         for level, step in enumerate(answer["steps"])
     )
     product = answer["product"]
-    return Reasons(answer["query"], product["id"], product.get("title"), answer["score"], steps)
+    return Explanation(answer["query"], product["id"], product.get("title"), answer["score"], steps)
 
 
 def _to_pairs(spoke: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, float], ...]:

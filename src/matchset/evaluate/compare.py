@@ -25,7 +25,7 @@ from matchset.evaluate.significance import (
     holm,
     randomization_test,
 )
-from matchset.matchers.base import Matcher
+from matchset.matchers.base import Retriever
 from matchset.matchers.display import Grid, Headed, percent, printable, with_margin
 from matchset.matchers.frames import Tabular
 from matchset.strings import Strings
@@ -103,7 +103,7 @@ class Comparison(Headed, Tabular):
 
 
 def compare_matchers(
-    matchers: Mapping[str, Matcher],
+    matchers: Mapping[str, Retriever],
     test: Log | Positives,
     *,
     train: Log | Positives | None = None,

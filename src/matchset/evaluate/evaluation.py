@@ -24,7 +24,7 @@ from matchset.evaluate.segments import (
     recall_training,
 )
 from matchset.evaluate.significance import RESAMPLES, bootstrap, mean
-from matchset.matchers.base import Matcher, check_k
+from matchset.matchers.base import Retriever, check_k
 from matchset.matchers.display import Grid, Headed, percent, with_margin
 from matchset.matchers.frames import Tabular
 from matchset.strings import Strings
@@ -134,7 +134,7 @@ class Evaluation(Headed, Tabular):
 
 
 def evaluate(
-    matcher: Matcher,
+    matcher: Retriever,
     test: Log | Positives,
     *,
     train: Log | Positives | None = None,
@@ -152,8 +152,9 @@ def evaluate(
 
     What is relevant: see `data.positives.relevance` (with `events` and `min_count`), or the pairs
     of `Positives`. Which queries and products were seen in training is told by `train`, or else by
-    a matcher that `KnowsTraining`; of a log its usual positives count, so where training had other
-    options, give its `Positives`. Without either, segments and ceiling that need it are missing.
+    the `training` record of a matcher; of a log its usual positives count, so where training had
+    other options, give its `Positives`. Without either, segments and ceiling that need it are
+    missing.
     """
     questions = make_questions(
         test, events=events, min_count=min_count, sample=sample, seed=seed, graded=graded
@@ -171,7 +172,7 @@ def evaluate(
 
 
 def evaluate_questions(
-    matcher: Matcher,
+    matcher: Retriever,
     questions: Questions,
     *,
     train: Log | Positives | None = None,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from matchset.evaluate.metrics import Judged
 from matchset.evaluate.qrels import Questions
-from matchset.matchers.base import Matcher
+from matchset.matchers.base import Retriever
 from matchset.matchers.match import Matches
 from matchset.model.products import Products
 from matchset.strings import Strings
@@ -40,7 +40,9 @@ class Results:
     products: Products
 
 
-def ask(matcher: Matcher, questions: Questions, k: int, *, batch: int = BATCH) -> Iterator[Results]:
+def ask(
+    matcher: Retriever, questions: Questions, k: int, *, batch: int = BATCH
+) -> Iterator[Results]:
     """Put all questions to a matcher, a batch at a time."""
     if batch < 1:
         raise ValueError(f"batch must be positive; got {batch}")
@@ -68,7 +70,7 @@ def find_pairs(questions: Questions, results: Results) -> tuple[NDArray[np.int64
 
 
 def judge(
-    matcher: Matcher,
+    matcher: Retriever,
     questions: Questions,
     ks: Sequence[int],
     *,

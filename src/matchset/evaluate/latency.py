@@ -11,7 +11,7 @@ import numpy as np
 from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.evaluate.metrics import Values
-from matchset.matchers.base import DEFAULT_K, Matcher
+from matchset.matchers.base import DEFAULT_K, Retriever
 from matchset.strings import Strings
 
 SAMPLE = 300
@@ -44,7 +44,7 @@ class Latency:
 
 
 def measure_latency(
-    matcher: Matcher,
+    matcher: Retriever,
     queries: Log | Positives | Iterable[str],
     *,
     k: int = DEFAULT_K,

@@ -20,7 +20,7 @@ from matchset.evaluate.judgments import BATCH, Results, ask, find_pairs
 from matchset.evaluate.metrics import Values
 from matchset.evaluate.qrels import Questions, make_questions
 from matchset.evaluate.significance import RESAMPLES, bootstrap, mean
-from matchset.matchers.base import Matcher, check_k
+from matchset.matchers.base import Retriever, check_k
 from matchset.matchers.display import Grid, Headed, printable, with_margin
 
 
@@ -73,8 +73,8 @@ class IncrementalRecall(Headed):
 
 
 def incremental_recall(
-    first: Matcher,
-    second: Matcher,
+    first: Retriever,
+    second: Retriever,
     test: Log | Positives,
     *,
     k: int = 100,
@@ -93,8 +93,8 @@ def incremental_recall(
 
 
 def add_up(
-    first: Matcher,
-    second: Matcher,
+    first: Retriever,
+    second: Retriever,
     questions: Questions,
     *,
     k: int = 100,

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.config import TrainConfig
 from matchset.data.events import EventRule, EventWeights, kind_of, relevance_rule
 from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.evaluate.metrics import Values
 from matchset.evaluate.qrels import Questions, training_pairs
-from matchset.matchers.base import KnowsTraining, Matcher
-from matchset.matchers.fusion import Fusion
-from matchset.matchers.xr_linear import XRLinearMatcher
+from matchset.matchers.base import Matcher, Retriever
 from matchset.strings import Strings
 
 ALL = "all"
@@ -48,7 +45,7 @@ class Training:
 
 
 def recall_training(
-    questions: Questions, train: Log | Positives | None, matcher: Matcher | None = None
+    questions: Questions, train: Log | Positives | None, matcher: Retriever | None = None
 ) -> Training:
     """What `train` tells, or else what the matcher remembers."""
     if train is not None:
@@ -60,20 +57,11 @@ def recall_training(
             is_warm[questions.product],
             pairs.products.take(np.flatnonzero(is_head(popularity))),
         )
-    learned = who_knows_training(matcher)
+    learned = matcher.training if isinstance(matcher, Matcher) else None
     if learned is not None:
         is_warm = learned.is_warm(questions.products)
         return Training(learned.is_seen(questions.queries), is_warm[questions.product], None)
     return Training(None, None, None)
-
-
-def who_knows_training(matcher: Matcher | None) -> KnowsTraining | None:
-    """The matcher, or the first part of a fusion, that remembers what it was trained on."""
-    learned: object = matcher
-    if isinstance(learned, KnowsTraining):
-        return learned
-    parts = matcher.matchers if isinstance(matcher, Fusion) else ()
-    return next(filter(None, map(who_knows_training, parts)), None)
 
 
 def is_like_training(questions: Questions, training: Training) -> bool:
@@ -119,7 +107,7 @@ def make_segments(
 
 
 def choose_rule(
-    matcher: Matcher,
+    matcher: Retriever,
     log: Log,
     *,
     events: EventWeights | None = None,
@@ -129,16 +117,11 @@ def choose_rule(
 
     Ratings have no usual threshold: one that taught the model is the best guess.
     """
-    config = _trained_with(matcher)
+    learned = matcher.training if isinstance(matcher, Matcher) else None
+    config = None if learned is None else learned.config
     has_usual = any(kind_of(name) in ("purchase", "cart", "click") for name in log.events)
     if not has_usual and config is not None and set(config.events or ()) <= set(log.events):
         events = config.events if events is None else events
         min_count = config.min_count if min_count is None else min_count
     least = 1.0 if min_count is None else min_count
     return relevance_rule(log.events, weights=events, min_count=least)
-
-
-def _trained_with(matcher: Matcher) -> TrainConfig | None:
-    """Of a tree, or of a fusion's; None where it is not known."""
-    learned = who_knows_training(matcher)
-    return learned.config if isinstance(learned, XRLinearMatcher) else None

@@ -1,43 +1,47 @@
-"""Protocol: what does every matcher do?"""
+"""Matcher: what does every matcher do, and what does a new one have to implement?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from operator import index
-from typing import Protocol, SupportsIndex, TypeAlias, overload, runtime_checkable
+from pathlib import Path
+from typing import (
+    Any,
+    ClassVar,
+    NamedTuple,
+    Protocol,
+    Self,
+    SupportsIndex,
+    TypeAlias,
+    overload,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset.filters.filter import Filter, Where
+from matchset.matchers import registry
+from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches
 from matchset.matrices import Csr
 from matchset.model.products import Products
+from matchset.storage.sections import Part, open_parts, read_part, save_parts
 from matchset.strings import Strings
+from matchset.text import normalize_strings
 
 DEFAULT_K = 100
-
-# (queries, k, filter) -> labels and scores of each query, best first, at most k, none twice.
-Search: TypeAlias = Callable[[Strings, int, Filter | None], Csr]
+DEFAULT_BEAM = 10
+Sections: TypeAlias = Mapping[str, Part]
+OpenPart: TypeAlias = Callable[[str], "Matcher"]
 
 
 @runtime_checkable
-class Matcher(Protocol):
-    """Whoever answers queries with products. Evaluation, fusion and the server know nothing else.
-
-    The contract, which `tests/contract.py` checks for every matcher:
-
-    - One `str` gives a `Match`; a sequence of `str` gives `Matches`, in its order, each equal to
-      the one that its query alone would get.
-    - At most k products, best first: scores fall, and ties go to the smaller label. No product
-      twice. A k beyond the catalogue gives what there is; below 1 it is a ValueError.
-    - `where` is an expression, a `Filter`, product ids or a boolean array (see `make_filter`). Only
-      allowed products are given, and k of them if the matcher knows that many.
-    - A query that normalises to nothing gives no products, whoever is asked. So may one that the
-      matcher knows nothing of. Neither is an error.
-    - What is not a `str` is a TypeError that names its place among the queries.
-    - Any number of threads may ask at once, and get the answers that they would get alone.
-    """
+class Retriever(Protocol):
+    """Anything that answers queries: every `Matcher`, and a `Client` of a server."""
 
     # A str is an iterable of str too, hence the overlap; the first overload comes first.
     @overload
@@ -50,45 +54,201 @@ class Matcher(Protocol):
     ) -> Matches: ...
 
 
-@runtime_checkable
-class KnowsTraining(Protocol):
-    """A matcher that remembers what it was trained on, so that evaluation needs no training log."""
+class TrainingSettings(Protocol):
+    """The part of a training configuration that says which pairs were positive."""
+
+    @property
+    def events(self) -> Mapping[str, float] | None:
+        """Weight of each event that counts; None where the usual names decided."""
+
+    @property
+    def min_count(self) -> float:
+        """The weighted events from which on a pair was positive."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRecord:
+    """What a matcher remembers of its training, so that evaluation needs no training log."""
+
+    products: Products
+    query_hashes: NDArray[np.uint64]  # of the training queries, ascending
+    n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
+    config: TrainingSettings
+    provenance: Mapping[str, Any]  # when, from what and how it was trained
 
     def is_seen(self, queries: Strings) -> NDArray[np.bool_]:
-        """Which of these normalised queries had a positive pair in training, (n_queries,)."""
+        """Which queries had a positive pair in training, (n_queries,)."""
+        return np.isin(normalize_strings(queries).hashes(), self.query_hashes)
 
     def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
-        """Which of these product ids had a positive pair in training, (n_ids,)."""
+        """Which product ids had a positive pair in training, (n_ids,)."""
+        labels = self.products.ids.index_of(ids)
+        return np.asarray((labels >= 0) & (self.n_queries_of[labels] > 0))
 
 
-@overload
-def answer(  # type: ignore[overload-overlap]
-    products: Products, queries: str, k: int, *, where: Where | None, search: Search
-) -> Match: ...
-@overload
-def answer(
-    products: Products, queries: Iterable[str], k: int, *, where: Where | None, search: Search
-) -> Matches: ...
-def answer(
-    products: Products,
-    queries: str | Iterable[str],
-    k: int,
-    *,
-    where: Where | None,
-    search: Search,
-) -> Match | Matches:
-    """Do what every `match` over `products` does, around the search that makes the difference."""
-    most = min(check_k(k), len(products)) or 1
-    chosen = None if where is None else products.filter(where)
-    if isinstance(queries, str):
-        found = search(Strings.of([queries]), most, chosen)
-        return Match(queries, found.indices, found.data, products)
-    texts = to_texts(queries)
-    return Matches(texts, search(texts, most, chosen), products)
+class Options(NamedTuple):
+    """The options of one call of `match`, checked."""
+
+    k: int  # at most the number of products, at least 1
+    where: Filter | None
+    beam: int | None
+    min_score: float | None
+
+
+class Matcher(ABC):
+    """The base of all matchers. Evaluation, fusion, server and CLI know nothing else.
+
+    The contract, which `tests/contract.py` checks for every matcher:
+
+    - One `str` gives a `Match`; a sequence of `str` gives `Matches`, in its order, each equal to
+      the match that its query would get alone.
+    - At most k products, best first: scores fall, and ties go to the smaller label. No product
+      twice. A k beyond the catalog gives what there is; below 1 it is a ValueError.
+    - `where` is an expression, a `Filter`, product ids or a boolean array (see `make_filter`). Only
+      allowed products are given, and k of them if the matcher finds that many.
+    - A query that is empty after normalization gives no products. So may a query that the matcher
+      knows nothing about. Neither is an error.
+    - A query that is not a `str` is a TypeError that names its position.
+    - Any number of threads may call at once, and get the answers that they would get alone.
+
+    A matcher is immutable. To write one: subclass, set `kind`, provide `products` (a field of a
+    frozen dataclass will do), implement `_search`, `_sections` and `_read`, and `register` it.
+    """
+
+    kind: ClassVar[str]  # its name in folders, HTTP API, CLI, fusions and tables
+    takes: ClassVar[frozenset[str]] = frozenset()  # options beyond k, where and min_score
+    can_explain: ClassVar[bool] = False
+    products: Products  # all that it can find
+
+    # A str is an iterable of str too, hence the overlap; the first overload comes first.
+    @overload
+    def match(  # type: ignore[overload-overlap]
+        self,
+        queries: str,
+        k: int = ...,
+        *,
+        where: Where | None = ...,
+        beam: int | None = ...,
+        min_score: float | None = ...,
+    ) -> Match: ...
+    @overload
+    def match(
+        self,
+        queries: Iterable[str],
+        k: int = ...,
+        *,
+        where: Where | None = ...,
+        beam: int | None = ...,
+        min_score: float | None = ...,
+    ) -> Matches: ...
+    def match(
+        self,
+        queries: str | Iterable[str],
+        k: int = DEFAULT_K,
+        *,
+        where: Where | None = None,
+        beam: int | None = None,
+        min_score: float | None = None,
+    ) -> Match | Matches:
+        """The k best products of one query, or of each of several.
+
+        `where` allows some products only (see `filter`), and products that score less than
+        `min_score` are left out. `beam` is for matchers that search a tree: a wider one looks at
+        more of it, which is slower and finds more up to a point.
+        """
+        if beam is not None and "beam" not in self.takes:
+            raise ValueError(f"beam is not an option of a {self.kind} matcher; got {beam}")
+        k = min(check_k(k), len(self.products)) or 1
+        chosen = None if where is None else self.products.filter(where)
+        options = Options(k, chosen, beam, min_score)
+        if isinstance(queries, str):
+            return self._match_one(queries, options)
+        return self._match_many(to_texts(queries), options)
+
+    def filter(self, what: Where) -> Filter:
+        """A filter to use any number of times: `match(..., where=filter)`.
+
+        From an expression such as "in_stock and price < 20", product ids, or a boolean array.
+        """
+        return self.products.filter(what)
+
+    def explain(  # for those that can
+        self,
+        query: str,  # noqa: ARG002
+        product: str,  # noqa: ARG002
+        *,
+        k: int = DEFAULT_K,  # noqa: ARG002
+        beam: int | None = None,  # noqa: ARG002
+    ) -> Explanation:
+        """Why a query gets a product, or where it was lost; a ValueError unless `can_explain`."""
+        raise ValueError(f"a {self.kind} matcher cannot explain its results")
+
+    @property
+    def training(self) -> TrainingRecord | None:
+        """What it remembers of its training; None where it was not trained on a log."""
+        return None
+
+    @property
+    def vectorize(self) -> Callable[[str], object] | None:
+        """What turns a query into features before the search; None where nothing does."""
+        return None
+
+    @property
+    def n_features(self) -> int | None:
+        """Features with a meaning of their own; None where it has none."""
+        return None
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write it to a folder, all or nothing; the files never change afterwards."""
+        header = {registry.HEADER: self.kind}
+        inner = {name: part.save for name, part in self._parts().items()}
+        save_parts(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Open a folder that `save` wrote: memory-mapped, shared by processes, in milliseconds."""
+        header, sections = open_parts(path)
+        registry.require_kind(path, header, cls.kind)
+
+        def open_part(name: str) -> Matcher:
+            return registry.load(Path(path) / name)
+
+        return read_part(path, f"{cls.kind} matcher", lambda: cls._read(sections, open_part))
+
+    def _match_one(self, query: str, options: Options) -> Match:
+        found = self._search(Strings.of([query]), options.k, options.where)
+        match = Match(query, found.indices, found.data, self.products)
+        return match if options.min_score is None else match.at_least(options.min_score)
+
+    def _match_many(self, queries: Strings, options: Options) -> Matches:
+        found = self._search(queries, options.k, options.where)
+        matches = Matches(queries, found, self.products)
+        return matches if options.min_score is None else matches.at_least(options.min_score)
+
+    @abstractmethod
+    def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
+        """Labels and scores of each query, best first, at most k, none twice."""
+
+    @abstractmethod
+    def _sections(self) -> Sections:
+        """What `save` writes."""
+
+    @classmethod
+    @abstractmethod
+    def _read(cls, sections: Sections, open_part: OpenPart) -> Self:
+        """Make a matcher of what `_sections` gave; the arrays are memory-mapped.
+
+        `open_part` opens one of `_parts`. A KeyError, TypeError or ValueError means that the folder
+        is damaged.
+        """
+
+    def _parts(self) -> Mapping[str, Matcher]:
+        """Whole matchers that this one consists of, by the name of their folder."""
+        return {}
 
 
 def to_texts(queries: Iterable[str]) -> Strings:
-    """Queries to ask together, if they are a sequence of `str`."""
+    """Several queries, checked to be `str`."""
     given: object = queries
     if isinstance(given, bytes) or not isinstance(given, Iterable):
         raise TypeError(f"queries must be str or a sequence of str; got {type(given).__name__}")
@@ -96,7 +256,7 @@ def to_texts(queries: Iterable[str]) -> Strings:
 
 
 def check_k(k: SupportsIndex) -> int:
-    """The number of products that is asked for, if it is one."""
+    """The number of products, checked to be a positive integer."""
     if isinstance(k, bool) or not hasattr(k, "__index__"):
         raise TypeError(f"k must be an int; got {type(k).__name__}")
     if (number := index(k)) < 1:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, overload
+from typing import ClassVar, Self
 
 import numpy as np
 
 from matchset.data.catalog import Catalog
-from matchset.filters.filter import Filter, Where
-from matchset.matchers.base import DEFAULT_K, answer
-from matchset.matchers.match import Match, Matches
-from matchset.matchers.registry import load_matcher, save_matcher
+from matchset.filters.filter import Filter
+from matchset.matchers.base import Matcher, OpenPart, Sections
 from matchset.matrices import Csr
 from matchset.model.postings import Postings, read_postings, store_postings
 from matchset.model.products import Products, make_products, read_products, store_products
@@ -23,14 +20,14 @@ from matchset.storage.sections import Part, read_strings, store_strings
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
-KIND = "bm25"
 K1, B = 0.5, 0.45  # of the paper: titles are short, and seldom repeat a word
 
 
 @dataclass(frozen=True, eq=False)
-class BM25:
+class BM25(Matcher):
     """Lexical search, as bm25s scores it (Lucene's variant), over words of normalised titles."""
 
+    kind: ClassVar[str] = "bm25"
     products: Products
     words: Strings  # (n_words,)
     postings: Postings  # words x products: the score that a word gives a product
@@ -55,45 +52,25 @@ class BM25:
         lists = _score(rows, place, k1=k1, b=b)
         return cls(make_products(catalog.ids, catalog), Strings.of(list(place)), Postings(lists))
 
-    @overload
-    def match(  # type: ignore[overload-overlap]
-        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match: ...
-    @overload
-    def match(
-        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Matches: ...
-    def match(
-        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match | Matches:
-        """The allowed products with the best scores; none that has no word of the query."""
-        return answer(self.products, queries, k, where=where, search=self._search)
+    @property
+    def vectorize(self) -> Callable[[str], Csr]:
+        """Counts the known words of a query, (1, n_words)."""
+        return lambda query: self._count(normalize_strings(Strings.of([query])))
 
-    def count_words(self, query: str) -> Csr:
-        """How often a query has each known word: what is searched with, (1, n_words)."""
-        return self._count(normalize_strings(Strings.of([query])))
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, at once or not at all."""
-        parts = {
+    def _sections(self) -> Sections:
+        return {
             "products": store_products(self.products),
             "words": Part(arrays=store_strings(self.words)),
             "postings": store_postings(self.postings),
         }
-        save_matcher(path, KIND, parts, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> BM25:
-        """Open a folder that `save` wrote, memory-mapped."""
-
-        def read(parts: Mapping[str, Part]) -> BM25:
-            return cls(
-                read_products(parts["products"]),
-                read_strings(parts["words"].arrays),
-                read_postings(parts["postings"]),
-            )
-
-        return load_matcher(path, KIND, read)
+    def _read(cls, sections: Sections, _: OpenPart) -> Self:
+        return cls(
+            read_products(sections["products"]),
+            read_strings(sections["words"].arrays),
+            read_postings(sections["postings"]),
+        )
 
     def __post_init__(self) -> None:
         self.postings.require(len(self.words), len(self.products))

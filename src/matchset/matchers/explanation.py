@@ -1,4 +1,4 @@
-"""Reasons: why does a query get a product, in words that a person reads?"""
+"""Explanation: why does a query get a product, in words that a person reads?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from matchset.features.vectorizer import Vectorizer
 from matchset.matchers.display import printable
-from matchset.model.explain import Explanation, Step, strongest
+from matchset.model.explain import LabelPath, Step, strongest
 from matchset.model.packed import PackedTree
 from matchset.model.products import Products
 
@@ -21,7 +21,7 @@ SHOWN = 5  # n-grams for and against that are shown of a step
 
 
 @dataclass(frozen=True, slots=True)
-class ReasonStep:
+class ExplanationStep:
     """One node on the way from the root to the product."""
 
     level: int
@@ -35,17 +35,17 @@ class ReasonStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Reasons:
+class Explanation:
     """The way of a product down the tree, step by step."""
 
     query: str
     product: str
     title: str | None
     score: float  # the product of the steps' scores
-    steps: tuple[ReasonStep, ...]
+    steps: tuple[ExplanationStep, ...]
 
     @property
-    def lost_at(self) -> ReasonStep | None:
+    def lost_at(self) -> ExplanationStep | None:
         """The step at which the product fell out of the beam or the answer, if it did."""
         return next((step for step in self.steps if not step.is_kept), None)
 
@@ -85,9 +85,9 @@ class Reasons:
         return f"lost at level {lost.level + 1} ({_rank(lost)})"
 
 
-def name_reasons(
-    found: Explanation, query: str, products: Products, vectorizer: Vectorizer, tree: PackedTree
-) -> Reasons:
+def name_path(
+    found: LabelPath, query: str, products: Products, vectorizer: Vectorizer, tree: PackedTree
+) -> Explanation:
     """Put names to the numbers of an explanation."""
     title = None if products.titles is None else products.titles[found.label]
     product = products.ids[found.label]
@@ -96,7 +96,7 @@ def name_reasons(
         is_product = step.level + 1 == len(found.steps)
         name = (title or product) if is_product else _name_node(step, vectorizer, tree)
         steps.append(_name_step(step, name, vectorizer))
-    return Reasons(query, product, title, found.score, tuple(steps))
+    return Explanation(query, product, title, found.score, tuple(steps))
 
 
 def _name_node(step: Step, vectorizer: Vectorizer, tree: PackedTree) -> str:
@@ -104,12 +104,12 @@ def _name_node(step: Step, vectorizer: Vectorizer, tree: PackedTree) -> str:
     return ", ".join(vectorizer.name(int(feature)) for feature in features)
 
 
-def _name_step(step: Step, name: str, vectorizer: Vectorizer) -> ReasonStep:
+def _name_step(step: Step, name: str, vectorizer: Vectorizer) -> ExplanationStep:
     spoke = [
         (vectorizer.name(int(feature)), round(float(value), 4))
         for feature, value in zip(step.features, step.contributions, strict=True)
     ]
-    return ReasonStep(
+    return ExplanationStep(
         level=step.level,
         name=name,
         score=step.score,
@@ -121,7 +121,7 @@ def _name_step(step: Step, name: str, vectorizer: Vectorizer) -> ReasonStep:
     )
 
 
-def _rank(step: ReasonStep) -> str:
+def _rank(step: ExplanationStep) -> str:
     return "its parent was lost" if step.rank is None else f"rank {step.rank}"
 
 

@@ -159,6 +159,11 @@ class FusedMatches(Matches):
     def _columns(self) -> list[ExportColumn]:
         return [*super(FusedMatches, self)._columns(), *_rank_columns(self.names, self.rank_table)]
 
+    def _select(self, entries: NDArray[np.int64]) -> FusedMatches:
+        kept = super(FusedMatches, self)._select(entries)
+        table = self.rank_table[entries]
+        return FusedMatches(kept.queries, kept.found, kept.products, self.names, table)
+
     def _take(self, rows: NDArray[np.int64]) -> FusedMatches:
         taken = super(FusedMatches, self)._take(rows)
         sizes = np.diff(self.found.indptr)[rows]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import cast, overload
+from typing import ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,12 +13,21 @@ from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.data.positives import Positives, relevance
 from matchset.errors import DataError
-from matchset.filters.filter import Filter, Where, make_filter
-from matchset.matchers.base import DEFAULT_K, Matcher, check_k, to_texts
+from matchset.filters.filter import Filter, make_filter
+from matchset.matchers.base import (
+    DEFAULT_K,
+    Matcher,
+    OpenPart,
+    Options,
+    Sections,
+    TrainingRecord,
+    check_k,
+)
 from matchset.matchers.fused_match import FusedMatch, FusedMatches, unite
 from matchset.matchers.fusion_rules import (
     DEFAULT_CONSTANT,
     SCORED,
+    Fused,
     FusionRule,
     Method,
     Normalization,
@@ -29,25 +35,25 @@ from matchset.matchers.fusion_rules import (
 )
 from matchset.matchers.fusion_tuning import Lessons, tune
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.registry import load, load_matcher, name_kind, save_matcher
 from matchset.matrices import Csr
 from matchset.model.products import Products
 from matchset.storage.sections import Part
 from matchset.strings import Strings
 
-KIND = "fusion"
 DEFAULT_DEPTH = 100
 DEFAULT_SAMPLE = 2_000
 
 
-class Fusion:
+class Fusion(Matcher):
     """Several matchers as one; `FusionRule` tells how their rankings become one.
 
     Products are the same where their ids are, whatever else the matchers know of them. Each part is
     asked, with its defaults, for `depth` products, or k where that is more: for any k up to `depth`
     a smaller k gives the first of a larger. Nothing in it changes, so any number of threads may ask
-    at once.
+    at once. `ranks` of a match says which parts found each product.
     """
+
+    kind: ClassVar[str] = "fusion"
 
     def __init__(
         self,
@@ -62,10 +68,13 @@ class Fusion:
         depth: int = DEFAULT_DEPTH,
         seed: int = 0,
     ) -> None:
-        """`names` tell the parts apart in results; by default their kinds, such as "tree"."""
+        """`names` tell the parts apart in results; by default their kinds, such as "bm25"."""
         self.matchers = tuple(matchers)
         if not self.matchers:
             raise ValueError("matchers must be at least one; got none")
+        for part in self.matchers:
+            if not isinstance(part, Matcher):
+                raise TypeError(f"matchers must be of the class Matcher; got {type(part).__name__}")
         self.names = _name(self.matchers, names)
         self.rule = FusionRule(
             method=method,
@@ -79,40 +88,8 @@ class Fusion:
         if depth < 1:
             raise ValueError(f"depth must be at least 1; got {depth}")
         self.depth = depth
-        self.products, self._labels = unite([_products_of(part) for part in self.matchers])
+        self.products, self._labels = unite([part.products for part in self.matchers])
         self._allowed: WeakKeyDictionary[Filter, tuple[Filter, ...]] = WeakKeyDictionary()
-
-    @overload
-    def match(  # type: ignore[overload-overlap]
-        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> FusedMatch: ...
-    @overload
-    def match(
-        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> FusedMatches: ...
-    def match(
-        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> FusedMatch | FusedMatches:
-        """The k best allowed products by the fused ranking; `ranks` tells who found each."""
-        most = min(check_k(k), len(self.products)) or 1
-        depth = max(most, self.depth)
-        chosen = None if where is None else self.filter(where)
-        if isinstance(queries, str):
-            texts = Strings.of([queries])
-            rankings = self._ask(queries, depth, chosen)
-        else:
-            texts = to_texts(queries)
-            rankings = self._ask(texts, depth, chosen)
-        fused = fuse(rankings, most, self.rule, depth=depth, queries=texts)
-        found, names = fused.found, self.names
-        if isinstance(queries, str):
-            labels, scores = found.indices, found.data
-            return FusedMatch(queries, labels, scores, self.products, names, fused.ranks)
-        return FusedMatches(texts, found, self.products, names, fused.ranks)
-
-    def filter(self, what: Where) -> Filter:
-        """A filter to use again, from an expression, product ids or a boolean array."""
-        return self.products.filter(what)
 
     def tune(
         self,
@@ -143,30 +120,13 @@ class Fusion:
             validation = relevance(validation, events=events, min_count=min_count)
         if len(validation) == 0:
             raise DataError(f"validation must have relevant pairs; got none by {validation.rule}")
-        tuned = copy(self)
-        tuned.rule = tune(self._prepare(validation, ks, sample, seed), self.rule)
-        return tuned
+        rule = tune(self._prepare(validation, ks, sample, seed), self.rule)
+        return Fusion(self.matchers, names=self.names, depth=self.depth, **asdict(rule))
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, its parts to folders inside it, at once or not at all."""
-        header = {"names": self.names, "depth": self.depth, "rule": asdict(self.rule)}
-        inner = {
-            f"part{place}": _saver(part, name)
-            for place, (part, name) in enumerate(zip(self.matchers, self.names, strict=True))
-        }
-        save_matcher(path, KIND, {"fusion": Part(header)}, overwrite=overwrite, inner=inner)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Fusion:
-        """Open a folder that `save` wrote, each part memory-mapped."""
-
-        def read(parts: Mapping[str, Part]) -> Fusion:
-            header = parts["fusion"].header
-            names = [str(name) for name in header["names"]]
-            opened = [load(Path(path) / f"part{place}") for place in range(len(names))]
-            return cls(opened, names=names, depth=int(header["depth"]), **header["rule"])
-
-        return load_matcher(path, KIND, read)
+    @property
+    def training(self) -> TrainingRecord | None:
+        """What the first part that remembers its training remembers."""
+        return next(filter(None, (part.training for part in self.matchers)), None)
 
     def __repr__(self) -> str:
         weights = self.rule.weigh(len(self.matchers))
@@ -175,6 +135,40 @@ class Fusion:
             for name, weight in zip(self.names, weights, strict=True)
         )
         return f"Fusion({self.rule.method} of {', '.join(parts)}; {len(self.products):,} products)"
+
+    def _match_one(self, query: str, options: Options) -> Match:
+        fused = self._fuse(query, options.k, options.where)
+        labels, scores = fused.found.indices, fused.found.data
+        match = FusedMatch(query, labels, scores, self.products, self.names, fused.ranks)
+        return match if options.min_score is None else match.at_least(options.min_score)
+
+    def _match_many(self, queries: Strings, options: Options) -> Matches:
+        fused = self._fuse(queries, options.k, options.where)
+        matches = FusedMatches(queries, fused.found, self.products, self.names, fused.ranks)
+        return matches if options.min_score is None else matches.at_least(options.min_score)
+
+    def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
+        return self._fuse(queries, k, where).found
+
+    def _fuse(self, queries: str | Strings, k: int, where: Filter | None) -> Fused:
+        depth = max(k, self.depth)
+        rankings = self._ask(queries, depth, where)
+        texts = Strings.of([queries]) if isinstance(queries, str) else queries
+        return fuse(rankings, k, self.rule, depth=depth, queries=texts)
+
+    def _sections(self) -> Sections:
+        header = {"names": self.names, "depth": self.depth, "rule": asdict(self.rule)}
+        return {"fusion": Part(header)}
+
+    def _parts(self) -> Mapping[str, Matcher]:
+        return {f"part{number}": part for number, part in enumerate(self.matchers)}
+
+    @classmethod
+    def _read(cls, sections: Sections, open_part: OpenPart) -> Self:
+        header = sections["fusion"].header
+        names = [str(name) for name in header["names"]]
+        opened = [open_part(f"part{number}") for number in range(len(names))]
+        return cls(opened, names=names, depth=int(header["depth"]), **header["rule"])
 
     def _prepare(
         self, validation: Positives, ks: tuple[int, ...], sample: int, seed: int
@@ -215,7 +209,7 @@ class Fusion:
                 found = _nothing(n_queries)
             else:
                 answer = part.match(queries, depth, where=allowed[place])
-                found = _rows_of(answer, _products_of(part))
+                found = _rows_of(answer, part.products)
             labels = self._labels[place][found.indices]
             rankings.append(Csr(found.indptr, labels, found.data, len(self.products)))
         return rankings
@@ -225,7 +219,7 @@ class Fusion:
         allowed = self._allowed.get(chosen)
         if allowed is None:
             allowed = self._allowed[chosen] = tuple(
-                make_filter(_products_of(part), chosen.allowed[labels])
+                make_filter(part.products, chosen.allowed[labels])
                 for part, labels in zip(self.matchers, self._labels, strict=True)
             )
         return allowed
@@ -234,7 +228,7 @@ class Fusion:
 def _name(matchers: Sequence[Matcher], names: Sequence[str] | None) -> tuple[str, ...]:
     """The names, or the kinds; the second of a kind has a 2 behind it."""
     if names is None:
-        kinds = [name_kind(part) for part in matchers]
+        kinds = [part.kind for part in matchers]
         again = [kinds[: place + 1].count(kind) for place, kind in enumerate(kinds)]
         names = [f"{kind}_{n}" if n > 1 else kind for kind, n in zip(kinds, again, strict=True)]
     if isinstance(names, str) or len(names) != len(matchers):
@@ -242,14 +236,6 @@ def _name(matchers: Sequence[Matcher], names: Sequence[str] | None) -> tuple[str
     if len(set(names)) < len(names) or not all(names):
         raise ValueError(f"names must be distinct and not empty; got {list(names)}")
     return tuple(names)
-
-
-def _products_of(part: Matcher) -> Products:
-    products: object = getattr(part, "products", None)
-    if not isinstance(products, Products):
-        got = type(part).__name__
-        raise TypeError(f"a matcher to fuse must have its products; got {got} without any")
-    return products
 
 
 def _rows_of(answer: Match | Matches, products: Products) -> Csr:
@@ -265,11 +251,3 @@ def _rows_of(answer: Match | Matches, products: Products) -> Csr:
 def _nothing(n_queries: int) -> Csr:
     labels, scores = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32)
     return Csr(np.zeros(n_queries + 1, dtype=np.int64), labels, scores, 0)
-
-
-def _saver(part: Matcher, name: str) -> Callable[[Path], None]:
-    save: object = getattr(part, "save", None)
-    if not callable(save):
-        got = type(part).__name__
-        raise TypeError(f"a matcher to save must have `save`; got {got} as {name!r}")
-    return cast("Callable[[Path], None]", save)

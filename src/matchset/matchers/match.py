@@ -101,6 +101,10 @@ class Match(Shown, Tabular, Sequence[Hit]):
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
 
+    def at_least(self, min_score: float) -> Match:
+        """The products that score this or more."""
+        return self[: int(np.count_nonzero(self.scores >= check_score(min_score)))]
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per product: product_id, score and, if there is a catalogue, title."""
         ids, scores, titles = self.ids, self.scores.tolist(), self.titles
@@ -158,6 +162,10 @@ class Matches(Shown, Tabular, Sequence[Match]):
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
 
+    def at_least(self, min_score: float) -> Matches:
+        """For each query the products that score this or more."""
+        return self._select(np.flatnonzero(self.found.data >= check_score(min_score)))
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per query and product: query, product_id, score and perhaps title."""
         return [{"query": match.query, **row} for match in self for row in match.to_dicts()]
@@ -180,6 +188,13 @@ class Matches(Shown, Tabular, Sequence[Match]):
         title = f"Matches({len(self):,} queries)"
         return Grid(title, ["", "query", "n", "products"], rows, len(self))
 
+    def _select(self, entries: NDArray[np.int64]) -> Matches:
+        """The same queries with some of their products; entries ascend."""
+        offsets = np.searchsorted(entries, self.found.indptr)
+        labels, scores = self.found.indices[entries], self.found.data[entries]
+        found = Csr(offsets, labels, scores, self.found.n_cols)
+        return Matches(self.queries, found, self.products)
+
     def _take(self, rows: NDArray[np.int64]) -> Matches:
         sizes = np.diff(self.found.indptr)[rows]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -188,6 +203,13 @@ class Matches(Shown, Tabular, Sequence[Match]):
         labels, scores = self.found.indices[entries], self.found.data[entries]
         found = Csr(offsets, labels, scores, self.found.n_cols)
         return Matches(self.queries.take(rows), found, self.products)
+
+
+def check_score(min_score: float) -> float:
+    """A score to compare with, checked to be a number."""
+    if np.isnan(min_score):
+        raise ValueError("min_score must be a number; got nan")
+    return min_score
 
 
 def _columns(labels: Ids, scores: Floats, products: Products) -> list[ExportColumn]:

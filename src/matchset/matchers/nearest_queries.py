@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self, overload
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,23 +13,20 @@ from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
-from matchset.filters.filter import Filter, Where
-from matchset.matchers.base import DEFAULT_K, answer
-from matchset.matchers.match import Match, Matches
-from matchset.matchers.registry import load_matcher, save_matcher
+from matchset.filters.filter import Filter
+from matchset.matchers.base import Matcher, OpenPart, Sections
 from matchset.matrices import Csr, from_scipy
 from matchset.model.postings import Postings, read_postings, store_postings
 from matchset.model.products import Products, make_products, read_products, store_products
 from matchset.storage.sections import Part
 from matchset.strings import Strings
 
-KIND = "nearest queries"
 NEIGHBORS = 100  # training queries that have a say
 POWER = 3  # of their similarity: more leaves more to the nearest
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NearestQueries:
+@dataclass(frozen=True, eq=False)
+class NearestQueries(Matcher):
     """The products of the most similar training queries.
 
     A product scores the sum of similarity to the power of `power` over those of the `neighbors`
@@ -40,6 +36,7 @@ class NearestQueries:
     given.
     """
 
+    kind: ClassVar[str] = "nearest_queries"
     products: Products
     vectorizer: Vectorizer
     queries: Postings  # n-grams x training queries
@@ -80,46 +77,35 @@ class NearestQueries:
         answers = replace(pairs, data=np.ones_like(pairs.data))
         return cls(products, vectorizer, Postings.of(X), Postings(answers), neighbors, power)
 
-    @overload
-    def match(  # type: ignore[overload-overlap]
-        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match: ...
-    @overload
-    def match(
-        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Matches: ...
-    def match(
-        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match | Matches:
-        """The allowed products that the nearest training queries led to."""
-        return answer(self.products, queries, k, where=where, search=self._search)
+    @property
+    def vectorize(self) -> Callable[[str], object]:
+        """The query's TF-IDF row."""
+        return lambda query: self.vectorizer.transform([query])
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, at once or not at all."""
-        parts = {
+    @property
+    def n_features(self) -> int:
+        """Known n-grams."""
+        return self.vectorizer.vocabulary.n_known
+
+    def _sections(self) -> Sections:
+        return {
             "rule": Part({"neighbors": self.neighbors, "power": self.power}),
             "products": store_products(self.products),
             "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
             "queries": store_postings(self.queries),
             "answers": store_postings(self.answers),
         }
-        save_matcher(path, KIND, parts, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> NearestQueries:
-        """Open a folder that `save` wrote, memory-mapped."""
-
-        def read(parts: Mapping[str, Part]) -> NearestQueries:
-            return cls(
-                read_products(parts["products"]),
-                Vectorizer.of(read_vocabulary(parts["vectorizer"])),
-                read_postings(parts["queries"]),
-                read_postings(parts["answers"]),
-                int(parts["rule"].header["neighbors"]),
-                int(parts["rule"].header["power"]),
-            )
-
-        return load_matcher(path, KIND, read)
+    def _read(cls, sections: Sections, _: OpenPart) -> Self:
+        return cls(
+            read_products(sections["products"]),
+            Vectorizer.of(read_vocabulary(sections["vectorizer"])),
+            read_postings(sections["queries"]),
+            read_postings(sections["answers"]),
+            int(sections["rule"].header["neighbors"]),
+            int(sections["rule"].header["power"]),
+        )
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         X = from_scipy(self.vectorizer.transform(queries))

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self, overload
+from typing import ClassVar, Self
 
 import numpy as np
 
 from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
-from matchset.filters.filter import Filter, Where
-from matchset.matchers.base import DEFAULT_K, answer
-from matchset.matchers.match import Match, Matches
-from matchset.matchers.registry import load_matcher, save_matcher
+from matchset.filters.filter import Filter
+from matchset.matchers.base import Matcher, OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids
 from matchset.model.products import Products, make_products, read_products, store_products
 from matchset.storage.sections import Part
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
-KIND = "popularity"
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Popularity:
+@dataclass(frozen=True, eq=False)
+class Popularity(Matcher):
     """The floor for every other matcher: the same products for any query, the most popular first.
 
     A score is the sum of a product's weighted counts over all queries. Products without any are
@@ -33,6 +27,7 @@ class Popularity:
     matcher.
     """
 
+    kind: ClassVar[str] = "popularity"
     products: Products
     ranking: Ids  # labels, most popular first, (n_popular,)
     scores: Floats  # (n_popular,)
@@ -47,39 +42,14 @@ class Popularity:
         ranking = ranking[popularity[ranking] > 0]
         return cls(make_products(positives.products, catalog), ranking, popularity[ranking])
 
-    @overload
-    def match(  # type: ignore[overload-overlap]
-        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match: ...
-    @overload
-    def match(
-        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Matches: ...
-    def match(
-        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match | Matches:
-        """The most popular allowed products, the same for each query that is not empty."""
-        return answer(self.products, queries, k, where=where, search=self._search)
-
-    def filter(self, what: Where) -> Filter:
-        """A filter to use again, from an expression, product ids or a boolean array."""
-        return self.products.filter(what)
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, at once or not at all."""
+    def _sections(self) -> Sections:
         ranking = Part(arrays={"labels": self.ranking, "scores": self.scores})
-        parts = {"products": store_products(self.products), "ranking": ranking}
-        save_matcher(path, KIND, parts, overwrite=overwrite)
+        return {"products": store_products(self.products), "ranking": ranking}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Popularity:
-        """Open a folder that `save` wrote, memory-mapped."""
-
-        def read(parts: Mapping[str, Part]) -> Popularity:
-            ranking = parts["ranking"].arrays
-            return cls(read_products(parts["products"]), ranking["labels"], ranking["scores"])
-
-        return load_matcher(path, KIND, read)
+    def _read(cls, sections: Sections, _: OpenPart) -> Self:
+        ranking = sections["ranking"].arrays
+        return cls(read_products(sections["products"]), ranking["labels"], ranking["scores"])
 
     def __post_init__(self) -> None:
         labels, n = self.ranking, len(self.products)

@@ -1,86 +1,108 @@
-"""Storing: which matcher lies in a folder?"""
+"""Registry: which kinds of matcher are there, and which one is in a folder?"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from matchset.errors import ModelFileError
-from matchset.matchers.base import Matcher
-from matchset.storage.folders import Inner
-from matchset.storage.sections import Part, open_parts, read_header, read_part, save_parts
+from matchset.storage.sections import read_header
 
-T = TypeVar("T")
-TREE = "tree"
-_MATCHER = "matcher"
+if TYPE_CHECKING:
+    from matchset.matchers.base import Matcher
 
-
-def save_matcher(
-    path: str | os.PathLike[str],
-    kind: str,
-    parts: Mapping[str, Part],
-    *,
-    overwrite: bool = False,
-    inner: Inner | None = None,
-) -> None:
-    """Write the parts of a matcher to a folder, and whole matchers inside it, at once."""
-    save_parts(path, parts, header={_MATCHER: kind}, overwrite=overwrite, inner=inner)
+HEADER = "matcher"  # entry of a folder's header that names the kind
+XR_LINEAR = "xr_linear"
 
 
-def load_matcher(
-    path: str | os.PathLike[str], kind: str, read: Callable[[Mapping[str, Part]], T]
-) -> T:
-    """Make a matcher of its memory-mapped parts; whatever does not fit is a ModelFileError."""
-    header, parts = open_parts(path)
-    require_kind(path, header, kind)
-    return read_part(path, f"{kind} matcher", lambda: read(parts))
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of matcher.
+
+    Its class is named, not imported: opening a matcher must not need the packages of another, and
+    no room before the lab imports the lab.
+    """
+
+    name: str  # in folders, HTTP API, CLI, fusions and tables
+    label: str  # for people
+    target: str  # "module:Class"
+    color: str  # in every chart
+
+    def find_class(self) -> type[Matcher]:
+        """Import the class."""
+        module, name = self.target.split(":")
+        found: type[Matcher] = getattr(import_module(module), name)
+        return found
 
 
-def kind_of(path: str | os.PathLike[str]) -> str:
-    """The kind of the matcher that was saved to a folder."""
-    return _kind(read_header(Path(path)))
-
-
-def require_kind(path: str | os.PathLike[str], header: Mapping[str, Any], kind: str) -> None:
-    """Refuse a folder that holds another matcher."""
-    if (found := _kind(header)) != kind:
-        raise ModelFileError(f"{path}: holds a {found!r} matcher; expected a {kind!r} matcher")
-
-
-def _kind(header: Mapping[str, Any]) -> str:
-    return str(header.get(_MATCHER, TREE))  # trees were there first
-
-
-# Named, not imported: opening a tree must not need the packages of another matcher.
-WHO = {
-    "tree": "matchset.matchers.xr_linear:XRLinearMatcher",
-    "bm25": "matchset.matchers.bm25:BM25",
-    "title similarity": "matchset.matchers.title_similarity:TitleSimilarity",
-    "nearest queries": "matchset.matchers.nearest_queries:NearestQueries",
-    "popularity": "matchset.matchers.popularity:Popularity",
-    "fusion": "matchset.matchers.fusion:Fusion",
-    "dssm": "matchset.lab.dssm.exact:DSSM",
-    "dssm+hnsw": "matchset.lab.dssm.hnsw:DSSMWithHNSW",
+_MATCHERS = "matchset.matchers"
+_DSSM = "matchset.lab.dssm"
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(XR_LINEAR, "XR-Linear", f"{_MATCHERS}.xr_linear:XRLinearMatcher", "#1d4ed8"),
+        Kind("dssm", "DSSM", f"{_DSSM}.exact:DSSM", "#9a5fd1"),
+        Kind("dssm_hnsw", "DSSM + HNSW", f"{_DSSM}.hnsw:DSSMWithHNSW", "#7e22ce"),
+        Kind("bm25", "BM25", f"{_MATCHERS}.bm25:BM25", "#b45309"),
+        Kind(
+            "title_similarity",
+            "Title similarity",
+            f"{_MATCHERS}.title_similarity:TitleSimilarity",
+            "#be123c",
+        ),
+        Kind(
+            "nearest_queries",
+            "Nearest queries",
+            f"{_MATCHERS}.nearest_queries:NearestQueries",
+            "#525c69",
+        ),
+        Kind("popularity", "Popularity", f"{_MATCHERS}.popularity:Popularity", "#8a6d3b"),
+        Kind("fusion", "Fusion", f"{_MATCHERS}.fusion:Fusion", "#0f766e"),
+    )
 }
 
 
+def register(kind: Kind) -> None:
+    """Add a kind of matcher, so that it is loaded, served, compared and drawn like our own."""
+    known = KINDS.get(kind.name)
+    if known not in (None, kind):
+        raise ValueError(f"a kind must be registered once; got {kind.name!r} for {kind.target}")
+    KINDS[kind.name] = kind
+
+
+def find_kind(name: str) -> Kind:
+    """A kind by its name."""
+    if name not in KINDS:
+        raise ValueError(f"a matcher must be one of {', '.join(KINDS)}; got {name!r}")
+    return KINDS[name]
+
+
 def load(path: str | os.PathLike[str]) -> Matcher:
-    """Open whichever matcher was saved to a folder, memory-mapped, in milliseconds."""
-    kind = kind_of(path)
-    if kind not in WHO:
-        known = ", ".join(WHO)
-        raise ModelFileError(f"{path}: a matcher must be one of {known}; got {kind!r}")
-    module, name = WHO[kind].split(":")
-    opened: Matcher = getattr(import_module(module), name).load(path)
-    return opened
+    """Open any matcher that was saved to a folder: memory-mapped, in milliseconds."""
+    try:
+        kind = find_kind(kind_of(path))
+    except ModelFileError:
+        raise
+    except ValueError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    return kind.find_class().load(path)
 
 
-def name_kind(matcher: Matcher) -> str:
-    """What a matcher is called where it is one of several: "tree", "title_similarity"."""
-    cls = type(matcher)
-    place = f"{cls.__module__}:{cls.__qualname__}"
-    kind = next((kind for kind, who in WHO.items() if who == place), cls.__name__)
-    return kind.replace(" ", "_").replace("+", "_")
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """Name of the kind of the matcher in a folder."""
+    return _kind(path, read_header(path))
+
+
+def require_kind(path: str | os.PathLike[str], header: Mapping[str, Any], kind: str) -> None:
+    """Raise a ModelFileError where a folder holds another kind of matcher."""
+    if (found := _kind(path, header)) != kind:
+        raise ModelFileError(f"{path}: holds a {found!r} matcher; expected a {kind!r} matcher")
+
+
+def _kind(path: str | os.PathLike[str], header: Mapping[str, Any]) -> str:
+    if not isinstance(kind := header.get(HEADER), str):
+        raise ModelFileError(f"{path}: damaged: its manifest does not name a kind of matcher")
+    return kind

@@ -32,7 +32,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Explanation:
+class LabelPath:
     """The path of a label from the root."""
 
     label: int
@@ -45,7 +45,7 @@ class Explanation:
         return next((step.level for step in self.steps if not step.is_kept), None)
 
 
-def explain(
+def follow_label(
     tree: PackedTree,
     ids: Ids,
     values: Floats,
@@ -54,7 +54,7 @@ def explain(
     k: int = 100,
     beam: int = 10,
     scores: str = "l3-hinge",
-) -> Explanation:
+) -> LabelPath:
     """Follow one label down the tree for the sparse vector (ids, values)."""
     places = np.flatnonzero(tree.labels == label)
     if len(places) == 0:
@@ -68,7 +68,7 @@ def explain(
         rank = _rank(tree, level, node, ids, values, beam=beam, scores=scores)
         is_kept = rank is not None and rank <= (k if is_last else beam)
         steps.append(_step(tree, level, node, ids, values, scores=scores, rank=rank, kept=is_kept))
-    return Explanation(label, tuple(steps), float(np.prod([step.score for step in steps])))
+    return LabelPath(label, tuple(steps), float(np.prod([step.score for step in steps])))
 
 
 def node_weights(tree: PackedTree, level: int, node: int) -> tuple[Ids, Floats, float]:

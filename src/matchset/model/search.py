@@ -11,7 +11,7 @@ import numpy as np
 
 from matchset import _native
 from matchset.matrices import Csr
-from matchset.model.packed import pack, pack_layers
+from matchset.model.packed import pack_layers
 from matchset.model.tree import LabelTree, TreeModel
 
 SCORES = "l1-hinge to l6-hinge, sigmoid, or one of them after log-"
@@ -43,15 +43,6 @@ def search_rule(
         is_log=bool(found[1]),
         min_score=least,
     )
-
-
-def search(model: TreeModel, X: Csr, *, k: int, beam: int, threads: int) -> Csr:
-    """The k best labels of each row of X by beam search; entries of a row stand best first.
-
-    The model is packed for the call; who searches often packs once and calls `search_rows`.
-    """
-    packed = pack(model, precision="float32", threads=threads)
-    return packed.search_rows(X, search_rule(k, beam), threads=threads)
 
 
 def search_nodes(model: TreeModel, X: Csr, *, k: int, beam: int, threads: int) -> Csr:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from matchset.filters.filter import Filter
 from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW, GraphConfig, build_graph
 from matchset.lab.dssm.space import Space, SpaceMatcher, find_nearest, read_space, store_space
-from matchset.matchers.registry import load_matcher, save_matcher
+from matchset.matchers.base import OpenPart, Sections
 from matchset.matrices import Csr, Floats
-
-KIND = "dssm"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -19,9 +17,11 @@ class DSSM(SpaceMatcher):
     """Two-tower retrieval after "Semantic Product Search" (Nigam et al., 2019), by exact search.
 
     Queries and titles go through one network, `space.tower`; a product scores the cosine of the
-    two vectors. Every product with a title is looked at. Made by `train_dssm`.
+    two vectors. Every product with a title is looked at. Made by `train_dssm`;
+    opening a saved one needs neither PyTorch nor usearch.
     """
 
+    kind: ClassVar[str] = "dssm"
     space: Space
 
     def search(self, vectors: Floats, k: int, *, where: Filter | None = None) -> Csr:
@@ -55,11 +55,9 @@ class DSSM(SpaceMatcher):
         )
         return DSSMWithHNSW(self.space, graph)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, at once or not at all."""
-        save_matcher(path, KIND, store_space(self.space), overwrite=overwrite)
+    def _sections(self) -> Sections:
+        return store_space(self.space)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> DSSM:
-        """Open a folder that `save` wrote, memory-mapped; it needs neither PyTorch nor usearch."""
-        return load_matcher(path, KIND, lambda parts: cls(read_space(parts)))
+    def _read(cls, sections: Sections, _: OpenPart) -> Self:
+        return cls(read_space(sections))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from matchset.lab.dssm.space import (
     read_space,
     store_space,
 )
-from matchset.matchers.registry import load_matcher, save_matcher
+from matchset.matchers.base import OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids
 from matchset.storage.sections import Part, verify
 
@@ -134,7 +134,6 @@ def _order(keys: NDArray[np.uint64], distances: Floats) -> tuple[Ids, Floats]:
     return labels[order], scores[order]
 
 
-KIND = "dssm+hnsw"
 _FEW = 4096  # allowed products that are looked at one by one
 _LARGEST_SHARE = 0.25  # of the products to fetch from the graph; beyond it, all are looked at
 
@@ -146,6 +145,7 @@ class DSSMWithHNSW(SpaceMatcher):
     Scores are cosines; of other `dtype`s than "f32", rounded ones. Made by `DSSM.with_hnsw`.
     """
 
+    kind: ClassVar[str] = "dssm_hnsw"
     space: Space
     graph: Graph
 
@@ -185,23 +185,21 @@ class DSSMWithHNSW(SpaceMatcher):
                 found[row] = (exact.indices[entries], exact.data[entries])
         return join_rows(found, len(self.products))
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, at once or not at all."""
-        parts = store_space(self.space) | {"graph": store_graph(self.graph)}
-        save_matcher(path, KIND, parts, overwrite=overwrite)
-
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> DSSMWithHNSW:
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """Open a folder that `save` wrote, memory-mapped.
 
-        Every byte is compared with its checksum first, because usearch follows whatever it reads.
+        Every byte is compared with its checksum first, because usearch trusts what it reads.
         """
-
-        def read(parts: Mapping[str, Part]) -> DSSMWithHNSW:
-            return cls(read_space(parts), read_graph(parts["graph"]))
-
         verify(path)
-        return load_matcher(path, KIND, read)
+        return super().load(path)
+
+    def _sections(self) -> Sections:
+        return store_space(self.space) | {"graph": store_graph(self.graph)}
+
+    @classmethod
+    def _read(cls, sections: Sections, _: OpenPart) -> Self:
+        return cls(read_space(sections), read_graph(sections["graph"]))
 
     def _plan(self, n_wanted: int, n_allowed: int) -> Iterator[int]:
         """How many to fetch from the graph, at first and while too few of them are allowed."""

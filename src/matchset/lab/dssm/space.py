@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,13 @@ from scipy.sparse import csr_array
 
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
-from matchset.filters.filter import Filter, Where, make_filter
+from matchset.filters.filter import Filter
 from matchset.lab.dssm.settings import DSSMConfig, read_dssm_config
-from matchset.matchers.base import DEFAULT_K, answer
-from matchset.matchers.match import Match, Matches
+from matchset.matchers.base import Matcher, TrainingRecord
 from matchset.matrices import Csr, Floats, Ids
 from matchset.model.products import Products, read_products, store_products
 from matchset.storage.sections import Part, under
 from matchset.strings import Strings
-from matchset.text import normalize_strings
 
 _TEXTS_AT_ONCE = 8192
 _SMALLEST = np.float32(1e-12)  # length that a vector is divided by
@@ -143,7 +141,7 @@ class Space:
         return self.placed if where is None else self.placed[where.allowed[self.placed]]
 
 
-class SpaceMatcher(ABC):
+class SpaceMatcher(Matcher):
     """What the matchers over a space have in common: all but how the nearest are found."""
 
     space: Space
@@ -159,35 +157,26 @@ class SpaceMatcher(ABC):
         """A unit vector per text, zeros where no n-gram is known, (n_texts, dimensions)."""
         return self.space.tower.encode(Strings.of(texts, "texts"))
 
-    @overload
-    def match(  # type: ignore[overload-overlap]
-        self, queries: str, k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match: ...
-    @overload
-    def match(
-        self, queries: Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Matches: ...
-    def match(
-        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match | Matches:
-        """The allowed products nearest to the query; none without a title is ever given."""
-        return answer(self.space.products, queries, k, where=where, search=self._search)
-
-    def filter(self, what: Where) -> Filter:
-        """A filter to use again and again: `match(..., where=filter)`."""
-        return make_filter(self.space.products, what)
-
-    def is_seen(self, queries: Strings) -> NDArray[np.bool_]:
-        """Which queries it was trained on, (n_queries,)."""
-        return np.isin(normalize_strings(queries).hashes(), self.space.query_hashes)
-
-    def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
-        """Which products had a positive query in training, (n_ids,)."""
-        labels = self.space.products.ids.index_of(ids)
-        return np.asarray((labels >= 0) & (self.space.n_queries_of[labels] > 0))
+    @property
+    def training(self) -> TrainingRecord:
+        """What it remembers of its training."""
+        space = self.space
+        return TrainingRecord(
+            space.products, space.query_hashes, space.n_queries_of, space.config, space.provenance
+        )
 
     @property
-    def products(self) -> Products:
+    def vectorize(self) -> Callable[[str], Floats]:
+        """The query's vector."""
+        return lambda query: self.encode([query])
+
+    @property
+    def n_features(self) -> int:
+        """Known n-grams."""
+        return self.space.tower.vectorizer.vocabulary.n_known
+
+    @property
+    def products(self) -> Products:  # type: ignore[override]  # of the space
         """What can be found."""
         return self.space.products
 

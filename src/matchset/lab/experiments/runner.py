@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from matchset.evaluate.evaluation import KS, evaluate_questions
 from matchset.evaluate.significance import FLIPS, RESAMPLES
-from matchset.lab.dssm.space import SpaceMatcher
 from matchset.lab.experiments.benchmark import Problem
 from matchset.lab.experiments.contenders import Row
 from matchset.lab.experiments.store import Measured, Store, measure_disk
@@ -94,7 +93,7 @@ def run_row(
     )
     return Measured(
         digest=digest,
-        features=_count_features(matcher),
+        features=matcher.n_features,
         train_seconds=before + spent,
         disk_bytes=size,
         scores=evaluation.to_dicts(),
@@ -111,12 +110,6 @@ def _show(matcher: Matcher, problem: Problem) -> list[list[str]]:
         return []
     matches = matcher.match(problem.questions.queries.take(places), SHOWN)
     return [list(match.ids) for match in matches]
-
-
-def _count_features(matcher: Any) -> int | None:
-    owner = matcher.space.tower if isinstance(matcher, SpaceMatcher) else matcher
-    vectorizer = getattr(owner, "vectorizer", None)
-    return None if vectorizer is None else int(vectorizer.vocabulary.n_known)
 
 
 def _sum_up(row: Measured, effort: Effort) -> str:

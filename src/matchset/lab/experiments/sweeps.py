@@ -18,10 +18,10 @@ from matchset.lab.experiments.comparison import COMPARISON
 from matchset.lab.experiments.contenders import GRAPH, OURS, choose_rows, find_reason, list_rows
 from matchset.lab.experiments.runner import NOBODY, Effort, Following, run_rows
 from matchset.lab.experiments.store import Store, describe_machine, list_versions, measure_disk
-from matchset.lab.experiments.timing import Beamed, time_batch, time_queries
+from matchset.lab.experiments.timing import time_batch, time_queries
 from matchset.lab.experiments.vocabularies import choose_vocabularies
-from matchset.matchers.base import Matcher
-from matchset.matchers.xr_linear import DEFAULT_BEAM, XRLinearMatcher
+from matchset.matchers.base import DEFAULT_BEAM, Matcher
+from matchset.matchers.xr_linear import XRLinearMatcher
 
 SWEEP = "sweep"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45)
@@ -55,7 +55,7 @@ def sweep_thresholds(
             "weights": pruned.tree.n_weights,
             "disk_bytes": measure_disk(pruned, folder),
             "memory_bytes": pruned.tree.n_bytes,
-            **measure(Beamed(pruned, beam), questions, effort),
+            **measure(pruned.with_beam(beam), questions, effort),
         }
         rows.append(row)
         follow.done(f"threshold {threshold:g}: {_sum_up(row)}, {row['disk_bytes'] / 1e6:.1f} MB")
@@ -79,8 +79,8 @@ def sweep_beams(
         row = {
             "beam": beam,
             "threshold": least,
-            **measure(Beamed(pruned, beam), questions, effort),
-            "queries_per_second": measure_throughput(Beamed(pruned, beam), questions, effort),
+            **measure(pruned.with_beam(beam), questions, effort),
+            "queries_per_second": measure_throughput(pruned.with_beam(beam), questions, effort),
         }
         rows.append(row)
         speed = f"{row['queries_per_second']:,.0f} queries/s"

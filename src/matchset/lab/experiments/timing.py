@@ -4,48 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, overload
 
 import numpy as np
 
 from matchset.evaluate.latency import measure_latency
 from matchset.evaluate.metrics import Values
-from matchset.filters.filter import Where
-from matchset.lab.dssm.space import SpaceMatcher
 from matchset.matchers.base import DEFAULT_K, Matcher
-from matchset.matchers.bm25 import BM25
-from matchset.matchers.match import Match, Matches
-from matchset.matchers.nearest_queries import NearestQueries
-from matchset.matchers.title_similarity import TitleSimilarity
-from matchset.matchers.xr_linear import DEFAULT_BEAM, XRLinearMatcher
 from matchset.strings import Strings
 
 _REPEATS = 3  # of a batch, of which the fastest counts: the others were disturbed
-
-
-@dataclass(frozen=True, slots=True)
-class Beamed:
-    """A tree matcher that is always asked with one beam."""
-
-    matcher: XRLinearMatcher
-    beam: int = DEFAULT_BEAM
-
-    @overload
-    def match(  # type: ignore[overload-overlap]
-        self, queries: str, k: int = ..., *, where: Where | None = ...
-    ) -> Match: ...
-    @overload
-    def match(
-        self, queries: Iterable[str], k: int = ..., *, where: Where | None = ...
-    ) -> Matches: ...
-    def match(
-        self, queries: str | Iterable[str], k: int = DEFAULT_K, *, where: Where | None = None
-    ) -> Match | Matches:
-        """Ask."""
-        return self.matcher.match(queries, k, beam=self.beam, where=where)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +47,7 @@ def time_queries(
     rng = np.random.default_rng(seed)
     chosen = list(queries.take(rng.permutation(len(queries))[:sample]))
     total = measure_latency(matcher, chosen, k=k, sample=len(chosen), seed=seed).seconds
-    vectorize = find_vectorizer(matcher)
+    vectorize = matcher.vectorize
     if vectorize is None:
         return Timing(total, np.zeros_like(total))
     order = np.random.default_rng(seed).permutation(len(chosen))  # as `measure_latency` asks
@@ -110,21 +80,6 @@ def on_one_core() -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, allowed)
-
-
-def find_vectorizer(matcher: Matcher) -> Callable[[str], object] | None:
-    """What a matcher does to a query before it searches; None where that is nothing."""
-    asked: Any = matcher.matcher if isinstance(matcher, Beamed) else matcher
-    if isinstance(asked, XRLinearMatcher):
-        return asked.vectorizer.encode
-    if isinstance(asked, TitleSimilarity | NearestQueries):
-        vectorizer = asked.vectorizer
-        return lambda query: vectorizer.transform([query])
-    if isinstance(asked, BM25):
-        return asked.count_words
-    if isinstance(asked, SpaceMatcher):
-        return lambda query: asked.encode([query])
-    return None
 
 
 def _time_each(do: Callable[[str], object], queries: Sequence[str]) -> Values:

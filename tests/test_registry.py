@@ -1,0 +1,102 @@
+"""A matcher that someone else wrote is registered once, and then is like our own."""
+
+import numpy as np
+import pytest
+from serving import ask
+from word_overlap import WordOverlap, make_word_overlap
+
+import matchset as ms
+from matchset.matchers.registry import KINDS, Kind, find_kind, register
+from matchset.model.products import Products
+from matchset.serve.options import Limits, ServeConfig
+from matchset.serve.reload.generations import make_run_folder, publish
+from matchset.serve.reload.snapshots import Sources
+from matchset.serve.reload.switch import make_generation
+from matchset.serve.worker import Worker
+
+TOY = Kind("word_overlap", "Word overlap", "word_overlap:WordOverlap", "#445566")
+
+
+@pytest.fixture(autouse=True)
+def registered():
+    register(TOY)
+    yield
+    del KINDS[TOY.name]
+
+
+def of_shop(folder):
+    """The toy over the products of a model."""
+    products = ms.load(folder / "model").products
+    return WordOverlap(Products(products.ids, products.titles, products.attributes))
+
+
+def test_it_is_saved_and_loaded_as_what_it_is(tmp_path):
+    toy = make_word_overlap()
+    toy.save(tmp_path / "toy")
+    opened = ms.load(tmp_path / "toy")
+    assert type(opened) is WordOverlap
+    assert opened.match(["rose", "red pot"]) == toy.match(["rose", "red pot"])
+    with pytest.raises(ms.ModelFileError, match="holds a 'word_overlap' matcher; expected a 'bm25"):
+        ms.BM25.load(tmp_path / "toy")
+
+
+def test_it_has_a_filter_and_a_least_score_and_refuses_a_beam():
+    toy = make_word_overlap()
+    assert toy.match("red pot", where=toy.filter(["p0", "p4"])).ids == ("p0", "p4")
+    assert toy.match("red pot", min_score=2).ids == ("p3",)
+    many = toy.match(["red pot", "", "rose"], min_score=1.5)
+    assert [match.ids for match in many] == [("p3",), (), ()]
+    with pytest.raises(ValueError, match="min_score must be a number; got nan"):
+        toy.match("rose", min_score=float("nan"))
+    with pytest.raises(ValueError, match="beam is not an option of a word_overlap matcher; got 3"):
+        toy.match("rose", beam=3)
+    with pytest.raises(ValueError, match="a word_overlap matcher cannot explain its results"):
+        toy.explain("rose", "p0")
+    assert (toy.training, toy.vectorize, toy.n_features) == (None, None, None)
+
+
+def test_it_is_served_by_its_name(folder):
+    of_shop(folder).save(folder / "toy")
+    sources, config = Sources(folder / "model", (folder / "toy",)), ServeConfig(threads=2)
+    with make_run_folder(sources.model) as run:
+        publish(run, make_generation(run, sources, config, 1))
+        worker = Worker(run, sources, config, Limits())
+        try:
+            status, found = ask(worker, "/v1/match", b"q=lamp&matcher=word_overlap&k=3")
+            assert status == 200
+            assert found["matcher"] == "word_overlap"
+            listed = ask(worker, "/v1/model")[1]["matchers"]
+        finally:
+            worker.stop()
+    assert {"name": "word_overlap", "label": "Word overlap"}.items() <= listed[1].items()
+    assert not listed[1]["can_explain"]
+    assert not listed[1]["has_beam"]
+    assert [each["name"] for each in listed] == ["xr_linear", "word_overlap", "fused"]
+
+
+def test_it_is_compared_and_fused_under_its_name(folder, tmp_path):
+    toy, model = of_shop(folder), ms.load(folder / "model")
+    matchers = {matcher.kind: matcher for matcher in (model, toy)}
+    test = ms.simulate_shop(products=300).log
+    compared = ms.compare_matchers(matchers, test, ks=(5, 20), sample=100, resamples=20, flips=100)
+    assert 0 <= compared["word_overlap"].recall(20) <= 1
+    fusion = ms.Fusion([model, toy])
+    assert fusion.names == ("xr_linear", "word_overlap")
+    query = test.queries[0]
+    fusion.save(tmp_path / "fusion")
+    assert ms.load(tmp_path / "fusion").match(query) == fusion.match(query)
+    assert fusion.training.is_seen(test.queries).all() == model.training.is_seen(test.queries).all()
+
+
+def test_a_name_is_registered_once():
+    register(TOY)  # the same again changes nothing
+    with pytest.raises(ValueError, match="a kind must be registered once; got 'bm25' for"):
+        register(Kind("bm25", "Mine", "word_overlap:WordOverlap", "#000000"))
+    with pytest.raises(ValueError, match=r"a matcher must be one of xr_linear, .*; got 'tree'"):
+        find_kind("tree")
+
+
+def test_labels_and_colors_are_distinct():
+    assert len({kind.label for kind in KINDS.values()}) == len(KINDS)
+    assert len({kind.color for kind in KINDS.values()}) == len(KINDS)
+    assert np.all([kind.name == name for name, kind in KINDS.items()])
