@@ -62,7 +62,7 @@ def test_a_log_without_times_is_split_by_query(log, tmp_path):
         (["--by", "query", "--test-days", 3], "a split by query takes no days; got --test-days 3"),
         (["--test-share", 0.1, "--test-from", "2026-03-01"], "got --test-from 2026-03-01"),
         (["--by", "time", "--test-share", 0.1], "--test-share is for a split by query; got 0.1"),
-        (["--test-share", 1.5], "test_share must be between 0 and 1; got 1.5"),
+        (["--test-share", 1.5], "--test-share must be between 0 and 1; got 1.5"),
         (["--test-share", 0.01], "a split must leave queries on both sides; got 0.01 of 4 queries"),
         (["--test-days", 99], "a split must leave rows on both sides; got 99 days"),
         (["--test-days", 2, "--test-from", "2026-03-01"], "one of test_from and test_days"),

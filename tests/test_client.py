@@ -113,7 +113,7 @@ def test_a_bad_filter_points_at_the_same_place_as_at_home():
     said = refusal(400, "bad_filter", "where: there is no attribute `prize` (at character 5)")
     with ask(Script(said)) as client, pytest.raises(FilterError) as caught:
         client.match("rose", where="not prize < 3")
-    assert (caught.value.rule, caught.value.place) == ("there is no attribute `prize`", 4)
+    assert (caught.value.rule, caught.value.position) == ("there is no attribute `prize`", 4)
 
 
 def test_redirects_are_not_followed():

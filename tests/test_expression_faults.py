@@ -125,7 +125,7 @@ def fault(text, limits=DEFAULT_LIMITS):
 )
 def test_what_is_not_in_the_language_is_an_error_that_points_at_a_place(text):
     error = fault(text)
-    assert 0 <= error.place <= len(text)
+    assert 0 <= error.position <= len(text)
     lines = str(error).splitlines()
     assert len(lines) == 3
     assert lines[2].strip() == "^"
@@ -139,7 +139,7 @@ def test_any_text_is_an_expression_or_a_filter_error(text):
         evaluate(parse(text), make_columns(), len(ROWS))
     except FilterError as caught:
         error = caught
-    assert error is None or 0 <= error.place <= len(text)
+    assert error is None or 0 <= error.position <= len(text)
     assert all(map(str.isprintable, str(error).split("\n")))
 
 
@@ -216,5 +216,5 @@ def test_an_expression_must_be_str():
 def test_a_filter_error_survives_pickling():
     error = fault("prise < 3")
     again = pickle.loads(pickle.dumps(error))
-    assert (str(again), again.place) == (str(error), error.place)
+    assert (str(again), again.position) == (str(error), error.position)
     assert isinstance(again, ValueError)

@@ -134,17 +134,17 @@ def test_missing_and_ambiguous_columns_list_what_there_is(tmp_path):
     path.write_text("words,product_id,sku\nred,1,2\n")
     with pytest.raises(
         DataError,
-        match=r"query= must name a column where none is called query, search_term, q, keywords; "
-        r"got '.*log.csv' with the columns 'words', 'product_id', 'sku'",
+        match=r".*log.csv: query= must name a column, as none is called query, search_term, q, "
+        r"keywords; there are the columns 'words', 'product_id', 'sku'",
     ):
         read_log(path)
     with pytest.raises(
-        DataError, match=r"product= must say which column to take, 'product_id' or 'sku'; got"
+        DataError, match=r"product= must say which column to take, 'product_id' or 'sku'; there"
     ):
         read_log(path, query="words")
-    with pytest.raises(DataError, match=r"event='action' must name a column; got .*log.csv'"):
+    with pytest.raises(DataError, match=r".*log.csv: event= must name a column; got 'action'"):
         read_log(path, query="words", product="sku", event="action")
-    with pytest.raises(DataError, match="product must name a column; got False"):
+    with pytest.raises(DataError, match="product= must name a column; got False"):
         read_log(path, query="words", product=False)
 
 

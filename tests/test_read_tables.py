@@ -75,9 +75,9 @@ def test_equal_names_of_columns_are_refused(tmp_path):
     where = "the given table"
     for source in (TWICE, TWICE.to_reader(), TWICE.to_pandas(), tmp_path / "log.parquet"):
         for read in (read_log, read_catalog):
-            with pytest.raises(DataError, match="distinct names; got 'Query' twice in ") as error:
+            with pytest.raises(DataError, match="distinct names; got 'Query' twice") as error:
                 read(source)
-            assert str(error.value).endswith((where, "log.parquet'"))
+            assert str(error.value).startswith((f"{where}:", f"{tmp_path / 'log.parquet'}:"))
     nested = pa.table({"q": ["red"], "sku": ["1"], "a": [{"q": 1, "b": {"q": 2}}], "b": [[1]]})
     pq.write_table(nested, tmp_path / "nested.parquet")
     assert list(read_log(tmp_path / "nested.parquet").queries) == ["red"]
@@ -87,7 +87,7 @@ def test_equal_names_of_columns_are_refused(tmp_path):
 def test_json_keys_that_differ_only_in_case_are_refused(tmp_path, name):
     row = {"sku": "1", "title": "hat", "size": "M"}
     path = write_rows(tmp_path / name, [row | {"Size": "L"}])
-    with pytest.raises(DataError, match="columns must have distinct names; got 'size' twice in "):
+    with pytest.raises(DataError, match="columns must have distinct names; got 'size' twice"):
         read_catalog(path)
     write_rows(path, [row | {"size_1": "L"}])
     assert list(read_catalog(path).attributes) == ["size", "size_1"]
@@ -99,6 +99,6 @@ def test_a_folder_that_is_named_like_a_column_is_refused(tmp_path, name):
     folder.mkdir(parents=True)
     path = write_rows(folder / name, [{"query": "red", "sku": "1"}])
     for source in (tmp_path / "log", str(tmp_path / "log" / "*" / name)):
-        with pytest.raises(DataError, match=r"got 'Query' twice in '.*' and the names of its fold"):
+        with pytest.raises(DataError, match=r"got 'Query' twice, once as the name of a folder"):
             read_log(source)
     assert list(read_log(path).queries) == ["red"]  # the file alone has no folders

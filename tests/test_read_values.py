@@ -74,7 +74,7 @@ def test_strict_names_a_number_that_is_no_time():
 
 def test_a_column_that_cannot_hold_times_is_refused():
     with pytest.raises(
-        DataError, match="column 'ts' must hold times; got BOOLEAN in the given table"
+        DataError, match="the given table: column 'ts' must hold times; got BOOLEAN"
     ):
         one_value("ts", [True])
 

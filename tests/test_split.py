@@ -116,8 +116,8 @@ def test_the_seed_decides_the_folds():
     ("options", "message"),
     [
         ({"folds": 1}, "folds must be at least 2; got 1"),
-        ({"folds": 3, "fold": 3}, "fold must be within 3 folds; got 3"),
-        ({"folds": 3, "fold": -1}, "fold must be within 3 folds; got -1"),
+        ({"folds": 3, "fold": 3}, "fold must be from 0 to 2; got 3"),
+        ({"folds": 3, "fold": -1}, "fold must be from 0 to 2; got -1"),
     ],
 )
 def test_folds_outside_are_refused(options, message):

@@ -119,13 +119,13 @@ def test_actions_that_occur_nowhere_list_what_there_is(tmp_path, caplog):
         read_ubi(**tables, actions="click")
     for events in (pl.DataFrame(EVENTS), write_lines(tmp_path / "events.jsonl", EVENTS)):
         with pytest.raises(
-            DataError, match="got 'clik', 'buy' where they have 'click', 'login', 'purchase'"
+            DataError, match="got 'clik', 'buy', but there are 'click', 'login', 'purchase'"
         ):
             read_ubi(queries=tables["queries"], events=events, actions=["clik", "buy"])
     read_ubi(**tables, actions=["click", "login"])  # a login occurs, though without a product
-    assert "actions must occur" not in caplog.text
+    assert "must occur in the events" not in caplog.text
     read_ubi(**tables, actions=["click", "buy"])
-    assert "actions must occur in the events; got 'buy' where they have 'click'" in caplog.text
+    assert "actions= must occur in the events; got 'buy', but there are 'click'" in caplog.text
 
 
 def test_a_stream_that_is_read_once_may_miss_an_action():
@@ -151,7 +151,7 @@ def test_strict_names_the_event():
 def test_a_missing_field_lists_what_there_is():
     with pytest.raises(
         DataError,
-        match="UBI must have the field 'user_query'; got the given table with the columns",
+        match="the given table: UBI must have the field 'user_query'; there are the columns",
     ):
         read_ubi(queries=pl.DataFrame({"query_id": ["1"]}), events=pl.DataFrame(EVENTS))
     with pytest.raises(

@@ -1,58 +1,154 @@
-"""Errors: what can be wrong with what a user gave us?"""
+"""Errors: what can be wrong with what a user gave us, and where?
+
+Each error holds its facts in fields; `message` puts them into one sentence. A caller that knows
+things by other names (the command line says `--events` where Python says `events=`) passes its
+own names to `message`, or changes a field, and never edits the text.
+"""
 
 from __future__ import annotations
 
+import os
 import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
 
-_SHOWN_BEFORE, _SHOWN_AFTER = 50, 30  # characters around the place of an error
+_SHOWN_BEFORE, _SHOWN_AFTER = 50, 30  # characters of an expression around an error
 
 
-class DataError(ValueError):
-    """A log or catalogue breaks a rule; the message names file, column and row if there are any."""
+class InputError(Exception):
+    """Something that a user gave breaks a rule.
+
+    `rule` is the rule and the value that broke it ("must be at least 2; got 1"). The other fields
+    say where, as far as it is known: the `parameter` of the function, the file at `path` (or, for
+    what is no file, its name in `source`), the `row` in it (the first is 1), the `column`, the
+    `position` in a text (characters before the error).
+    """
+
+    python_name: ClassVar[str] = "{}="  # how a message names a parameter in Python
+
+    def __init__(
+        self,
+        rule: str,
+        *,
+        parameter: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        source: str | None = None,
+        row: int | None = None,
+        column: str | None = None,
+        position: int | None = None,
+    ) -> None:
+        super().__init__(rule)
+        self.rule = rule
+        self.parameter = parameter
+        self.path = None if path is None else Path(path)
+        self.source = source
+        self.row = row
+        self.column = column
+        self.position = position
+
+    def message(self, name_parameter: Callable[[str], str] | None = None) -> str:
+        """The error as one sentence; `name_parameter` gives the name of a parameter in it."""
+        source = self.source if self.path is None else format_path(self.path)
+        located = [] if source is None else [source]
+        located += [] if self.row is None else [f"row {self.row}"]
+        words = [f"{', '.join(located)}:"] if located else []
+        if self.parameter is not None:
+            words.append((name_parameter or self.python_name.format)(self.parameter))
+        if self.column is not None:
+            words.append(f"column {self.column!r}")
+        return " ".join([*words, self.rule]) + self._show_position()
+
+    def _show_position(self) -> str:
+        """Lines below the sentence, for an error in a text."""
+        return ""
+
+    def __str__(self) -> str:
+        return self.message()
 
 
-class ModelFileError(ValueError):
+class DataError(InputError, ValueError):
+    """A log or catalog breaks a rule; the message names file, column and row if there are any."""
+
+
+class ParameterError(InputError, ValueError):
+    """An argument of a function breaks a rule."""
+
+    python_name = "{}"
+
+
+class ModelFileError(InputError, ValueError):
     """A saved file is missing, damaged, of another kind or too new; the message names the file."""
 
 
-class FilterError(ValueError):
-    """A filter expression breaks a rule; the message points at the place with a caret.
+class TargetExistsError(InputError, FileExistsError):
+    """There is something at `path` already, and `parameter` would replace it."""
 
-    `rule` is the sentence alone, `place` the number of characters before the fault.
-    """
+    python_name = "{}=True"
 
-    def __init__(self, rule: str, expression: str, place: int) -> None:
-        super().__init__(rule, expression, place)
-        self.rule = _one_line(rule)  # it may quote the expression
+    def __init__(self, path: str | os.PathLike[str], parameter: str = "overwrite") -> None:
+        super().__init__("already exists", path=path, parameter=parameter)
+        self.args = (path, parameter)  # for pickle
+
+    def message(self, name_parameter: Callable[[str], str] | None = None) -> str:
+        """The error as one sentence; `name_parameter` gives the name of a parameter in it."""
+        name = (name_parameter or self.python_name.format)(self.parameter or "")
+        return f"{self.path}: {self.rule}; {name} replaces it"
+
+
+class FilterError(InputError, ValueError):
+    """A filter expression breaks a rule; the message points at the position with a caret."""
+
+    def __init__(self, rule: str, expression: str, position: int) -> None:
+        super().__init__(format_line(rule), position=position)  # it may quote the expression
+        self.args = (rule, expression, position)  # for pickle
         self.expression = expression
-        self.place = place
 
-    def __str__(self) -> str:
-        first = max(0, self.place - _SHOWN_BEFORE)
-        last = self.place + _SHOWN_AFTER
-        before = ("..." if first else "") + _one_line(self.expression[first : self.place])
-        after = _one_line(self.expression[self.place : last])
+    def _show_position(self) -> str:
+        """The expression around the error, and a caret below it."""
+        position = self.position or 0
+        first, last = max(0, position - _SHOWN_BEFORE), position + _SHOWN_AFTER
+        before = ("..." if first else "") + format_line(self.expression[first:position])
+        after = format_line(self.expression[position:last])
         dots = "..." if last < len(self.expression) else ""
-        return f"{self.rule}\n  {before}{after}{dots}\n  {' ' * _count_cells(before)}^"
+        return f"\n  {before}{after}{dots}\n  {' ' * _count_cells(before)}^"
 
 
-class ServerError(ConnectionError):
+class ServerError(InputError, ConnectionError):
     """A server cannot be reached, or cannot answer; the message says which and why.
 
-    `status` and `code` are those of its refusal, None where there was none.
+    `status` and `code` are those of its error response, None where there was none.
     """
 
-    def __init__(self, message: str, *, status: int | None = None, code: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        rule: str,
+        *,
+        url: str | None = None,
+        status: int | None = None,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(rule, source=url)
         self.status = status
         self.code = code
 
+    @property
+    def url(self) -> str | None:
+        """The server's address."""
+        return self.source
 
-def _one_line(text: str) -> str:
+
+def format_path(path: Path) -> str:
+    """A path as it is written; with escapes where a terminal could not show it."""
+    return str(path) if str(path).isprintable() else repr(str(path))
+
+
+def format_line(text: str) -> str:
+    """A text as one line: what cannot be printed becomes a space."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _count_cells(text: str) -> int:
-    """Columns that a terminal gives to a text, so that a caret stands below its character."""
+    """Columns that a text takes in a terminal, so that a caret stands below its character."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from cyclopts import App
 
-from matchset.cli.console import errors, tell
+from matchset.cli.console import errors, format_error
 from matchset.cli.demo import demo
 from matchset.cli.evaluate import evaluate
 from matchset.cli.experiments import compare, sweep
@@ -53,7 +53,9 @@ def main() -> None:
         sys.stdout = None  # nor should Python try at exit
         sys.exit(0)
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
-        errors.print(f"matchset: {tell(error)}", markup=False, highlight=False, soft_wrap=True)
+        errors.print(
+            f"matchset: {format_error(error)}", markup=False, highlight=False, soft_wrap=True
+        )
         sys.exit(1)
     except KeyboardInterrupt:
         errors.print("matchset: stopped; nothing was saved")

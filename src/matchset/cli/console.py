@@ -10,12 +10,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
+from matchset.errors import InputError
 from matchset.learn.train import Progress as Step
 
 output = Console()
 errors = Console(stderr=True)
 
-_FLAGS = {"overwrite=True": "--overwrite", "events= must": "--events must"}
 STAGES = {
     "read": "reading",
     "vectorize": "queries to features",
@@ -33,14 +33,18 @@ def say(text: object) -> None:
     output.print(str(text), markup=False, highlight=False, soft_wrap=True)
 
 
-def tell(error: Exception) -> str:
-    """A mistake in a person's words: parameters of Python are flags here."""
+def format_error(error: Exception) -> str:
+    """The message of an error, in which parameters are flags."""
+    if isinstance(error, InputError):
+        return error.message(format_flag)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    said = str(error)
-    for parameter, flag in _FLAGS.items():
-        said = said.replace(parameter, flag)
-    return said
+    return str(error)
+
+
+def format_flag(parameter: str) -> str:
+    """The flag that sets a parameter: --test-days for test_days."""
+    return f"--{parameter.replace('_', '-')}"
 
 
 def heading(text: str) -> None:

@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 import numpy as np
 from cyclopts import Parameter
 
-from matchset.cli.console import facts, heading, say, tell
+from matchset.cli.console import facts, format_error, heading, say
 from matchset.cli.options import LogColumns
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.log import Log
 from matchset.data.positives import positives, relevance
 from matchset.data.split import Split, split_by_query, split_by_time
-from matchset.errors import DataError
+from matchset.errors import DataError, TargetExistsError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.shop import describe_shop, simulate_shop
 
@@ -61,7 +61,7 @@ def describe(
         show_split(split, events=events)
         show_features(split.train, events=events)
     except DataError as error:
-        say(f"not possible: {tell(error)} (see --test-days and --events)")
+        say(f"not possible: {format_error(error)} (see --test-days and --events)")
     goods = columns.read_catalog(catalog)
     if goods is not None:
         heading("Catalogue")
@@ -157,7 +157,7 @@ def split(
     targets = {side: out / f"{side}.parquet" for side in ("train", "test")}
     for target in targets.values():
         if target.exists() and not overwrite:
-            raise FileExistsError(f"{target}: already exists; --overwrite replaces it")
+            raise TargetExistsError(target)
     read = columns.read(log)
     sides = choose_split(read, test_days, test_from, by=by, test_share=test_share, seed=seed)
     out.mkdir(parents=True, exist_ok=True)

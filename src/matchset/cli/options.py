@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,7 @@ from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
 from matchset.data.log_reader import read_log
-from matchset.data.tables import LOG_NAMES
-from matchset.errors import DataError
-
-_LOG_FLAGS = {role: f"--{role}" for role in LOG_NAMES}
-_CATALOG_FLAGS = {"product": "--catalog-product", "title": "--catalog-title"}
+from matchset.errors import InputError
 
 
 @Parameter(name="*")
@@ -48,28 +43,28 @@ class LogColumns:
         """Read the catalogue, if there is one."""
         if file is None:
             return None
-        with _naming(_CATALOG_FLAGS):
+        with _of_the_catalog():
             return read_catalog(str(file), product=self.catalog_product, title=self.catalog_title)
 
     def read(self, sources: list[str]) -> Log:
         """Read the log."""
-        with _naming(_LOG_FLAGS):
-            return read_log(
-                sources[0] if len(sources) == 1 else sources,
-                query=self.query,
-                product=self.product,
-                event=self.event,
-                timestamp=self.timestamp,
-                count=self.count,
-                strict=self.strict,
-            )
+        return read_log(
+            sources[0] if len(sources) == 1 else sources,
+            query=self.query,
+            product=self.product,
+            event=self.event,
+            timestamp=self.timestamp,
+            count=self.count,
+            strict=self.strict,
+        )
 
 
 @contextmanager
-def _naming(flags: Mapping[str, str]) -> Iterator[None]:
-    """Name flags where an error names the parameters of Python that they set."""
+def _of_the_catalog() -> Iterator[None]:
+    """Name the flags of the catalog in errors: the log has a --product too."""
     try:
         yield
-    except DataError as error:
-        parameter = re.compile(rf"^({'|'.join(flags)})=(?='| must) ?")
-        raise DataError(parameter.sub(lambda found: f"{flags[found[1]]} ", str(error))) from None
+    except InputError as error:
+        if error.parameter in ("product", "title"):
+            error.parameter = f"catalog_{error.parameter}"
+        raise

@@ -179,7 +179,8 @@ def _reading(url: str) -> Iterator[None]:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = "matchset serve must answer there"
-        raise ServerError(f"{url}: {what}; got JSON of another form ({error!r})") from error
+        rule = f"{what}; got JSON of another form ({error!r})"
+        raise ServerError(rule, url=url) from error
 
 
 def _to_json(where: Where) -> str | list[str]:

@@ -108,9 +108,9 @@ class Transport:
         try:
             response = self._pool.request(method, self.url + path, body=data)
         except MaxRetryError as error:
-            raise ServerError(f"{self.url}: no answer: {_reason(error)}") from error
+            raise ServerError(f"no answer: {_reason(error)}", url=self.url) from error
         except HTTPError as error:
-            raise ServerError(f"{self.url}: no answer: {error}") from error
+            raise ServerError(f"no answer: {error}", url=self.url) from error
         answer = _decode(response.data)
         if response.status == 200 and answer is not None:
             return answer
@@ -138,13 +138,13 @@ def _refusal(
     said = (answer or {}).get("error")
     if not isinstance(said, dict) or not {"code", "message"} <= said.keys():
         what = "matchset serve must answer there with JSON"
-        return ServerError(f"{url}: {what}; got status {status} without it", status=status)
+        return ServerError(f"{what}; got status {status} without it", url=url, status=status)
     code, message = str(said["code"]), str(said["message"])
     if code == "bad_filter" and (found := _BAD_FILTER.fullmatch(message)):
         return FilterError(found[1], str(body.get("where", "")), int(found[2]) - 1)
     if status in _CALLERS_FAULT and status != 429 and code not in _NOT_CALLERS:
         return ValueError(message)
-    return ServerError(f"{url}: {message}", status=status, code=code)
+    return ServerError(message, url=url, status=status, code=code)
 
 
 def _reason(error: MaxRetryError) -> str:

@@ -34,7 +34,7 @@ from matchset.data.tables import (
     is_nested,
     open_tables,
 )
-from matchset.errors import DataError
+from matchset.errors import DataError, ParameterError, format_path
 
 logger = logging.getLogger(__name__)
 
@@ -68,14 +68,15 @@ def read_catalog(
     `duplicates` says which to keep; with the same title, the first is kept.
     """
     if duplicates not in ("error", "first", "last"):
-        raise ValueError(f"duplicates must be error, first or last; got {duplicates!r}")
+        rule = f"must be error, first or last; got {duplicates!r}"
+        raise ParameterError(rule, parameter="duplicates")
     choices = {"product": product, "title": title, "description": description}
     with open_tables(source, memory_limit=memory_limit, is_ordered=True) as (connection, found):
         (tables,) = found
         parts = [_find_part(connection, table, choices, attributes) for table in tables]
         kinds = _merge_kinds(parts)
         columns = _read_parts(connection, parts, kinds)
-    files = [repr(str(path)) for table in tables for path in table.files] or [tables[0].name]
+    files = [format_path(path) for table in tables for path in table.files] or [tables[0].label]
     catalog = _to_catalog(columns, kinds, files=files, duplicates=duplicates)
     report = catalog.report
     if report.without_product or report.without_title or report.duplicates:
@@ -119,13 +120,17 @@ def _find_part(
         if column is not None:
             roles[role] = column
         elif is_required:
-            raise DataError(f"{role} must name a column; got False")
+            raise DataError("must name a column; got False", parameter=role)
     for name in attributes or ():
         if name not in table.columns:
-            raise DataError(f"attributes must be columns; got {name!r}, {describe_columns(table)}")
+            raise DataError(
+                f"must be columns; got {name!r}, but there are {describe_columns(table)}",
+                parameter="attributes",
+                **table.location,
+            )
     wanted = table.columns if attributes is None else attributes
     others = [name for name in wanted if name not in roles.values()]
-    with naming_errors(table.name, table.format):
+    with naming_errors(table.format, **table.location):
         return _Part(table, roles, _find_kinds(connection, table, others))
 
 
@@ -198,9 +203,9 @@ def _read_parts(
         refuse_small_memory(error)
         for part in parts:
             for path, sql in zip(part.table.files, part.select(kinds), strict=False):
-                with naming_errors(repr(str(path)), part.table.format):
+                with naming_errors(part.table.format, path=path):
                     connection.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {sql}")
-        raise DataError(f"a catalogue must be readable; got: {explain(error)}") from error
+        raise DataError(f"a catalog must be readable; got: {explain(error)}") from error
 
 
 def _to_catalog(
@@ -261,8 +266,9 @@ def _refuse_other_titles(
     )
     product = columns["product"].texts[int(places[0])]
     raise DataError(
-        f"a product must have one title (or say duplicates='first' or 'last'); "
-        f"got for {product!r}: {shown}"
+        "must be 'first' or 'last' where a product has several titles; "
+        f"got for {product!r}: {shown}",
+        parameter="duplicates",
     )
 
 

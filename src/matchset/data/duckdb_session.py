@@ -24,14 +24,17 @@ _BROKEN_LINES = "The CSV Parser state machine reached an invalid state"
 
 
 @contextmanager
-def naming_errors(name: str, form: str) -> Iterator[None]:
-    """Turn DuckDB's errors into a DataError that names the file."""
+def naming_errors(
+    form: str, *, path: Path | None = None, source: str | None = None
+) -> Iterator[None]:
+    """Turn DuckDB's errors into a DataError that names the file, or else the source."""
     try:
         yield
     except (duckdb.Error, RuntimeError) as error:
         refuse_small_memory(error)
         what = "table" if form == FRAME else f"{form} file"
-        raise DataError(f"{name} must be a readable {what}; got: {explain(error)}") from error
+        rule = f"must be a readable {what}; got: {explain(error)}"
+        raise DataError(rule, path=path, source=source) from error
 
 
 def refuse_small_memory(error: Exception) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from matchset.errors import DataError
+from matchset.errors import DataError, ParameterError
 
 EventKind: TypeAlias = Literal["purchase", "cart", "click", "impression", "none", "unknown"]
 # What a user may give: a weight per event, or the names of events that weigh 1 each.
@@ -55,7 +55,7 @@ class EventRule:
             if not 0 <= weight < float("inf"):
                 raise ValueError(f"the weight of {event!r} must be finite and >= 0; got {weight}")
         if not self.min_count > 0:
-            raise ValueError(f"min_count must be positive; got {self.min_count}")
+            raise ParameterError(f"must be positive; got {self.min_count}", parameter="min_count")
 
 
 def training_rule(
@@ -124,7 +124,8 @@ def find_uncounted(events: Iterable[str]) -> list[str]:
 
 def _no_rule(names: Sequence[str]) -> DataError:
     return DataError(
-        f"events= must say which events make a pair positive; got a log with {_list(names)}"
+        f"must say which events make a pair positive; the log has {_list(names)}",
+        parameter="events",
     )
 
 
@@ -134,7 +135,7 @@ def _check_weights(names: Sequence[str], weights: EventWeights) -> dict[str, flo
     given = dict(weights) if isinstance(weights, Mapping) else dict.fromkeys(weights, 1.0)
     for name in given:
         if name not in names:
-            raise DataError(f"events must be of the log; got {name!r} where it has {_list(names)}")
+            raise DataError(f"unknown event {name!r}; the log has {_list(names)}")
     return given
 
 

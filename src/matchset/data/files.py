@@ -43,7 +43,7 @@ def find_files(source: Any) -> list[DataFile]:
     """
     entries = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not entries:
-        raise DataError("source must name at least one file; got an empty list")
+        raise DataError("must name at least one file; got an empty list", parameter="source")
     found: dict[Path, DataFile] = {}
     for entry in entries:
         for file in _expand(entry):
@@ -62,7 +62,7 @@ def _expand(entry: PathLike) -> list[DataFile]:
         return [_check_file(path)]
     matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 (absolute patterns)
     if not matches:
-        raise DataError(f"source must exist; got {str(path)!r}, which matches no file")
+        raise DataError("there is no such file, and no file matches", path=path)
     n_fixed = next(n for n, part in enumerate(path.parts) if glob.has_magic(part))
     files = []
     for match in map(Path, matches):
@@ -81,7 +81,7 @@ def _expand_folder(folder: Path) -> list[DataFile]:
         if is_data and not any(part.startswith((".", "_")) for part in inner):
             files.append(_check_file(path, is_partitioned=_has_keys(inner)))
     if not files:
-        raise DataError(f"a folder must hold at least one data file; got {str(folder)!r}")
+        raise DataError("a folder must hold at least one data file; got none", path=folder)
     return _check_one_format(files, folder)
 
 
@@ -97,14 +97,14 @@ def _check_name(path: Path) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"the name of a file must be UTF-8; got {str(path)!r}") from error
+        raise DataError("the name of a file must be UTF-8", path=path) from error
 
 
 def _check_file(path: PathLike, *, is_partitioned: bool = False) -> DataFile:
     path = Path(path).absolute()
     _check_name(path)
     if _is_broken_link(path):
-        raise DataError(f"a link must lead to a file; got {str(path)!r}, which leads to none")
+        raise DataError("a link must lead to a file; this one is broken", path=path)
     name = path.name.lower()
     for ending in _COMPRESSIONS:
         name = name.removesuffix(ending)
@@ -113,10 +113,11 @@ def _check_file(path: PathLike, *, is_partitioned: bool = False) -> DataFile:
         endings = ", ".join(_FORMATS)
         raise DataError(
             f"a data file must end in one of {endings} (all but Parquet also with .gz or .zst); "
-            f"got {str(path)!r}"
+            f"got {path.name!r}",
+            path=path,
         )
     if path.is_file() and path.stat().st_size == 0:
-        raise DataError(f"a data file must not be empty; got {str(path)!r}")
+        raise DataError("a data file must not be empty", path=path)
     return DataFile(path, form, is_partitioned)
 
 
@@ -125,8 +126,9 @@ def _check_one_format(files: list[DataFile], where: Path) -> list[DataFile]:
     other = _first_other(files, first.format)
     if other:
         raise DataError(
-            f"the files of {str(where)!r} must have one format; got {first.format} "
-            f"({first.path.name}) and {other.format} ({other.path.name})"
+            f"all files must have one format; got {first.format} ({first.path.name}) "
+            f"and {other.format} ({other.path.name})",
+            path=where,
         )
     return files
 

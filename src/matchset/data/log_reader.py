@@ -87,7 +87,7 @@ def find_roles(table: Table, choices: Mapping[str, ColumnChoice]) -> LogTable:
         if column is not None:
             roles[role] = column
         elif is_required:
-            raise DataError(f"{role} must name a column; got False")
+            raise DataError("must name a column; got False", parameter=role)
     return LogTable(table, roles)
 
 
@@ -142,16 +142,16 @@ def _refuse_in(
     if found:
         place, fault, value = found
         role, rule = list(FAULTS.items())[fault - 1]
-        where = repr(str(path)) if path else table.table.name
+        location = {"path": path} if path else table.table.location
         column = table.roles.get(role, role)
-        raise DataError(f"{where}, row {place}: column {column!r} must {rule}; got {value!r}")
+        raise DataError(f"must {rule}; got {value!r}", column=column, row=place, **location)
 
 
 def _blame_file(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> None:
     """Raise a DataError for the first file that cannot be read by itself."""
     for table in tables:
         for path in table.table.files:
-            with naming_errors(repr(str(path)), table.table.format):
+            with naming_errors(table.table.format, path=path):
                 connection.execute(
                     "SELECT count(*), max(query), max(product), max(event), max(day), max(count) "
                     f"FROM ({table.select(path)})"

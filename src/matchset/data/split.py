@@ -12,7 +12,7 @@ import numpy as np
 from matchset.data.events import EventRule
 from matchset.data.log import NO_DAY, Log
 from matchset.data.positives import Positives, positives, relevance
-from matchset.errors import DataError
+from matchset.errors import DataError, ParameterError
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def split_by_time(
         )
     if test_days is not None:
         if test_days < 1:
-            raise ValueError(f"test_days must be positive; got {test_days}")
+            raise ParameterError(f"must be positive; got {test_days}", parameter="test_days")
         first_test_day = (log.days[1] - _EPOCH).days - test_days + 1
     else:
         first_test_day = (_to_date(test_from) - _EPOCH).days
@@ -124,9 +124,9 @@ def split_by_query(
     if test_share is not None:
         return _split_by_share(log, test_share, seed)
     if folds < 2:
-        raise ValueError(f"folds must be at least 2; got {folds}")
+        raise ParameterError(f"must be at least 2; got {folds}", parameter="folds")
     if not 0 <= fold < folds:
-        raise ValueError(f"fold must be within {folds} folds; got {fold}")
+        raise ParameterError(f"must be from 0 to {folds - 1}; got {fold}", parameter="fold")
     if len(log.queries) < folds:
         raise DataError(f"a log must have a query per fold, {folds}; got {len(log.queries)}")
     place = np.random.default_rng(seed).permutation(len(log.queries))
@@ -136,7 +136,7 @@ def split_by_query(
 
 def _split_by_share(log: Log, test_share: float, seed: int) -> Split:
     if not 0 < test_share < 1:
-        raise ValueError(f"test_share must be between 0 and 1; got {test_share}")
+        raise ParameterError(f"must be between 0 and 1; got {test_share}", parameter="test_share")
     n_queries = len(log.queries)
     n_test = round(test_share * n_queries)
     if not 0 < n_test < n_queries:
@@ -183,4 +183,5 @@ def _to_date(value: str | date | None) -> date:
     try:
         return _to_date(datetime.fromisoformat(str(value)))
     except ValueError as error:
-        raise ValueError(f"test_from must be a date such as 2026-10-01; got {value!r}") from error
+        rule = f"must be a date such as 2026-10-01; got {value!r}"
+        raise ParameterError(rule, parameter="test_from") from error

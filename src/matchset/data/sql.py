@@ -49,7 +49,7 @@ def day_of(table: Table, column: str) -> str:
     if kind in _NUMBERS:
         return _day_of_number(f"{name}::DOUBLE")
     if kind in _NEVER_TIMES:
-        raise DataError(f"column {column!r} must hold times; got {kind} in {table.name}")
+        raise DataError(f"must hold times; got {kind}", column=column, **table.location)
     text = f"trim({name}::VARCHAR)"
     return (
         f"CASE WHEN regexp_full_match({text}, '{_NUMBER}') "
@@ -93,5 +93,5 @@ def _day_of_number(number: str) -> str:
 def _plain_type(table: Table, column: str) -> str:
     kind = table.columns[column]
     if is_nested(kind):
-        raise DataError(f"column {column!r} must hold plain values; got {kind} in {table.name}")
+        raise DataError(f"must hold plain values; got {kind}", column=column, **table.location)
     return kind.split("(")[0]

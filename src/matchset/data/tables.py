@@ -28,6 +28,7 @@ from matchset.errors import DataError
 # Paths, or a table in memory of any library; "Any" because pandas and polars are not imported.
 TableSource: TypeAlias = PathLike | Sequence[PathLike] | ArrowSource | Any
 
+GIVEN_TABLE = "the given table"  # the name of a frame in messages
 JSON_NUMBER = "NUMBER"  # our type of a JSON column of numbers with a point, read as text
 _NESTED = ("STRUCT", "MAP", "UNION", "JSON")
 _NUMBERED = re.compile(r"_\d+$")
@@ -48,7 +49,7 @@ class Table:
     files: tuple[Path, ...]  # none for a frame
     reader: str  # SQL function that reads the files, or the name of the frame
     options: str = ""
-    label: str = "the given table"  # how messages call it where it has no files
+    label: str = GIVEN_TABLE  # its name in messages where it has no files
 
     def sql(self, *files: Path) -> str:
         """What to select from: all the files, or these."""
@@ -57,9 +58,9 @@ class Table:
         return f"{self.reader}({quote_files(files or self.files)}{self.options})"
 
     @property
-    def name(self) -> str:
-        """How messages call it."""
-        return repr(str(self.files[0])) if self.files else self.label
+    def location(self) -> dict[str, Any]:
+        """The fields of an error about this table: its first file, or its name."""
+        return {"path": self.files[0]} if self.files else {"source": self.label}
 
 
 @contextmanager
@@ -77,7 +78,7 @@ def open_tables(
         for place, (source, files) in enumerate(zip(sources, found, strict=True)):
             if files is None:
                 name = f"{FRAME}{place}"
-                with naming_errors("the given table", FRAME):
+                with naming_errors(FRAME, source=GIVEN_TABLE):
                     table = register_frame(connection, source, name=name, is_ordered=is_ordered)
                 tables.append([table])
             else:
@@ -107,7 +108,7 @@ def register_frame(
         # Streams such as a RecordBatchReader open once; DuckDB opens several times and reads once.
         frame = _native.SharedArrowStream(frame.__arrow_c_stream__())
         names = frame.column_names()
-    _check_distinct(names, "the given table")
+    _check_distinct(names, source=GIVEN_TABLE)
     connection.register(name, frame)
     if is_ordered:
         connection.execute(f"CREATE TABLE {name}_copy AS SELECT * FROM {name}")
@@ -119,7 +120,7 @@ def describe_files(connection: duckdb.DuckDBPyConnection, files: Sequence[DataFi
     """Look at the columns of every file, and put files that share them together."""
     groups: dict[tuple[object, ...], list[Table]] = {}
     for file in files:
-        with naming_errors(repr(str(file.path)), file.format):
+        with naming_errors(file.format, path=file.path):
             table = _describe_file(connection, file)
         key = (table.reader, table.options, tuple(table.columns.items()))
         groups.setdefault(key, []).append(table)
@@ -151,10 +152,7 @@ def _describe_file(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
     names = _parquet_names(connection, file) if file.format == "Parquet" else list(table.columns)
     # DuckDB renames a column that is there twice, and lets a folder's name win.
     folders = [part.partition("=")[0] for part in file.path.parts[:-1] if "=" in part]
-    if file.is_partitioned:
-        _check_distinct(names + folders, f"{str(file.path)!r} and the names of its folders")
-    else:
-        _check_distinct(names, repr(str(file.path)))
+    _check_distinct(names, folders if file.is_partitioned else [], path=file.path)
     options = table.options + partitions
     described = Table({}, file.format, table.files, table.reader, options)
     columns = _describe(connection, described.sql()) | table.columns
@@ -189,16 +187,17 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
     header = ((line and line[0]) or "").removeprefix("\ufeff")
     if not header.strip():
         raise DataError(
-            f"the first line of {str(file.path)!r} must name the columns; "
-            f"got {'an empty line' if line else 'an empty file'}"
+            "the first line must name the columns; "
+            f"got {'an empty line' if line else 'an empty file'}",
+            path=file.path,
         )
     delimiter = "\t" if file.format == "TSV" else max(",;\t|", key=header.count)
     if file.format == "TSV":
         names = header.split("\t")
     else:
         names = next(csv.reader([header], delimiter=delimiter), [])
-    names = [name.strip() or f"column{place}" for place, name in enumerate(names)]
-    _check_distinct(names, repr(str(file.path)))
+    names = [name.strip() or f"column{index}" for index, name in enumerate(names)]
+    _check_distinct(names, path=file.path)
     columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
     quote = "" if file.format == "TSV" else '"'
     options = (
@@ -219,7 +218,7 @@ def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
         rows = f"read_json_objects({quote_files([file.path])}{form})"
         sql = f"SELECT DISTINCT unnest(json_keys(json)) FROM {rows} ORDER BY 1"
         keys = connection.execute(sql).fetchall()
-        _check_distinct([key for (key,) in keys], repr(str(file.path)))
+        _check_distinct([key for (key,) in keys], path=file.path)
     columns = ", ".join(
         f"{quote_text(name)}: '{'VARCHAR' if kind == JSON_NUMBER else kind}'"
         for name, kind in types.items()
@@ -233,11 +232,14 @@ def _json_type(kind: str) -> str:
     return JSON_NUMBER if kind in ("DOUBLE", "FLOAT") else "VARCHAR"
 
 
-def _check_distinct(names: list[str], where: str) -> None:
+def _check_distinct(names: Sequence[str], folders: Sequence[str] = (), **location: Any) -> None:
+    """Refuse a name that occurs twice, in any case; names of `folders` become columns too."""
     seen: set[str] = set()
-    for name in names:
+    for name in (*names, *folders):
         if name.lower() in seen:
-            raise DataError(f"columns must have distinct names; got {name!r} twice in {where}")
+            also = ", once as the name of a folder" if name in folders else ""
+            rule = f"columns must have distinct names; got {name!r} twice{also}"
+            raise DataError(rule, **location)
         seen.add(name.lower())
 
 
@@ -280,22 +282,30 @@ def choose_column(
     if isinstance(choice, str):
         found = choice if choice in table.columns else by_lower.get(choice.lower())
         if found is None:
-            raise DataError(f"{role}={choice!r} must name a column; got {describe_columns(table)}")
+            raise DataError(
+                f"must name a column; got {choice!r}, but there are {describe_columns(table)}",
+                parameter=role,
+                **table.location,
+            )
         return found
     usual = [by_lower[name] for name in names if name in by_lower]
     if len(usual) > 1:
         raise DataError(
-            f"{role}= must say which column to take, {' or '.join(map(repr, usual))}; "
-            f"got {describe_columns(table)}"
+            f"must say which column to take, {' or '.join(map(repr, usual))}; "
+            f"there are {describe_columns(table)}",
+            parameter=role,
+            **table.location,
         )
     if not usual and is_required:
         raise DataError(
-            f"{role}= must name a column where none is called {', '.join(names)}; "
-            f"got {describe_columns(table)}"
+            f"must name a column, as none is called {', '.join(names)}; "
+            f"there are {describe_columns(table)}",
+            parameter=role,
+            **table.location,
         )
     return usual[0] if usual else None
 
 
 def describe_columns(table: Table) -> str:
     """The columns of a table, for messages."""
-    return f"{table.name} with the columns {', '.join(map(repr, table.columns)) or '(none)'}"
+    return f"the columns {', '.join(map(repr, table.columns))}" if table.columns else "no columns"

@@ -9,7 +9,7 @@ from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT, quote_name, quote
 from matchset.data.log import Log
 from matchset.data.log_reader import find_roles, read_groups, to_log
 from matchset.data.tables import Table, TableSource, describe_columns, is_nested, open_tables
-from matchset.errors import DataError
+from matchset.errors import DataError, format_path
 
 logger = logging.getLogger(__name__)
 
@@ -76,14 +76,15 @@ def _check_actions(
         rows = connection.execute(f"FROM ({union}) WHERE action IS NOT NULL ORDER BY 1").fetchall()
     found = [str(action) for (action,) in rows]
     unknown = [name for name in missing if name not in found]
-    message = (
-        f"actions must occur in the events; got {', '.join(map(repr, unknown))} "
-        f"where they have {', '.join(map(repr, found))}"
+    error = DataError(
+        f"must occur in the events; got {', '.join(map(repr, unknown))}, "
+        f"but there are {', '.join(map(repr, found))}",
+        parameter="actions",
     )
     if found and len(unknown) == n_actions:
-        raise DataError(message)
+        raise error
     if unknown:
-        logger.warning("%s", message)
+        logger.warning("%s", error)
 
 
 def _join(events: Table, queries: str, actions: Sequence[str] | None) -> Table:
@@ -104,8 +105,12 @@ def _join(events: Table, queries: str, actions: Sequence[str] | None) -> Table:
         (),
         f"(SELECT q.text AS query, e.* EXCLUDE (query_id) FROM ({rows}) e "
         f"LEFT JOIN ({queries}) q ON q.query_id = e.query_id)",
-        label=f"the events of {events.name}",
+        label=f"the events of {_name(events)}",
     )
+
+
+def _name(table: Table) -> str:
+    return format_path(table.files[0]) if table.files else table.label
 
 
 def _field(table: Table, path: str) -> str:
@@ -121,7 +126,9 @@ def _field(table: Table, path: str) -> str:
     short = path.rpartition(".")[2]
     if short in table.columns:
         return quote_name(short)
-    raise DataError(f"UBI must have the field {path!r}; got {describe_columns(table)}")
+    raise DataError(
+        f"UBI must have the field {path!r}; there are {describe_columns(table)}", **table.location
+    )
 
 
 def _inner_field(table: Table, outer: str, inner: str) -> str:

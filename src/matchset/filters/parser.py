@@ -95,7 +95,7 @@ class _Parser:
         self.fail(f"expected {what}; got {got}", token)
 
     def fail(self, rule: str, token: Token) -> NoReturn:
-        raise FilterError(rule, self.text, token.place)
+        raise FilterError(rule, self.text, token.position)
 
     def next(self) -> Token:
         token = self.token
@@ -174,7 +174,7 @@ class _Parser:
         if self.token.kind != "name":
             self.expected(what)
         token = self.next()
-        return Attribute(token.text, token.place)
+        return Attribute(token.text, token.position)
 
     def is_constant(self) -> bool:
         token = self.token
@@ -201,11 +201,11 @@ class _Parser:
             self.expected("a value")
         self.next()
         if token.kind == "text":
-            return Constant(token.text, token.place)
+            return Constant(token.text, token.position)
         if token.kind == "number":
-            return Constant(float(token.text), token.place)
+            return Constant(float(token.text), token.position)
         if token.kind == "keyword":
-            return Constant(token.text == "true", token.place)
+            return Constant(token.text == "true", token.position)
         return self.read_date()
 
     def read_date(self) -> Constant:
@@ -213,7 +213,7 @@ class _Parser:
         day = parse_date(token.text)
         if day is None:
             self.fail(f"a date must be like '2026-10-01'; got {token.source}", token)
-        return Constant(day, token.place)
+        return Constant(day, token.position)
 
     def read_list(self) -> tuple[Constant, ...]:
         self.require("(", "`(`")

@@ -65,8 +65,8 @@ def _hint(attribute: Attribute, constant: Constant, column: Column) -> str | Non
     values, text = column.categories, constant.value
     if values is None or not isinstance(text, str):
         return None
-    place = bisect_left(values, text)
-    if place < len(values) and values[place] == text:
+    index = bisect_left(values, text)
+    if index < len(values) and values[index] == text:
         return None
     shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
     close: list[str] = []
@@ -194,7 +194,7 @@ class _Evaluator:
         return stored
 
     def fail(self, rule: str, where: Attribute | Constant) -> NoReturn:
-        raise FilterError(rule, self.text, where.place)
+        raise FilterError(rule, self.text, where.position)
 
 
 def _to_stored(kind: ColumnKind, value: Value) -> str | float | int | None:
@@ -214,12 +214,12 @@ def _to_stored(kind: ColumnKind, value: Value) -> str | float | int | None:
 def _to_code(column: Column, operator: Operator, text: str) -> tuple[Operator, int]:
     """The comparison of codes that does what one of texts would: categories are sorted."""
     categories = column.categories if column.categories is not None else _NO_TEXTS
-    place = bisect_left(categories, text)
-    if place < len(categories) and categories[place] == text:
-        return operator, place
+    index = bisect_left(categories, text)
+    if index < len(categories) and categories[index] == text:
+        return operator, index
     if operator in ("=", "!="):
         return operator, _NO_CODE
-    return ("<" if operator in ("<", "<=") else ">="), place
+    return ("<" if operator in ("<", "<=") else ">="), index
 
 
 def _unknown(name: str, attributes: Mapping[str, Column]) -> str:

@@ -23,7 +23,7 @@ class Attribute:
     """The name of an attribute; alone, the condition that it is true."""
 
     name: str
-    place: int = field(default=0, compare=False)  # in the text of the expression, for errors
+    position: int = field(default=0, compare=False)  # in the text of the expression, for errors
 
     def __str__(self) -> str:
         if PLAIN_NAME.fullmatch(self.name) and self.name.lower() not in KEYWORDS:
@@ -36,7 +36,7 @@ class Constant:
     """A value, and where it stands."""
 
     value: Value
-    place: int = field(default=0, compare=False)
+    position: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         if isinstance(self.value, bool):

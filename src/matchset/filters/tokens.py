@@ -38,44 +38,44 @@ class Token:
 
     kind: TokenKind
     text: str
-    place: int
+    position: int
     source: str  # as it was written
 
 
 def tokenize(expression: str) -> list[Token]:
     """Split an expression into words; the last is its end."""
     tokens: list[Token] = []
-    place = 0
-    while place < len(expression):
-        match = _TOKEN.match(expression, place)
+    position = 0
+    while position < len(expression):
+        match = _TOKEN.match(expression, position)
         if match is None:
-            raise _to_error(expression, place)
+            raise _to_error(expression, position)
         if match.lastgroup != "space":
             tokens.append(_to_token(expression, match))
-        place = match.end()
+        position = match.end()
     tokens.append(Token("end", "", len(expression), "the end"))
     return tokens
 
 
 def _to_token(expression: str, match: re.Match[str]) -> Token:
-    source, place = match.group(), match.start()
+    source, position = match.group(), match.start()
     if match.lastgroup == "name":
         lower = source.lower()
         if lower in KEYWORDS:
-            return Token("keyword", lower, place, source)
-        return Token("name", source, place, source)
+            return Token("keyword", lower, position, source)
+        return Token("name", source, position, source)
     if match.lastgroup == "quoted":
-        return Token("name", source[1:-1].replace("``", "`"), place, source)
+        return Token("name", source[1:-1].replace("``", "`"), position, source)
     if match.lastgroup == "text":
-        return Token("text", _unquote(expression, source, place), place, source)
+        return Token("text", _unquote(expression, source, position), position, source)
     if match.lastgroup == "number":
         if not math.isfinite(float(source)):
-            raise FilterError(f"a number must be finite; got {source}", expression, place)
-        return Token("number", source, place, source)
-    return Token("sign", source, place, source)
+            raise FilterError(f"a number must be finite; got {source}", expression, position)
+        return Token("number", source, position, source)
+    return Token("sign", source, position, source)
 
 
-def _unquote(expression: str, source: str, place: int) -> str:
+def _unquote(expression: str, source: str, position: int) -> str:
     quote = source[0]
 
     def replace(match: re.Match[str]) -> str:
@@ -84,20 +84,20 @@ def _unquote(expression: str, source: str, place: int) -> str:
             return quote if match.group()[0] == quote else match.group()
         if escaped not in ESCAPES:
             rule = r"a backslash in text must precede one of \ ' " + f'" n t; got {escaped!r}'
-            raise FilterError(rule, expression, place + 1 + match.start())
+            raise FilterError(rule, expression, position + 1 + match.start())
         return ESCAPES[escaped]
 
     return _ESCAPE.sub(replace, source[1:-1])
 
 
-def _to_error(expression: str, place: int) -> FilterError:
-    char, got = expression[place], repr(expression[place : place + 12])
+def _to_error(expression: str, position: int) -> FilterError:
+    char, got = expression[position], repr(expression[position : position + 12])
     if char in _MISTAKES:
         rule = _MISTAKES[char]
-    elif char in ".-" and expression[place - 1 : place].isidentifier():
+    elif char in ".-" and expression[position - 1 : position].isidentifier():
         rule = f"a name that is not one plain word must stand in backticks; got {got} in it"
     elif char in "+-." or char.isdigit():
         rule = f"a number must be like 20, -1.5 or 2e3; got {got}"
     else:
         rule = f"an expression holds attributes, values and operators alone; got {char!r}"
-    return FilterError(rule, expression, place)
+    return FilterError(rule, expression, position)

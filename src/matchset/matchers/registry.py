@@ -87,7 +87,7 @@ def load(path: str | os.PathLike[str]) -> Matcher:
     except ModelFileError:
         raise
     except ValueError as error:
-        raise ModelFileError(f"{path}: {error}") from None
+        raise ModelFileError(str(error), path=path) from None
     return kind.find_class().load(path)
 
 
@@ -99,10 +99,12 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 def require_kind(path: str | os.PathLike[str], header: Mapping[str, Any], kind: str) -> None:
     """Raise a ModelFileError where a folder holds another kind of matcher."""
     if (found := _kind(path, header)) != kind:
-        raise ModelFileError(f"{path}: holds a {found!r} matcher; expected a {kind!r} matcher")
+        rule = f"holds a {found!r} matcher; expected a {kind!r} matcher"
+        raise ModelFileError(rule, path=path)
 
 
 def _kind(path: str | os.PathLike[str], header: Mapping[str, Any]) -> str:
     if not isinstance(kind := header.get(HEADER), str):
-        raise ModelFileError(f"{path}: damaged: its manifest does not name a kind of matcher")
+        rule = "damaged: its manifest does not name a kind of matcher"
+        raise ModelFileError(rule, path=path)
     return kind

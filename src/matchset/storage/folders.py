@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.errors import ModelFileError
+from matchset.errors import ModelFileError, TargetExistsError
 from matchset.storage.atomic import build_beside, put_in_place, sweep
 
 VERSION = 1
@@ -65,7 +65,7 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a folder that cannot be written; who works long for it asks before."""
     if path.exists():
         if not overwrite:
-            raise FileExistsError(f"{path}: already exists; overwrite=True replaces it")
+            raise TargetExistsError(path)
         _read_manifest(path, None)  # never replace what is not ours
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,14 +94,16 @@ def verify_folder(path: Path, kind: str | None = None) -> None:
     manifest = _read_manifest(path, kind)
     unsealed = {key: value for key, value in manifest.items() if key != "sha256"}
     if (path / MANIFEST).read_bytes() != _seal(unsealed):
-        raise ModelFileError(f"{path / MANIFEST}: damaged: its checksum differs from its contents")
+        raise ModelFileError(
+            "damaged: its checksum differs from its contents", path=path / MANIFEST
+        )
     for name, entry in manifest["arrays"].items():
         _map_array(path, name, entry)
         file = _array_file(path, name)
         with file.open("rb") as stream:
             found = hashlib.file_digest(stream, "sha256").hexdigest()
         if found != entry.get("sha256"):
-            raise ModelFileError(f"{file}: damaged: its checksum differs from the manifest's")
+            raise ModelFileError("damaged: its checksum differs from the manifest's", path=file)
     for name, digest in manifest.get("folders", {}).items():
         _verify_inner(path / name, digest)
 
@@ -115,7 +117,7 @@ def _write_inner(path: Path, write: Callable[[Path], None]) -> str:
 def _verify_inner(path: Path, digest: str) -> None:
     verify_folder(path)
     if hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest() != digest:
-        raise ModelFileError(f"{path / MANIFEST}: is not the one that the folder was saved with")
+        raise ModelFileError("is not the one that the folder was saved with", path=path / MANIFEST)
 
 
 def _seal(manifest: Mapping[str, Any]) -> bytes:
@@ -129,22 +131,23 @@ def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:
     try:
         manifest = json.loads(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise ModelFileError(f"{path}: not a matchset folder: {_what_lacks(path)}") from None
+        raise ModelFileError(f"not a matchset folder: {_what_lacks(path)}", path=path) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"{file}: cannot be read: {error}") from None
+        raise ModelFileError(f"cannot be read: {error}", path=file) from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("matchset"), int):
-        raise ModelFileError(f"{file}: not a manifest of matchset")
+        raise ModelFileError("not a manifest of matchset", path=file)
     if manifest["matchset"] > VERSION:
         raise ModelFileError(
-            f"{file}: written by a newer matchset (format {manifest['matchset']}); "
-            f"this one reads up to format {VERSION}"
+            f"written by a newer matchset (format {manifest['matchset']}); "
+            f"this one reads up to format {VERSION}",
+            path=file,
         )
     if kind is not None and manifest.get("kind") != kind:
-        raise ModelFileError(f"{file}: holds a {manifest.get('kind')!r}; expected a {kind!r}")
+        raise ModelFileError(f"holds a {manifest.get('kind')!r}; expected a {kind!r}", path=file)
     if not (isinstance(manifest.get("header"), dict) and isinstance(manifest.get("arrays"), dict)):
-        raise ModelFileError(f"{file}: damaged: header and arrays must be objects")
+        raise ModelFileError("damaged: header and arrays must be objects", path=file)
     if not _are_folders(manifest.get("folders", {})):
-        raise ModelFileError(f"{file}: damaged: folders must be names with checksums")
+        raise ModelFileError("damaged: folders must be names with checksums", path=file)
     return manifest
 
 
@@ -175,16 +178,16 @@ def _map_array(folder: Path, name: str, entry: Any) -> NDArray[Any]:
         dtype = np.dtype(entry["dtype"])
         shape = tuple(int(length) for length in entry["shape"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{folder / MANIFEST}: damaged entry {name!r}: {error}") from None
+        raise ModelFileError(f"damaged entry {name!r}: {error}", path=folder / MANIFEST) from None
     if dtype.kind not in "biuf" or min(shape, default=0) < 0:
-        raise ModelFileError(f"{folder / MANIFEST}: damaged entry {name!r}: {dtype} of {shape}")
+        raise ModelFileError(f"damaged entry {name!r}: {dtype} of {shape}", path=folder / MANIFEST)
     n_bytes = dtype.itemsize * int(np.prod(shape, dtype=object))
     try:
         found = file.stat().st_size
     except OSError as error:
-        raise ModelFileError(f"{file}: missing or unreadable: {error.strerror}") from None
+        raise ModelFileError(f"missing or unreadable: {error.strerror}", path=file) from None
     if found != n_bytes:
-        raise ModelFileError(f"{file}: damaged: must be {n_bytes:,} bytes; got {found:,}")
+        raise ModelFileError(f"damaged: must be {n_bytes:,} bytes; got {found:,}", path=file)
     if n_bytes == 0:
         return np.empty(shape, dtype)
     return np.memmap(file, dtype=dtype, mode="r", shape=shape)
@@ -192,7 +195,9 @@ def _map_array(folder: Path, name: str, entry: Any) -> NDArray[Any]:
 
 def _array_file(folder: Path, name: str) -> Path:
     if not all(part.replace("_", "").isalnum() for part in name.split(".")):
-        raise ModelFileError(f"{folder / MANIFEST}: damaged: {name!r} is not the name of an array")
+        raise ModelFileError(
+            f"damaged: {name!r} is not the name of an array", path=folder / MANIFEST
+        )
     return folder / f"{name}.bin"
 
 

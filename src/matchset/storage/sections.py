@@ -72,7 +72,7 @@ def open_parts(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, 
     header, arrays = open_folder(Path(path), MODEL)
     headers = header.pop("parts", None)
     if not isinstance(headers, dict) or not all(isinstance(h, dict) for h in headers.values()):
-        raise ModelFileError(f"{path}: damaged: its manifest does not list parts")
+        raise ModelFileError("damaged: its manifest does not list parts", path=path)
     whole = Part(arrays=arrays)
     return header, {name: Part(stored, whole.within(name)) for name, stored in headers.items()}
 
@@ -83,7 +83,7 @@ def read_part(path: str | os.PathLike[str], what: str, read: Callable[[], T]) ->
         return read()
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         found = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise ModelFileError(f"{path}: the {what} is damaged: {found}") from None
+        raise ModelFileError(f"the {what} is damaged: {found}", path=path) from None
 
 
 def verify(path: str | os.PathLike[str]) -> None:
