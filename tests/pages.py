@@ -9,7 +9,7 @@ from serving import serving
 
 import matchset as ms
 
-COLUMNS = ("tree", "bm25", "title_similarity", "fused")
+COLUMNS = ("xr_linear", "bm25", "title_similarity", "fused")
 QUERY = "sofa"
 TITLES = [
     "<script>document.title='taken'</script> Hostile Lamp",
@@ -41,7 +41,7 @@ def page_shop(tmp_path_factory):
 
 def serving_page(shop, *options, port=0):
     """A server with two matchers beside the model, and a log."""
-    beside = ("--beside", shop / "bm25", "--beside", shop / "titles")
+    beside = ("--also", shop / "bm25", "--also", shop / "titles")
     return serving(shop, *beside, "--log", shop / "log.parquet", *options, workers=1, port=port)
 
 

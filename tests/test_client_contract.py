@@ -35,7 +35,7 @@ def local(shop):
 
 @pytest.fixture(scope="module")
 def address(shop):
-    with serving(shop, "--beside", shop / "bm25") as server:
+    with serving(shop, "--also", shop / "bm25") as server:
         yield server.address
 
 

@@ -44,7 +44,7 @@ def test_a_product_says_its_rank_in_the_other_columns(seen):
 
 def test_what_was_bought_is_marked_by_more_than_a_colour(seen):
     example = api(seen.page, "v1/model")["examples"][0]
-    bought = set(api(seen.page, f"v1/bought?q={example}")["products"])
+    bought = set(api(seen.page, f"v1/purchases?q={example}")["products"])
     ask(seen.page, example)
     ids = {row.get_attribute("data-id") for row in rows(seen.page, "xr_linear").all()}
     marked = seen.page.locator("#column-xr_linear .is-bought")

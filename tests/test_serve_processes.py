@@ -115,7 +115,7 @@ def test_a_port_that_is_taken_is_not_shared(folder):
     ("arguments", "fault"),
     [
         (["nothing"], "not a matchset folder"),
-        (["model", "--beside", "model"], "matchers must be of different kinds; got two xr_linear"),
+        (["model", "--also", "model"], "matchers must be of different kinds; got two xr_linear"),
         (["model", "--host", "300.1.1.1"], "cannot listen"),
         (["model", "--api-key-file", "nothing"], "API keys cannot be read"),
         (["model", "--limits.beam", "0"], "beam must be positive and finite; got 0"),

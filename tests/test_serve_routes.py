@@ -7,12 +7,12 @@ import pytest
 from serving import HOSTILE, serving
 
 import matchset as ms
-from matchset.serve.http.problems import CODES
+from matchset.serve.http.request_errors import CODES
 
 
 @pytest.fixture(scope="module")
 def server(served_shop):
-    beside = ["--beside", served_shop / "bm25", "--beside", served_shop / "titles"]
+    beside = ["--also", served_shop / "bm25", "--also", served_shop / "titles"]
     with serving(served_shop, *beside, "--log", served_shop / "log.parquet") as running:
         yield running
 
@@ -85,7 +85,7 @@ def test_a_saved_fusion_answers_beside_the_tree_with_ranks(served_shop, tmp_path
     parts = [ms.load(served_shop / name) for name in ("model", "bm25")]
     fusion = ms.Fusion(parts, "weighted", weights=[2, 1])
     fusion.save(tmp_path / "fusion")
-    with serving(served_shop, "--beside", tmp_path / "fusion") as running:
+    with serving(served_shop, "--also", tmp_path / "fusion") as running:
         found = running.match("sofa bed", k=5, matcher="fusion").json
         theirs = ms.Client(running.address, matcher="fusion").match("sofa bed", k=5)
     expected = fusion.match("sofa bed", k=5)
@@ -164,7 +164,7 @@ def test_the_model_is_described(server, matcher):
     assert told["products"] == len(matcher.products)
     assert {"name": "price", "type": "number"} in told["attributes"]
     assert told["limits"]["k"] == 1000
-    assert told["has_bought"] is True
+    assert told["has_purchases"] is True
     assert "/" not in json.dumps(told["provenance"])  # no paths of the machine
 
 
@@ -180,9 +180,9 @@ def test_what_was_bought_is_told(server, served_shop):
     pairs = ms.relevance(ms.read_log(str(served_shop / "log.parquet")))
     query = pairs.queries[0]
     ids = [pairs.products[int(place)] for place in pairs.pairs[[0]].indices]
-    found = server.call(f"/v1/bought?q={quote(query)}").json
+    found = server.call(f"/v1/purchases?q={quote(query)}").json
     assert (found["query"], sorted(found["products"])) == (query, sorted(ids))
-    assert server.call("/v1/bought?q=never%20asked").json["products"] == []
+    assert server.call("/v1/purchases?q=never%20asked").json["products"] == []
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
@@ -298,8 +298,8 @@ def test_pages_load_nothing_from_elsewhere(server):
 def test_the_schema_tells_every_path_and_code(server):
     document = server.call("/openapi.json").json
     assert set(document["paths"]) == {
-        "/healthz", "/readyz", "/v1/match", "/v1/explain", "/v1/model", "/v1/bought", "/v1/reload",
-        "/metrics",
+        "/healthz", "/readyz", "/v1/match", "/v1/explain", "/v1/model", "/v1/purchases",
+        "/v1/reload", "/metrics",
     }  # fmt: skip
     enum = document["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["code"]
     assert set(enum["enum"]) == set(CODES)

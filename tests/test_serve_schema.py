@@ -13,7 +13,7 @@ TESTS = Path(__file__).parent
 
 @pytest.mark.schema
 def test_the_server_does_what_its_schema_says(served_shop):
-    beside = ["--beside", served_shop / "bm25", "--log", served_shop / "log.parquet"]
+    beside = ["--also", served_shop / "bm25", "--log", served_shop / "log.parquet"]
     with serving(served_shop, *beside, "--api-key-file", served_shop / "keys") as server:
         command = [
             Path(sys.executable).with_name("schemathesis"),

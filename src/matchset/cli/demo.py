@@ -19,7 +19,7 @@ from cyclopts import Parameter
 from matchset.cli.console import facts, heading, output, say, training_bar
 from matchset.cli.experiments import QUICK_SAMPLE, following
 from matchset.cli.logs import show_features, show_log, show_split
-from matchset.cli.serve import say_address, start
+from matchset.cli.serve import print_address, start
 from matchset.config import DEFAULT_MIN_QUERY_COUNT, TrainConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
@@ -114,7 +114,7 @@ def serve_demo(out: Path, port: int) -> None:
 
 def _invite(address: str) -> None:
     say("\nOpen this address in a browser; Ctrl-C stops the server.")
-    say_address(address)
+    print_address(address)
 
 
 EXAMPLES = 3

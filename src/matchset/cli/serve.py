@@ -1,4 +1,4 @@
-"""Serve: how is a model put behind a search box?"""
+"""Serve: how does a model get behind a search box?"""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ def serve(
     model: Path,
     /,
     *,
-    beside: tuple[Path, ...] = (),
+    also: tuple[Path, ...] = (),
     log: tuple[str, ...] = (),
     config: Annotated[ServeConfig, Parameter(name="*", group="Server")] = CONFIG,
     limits: Annotated[Limits, Parameter(name="limits", group="Limits")] = LIMITS,
     columns: Annotated[LogColumns, Parameter(group="Columns of the log")] = COLUMNS,
 ) -> None:
-    """Answer over HTTP; prints the address when every worker is ready.
+    """Serve a model over HTTP; prints the address once every worker is ready.
 
-    SIGHUP or SIGUSR1 reloads the model, SIGTERM stops after the requests in flight.
+    SIGHUP or SIGUSR1 reloads the model; SIGTERM stops the server after the requests in flight.
 
     Parameters
     ----------
     model
-        Folder of a trained model.
-    beside
-        Folders of other saved matchers, to compare with.
+        Folder of a saved matcher.
+    also
+        Folders of other saved matchers to serve as well, each of another kind.
     log
-        A log whose purchases the page marks; its frequent queries are examples.
+        A log whose purchases the page marks, and whose frequent queries it offers as examples.
     config
         How the server runs.
     limits
-        How much a caller may ask for.
+        Limits of a request.
     columns
         Columns of the log.
 
     """
     read = partial(columns.read, list(log)) if log else None
-    start(Sources(model, beside), config, limits, read_log=read, on_ready=say_address)
+    start(Sources(model, also), config, limits, read_log=read, on_ready=print_address)
 
 
 def start(
@@ -60,7 +60,7 @@ def start(
     read_log: Callable[[], Log] | None,
     on_ready: Callable[[str], None],
 ) -> None:
-    """Run the server, if what it needs is installed."""
+    """Run the server, if the packages it needs are installed."""
     try:
         from matchset.serve.run import serve as run
     except ImportError as error:
@@ -69,7 +69,7 @@ def start(
     run(sources, config, limits, read_log=read_log, on_ready=on_ready)
 
 
-def say_address(address: str) -> None:
-    """Print where the server answers, at once: a program may wait for it."""
+def print_address(address: str) -> None:
+    """Print the server's address without delay: a program may wait for it."""
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()

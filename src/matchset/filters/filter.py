@@ -123,6 +123,10 @@ class FilterCache:
         """A copy, in another process too, starts empty."""
         return FilterCache, ()
 
+    def __contains__(self, text: str) -> bool:
+        """Whether the filter of an expression is kept."""
+        return text in self._kept
+
     def make(self, products: Filterable, what: Where) -> Filter:
         """`make_filter`, or what it made of the same text before; hints are logged once."""
         if not isinstance(what, str):

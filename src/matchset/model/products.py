@@ -43,6 +43,10 @@ class Products:
         """A filter of these products (see `make_filter`); the last expressions are remembered."""
         return self._filters.make(self, what)
 
+    def has_filter(self, expression: str) -> bool:
+        """Whether `filter` has the filter of an expression at hand."""
+        return expression in self._filters
+
     def labels(self, ids: Iterable[str], what: str = "ids") -> NDArray[np.int64]:
         """Label of each product id, -1 where there is no such product; errors call them `what`."""
         wanted = Strings.of(ids, what)

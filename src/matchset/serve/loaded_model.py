@@ -94,9 +94,7 @@ class LoadedModel:
     def match(self, name: str, query: str, k: int, *, beam: int, where: Filter | None) -> Match:
         """Ask one matcher; the beam is only for those that take one."""
         matcher = self.matchers[name]
-        return matcher.match(
-            query, k, where=where, beam=beam if "beam" in matcher.takes else None
-        )
+        return matcher.match(query, k, where=where, beam=beam if "beam" in matcher.takes else None)
 
     def filter(self, name: str, wanted: str | Sequence[str]) -> Filter:
         """A filter of a matcher's products; those of expressions are cached."""

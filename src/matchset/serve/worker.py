@@ -119,7 +119,7 @@ class Worker:
                 logger.exception("the reload watcher failed")
 
     def _poll(self) -> str:
-        """A text that changes when there is something to do; cheap, as it runs 20 times a second."""
+        """A text that changes when there is something to do; cheap, as it is made often."""
         shared = self.run.identity("current", "requested", "attempted")
         return shared + (self.sources.identity() if self.config.watch else "")
 
@@ -172,7 +172,5 @@ class Worker:
 
     def _report(self, published: ModelVersion, error: str | None = None) -> None:
         now = self.model.opened_from
-        self._registration.report(
-            WorkerStatus(published.number, now.folder, now.name, error=error)
-        )
+        self._registration.report(WorkerStatus(published.number, now.folder, now.name, error=error))
         self._reported = published.number

@@ -28,7 +28,9 @@ async def read_body(request: Request, limits: Limits) -> bytes:
             return await _receive(request, limits)
     except TimeoutError:
         rule = f"a body must arrive within {limits.body_seconds:g} s"
-        raise RequestError("body_too_slow", f"{rule}; got only a part of it", headers=_CLOSE) from None
+        raise RequestError(
+            "body_too_slow", f"{rule}; got only a part of it", headers=_CLOSE
+        ) from None
 
 
 async def _receive(request: Request, limits: Limits) -> bytes:

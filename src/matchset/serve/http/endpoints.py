@@ -12,8 +12,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from matchset.serve.http.fields import Json
 from matchset.serve.http.handlers import Handlers
-from matchset.serve.openapi.schema import PRODUCT, VERSION, Json
+from matchset.serve.openapi.schema import PRODUCT, VERSION
 
 _RESULT = {"query": "sofa", "microseconds": 43, "products": [PRODUCT]}
 _STEP = {

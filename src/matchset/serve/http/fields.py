@@ -207,9 +207,7 @@ class Object(Field):
         prefix = f"{name}." if name else ""
         for given in value:
             self.require(given, f"a field of {name}" if name else "a field")
-        return {
-            known: field.take(known, value, prefix) for known, field in self.fields.items()
-        }
+        return {known: field.take(known, value, prefix) for known, field in self.fields.items()}
 
     def require(self, given: str, what: str) -> Field:
         """The field of a name; `what` is what an error calls it."""

@@ -126,8 +126,8 @@ class Middleware:
             scheme = ((b"www-authenticate", b"Bearer"),)
             raise RequestError("unauthorized", f"{rule}; got none or another", headers=scheme)
         if self._n_in_flight > worker.limits.concurrency:
-            message = f"at most {worker.limits.concurrency} concurrent requests per worker; got more"
-            raise RequestError("overloaded", message, headers=((b"retry-after", b"1"),))
+            rule = f"a worker handles at most {worker.limits.concurrency} requests at once"
+            raise RequestError("overloaded", f"{rule}; got more", headers=((b"retry-after", b"1"),))
 
     def _log_failure(self, error: Exception, request_id: str) -> None:
         text = format_exception(error, has_messages=self._worker.config.log_queries)

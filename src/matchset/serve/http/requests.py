@@ -13,9 +13,8 @@ from urllib.parse import unquote
 
 import orjson
 
-from matchset.matchers.base import DEFAULT_K
+from matchset.matchers.base import DEFAULT_BEAM, DEFAULT_K
 from matchset.matchers.fusion_rules import FusionRule, Method
-from matchset.matchers.xr_linear import DEFAULT_BEAM
 from matchset.serve.http.fields import Array, Boolean, Integer, Number, Object, Text, Where
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.options import Limits
@@ -191,7 +190,11 @@ class RequestReader:
         fields = self._fields["match"]
         given = _parse(rest, fields)
         return MatchOptions(
-            **{name: field.take(name, given) for name, field in fields.fields.items() if name != "q"}
+            **{
+                name: field.take(name, given)
+                for name, field in fields.fields.items()
+                if name != "q"
+            }
         )
 
     def read_purchases(self, query_string: bytes) -> str:
@@ -214,8 +217,8 @@ class RequestReader:
         if fusion is not None and candidates is None:
             message = "fusion needs candidates; got none"
             raise RequestError("bad_parameter", message, parameter="fusion")
-        rule = None if fusion is None else _make_rule(fusion)
-        return BatchRequest(queries, MatchOptions(**values), candidates, rule)
+        fusion_rule = None if fusion is None else _make_rule(fusion)
+        return BatchRequest(queries, MatchOptions(**values), candidates, fusion_rule)
 
     def read_explain(self, body: bytes) -> ExplainRequest:
         """What `POST /v1/explain` asks for."""

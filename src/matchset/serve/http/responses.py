@@ -65,7 +65,11 @@ def error_response(error: RequestError, request_id: str) -> BytesResponse:
 
 def write_match(version: str, matcher: str, result: bytes) -> bytes:
     """The body of a response to one query."""
-    return b'{"model_version":"%b","matcher":"%b",%b}' % (version.encode(), matcher.encode(), result)
+    return b'{"model_version":"%b","matcher":"%b",%b}' % (
+        version.encode(),
+        matcher.encode(),
+        result,
+    )
 
 
 def write_batch(version: str, matcher: str, results: Sequence[bytes]) -> bytes:

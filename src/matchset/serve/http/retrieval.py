@@ -18,9 +18,7 @@ _DEPTH = 100  # products of each matcher that are fused, or k if that is more
 CANDIDATES = "candidates"
 
 
-def match_inline(
-    model: LoadedModel, query: str, options: MatchOptions
-) -> tuple[bytes, int] | None:
+def match_inline(model: LoadedModel, query: str, options: MatchOptions) -> tuple[bytes, int] | None:
     """What `match_one` returns, if it takes only microseconds; None if it deserves a thread."""
     if options.matcher != model.default or options.beam > _MAX_INLINE_BEAM:
         return None
@@ -35,9 +33,7 @@ def match_one(model: LoadedModel, query: str, options: MatchOptions) -> tuple[by
     return write_match(model.version, options.matcher, result), n_products
 
 
-def match_batch(
-    model: LoadedModel, request: BatchRequest, deadline: float
-) -> tuple[bytes, int]:
+def match_batch(model: LoadedModel, request: BatchRequest, deadline: float) -> tuple[bytes, int]:
     """The body of a response to many queries, and how many of them got no product.
 
     Raises TimeoutError if the (monotonic) deadline passes between two queries.
@@ -89,9 +85,7 @@ class _Search:
         return write_result(found, microseconds, titles=options.titles), len(found)
 
     def _match(self, name: str, query: str, k: int) -> Match:
-        return self._model.match(
-            name, query, k, beam=self._options.beam, where=self._filters[name]
-        )
+        return self._model.match(name, query, k, beam=self._options.beam, where=self._filters[name])
 
     def _to_match(self, query: str, candidates: Sequence[str]) -> Match:
         """A caller's own ranking, filtered: scores fall with the rank, titles are the model's."""
@@ -108,7 +102,9 @@ def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
     label = int(matcher.products.labels([request.product])[0])
     if label < 0:
         rule = "product must be one of the model's"
-        raise RequestError("unknown_product", f"{rule}; got {request.product!r}", parameter="product")
+        raise RequestError(
+            "unknown_product", f"{rule}; got {request.product!r}", parameter="product"
+        )
     reasons = matcher.explain(request.query, request.product, k=request.k, beam=request.beam)
     found = matcher.match(request.query, request.k, beam=request.beam, where=where)
     rank = found.ids.index(request.product) + 1 if request.product in found.ids else None

@@ -15,9 +15,7 @@ _KEY = "key"
 _BODY_CODES = {"bad_json", "body_too_large", "body_too_slow", "not_json"}
 
 
-def make_document(
-    endpoints: Sequence[Endpoint], limits: Limits, matchers: Sequence[str]
-) -> Json:
+def make_document(endpoints: Sequence[Endpoint], limits: Limits, matchers: Sequence[str]) -> Json:
     """The whole OpenAPI document."""
     fields = make_fields(limits, matchers)
     paths: dict[str, Json] = {}
@@ -75,7 +73,9 @@ def _describe_parameters(request: Object) -> list[Json]:
             "in": "query",
             "required": field.default is REQUIRED,
             "description": field.description,
-            "schema": {key: value for key, value in field.describe().items() if key != "description"},
+            "schema": {
+                key: value for key, value in field.describe().items() if key != "description"
+            },
         }
         for name, field in request.fields.items()
     ]

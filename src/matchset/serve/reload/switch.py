@@ -68,9 +68,7 @@ def make_version(
     return made
 
 
-def _check_kinds(
-    sources: Sources, kinds: tuple[str, ...], before: tuple[str, ...] | None
-) -> None:
+def _check_kinds(sources: Sources, kinds: tuple[str, ...], before: tuple[str, ...] | None) -> None:
     """Names of matchers are those of their kinds, and callers rely on them: they stay."""
     for path, kind, expected in zip(sources.folders, kinds, before or kinds, strict=True):
         if kind != expected:
@@ -91,9 +89,7 @@ def reload(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResul
         time.sleep(_POLL_SECONDS)
 
 
-def reload_if_needed(
-    run: RunFolder, sources: Sources, config: ServeConfig
-) -> ReloadResult | None:
+def reload_if_needed(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResult | None:
     """Reload if a signal or the folder calls for it, unless another worker is doing so."""
     with try_lock(run.path / _LOCK) as is_mine:
         if not is_mine or not needs_reload(run, sources, config):
