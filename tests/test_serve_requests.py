@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import matchset as ms
 from matchset.errors import FilterError
 from matchset.serve.http.request_errors import CODES, RequestError, to_request_error
-from matchset.serve.http.requests import MatchOptions, RequestReader, check_weights, make_fields
+from matchset.serve.http.request_schemas import make_request_schemas
+from matchset.serve.http.requests import MatchOptions, RequestReader, check_weights
 from matchset.serve.options import Limits, ServeConfig
 
 LIMITS = Limits(
@@ -244,7 +245,7 @@ def test_an_error_names_the_parameter_the_rule_and_the_value(sent, message, para
 @given(st.data())
 def test_what_the_schema_describes_is_what_is_read(data):
     """The same table describes a field and reads it."""
-    schema = make_fields(LIMITS, MATCHERS)["batch"].schema()["properties"]
+    schema = make_request_schemas(LIMITS, MATCHERS)["batch"]["properties"]
     name = data.draw(st.sampled_from(["k", "beam"]))
     number = data.draw(st.integers(-5, 50))
     is_described = schema[name]["minimum"] <= number <= schema[name]["maximum"]

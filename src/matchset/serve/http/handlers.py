@@ -18,18 +18,22 @@ from matchset.serve.worker import Worker
 
 
 class Handlers:
-    """The handlers of one worker; `endpoints` says which path each belongs to."""
+    """The handlers of one worker; /docs shows their docstrings."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._reader = RequestReader(worker.limits, worker.model.names)
 
     async def health(self, _: Request) -> Response:
-        """Say that the process answers."""
+        """Whether the process answers."""
         return json_response({"status": "ok"})
 
+    async def ready(self, request: Request) -> Response:
+        """Whether the process takes requests."""
+        return await self.health(request)
+
     async def match(self, request: Request) -> Response:
-        """Match one query."""
+        """The best products for one query."""
         worker, model = self._worker, self._worker.model
         query, options = self._reader.read_match(request.scope["query_string"])
         if worker.config.log_queries:
@@ -42,7 +46,7 @@ class Handlers:
         return model_response(model.version, body)
 
     async def match_batch(self, request: Request) -> Response:
-        """Match many queries."""
+        """The best products for each of many queries."""
         worker, model = self._worker, self._worker.model
         batch = self._reader.read_batch(await read_body(request, worker.limits))
         if worker.config.log_queries:
@@ -53,14 +57,14 @@ class Handlers:
         return model_response(model.version, body)
 
     async def explain(self, request: Request) -> Response:
-        """Explain why a query finds a product, or not."""
+        """Why a query finds a product, or where in the tree the product was lost."""
         worker, model = self._worker, self._worker.model
         wanted = self._reader.read_explain(await read_body(request, worker.limits))
         content = await worker.in_thread(lambda: explain(model, wanted))
         return model_response(model.version, content)
 
     async def model(self, _: Request) -> Response:
-        """Describe the model and the limits of requests."""
+        """The served model and the limits of requests."""
         model, purchases = self._worker.model, self._worker.purchases
         described = {
             **model.describe(),
@@ -71,7 +75,7 @@ class Handlers:
         return model_response(model.version, described)
 
     async def purchases(self, request: Request) -> Response:
-        """List what customers bought after a query, according to the log."""
+        """What customers bought after a query, in the log that the server was started with."""
         model, purchases = self._worker.model, self._worker.purchases
         query = self._reader.read_purchases(request.scope["query_string"])
         if purchases is None:
@@ -80,7 +84,7 @@ class Handlers:
         return model_response(model.version, {"query": query, "products": products})
 
     async def reload(self, _: Request) -> Response:
-        """Load the model's folder again; respond when every worker has switched."""
+        """Load the model's folder again; responds when every worker has switched."""
         worker = self._worker
         if worker.model.keys is None:
             raise RequestError(

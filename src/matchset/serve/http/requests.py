@@ -6,123 +6,23 @@ Everything is checked here, before any work is done for it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import orjson
 
 from matchset.matchers.base import DEFAULT_BEAM, DEFAULT_K
-from matchset.matchers.fusion_rules import FusionRule, Method
-from matchset.serve.http.fields import Array, Boolean, Integer, Number, Object, Text, Where
+from matchset.matchers.fusion_rules import FusionRule
 from matchset.serve.http.request_errors import RequestError
+from matchset.serve.http.request_schemas import make_request_schemas
+from matchset.serve.http.validation import Json, check, make_object, parse, require_known
 from matchset.serve.options import Limits
 
 _N_CACHED = 256  # sets of options
-_MAX_NUMBER = 1_000_000  # of a fusion rule
-_MAX_WEIGHTS = 32
 # A filter: an expression, or the ids of the allowed products.
 Wanted: TypeAlias = str | tuple[str, ...]
-
-
-def make_fields(limits: Limits, matchers: Sequence[str]) -> dict[str, Object]:
-    """The fields of every request; the first matcher is the default one."""
-    query = Text(
-        max_length=limits.query_characters,
-        code="query_too_long",
-        description="What the customer typed.",
-    )
-    product = Text(max_length=limits.id_characters, description="Product id.")
-    where = Where(
-        expression=Text(max_length=limits.filter_characters, code="filter_too_long"),
-        default=None,
-        description="Filter on product attributes; an empty filter allows every product.",
-    )
-    options = {
-        "k": Integer(
-            maximum=limits.k,
-            default=min(DEFAULT_K, limits.k),
-            code="k_out_of_range",
-            description="Products per query.",
-        ),
-        "beam": Integer(
-            maximum=limits.beam,
-            default=min(DEFAULT_BEAM, limits.beam),
-            code="beam_out_of_range",
-            description="Nodes kept per level of the tree; other matchers ignore it.",
-        ),
-        "where": where,
-        "matcher": Text(
-            choices=matchers,
-            default=matchers[0],
-            code="unknown_matcher",
-            description="Name of the matcher to use, as listed by /v1/model.",
-        ),
-        "titles": Boolean(default=True, description="Whether products come with their titles."),
-    }
-    in_body = replace(
-        where,
-        ids=Array(items=product),
-        is_nullable=True,
-        description=f"{where.description} Or the ids of the allowed products.",
-    )
-    batch = {
-        "queries": Array(items=query, max_items=limits.queries, code="too_many_queries"),
-        **options,
-        "where": in_body,
-        "candidates": _candidates_field(product, limits),
-        "fusion": _fusion_field(),
-    }
-    explain = {"query": query, "product": product, "k": options["k"], "beam": options["beam"]}
-    return {
-        "match": Object(fields={"q": query, **options}),
-        "batch": Object(fields=batch),
-        "explain": Object(fields={**explain, "where": in_body}),
-        "purchases": Object(fields={"q": query}),
-    }
-
-
-def _candidates_field(product: Text, limits: Limits) -> Array:
-    ranking = Array(
-        items=product, max_items=limits.candidates, code="too_many_candidates", is_unique=True
-    )
-    return Array(
-        items=ranking,
-        max_items=limits.queries,
-        default=None,
-        is_nullable=True,
-        description="Your own ranking for each query, best first, to fuse with ours. `where` "
-        "filters it too: an expression keeps every id that the model does not know, a list of ids "
-        "keeps only those it contains.",
-    )
-
-
-def _fusion_field() -> Object:
-    number = Number(maximum=_MAX_NUMBER)
-    weights = Array(
-        items=number,
-        min_items=2,
-        max_items=_MAX_WEIGHTS,
-        default=None,
-        description="For rrf and weighted: the weight of your ranking, then of each matcher.",
-    )
-    fields = {
-        "method": Text(choices=get_args(Method), default="rrf"),
-        "weights": weights,
-        "constant": replace(number, is_positive=True, default=None, description="For rrf."),
-        "keep": Integer(
-            maximum=_MAX_NUMBER,
-            default=None,
-            description="For append: how many of your candidates come first.",
-        ),
-    }
-    return Object(
-        fields=fields,
-        default=None,
-        is_nullable=True,
-        description="How your candidates and our products become one ranking.",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +65,10 @@ class RequestReader:
 
     def __init__(self, limits: Limits, matchers: Sequence[str]) -> None:
         self._limits = limits
-        self._fields = make_fields(limits, matchers)
-        self._query = self._fields["match"].fields["q"]
+        self._schemas = make_request_schemas(limits, matchers)
+        match = self._schemas["match"]["properties"]
+        self._query = match["q"]
+        self._options = make_object({}, {name: match[name] for name in match if name != "q"})
         self._read_options = lru_cache(maxsize=_N_CACHED)(self._read_options_uncached)
 
     def read_match(self, query_string: bytes) -> tuple[str, MatchOptions]:
@@ -184,29 +86,21 @@ class RequestReader:
         if len(queries) != 1:
             message = f"q must be given once; got {len(queries)}"
             raise RequestError("bad_parameter", message, parameter="q")
-        return self._query.read("q", _decode(queries[0])), options
+        return check("q", _decode(queries[0]), self._query), options
 
     def _read_options_uncached(self, rest: bytes) -> MatchOptions:
-        fields = self._fields["match"]
-        given = _parse(rest, fields)
-        return MatchOptions(
-            **{
-                name: field.take(name, given)
-                for name, field in fields.fields.items()
-                if name != "q"
-            }
-        )
+        return _to_options(check("", _parse(rest, self._schemas["match"]), self._options))
 
     def read_purchases(self, query_string: bytes) -> str:
         """The query of `GET /v1/purchases`."""
         self._check_length(query_string)
-        fields = self._fields["purchases"]
-        query: str = fields.read("", _parse(query_string, fields))["q"]
+        schema = self._schemas["purchases"]
+        query: str = check("", _parse(query_string, schema), schema)["q"]
         return query
 
     def read_batch(self, body: bytes) -> BatchRequest:
         """What `POST /v1/match` asks for."""
-        values = self._fields["batch"].read("", _load(body))
+        values = check("", _load(body), self._schemas["batch"])
         queries, candidates, fusion = (
             values.pop(name) for name in ("queries", "candidates", "fusion")
         )
@@ -218,17 +112,27 @@ class RequestReader:
             message = "fusion needs candidates; got none"
             raise RequestError("bad_parameter", message, parameter="fusion")
         fusion_rule = None if fusion is None else _make_rule(fusion)
-        return BatchRequest(queries, MatchOptions(**values), candidates, fusion_rule)
+        return BatchRequest(queries, _to_options(values), candidates, fusion_rule)
 
     def read_explain(self, body: bytes) -> ExplainRequest:
         """What `POST /v1/explain` asks for."""
-        return ExplainRequest(**self._fields["explain"].read("", _load(body)))
+        values = check("", _load(body), self._schemas["explain"])
+        query, product = values.pop("query"), values.pop("product")
+        return ExplainRequest(query, product, **{**values, "where": _to_wanted(values["where"])})
 
     def _check_length(self, query_string: bytes) -> None:
         most = self._limits.url_bytes
         if len(query_string) > most:
             rule = f"a query string must have at most {most} bytes"
             raise RequestError("url_too_long", f"{rule}; got {len(query_string)}")
+
+
+def _to_options(values: Json) -> MatchOptions:
+    return MatchOptions(**{**values, "where": _to_wanted(values["where"])})
+
+
+def _to_wanted(where: str | list[str] | None) -> Wanted | None:
+    return tuple(where) if isinstance(where, list) else where or None
 
 
 def check_weights(rule: FusionRule | None, n_rankings: int) -> None:
@@ -250,17 +154,17 @@ def _make_rule(values: Mapping[str, Any]) -> FusionRule:
         raise RequestError("bad_parameter", f"fusion: {error}", parameter="fusion") from None
 
 
-def _parse(query_string: bytes, fields: Object) -> dict[str, object]:
+def _parse(query_string: bytes, schema: Json) -> Json:
     """The parameters of a query string, each at most once."""
-    given: dict[str, object] = {}
+    given: Json = {}
     for pair in filter(None, query_string.split(b"&")):
         encoded_name, _, value = pair.partition(b"=")
         name = encoded_name.decode("latin-1")
-        field = fields.require(name, "a parameter")
+        require_known([name], schema, "a parameter")
         if name in given:
             message = f"{name} must be given once; got it twice"
             raise RequestError("bad_parameter", message, parameter=name)
-        given[name] = field.parse(name, _decode(value))
+        given[name] = parse(name, _decode(value), schema["properties"][name])
     return given
 
 
@@ -274,7 +178,7 @@ def _decode(value: bytes) -> str:
     return text
 
 
-def _load(body: bytes) -> dict[str, object]:
+def _load(body: bytes) -> Json:
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:

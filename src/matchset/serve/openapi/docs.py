@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from matchset.serve.http.fields import Json
+from matchset.serve.http.validation import Json
 
 _PAGE = """<!doctype html>
 <html lang="en">

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matchset.serve.http.endpoints import Endpoint
-from matchset.serve.http.fields import REQUIRED, Json, Object
 from matchset.serve.http.request_errors import CODES
-from matchset.serve.http.requests import make_fields
+from matchset.serve.http.request_schemas import make_request_schemas
+from matchset.serve.http.validation import Json, find_errors
 from matchset.serve.openapi.schema import make_response_schemas, ref
 from matchset.serve.options import Limits
 
@@ -17,13 +17,13 @@ _BODY_CODES = {"bad_json", "body_too_large", "body_too_slow", "not_json"}
 
 def make_document(endpoints: Sequence[Endpoint], limits: Limits, matchers: Sequence[str]) -> Json:
     """The whole OpenAPI document."""
-    fields = make_fields(limits, matchers)
+    requests = make_request_schemas(limits, matchers)
     paths: dict[str, Json] = {}
     schemas = make_response_schemas()
     for endpoint in endpoints:
-        request = None if endpoint.request is None else fields[endpoint.request]
+        request = None if endpoint.request is None else requests[endpoint.request]
         if request is not None and endpoint.method == "POST":
-            schemas[_name(endpoint)] = request.schema()
+            schemas[_name(endpoint)] = request
         operations = paths.setdefault(endpoint.path, {})
         operations[endpoint.method.lower()] = _describe(endpoint, request)
     codes = "\n".join(f"- `{code}` ({status}): {text}" for code, (status, text) in CODES.items())
@@ -47,14 +47,17 @@ def _name(endpoint: Endpoint) -> str:
     return f"{str(endpoint.request).title()}Request"
 
 
-def _describe(endpoint: Endpoint, request: Object | None) -> Json:
-    operation: Json = {"operationId": endpoint.name, "summary": endpoint.summary}
+def _describe(endpoint: Endpoint, request: Json | None) -> Json:
+    operation: Json = {
+        "operationId": endpoint.handler.__name__,
+        "summary": str(endpoint.handler.__doc__).removesuffix("."),
+    }
     codes = {"bad_host", "internal", "overloaded", *endpoint.codes}
     if endpoint.needs_key:
         operation["security"] = [{_KEY: []}, {}]
         codes.add("unauthorized")
     if request is not None:
-        codes |= request.codes()
+        codes |= find_errors(request)
         if endpoint.method == "POST":
             content = _json({"schema": ref(_name(endpoint)), "example": endpoint.body})
             operation["requestBody"] = {"required": True, "content": content}
@@ -66,18 +69,16 @@ def _describe(endpoint: Endpoint, request: Object | None) -> Json:
     return operation
 
 
-def _describe_parameters(request: Object) -> list[Json]:
+def _describe_parameters(request: Json) -> list[Json]:
     return [
         {
             "name": name,
             "in": "query",
-            "required": field.default is REQUIRED,
-            "description": field.description,
-            "schema": {
-                key: value for key, value in field.describe().items() if key != "description"
-            },
+            "required": name in request["required"],
+            "description": schema["description"],
+            "schema": {key: value for key, value in schema.items() if key != "description"},
         }
-        for name, field in request.fields.items()
+        for name, schema in request["properties"].items()
     ]
 
 

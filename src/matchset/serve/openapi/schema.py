@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from matchset.serve.http.fields import Json
 from matchset.serve.http.request_errors import CODES
+from matchset.serve.http.validation import Json, make_object
 
 VERSION = "3b1f0c9a7d2e"  # in the examples
 PRODUCT = {"id": "P00001708", "score": 0.4318, "title": "Emberfield Twin Sofa Bed with Storage"}
@@ -33,9 +33,9 @@ def make_response_schemas() -> dict[str, Json]:
     return {
         "Error": _error(),
         "Product": _product(),
-        "HealthResponse": _object({"status": {"const": "ok"}}),
+        "HealthResponse": make_object({"status": {"const": "ok"}}),
         "MatchResponse": _of_model({"matcher": _TEXT, **found}),
-        "BatchResponse": _of_model({"matcher": _TEXT, "results": _array(_object(found))}),
+        "BatchResponse": _of_model({"matcher": _TEXT, "results": _array(make_object(found))}),
         "ExplainResponse": _explanation(),
         "ModelResponse": _model(),
         "PurchasesResponse": _of_model({"query": _TEXT, "products": _array(_TEXT)}),
@@ -47,17 +47,8 @@ def _array(items: Json) -> Json:
     return {"type": "array", "items": items}
 
 
-def _object(properties: Mapping[str, Json], *, optional: Sequence[str] = ()) -> Json:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": [name for name in properties if name not in optional],
-        "additionalProperties": False,
-    }
-
-
 def _of_model(properties: Mapping[str, Json]) -> Json:
-    return _object({"model_version": _TEXT, **properties})
+    return make_object({"model_version": _TEXT, **properties})
 
 
 def _or_null(schema: Json) -> Json:
@@ -72,13 +63,14 @@ def _error() -> Json:
     error = {
         "code": _with(_TEXT, "Stable; see the list of codes.", enum=sorted(CODES)),
         "message": _with(_TEXT, "For people; it may change."),
+    }
+    located = {
         "parameter": _with(_TEXT, "The parameter at fault."),
         "rule": _with(_TEXT, "For bad_filter: the rule that the filter breaks."),
         "position": _with(_LEVEL, "For bad_filter: the number of characters before the error."),
     }
-    optional = ("parameter", "rule", "position")
     request_id = _with(_TEXT, "The id of the request in the server's log.")
-    return _object({"error": _object(error, optional=optional), "request_id": request_id})
+    return make_object({"error": make_object(error, located), "request_id": request_id})
 
 
 def _product() -> Json:
@@ -87,14 +79,11 @@ def _product() -> Json:
         "additionalProperties": _RANK,
         "description": "In fused results: the product's rank in each ranking that found it.",
     }
-    return _object(
-        {"id": _TEXT, "score": _or_null(_NUMBER), "title": _TEXT, "ranks": ranks},
-        optional=("title", "ranks"),
-    )
+    return make_object({"id": _TEXT, "score": _or_null(_NUMBER)}, {"title": _TEXT, "ranks": ranks})
 
 
 def _explanation() -> Json:
-    weights = _array(_object({"ngram": _TEXT, "weight": _NUMBER}))
+    weights = _array(make_object({"ngram": _TEXT, "weight": _NUMBER}))
     step = {
         "level": _LEVEL,
         "name": _with(_TEXT, "The node's strongest n-grams, or the product's title."),
@@ -108,13 +97,13 @@ def _explanation() -> Json:
     return _of_model(
         {
             "query": _TEXT,
-            "product": _object({"id": _TEXT, "title": _or_null(_TEXT)}),
+            "product": make_object({"id": _TEXT, "title": _or_null(_TEXT)}),
             "score": _NUMBER,
             "is_allowed": _with(_BOOLEAN, "Whether the filter allows the product."),
             "is_returned": _BOOLEAN,
             "rank": _or_null(_RANK),
             "lost_at": _with(_or_null(_LEVEL), "Level where it was lost; null if it was not."),
-            "steps": _array(_object(step)),
+            "steps": _array(make_object(step)),
         }
     )
 
@@ -128,9 +117,9 @@ def _model() -> Json:
     }
     return _of_model(
         {
-            "matchers": _array(_object(matcher)),
+            "matchers": _array(make_object(matcher)),
             "products": _INTEGER,
-            "attributes": _array(_object({"name": _TEXT, "type": _TEXT})),
+            "attributes": _array(make_object({"name": _TEXT, "type": _TEXT})),
             "has_titles": _BOOLEAN,
             "opened_at": {**_TEXT, "format": "date-time"},
             "limits": {"type": "object", "additionalProperties": _NUMBER},
