@@ -47,7 +47,7 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
     from matchset.model.packed import pack, store_tree
     from matchset.model.products import Products, store_products
     from matchset.model.search import search
-    from matchset.storage.sections import save_parts
+    from matchset.storage.sections import save_sections
     from matchset.strings import Strings
 
     texts, Y = read(folder, "train")
@@ -68,7 +68,7 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
         "tree": store_tree(pack(model)),
         "products": store_products(products),
     }
-    save_parts(folder / "matchset", parts, header={}, overwrite=True)
+    save_sections(folder / "matchset", parts, header={}, overwrite=True)
     return {
         **watch.seconds,
         "memory": memory,

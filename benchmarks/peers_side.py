@@ -60,13 +60,13 @@ def train_matchset(folder: Path, place: Path, threads: int) -> None:
     """Ours: the estimator, and its tree packed to 8 bits as `ms.train` keeps it."""
     from matchset import XRLinear
     from matchset.model.packed import pack, store_tree
-    from matchset.storage.sections import save_parts
+    from matchset.storage.sections import save_sections
 
     settings = {"branching": BRANCHING, "max_leaf": MAX_LEAF, "C": C, "threshold": THRESHOLD}
     estimator = XRLinear(**settings, threads=threads)
     estimator.fit(read_rows(folder, "train"), read(folder, "train")[1])
     tree = pack(estimator.model_, threads=threads)
-    save_parts(place, {"tree": store_tree(tree)}, header={}, overwrite=True)
+    save_sections(place, {"tree": store_tree(tree)}, header={}, overwrite=True)
 
 
 def open_matchset(place: Path) -> Answerer:
@@ -74,9 +74,9 @@ def open_matchset(place: Path) -> Answerer:
     from matchset.matrices import to_csr
     from matchset.model.packed import read_tree
     from matchset.model.search import search_rule
-    from matchset.storage.sections import open_parts
+    from matchset.storage.sections import open_sections
 
-    tree, rule = read_tree(open_parts(place)[1]["tree"]), search_rule(K, BEAM)
+    tree, rule = read_tree(open_sections(place)[1]["tree"]), search_rule(K, BEAM)
     return Answerer(
         one=lambda row: tree.search_row(*row, rule),
         many=lambda X: tree.search_rows(to_csr(X, "X"), rule),

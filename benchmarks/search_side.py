@@ -26,11 +26,11 @@ def measure_matchset(folder: Path, singles: int) -> dict[str, float]:
     from matchset.model.packed import read_tree
     from matchset.model.products import read_products
     from matchset.model.search import search_rule
-    from matchset.storage.sections import open_parts
+    from matchset.storage.sections import open_sections
     from matchset.strings import Strings
 
     started = time.perf_counter()
-    _, parts = open_parts(folder / "matchset")
+    _, parts = open_sections(folder / "matchset")
     tree, products = read_tree(parts["tree"]), read_products(parts["products"])
     vectorizer = Vectorizer.of(read_vocabulary(parts["vectorizer"]))
     opened = time.perf_counter() - started
@@ -109,9 +109,9 @@ def measure_filters(folder: Path, singles: int) -> dict[str, float]:
     from matchset.features.vocabulary import read_vocabulary
     from matchset.model.packed import read_tree
     from matchset.model.search import search_rule
-    from matchset.storage.sections import open_parts
+    from matchset.storage.sections import open_sections
 
-    _, parts = open_parts(folder / "matchset")
+    _, parts = open_sections(folder / "matchset")
     tree = read_tree(parts["tree"])
     vocabulary, rule = read_vocabulary(parts["vectorizer"]).to_native(), search_rule(K, BEAM)
     texts, _ = read(folder, "test")

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from matchset.storage import folders
-from matchset.storage.atomic import build_beside, name_temporary, sweep
+from matchset.storage.atomic import atomic_file, remove_leftovers, staging_folder, temporary_name
 from matchset.storage.folders import open_folder, write_folder
 
 HANGS = """
 import pathlib, sys, time
-from matchset import building
-with building.build_beside(pathlib.Path(sys.argv[1])) as folder:
+from matchset.storage.atomic import staging_folder
+with staging_folder(pathlib.Path(sys.argv[1])) as folder:
     (folder / "tree.data.bin").write_bytes(b"half")
     print(folder, flush=True)
     time.sleep(600)
@@ -58,7 +58,7 @@ def test_a_save_removes_what_a_killed_one_left(tmp_path, is_there):
 def test_the_old_model_of_a_killed_swap_is_kept_until_there_is_a_new_one(tmp_path, monkeypatch):
     path = tmp_path / "model"
     save(path)
-    old = name_temporary(path, ".old")
+    old = temporary_name(path, ".old")
     path.rename(old)
 
     def fail(*_):
@@ -75,34 +75,51 @@ def test_the_old_model_of_a_killed_swap_is_kept_until_there_is_a_new_one(tmp_pat
 
 def test_only_ours_is_removed(tmp_path):
     path = tmp_path / "model"
-    strange = name_temporary(path)
+    strange = temporary_name(path)
     strange.mkdir()
     (strange / "letter.txt").write_text("dear")
     others = [".model.tmp", ".model.0123456z.tmp", ".models.01234567.tmp", "model.01234567.tmp"]
     for name in others:
         (tmp_path / name).mkdir()
     (tmp_path / "real").mkdir()
-    link = name_temporary(path)
+    link = temporary_name(path)
     link.symlink_to(tmp_path / "real")
     save(path)
-    sweep(path)
+    remove_leftovers(path)
     assert names(tmp_path) == sorted([*others, strange.name, link.name, "real", "model"])
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "page.html"
+    with atomic_file(path) as staged:
+        staged.write_text("one")
+        assert not path.exists()
+    with path.open() as before:
+        with atomic_file(path) as staged:
+            staged.write_text("two")
+        assert before.read() == "one"  # what was opened stays
+    with path.open() as before:
+        with pytest.raises(KeyboardInterrupt), atomic_file(path) as staged:  # noqa: PT012
+            staged.write_text("half")
+            raise KeyboardInterrupt
+        assert before.read() == path.read_text() == "two"
+    assert names(tmp_path) == ["page.html"]
 
 
 def test_a_folder_that_was_swept_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
     made = []
 
     def name(path):
-        made.append(name_temporary(path))
+        made.append(temporary_name(path))
         return made[-1]
 
     def lock(handle, _):
         if len(made) == 1:
             made[0].rmdir()
 
-    monkeypatch.setattr("matchset.storage.atomic.name_temporary", name)
+    monkeypatch.setattr("matchset.storage.atomic.temporary_name", name)
     monkeypatch.setattr("matchset.storage.atomic.fcntl.flock", lock)
-    with build_beside(tmp_path / "model") as building:
+    with staging_folder(tmp_path / "model") as building:
         assert building == made[1]
         assert names(tmp_path) == [building.name]
 
@@ -117,7 +134,7 @@ def test_a_folder_that_was_swept_before_it_was_opened_is_made_again(tmp_path, mo
         return really_open(path, flags)
 
     monkeypatch.setattr("matchset.storage.atomic.os.open", open_late)
-    with build_beside(tmp_path / "model") as building:
+    with staging_folder(tmp_path / "model") as building:
         assert building == made[1]
         assert names(tmp_path) == [building.name]
 

@@ -77,11 +77,11 @@ def test_the_numpy_tower_gives_what_the_network_gives():
 
     from matchset.lab.dssm.network import Network
     from matchset.lab.dssm.space import pool_rows
-    from matchset.lab.dssm.training_data import prepare, take_rows
+    from matchset.lab.dssm.training_data import prepare_training_data, take_rows
 
-    lessons = prepare(make_log(), make_catalog(), CONFIG, threads=1)
-    network = Network(lessons.vectorizer.n_features, 16, seed=3)
-    titles = lessons.examples.titles
+    data = prepare_training_data(make_log(), make_catalog(), CONFIG, threads=1)
+    network = Network(data.vectorizer.n_features, 16, seed=3)
+    titles = data.examples.titles
     ids, starts = take_rows(titles, np.flatnonzero(np.diff(titles.indptr)))
     bags = torch.from_numpy(ids), torch.from_numpy(starts[:-1])
     with torch.no_grad():
@@ -132,20 +132,20 @@ def test_no_epoch_starts_after_the_time_limit():
 
 
 def test_what_was_shown_in_vain_is_told_from_what_was_bought():
-    from matchset.lab.dssm.training_data import prepare
+    from matchset.lab.dssm.training_data import prepare_training_data
 
     seen = [("p0", "purchase"), ("p0", "impression"), ("p1", "impression"), ("p5", "impression")]
     rows = [{"query": "rose", "product_id": product, "event": event} for product, event in seen]
-    lessons = prepare(read_rows(rows), make_catalog(), CONFIG, threads=1)
-    ids = lessons.products.ids
-    assert [ids[i] for i in lessons.examples.positives.indices] == ["p0"]
-    assert [ids[i] for i in lessons.examples.impressed.indices] == ["p1"]
+    data = prepare_training_data(read_rows(rows), make_catalog(), CONFIG, threads=1)
+    ids = data.products.ids
+    assert [ids[i] for i in data.examples.positives.indices] == ["p0"]
+    assert [ids[i] for i in data.examples.impressed.indices] == ["p1"]
 
 
 def test_it_knows_what_it_was_trained_on(matcher, saved):
     for one in (matcher, ms.DSSM.load(saved)):
-        assert one.is_seen(Strings.of(["Red Rose", "blue rose"])).tolist() == [True, False]
-        assert one.is_warm(Strings.of(["p0", "nothing"])).tolist() == [True, False]
+        assert one.training.is_seen(Strings.of(["Red Rose", "blue rose"])).tolist() == [True, False]
+        assert one.training.is_warm(Strings.of(["p0", "nothing"])).tolist() == [True, False]
 
 
 def test_a_saved_matcher_answers_alike(matcher, saved):

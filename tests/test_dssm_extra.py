@@ -11,7 +11,7 @@ import matchset as ms
 from matchset.lab.dssm.hnsw import GraphConfig, build_graph
 from matchset.lab.dssm.settings import read_dssm_config
 
-HOW = r"an extra; get it by: pip install 'matchset\[dssm\]'"
+HOW = r"which is not installed; install it with: pip install 'matchset\[dssm\]'"
 
 
 @pytest.fixture
@@ -28,14 +28,14 @@ def test_importing_matchset_imports_neither_pytorch_nor_usearch():
 
 @pytest.mark.usefixtures("no_extra")
 def test_training_without_pytorch_says_how_to_get_it():
-    with pytest.raises(ImportError, match=f"DSSM must have torch, {HOW}"):
+    with pytest.raises(ImportError, match=f"DSSM needs torch, {HOW}"):
         ms.train_dssm(make_log(), make_catalog(), CONFIG)
 
 
 @pytest.mark.usefixtures("no_extra")
 def test_a_graph_without_usearch_says_how_to_get_it():
     vectors = make_pairs().pairs.toarray()
-    with pytest.raises(ImportError, match=f"DSSM must have usearch, {HOW}"):
+    with pytest.raises(ImportError, match=f"DSSM needs usearch, {HOW}"):
         build_graph(vectors, make_pairs().pairs.indices, GraphConfig(), threads=1)
 
 

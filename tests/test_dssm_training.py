@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from towers import CONFIG
 
-from matchset.lab.dssm.training_data import Batch, Examples, draw_batches, hold_back
+from matchset.lab.dssm.training_data import Batch, Examples, draw_batches, split_validation
 from matchset.matrices import from_scipy
 
 N_QUERIES, N_PRODUCTS = 50, 30
@@ -59,14 +59,14 @@ def test_a_batch_knows_all_its_positive_and_impressed_columns(examples, loss):
             np.testing.assert_array_equal(mask, wanted[batch.queries][:, batch.products])
 
 
-def test_queries_held_back_have_products_and_do_not_train(examples):
+def test_validation_queries_have_products_and_do_not_train(examples):
     config = replace(CONFIG, validation_share=0.5)
-    (queries, _), held_back = hold_back(examples, config)
-    assert len(held_back) == 24  # of the 49 with a product
-    assert 7 not in held_back
-    assert not set(queries) & set(held_back)
-    assert len(hold_back(examples, replace(config, validation_queries=3))[1]) == 3
-    assert len(hold_back(examples, replace(config, validation_share=0.0))[1]) == 0
+    (queries, _), validation = split_validation(examples, config)
+    assert len(validation) == 24  # of the 49 with a product
+    assert 7 not in validation
+    assert not set(queries) & set(validation)
+    assert len(split_validation(examples, replace(config, validation_queries=3))[1]) == 3
+    assert len(split_validation(examples, replace(config, validation_share=0.0))[1]) == 0
 
 
 COSINES = np.array([[0.8, 0.7, 0.5, 0.1], [0.3, 0.95, 0.0, 0.6]], dtype=np.float32)

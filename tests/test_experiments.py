@@ -31,7 +31,7 @@ from matchset.lab.experiments.vocabularies import choose_vocabularies
 from matchset.matchers.popularity import Popularity
 from matchset.matchers.train import train
 from matchset.matchers.xr_linear import XRLinearMatcher
-from matchset.storage.atomic import build_beside
+from matchset.storage.atomic import staging_folder
 from matchset.strings import Strings
 
 NAMES = ("matchset", "unigrams", "bm25", "popularity")
@@ -120,7 +120,7 @@ def test_a_row_is_never_told_with_the_model_of_another(problem, tmp_path, monkey
 def test_what_a_killed_run_left_is_cleared_away(tmp_path):
     left = tmp_path / ".measured.01234567.tmp" / "model"
     left.mkdir(parents=True)
-    with build_beside(tmp_path / "measured") as alive:  # another run's, which goes on
+    with staging_folder(tmp_path / "measured") as alive:  # another run's, which goes on
         (alive / "model").mkdir()
         Store(tmp_path).prepare()
         assert not left.parent.exists()
@@ -360,5 +360,5 @@ def test_a_price_must_be_one(problem, tmp_path):
 
 def test_training_sees_the_training_side_alone(problem):
     matcher = train(problem.train, problem.catalog, problem.config)
-    is_seen = matcher.is_seen(problem.questions.queries)
+    is_seen = matcher.training.is_seen(problem.questions.queries)
     assert 0 < np.count_nonzero(is_seen) < len(is_seen)

@@ -91,7 +91,7 @@ def scored(answers):
         def _search(self, queries, k, where):
             (query,) = queries
             row = answers.get(query, {})
-            labels = self.products.labels(list(row)).astype(np.int32)[:k]
+            labels = self.products.index_of(list(row))[:k]
             scores = np.array(list(row.values()), dtype=np.float32)[:k]
             return Csr(np.array([0, len(labels)]), labels, scores, len(self.products))
 

@@ -1,4 +1,4 @@
-"""A model folder holds all its parts, is replaced at once, and names whatever is damaged."""
+"""A model folder holds all its sections, is replaced at once, and names whatever is damaged."""
 
 import errno
 import json
@@ -22,12 +22,13 @@ from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.model.packed import pack, read_tree, store_tree
 from matchset.model.products import Products, read_products, store_products
 from matchset.model.search import search_rule
-from matchset.storage import atomic as exchange
+from matchset.storage import atomic
 from matchset.storage.folders import open_folder, verify_folder, write_folder
-from matchset.storage.sections import open_parts, read_part, save_parts
+from matchset.storage.sections import open_sections, read_section, save_sections
 from matchset.strings import Strings
 
-GOLDEN = Path(__file__).parent / "golden" / "model-1"
+GOLDEN = Path(__file__).parent / "golden" / "model-2"
+OLD = Path(__file__).parent / "golden" / "manifest-1.json"  # of a model of format 1
 
 PRODUCTS = Products(
     Strings.of(["p1", "p2", "ü"]),
@@ -42,12 +43,12 @@ PRODUCTS = Products(
 
 
 def save_model(path, seed=6, **options):
-    parts = {
+    sections = {
         "vectorizer": store_vocabulary(Vectorizer().fit(SHOP).vocabulary),
         "tree": store_tree(pack(random_model(seed, splits=(3, 6)))),
         "products": store_products(PRODUCTS),
     }
-    save_parts(path, parts, header={"config": {"k": 1}, "seed": seed}, **options)
+    save_sections(path, sections, header={"config": {"k": 1}, "seed": seed}, **options)
 
 
 @pytest.fixture
@@ -56,10 +57,10 @@ def saved(tmp_path):
     return tmp_path / "model"
 
 
-def test_every_part_comes_back(saved):
-    header, parts = open_parts(saved)
+def test_every_section_comes_back(saved):
+    header, sections = open_sections(saved)
     assert header == {"config": {"k": 1}, "seed": 6}
-    products = read_products(parts["products"])
+    products = read_products(sections["products"])
     assert products.ids == PRODUCTS.ids
     assert products.titles == PRODUCTS.titles
     assert list(products.attributes) == list(PRODUCTS.attributes)
@@ -68,7 +69,7 @@ def test_every_part_comes_back(saved):
         assert found.kind == column.kind
         assert found.categories == column.categories
         np.testing.assert_array_equal(found.values, column.values)
-    opened = Vectorizer.of(read_vocabulary(parts["vectorizer"]))
+    opened = Vectorizer.of(read_vocabulary(sections["vectorizer"]))
     assert same_rows(opened.transform(SHOP), Vectorizer().fit(SHOP).transform(SHOP))
     ms.verify(saved)
 
@@ -80,24 +81,24 @@ def test_products_without_titles_come_back_without():
 def test_overwriting_must_be_asked_for_and_swaps_the_whole(saved):
     with pytest.raises(FileExistsError, match="already exists; overwrite=True replaces it"):
         save_model(saved, 7)
-    mapped = open_parts(saved)[1]["tree"].arrays["data"]
+    mapped = open_sections(saved)[1]["tree"].arrays["data"]
     before = mapped.tobytes()
     save_model(saved, 7, overwrite=True)
-    assert open_parts(saved)[0]["seed"] == 7
+    assert open_sections(saved)[0]["seed"] == 7
     assert mapped.tobytes() == before  # who has it open keeps what was opened
     assert [entry.name for entry in saved.parent.iterdir()] == ["model"]
 
 
 def test_where_folders_cannot_be_exchanged_the_old_one_is_moved_away(saved, monkeypatch):
-    monkeypatch.setattr(exchange, "exchange", lambda *_: False)
+    monkeypatch.setattr(atomic, "exchange", lambda *_: False)
     save_model(saved, 7, overwrite=True)
-    assert open_parts(saved)[0]["seed"] == 7
+    assert open_sections(saved)[0]["seed"] == 7
     assert [entry.name for entry in saved.parent.iterdir()] == ["model"]
 
 
 def test_the_old_folder_comes_back_where_the_new_one_cannot_be_moved(saved, monkeypatch):
-    before = open_parts(saved)[0]
-    monkeypatch.setattr(exchange, "exchange", lambda *_: False)
+    before = open_sections(saved)[0]
+    monkeypatch.setattr(atomic, "exchange", lambda *_: False)
     really_rename = Path.rename
 
     def rename(path, target):
@@ -108,7 +109,7 @@ def test_the_old_folder_comes_back_where_the_new_one_cannot_be_moved(saved, monk
     monkeypatch.setattr(Path, "rename", rename)
     with pytest.raises(OSError, match="Input/output"):
         save_model(saved, 7, overwrite=True)
-    assert open_parts(saved)[0] == before
+    assert open_sections(saved)[0] == before
     assert [entry.name for entry in saved.parent.iterdir()] == ["model"]
 
 
@@ -125,11 +126,11 @@ def test_two_folders_are_exchanged_in_one_step(tmp_path):
     for name in "ab":
         (tmp_path / name).mkdir()
         (tmp_path / name / "is").write_text(name)
-    if not exchange.exchange(tmp_path / "a", tmp_path / "b"):
+    if not atomic.exchange(tmp_path / "a", tmp_path / "b"):
         pytest.skip("this file system cannot exchange")
     assert (tmp_path / "a" / "is").read_text() == "b"
     with pytest.raises(FileNotFoundError):
-        exchange.exchange(tmp_path / "a", tmp_path / "none")
+        atomic.exchange(tmp_path / "a", tmp_path / "none")
 
 
 KILLED = """
@@ -181,41 +182,54 @@ def edit(path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m["header"].pop("parts"), "does not list parts"),
-        (lambda m: m["header"].update(parts=[]), "does not list parts"),
-        (lambda m: m["header"]["parts"]["tree"].pop("sizes"), "tree is damaged: no 'sizes'"),
-        (lambda m: m["header"]["parts"]["tree"].update(sizes=[1]), "tree is damaged: .* must"),
-        (lambda m: m["header"]["parts"]["tree"].update(n_features=-1), "tree is damaged"),
-        (lambda m: m["header"]["parts"]["tree"].update(precision="x"), "precision must be"),
+        (lambda m: m["header"].pop("sections"), "does not list sections"),
+        (lambda m: m["header"].update(sections=[]), "does not list sections"),
+        (lambda m: m["header"]["sections"]["tree"].pop("sizes"), "tree is damaged: no 'sizes'"),
+        (lambda m: m["header"]["sections"]["tree"].update(sizes=[1]), "tree is damaged: .* must"),
+        (lambda m: m["header"]["sections"]["tree"].update(n_features=-1), "tree is damaged"),
+        (lambda m: m["header"]["sections"]["tree"].update(precision="x"), "precision must be"),
         (lambda m: m["arrays"]["tree.labels"].update(dtype="<f4"), "tree is damaged"),
     ],
 )
 def test_a_damaged_tree_is_named(saved, change, message):
     edit(saved, change)
     with pytest.raises(ModelFileError, match=message):
-        read_part(saved, "tree", lambda: read_tree(open_parts(saved)[1]["tree"]))
+        read_section(saved, "tree", lambda: read_tree(open_sections(saved)[1]["tree"]))
 
 
 def test_damaged_products_are_named(saved):
     def shorten(manifest):
-        manifest["header"]["parts"]["products"]["columns"][1]["kind"] = "boolean"
+        manifest["header"]["sections"]["products"]["columns"][1]["kind"] = "boolean"
 
     edit(saved, shorten)
     with pytest.raises(ModelFileError, match="boolean attributes must be"):
-        read_part(saved, "products", lambda: read_products(open_parts(saved)[1]["products"]))
+        read_section(saved, "products", lambda: read_products(open_sections(saved)[1]["products"]))
 
 
-def test_a_model_of_format_1_still_opens_and_answers_the_same():
+def test_a_model_of_format_2_opens_and_answers_the_same():
     """`python tests/test_model_files.py` wrote it; it never changes."""
     ms.verify(GOLDEN)
-    header, parts = open_parts(GOLDEN)
-    tree = read_tree(parts["tree"])
-    vocabulary = read_vocabulary(parts["vectorizer"]).to_native()
-    assert list(read_products(parts["products"]).ids) == list(PRODUCTS.ids)
+    header, sections = open_sections(GOLDEN)
+    tree = read_tree(sections["tree"])
+    vocabulary = read_vocabulary(sections["vectorizer"]).to_native()
+    assert list(read_products(sections["products"]).ids) == list(PRODUCTS.ids)
     found = tree.search_rows(random_rows(1, n=5), search_rule(5, 2))
     assert [int(label) for label in found.indices] == header["answers"]["labels"]
     np.testing.assert_allclose(found.data, header["answers"]["scores"], rtol=1e-5)
     assert vocabulary.vectorize("red shoe")[0].tolist() == header["answers"]["ids"]
+
+
+def test_a_model_of_format_1_must_be_trained_again(tmp_path):
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "manifest.json").write_bytes(OLD.read_bytes())
+    message = r"written by an older matchset \(format 1\), which .*; train it again"
+    for open_it in (ms.load, ms.XRLinearMatcher.load, ms.verify, open_sections):
+        with pytest.raises(ModelFileError, match=message) as caught:
+            open_it(model)
+        assert "damaged" not in str(caught.value)
+    save_model(model, overwrite=True)  # what trains again may replace it
+    assert open_sections(model)[0]["seed"] == 6
 
 
 def write_golden():
@@ -227,12 +241,12 @@ def write_golden():
         "scores": found.data.tolist(),
         "ids": vocabulary.to_native().vectorize("red shoe")[0].tolist(),
     }
-    parts = {
+    sections = {
         "vectorizer": store_vocabulary(vocabulary),
         "tree": store_tree(tree),
         "products": store_products(PRODUCTS),
     }
-    save_parts(GOLDEN, parts, header={"answers": answers})
+    save_sections(GOLDEN, sections, header={"answers": answers})
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from matchset.model.packed import (
     unpack,
 )
 from matchset.model.search import search_rule
-from matchset.storage.sections import Part, open_parts, read_part, save_parts
+from matchset.storage.sections import Section, open_sections, read_section, save_sections
 
 LAYER = ("row_offsets", "features", "entry_offsets", "children", "weights", "bias")
 shapes = st.lists(st.sampled_from([1, 2, 5, 9, 40]), min_size=1, max_size=3)
@@ -149,15 +149,15 @@ def test_arrays_that_do_not_fit_are_refused(change, message):
 
 def test_a_saved_tree_gives_the_same_answers(tmp_path):
     packed, X = pack(random_model(6)), random_rows(6)
-    save_parts(tmp_path / "m", {"tree": store_tree(packed)}, header={"note": 1})
-    header, parts = open_parts(tmp_path / "m")
-    opened = read_part(tmp_path / "m", "tree", lambda: read_tree(parts["tree"]))
+    save_sections(tmp_path / "m", {"tree": store_tree(packed)}, header={"note": 1})
+    header, sections = open_sections(tmp_path / "m")
+    opened = read_section(tmp_path / "m", "tree", lambda: read_tree(sections["tree"]))
     assert header == {"note": 1}
     assert isinstance(opened.data, np.memmap)
     for name in ("indices", "data", "indptr"):
         rule = search_rule(7, 3)
         found, expected = opened.search_rows(X, rule), packed.search_rows(X, rule)
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    broken = Part(parts["tree"].header, {})
+    broken = Section(sections["tree"].header, {})
     with pytest.raises(ModelFileError, match="the tree is damaged: no 'labels'"):
-        read_part(tmp_path / "m", "tree", lambda: read_tree(broken))
+        read_section(tmp_path / "m", "tree", lambda: read_tree(broken))

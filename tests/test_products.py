@@ -51,17 +51,31 @@ def test_every_product_has_one_label(known, sold):
     products = make_products(Strings.of(known), catalog, with_unseen=True)
     everything = [*known, *(one for one in sold if one not in known)]
     assert list(products.ids) == everything
-    assert list(products.labels(everything)) == list(range(len(everything)))
+    assert list(products.index_of(everything)) == list(range(len(everything)))
     wanted = [f"title of {one}" if one in sold else "" for one in everything]
     assert list(products.titles) == wanted
 
 
 def test_an_unknown_product_has_the_label_minus_one():
     products = make_products(Strings.of(["a", "b"]))
-    assert products.labels(["b", "?", "a", "b"]).tolist() == [1, -1, 0, 1]
-    assert products.labels([]).tolist() == []
+    assert products.index_of(["b", "?", "a", "b"]).tolist() == [1, -1, 0, 1]
+    assert products.index_of([]).tolist() == []
     with pytest.raises(TypeError, match=r"ids\[0\] must be str; got int"):
-        products.labels([3])
+        products.index_of([3])
+
+
+def test_ids_of_the_same_hash_are_told_apart(monkeypatch):
+    products = make_products(Strings.of(["a", "b", "c"]))
+    monkeypatch.setattr(Strings, "hashes", lambda self: np.full(len(self), 7, np.uint64))
+    assert products.index_of(["c", "?", "a", "b"]).tolist() == [2, -1, 0, 1]
+
+
+def test_titles_are_found_by_id():
+    products = make_products(Strings.of(["b", "x", "a"]), CATALOG)
+    titles = dict(zip(CATALOG.ids, CATALOG.titles, strict=True))
+    assert products.titles_of(["a", "x", "?", "b"]) == [titles["a"], "", "", titles["b"]]
+    assert make_products(Strings.of(["b"])).titles_of(["b"]) == [""]
+    assert make_products(Strings.of([]), CATALOG).titles_of(["b"]) == [""]
 
 
 def test_views_of_larger_buffers_are_joined_right():

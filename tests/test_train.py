@@ -65,7 +65,9 @@ def test_it_finds_far_more_than_the_most_popular_products(matcher, split):
 def test_titles_make_products_findable_that_nobody_searched_for(shop, split, matcher):
     untaught = ms.train(split.train, shop.catalog, ms.TrainConfig(titles="none"))
     cold = {
-        product for product in split.test.products if not matcher.is_warm(Strings.of([product]))[0]
+        product
+        for product in split.test.products
+        if not matcher.training.is_warm(Strings.of([product]))[0]
     }
     assert cold
     assert recall(untaught, split.test, only=cold) == 0
@@ -97,13 +99,13 @@ def test_threads_do_not_change_a_byte(shop, split, matcher, threads):
 
 def test_it_remembers_what_it_was_trained_on(matcher, split):
     trained = ms.positives(split.train)
-    assert matcher.is_seen(trained.queries).all()
-    assert matcher.is_seen(Strings.of(["Sofa", "no such query ever"])).tolist() == [
+    assert matcher.training.is_seen(trained.queries).all()
+    assert matcher.training.is_seen(Strings.of(["Sofa", "no such query ever"])).tolist() == [
         "sofa" in set(trained.queries),
         False,
     ]
-    assert matcher.is_warm(trained.products).all()
-    assert not matcher.is_warm(Strings.of(["no such product"]))[0]
+    assert matcher.training.is_warm(trained.products).all()
+    assert not matcher.training.is_warm(Strings.of(["no such product"]))[0]
 
 
 def test_products_missing_from_the_catalogue_are_matched_and_counted(shop, split, caplog):
@@ -178,7 +180,7 @@ def test_saved_and_opened_gives_the_same_answers(tmp_path, shop, split, matcher)
     assert opened.match(queries, where="price < 50") == matcher.match(queries, where="price < 50")
     assert opened.config == matcher.config
     asked = split.test.queries
-    assert opened.is_seen(asked).tolist() == matcher.is_seen(asked).tolist()
+    assert opened.training.is_seen(asked).tolist() == matcher.training.is_seen(asked).tolist()
     assert opened.provenance["summary"]["pairs"] == matcher.provenance["summary"]["pairs"]
     ms.verify(out)
     with pytest.raises(FileExistsError, match="already exists; overwrite=True replaces it"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import duckdb
 from matchset.config import count_threads
 from matchset.data.arrow import ArrowSource
 from matchset.errors import DataError
+from matchset.storage.atomic import atomic_file
 
 FRAME = "frame"  # the format of a table in memory
 
@@ -120,15 +120,13 @@ def write_parquet(table: ArrowSource, path: Path) -> None:
         raise ValueError(f"path must end in .parquet; got {str(path)!r}")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"path must be in a folder that exists; got {str(path)!r}")
-    partial = path.absolute().with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with open_engine(paths=[partial], is_ordered=True) as connection:
-            connection.register("given", table)
-            target = quote_text(str(partial))
-            connection.execute(f"COPY given TO {target} (FORMAT parquet, COMPRESSION zstd)")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with (
+        atomic_file(path.absolute()) as staged,
+        open_engine(paths=[staged], is_ordered=True) as connection,
+    ):
+        connection.register("given", table)
+        target = quote_text(str(staged))
+        connection.execute(f"COPY given TO {target} (FORMAT parquet, COMPRESSION zstd)")
 
 
 def quote_name(name: str) -> str:

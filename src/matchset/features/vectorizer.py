@@ -22,7 +22,7 @@ from matchset.features.vocabulary import (
     store_vocabulary,
 )
 from matchset.storage.folders import open_folder, write_folder
-from matchset.storage.sections import Part, read_part
+from matchset.storage.sections import Section, read_section
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -151,8 +151,8 @@ class Vectorizer:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Open a folder that `save` wrote: memory-mapped, in milliseconds whatever its size."""
-        part = Part(*open_folder(Path(path), KIND))
-        return read_part(path, KIND, lambda: cls.of(read_vocabulary(part)))
+        part = Section(*open_folder(Path(path), KIND))
+        return read_section(path, KIND, lambda: cls.of(read_vocabulary(part)))
 
     def __repr__(self) -> str:
         if self._vocabulary is None:

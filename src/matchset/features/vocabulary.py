@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import NGrams, VectorizerConfig, read_vectorizer_config
-from matchset.storage.sections import Part, read_strings, store_strings, under
+from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
 SLOTS_PER_NGRAM = 4 / 3  # room in the hash table: more is faster, less is smaller
@@ -109,7 +109,7 @@ def _weigh_unknown(vocabulary: Vocabulary, normalized: Strings, threads: int) ->
     return replace(vocabulary, unknown_idf=idf.astype(np.float32))
 
 
-def store_vocabulary(vocabulary: Vocabulary) -> Part:
+def store_vocabulary(vocabulary: Vocabulary) -> Section:
     """A vocabulary as a part of a folder."""
     header = {
         "config": asdict(vocabulary.config),
@@ -119,10 +119,10 @@ def store_vocabulary(vocabulary: Vocabulary) -> Part:
         "n_homes": vocabulary.n_homes,
     }
     arrays = {name: getattr(vocabulary, name) for name in ("slots", "df", "unknown_idf")}
-    return Part(header, arrays | under("names", store_strings(vocabulary.names)))
+    return Section(header, arrays | under("names", store_strings(vocabulary.names)))
 
 
-def read_vocabulary(part: Part) -> Vocabulary:
+def read_vocabulary(part: Section) -> Vocabulary:
     """A vocabulary from its part; whatever does not fit is a KeyError, TypeError or ValueError."""
     header, arrays = part.header, part.arrays
     return Vocabulary(

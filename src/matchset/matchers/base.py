@@ -23,19 +23,21 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.errors import ModelFileError
 from matchset.filters.filter import Filter, Where
 from matchset.matchers import registry
 from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches
 from matchset.matrices import Csr
 from matchset.model.products import Products
-from matchset.storage.sections import Part, open_parts, read_part, save_parts
+from matchset.storage.folders import checksum
+from matchset.storage.sections import Section, open_sections, read_section, save_sections
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
 DEFAULT_K = 100
 DEFAULT_BEAM = 10
-Sections: TypeAlias = Mapping[str, Part]
+Sections: TypeAlias = Mapping[str, Section]
 OpenPart: TypeAlias = Callable[[str], "Matcher"]
 
 
@@ -119,6 +121,7 @@ class Matcher(ABC):
     takes: ClassVar[frozenset[str]] = frozenset()  # options beyond k, where and min_score
     can_explain: ClassVar[bool] = False
     products: Products  # all that it can find
+    _source: tuple[str, str] | None = None  # the folder it was loaded from, and its checksum
 
     # A str is an iterable of str too, hence the overlap; the first overload comes first.
     @overload
@@ -202,18 +205,50 @@ class Matcher(ABC):
         """Write it to a folder, all or nothing; the files never change afterwards."""
         header = {registry.HEADER: self.kind}
         inner = {name: part.save for name, part in self._parts().items()}
-        save_parts(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
+        save_sections(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Open a folder that `save` wrote: memory-mapped, shared by processes, in milliseconds."""
-        header, sections = open_parts(path)
+        source = str(Path(path).absolute()), checksum(Path(path))
+        header, sections = open_sections(path)
         registry.require_kind(path, header, cls.kind)
 
         def open_part(name: str) -> Matcher:
             return registry.load(Path(path) / name)
 
-        return read_part(path, f"{cls.kind} matcher", lambda: cls._read(sections, open_part))
+        matcher = read_section(path, f"{cls.kind} matcher", lambda: cls._read(sections, open_part))
+        object.__setattr__(matcher, "_source", source)  # frozen dataclasses too
+        return matcher
+
+    def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
+        """Pickle a loaded matcher as its folder and checksum, any other as its arrays."""
+        if self._source is not None:
+            return self._open_same, self._source
+        sections = {
+            name: Section(section.header, {key: np.asarray(a) for key, a in section.arrays.items()})
+            for name, section in self._sections().items()
+        }
+        return self._rebuild, (sections, dict(self._parts()))
+
+    @classmethod
+    def _open_same(cls, path: str, wanted: str) -> Self:
+        """Open the folder that a pickled matcher was loaded from."""
+        matcher = cls.load(path)
+        if matcher._source != (path, wanted):  # noqa: SLF001
+            raise ModelFileError(f"{path}: holds another model than the one that was pickled")
+        return matcher
+
+    @classmethod
+    def _rebuild(cls, sections: Sections, parts: Mapping[str, Matcher]) -> Self:
+        """Make a pickled matcher of its arrays."""
+        return cls._read(sections, parts.__getitem__)
+
+    def __copy__(self) -> Self:
+        return self  # nothing in it ever changes
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     def _match_one(self, query: str, options: Options) -> Match:
         found = self._search(Strings.of([query]), options.k, options.where)

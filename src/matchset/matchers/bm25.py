@@ -16,7 +16,7 @@ from matchset.matchers.base import Matcher, OpenPart, Sections
 from matchset.matrices import Csr
 from matchset.model.postings import Postings, read_postings, store_postings
 from matchset.model.products import Products, make_products, read_products, store_products
-from matchset.storage.sections import Part, read_strings, store_strings
+from matchset.storage.sections import Section, read_strings, store_strings
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -60,7 +60,7 @@ class BM25(Matcher):
     def _sections(self) -> Sections:
         return {
             "products": store_products(self.products),
-            "words": Part(arrays=store_strings(self.words)),
+            "words": Section(arrays=store_strings(self.words)),
             "postings": store_postings(self.postings),
         }
 

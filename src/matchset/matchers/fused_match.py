@@ -115,6 +115,10 @@ class FusedMatch(Match):
             found.query, found.labels, found.scores, found.products, self.names, table
         )
 
+    def __reduce__(self) -> tuple[type[FusedMatch], tuple[Any, ...]]:
+        _, fields = super().__reduce__()
+        return FusedMatch, (*fields, self.names, self.rank_table)
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per product, with its `ranks`: the name of a matcher to its rank there."""
         rows = super().to_dicts()
@@ -155,6 +159,10 @@ class FusedMatches(Matches):
         return FusedMatch(
             match.query, match.labels, match.scores, match.products, self.names, table
         )
+
+    def __reduce__(self) -> tuple[type[FusedMatches], tuple[Any, ...]]:
+        _, fields = super(FusedMatches, self).__reduce__()
+        return FusedMatches, (*fields, self.names, self.rank_table)
 
     def _columns(self) -> list[ExportColumn]:
         return [*super(FusedMatches, self)._columns(), *_rank_columns(self.names, self.rank_table)]

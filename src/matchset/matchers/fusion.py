@@ -37,7 +37,7 @@ from matchset.matchers.fusion_tuning import Lessons, tune
 from matchset.matchers.match import Match, Matches
 from matchset.matrices import Csr
 from matchset.model.products import Products
-from matchset.storage.sections import Part
+from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 DEFAULT_DEPTH = 100
@@ -158,7 +158,7 @@ class Fusion(Matcher):
 
     def _sections(self) -> Sections:
         header = {"names": self.names, "depth": self.depth, "rule": asdict(self.rule)}
-        return {"fusion": Part(header)}
+        return {"fusion": Section(header)}
 
     def _parts(self) -> Mapping[str, Matcher]:
         return {f"part{number}": part for number, part in enumerate(self.matchers)}

@@ -101,6 +101,11 @@ class Match(Shown, Tabular, Sequence[Hit]):
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
 
+    def __reduce__(self) -> tuple[type[Match], tuple[Any, ...]]:
+        """Pickle the products of this match alone, not the catalog."""
+        labels = np.arange(len(self), dtype=np.int32)
+        return Match, (self.query, labels, self.scores, self.products.take(self.labels))
+
     def at_least(self, min_score: float) -> Match:
         """The products that score this or more."""
         return self[: int(np.count_nonzero(self.scores >= check_score(min_score)))]
@@ -161,6 +166,12 @@ class Matches(Shown, Tabular, Sequence[Match]):
         return len(self) == len(other) and all(map(Match.__eq__, self, other))
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+    def __reduce__(self) -> tuple[type[Matches], tuple[Any, ...]]:
+        """Pickle the products of these matches alone, not the catalog."""
+        used, labels = np.unique(self.found.indices, return_inverse=True)
+        found = Csr(self.found.indptr, labels.astype(np.int32), self.found.data, len(used))
+        return Matches, (self.queries, found, self.products.take(used))
 
     def at_least(self, min_score: float) -> Matches:
         """For each query the products that score this or more."""

@@ -18,7 +18,7 @@ from matchset.matchers.base import Matcher, OpenPart, Sections
 from matchset.matrices import Csr, from_scipy
 from matchset.model.postings import Postings, read_postings, store_postings
 from matchset.model.products import Products, make_products, read_products, store_products
-from matchset.storage.sections import Part
+from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 NEIGHBORS = 100  # training queries that have a say
@@ -89,7 +89,7 @@ class NearestQueries(Matcher):
 
     def _sections(self) -> Sections:
         return {
-            "rule": Part({"neighbors": self.neighbors, "power": self.power}),
+            "rule": Section({"neighbors": self.neighbors, "power": self.power}),
             "products": store_products(self.products),
             "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
             "queries": store_postings(self.queries),

@@ -13,7 +13,7 @@ from matchset.filters.filter import Filter
 from matchset.matchers.base import Matcher, OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids
 from matchset.model.products import Products, make_products, read_products, store_products
-from matchset.storage.sections import Part
+from matchset.storage.sections import Section
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -43,7 +43,7 @@ class Popularity(Matcher):
         return cls(make_products(positives.products, catalog), ranking, popularity[ranking])
 
     def _sections(self) -> Sections:
-        ranking = Part(arrays={"labels": self.ranking, "scores": self.scores})
+        ranking = Section(arrays={"labels": self.ranking, "scores": self.scores})
         return {"products": store_products(self.products), "ranking": ranking}
 
     @classmethod

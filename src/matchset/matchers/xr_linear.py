@@ -32,7 +32,7 @@ from matchset.model.explain import follow_label
 from matchset.model.packed import PackedTree, prune_packed, read_tree, store_tree
 from matchset.model.products import Products, read_products, store_products
 from matchset.model.search import search_rule
-from matchset.storage.sections import Part
+from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 
@@ -63,7 +63,7 @@ class XRLinearMatcher(Matcher):
         self, query: str, product: str, *, k: int = DEFAULT_K, beam: int | None = None
     ) -> Explanation:
         """Why a query gets a product, or where in the tree it was lost."""
-        label = int(self.products.labels([product])[0])
+        label = int(self.products.index_of([product])[0])
         if label < 0:
             raise ValueError(f"product must be one of the matcher's; got {product!r}")
         ids, weights = self.vectorizer.encode(query)
@@ -127,8 +127,8 @@ class XRLinearMatcher(Matcher):
             "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
             "tree": store_tree(self.tree),
             "products": store_products(self.products),
-            "search": Part({"beam": self.beam}),
-            "training": Part(about, memory),
+            "search": Section({"beam": self.beam}),
+            "training": Section(about, memory),
         }
 
     @classmethod

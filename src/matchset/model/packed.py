@@ -6,7 +6,7 @@ native/packed.hpp tells how the bytes lie.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from matchset import _native
 from matchset.config import Precision
 from matchset.matrices import Csr, Floats, Ids, Offsets
 from matchset.model.tree import LabelTree, LayerWeights, TreeModel
-from matchset.storage.sections import Part
+from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 WEIGHT_BYTES: dict[Precision, int] = {"int8": 1, "float32": 4}
@@ -55,6 +55,9 @@ class PackedTree:
             weight_bytes=WEIGHT_BYTES[self.precision],
         )
         object.__setattr__(self, "native", native)
+
+    def __reduce__(self) -> tuple[Callable[[Section], PackedTree], tuple[Section]]:
+        return read_tree, (store_tree(self),)
 
     @property
     def n_bytes(self) -> int:
@@ -192,8 +195,8 @@ def _cumulated(sizes: Sequence[int] | NDArray[np.int64]) -> Offsets:
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
 
 
-def store_tree(tree: PackedTree) -> Part:
-    """A packed tree as a part."""
+def store_tree(tree: PackedTree) -> Section:
+    """A packed tree as a section."""
     header = {
         "sizes": tree.sizes,
         "n_features": tree.n_features,
@@ -202,12 +205,12 @@ def store_tree(tree: PackedTree) -> Part:
         "precision": tree.precision,
     }
     names = ("labels", "first_block", "blocks", "data")
-    return Part(header, {name: getattr(tree, name) for name in names})
+    return Section(header, {name: getattr(tree, name) for name in names})
 
 
-def read_tree(part: Part) -> PackedTree:
-    """A packed tree from its part: offsets of nodes and blocks are checked."""
-    header, arrays = part.header, part.arrays
+def read_tree(section: Section) -> PackedTree:
+    """A packed tree from its section: offsets of nodes and blocks are checked."""
+    header, arrays = section.header, section.arrays
     return PackedTree(
         labels=arrays["labels"],
         first_block=arrays["first_block"],

@@ -11,7 +11,7 @@ from matchset import _native
 from matchset.config import count_threads
 from matchset.matrices import Csr
 from matchset.storage.folders import Arrays
-from matchset.storage.sections import Part
+from matchset.storage.sections import Section
 
 _SMALL_BATCH = 32  # queries that are not worth a thread
 
@@ -65,23 +65,23 @@ class Postings:
         return Csr(*found, self.n_documents)
 
 
-def store_postings(postings: Postings) -> Part:
-    """An inverted index as a part of a folder."""
+def store_postings(postings: Postings) -> Section:
+    """An inverted index as a section of a folder."""
     offsets, documents, weights = postings.lists.arrays
     arrays: Arrays = {"offsets": offsets, "documents": documents, "weights": weights}
-    return Part({"n_documents": postings.n_documents}, arrays)
+    return Section({"n_documents": postings.n_documents}, arrays)
 
 
-def read_postings(part: Part) -> Postings:
-    """An inverted index from its part; rows are checked when they are touched."""
+def read_postings(section: Section) -> Postings:
+    """An inverted index from its section; rows are checked when they are touched."""
     names = {"offsets": np.int64, "documents": np.int32, "weights": np.float32}
-    offsets, documents, weights = (part.arrays[name] for name in names)
+    offsets, documents, weights = (section.arrays[name] for name in names)
     for name, dtype in names.items():
-        if part.arrays[name].dtype != dtype:
-            raise TypeError(f"{name} must be {dtype.__name__}; got {part.arrays[name].dtype}")
+        if section.arrays[name].dtype != dtype:
+            raise TypeError(f"{name} must be {dtype.__name__}; got {section.arrays[name].dtype}")
     if len(documents) != len(weights) or not len(offsets) or offsets[-1] != len(documents):
         raise ValueError(
             f"offsets must end with the number of documents and weights; "
             f"got {len(documents)} and {len(weights)}"
         )
-    return Postings(Csr(offsets, documents, weights, int(part.header["n_documents"])))
+    return Postings(Csr(offsets, documents, weights, int(section.header["n_documents"])))

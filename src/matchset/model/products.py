@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -11,23 +13,22 @@ from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog, Column
 from matchset.filters.filter import Filter, FilterCache, Where
-from matchset.storage.sections import Part, read_strings, store_strings, under
+from matchset.matrices import Ids
+from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
 COLUMN_TYPES = {"text": np.int32, "number": np.float64, "boolean": np.int8, "date": np.int32}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Products:
-    """Products in the order of their labels: the product of label 7 stands at place 7.
+    """Products in the order of their labels: a label is the index of a product.
 
     Outside there are product ids, inside labels; this is the one map between them.
     """
 
     ids: Strings  # distinct, (n_products,)
-    titles: Strings | None = (
-        None  # empty where a product has none, (n_products,); None: no catalogue
-    )
+    titles: Strings | None = None  # empty where a product has none, (n_products,)
     attributes: Mapping[str, Column] = field(default_factory=dict)
     _filters: FilterCache = field(init=False, repr=False, default_factory=FilterCache)
 
@@ -39,24 +40,56 @@ class Products:
         kinds = ", ".join(f"{name} ({column.kind})" for name, column in self.attributes.items())
         return f"Products({len(self):,} products{titles}{f'; {kinds}' if kinds else ''})"
 
+    def __reduce__(self) -> tuple[type[Products], tuple[Any, ...]]:
+        return Products, (self.ids, self.titles, self.attributes)  # without what is cached
+
     def filter(self, what: Where) -> Filter:
-        """A filter of these products (see `make_filter`); the last expressions are remembered."""
+        """A filter of these products (see `make_filter`); recent expressions are cached."""
         return self._filters.make(self, what)
 
     def has_filter(self, expression: str) -> bool:
-        """Whether `filter` has the filter of an expression at hand."""
+        """Whether the filter of an expression is cached."""
         return expression in self._filters
 
-    def labels(self, ids: Iterable[str], what: str = "ids") -> NDArray[np.int64]:
-        """Label of each product id, -1 where there is no such product; errors call them `what`."""
-        wanted = Strings.of(ids, what)
-        group, first = wanted.factorize()
-        # Products are looked for among the wanted, which are few: a smaller table is faster.
-        place = wanted.take(first).index_of(self.ids)
-        label = np.full(len(first), -1, dtype=np.int64)
-        found = np.flatnonzero(place >= 0)
-        label[place[found]] = found
-        return label[group]
+    def index_of(self, ids: Sequence[str]) -> Ids:
+        """Label of each product id, -1 where there is no such product, (n_ids,).
+
+        The first call makes a table of 12 bytes a product; later ones take microseconds.
+        """
+        wanted = Strings.of(ids, "ids")
+        if len(wanted) == 0 or len(self) == 0:
+            return np.full(len(wanted), -1, dtype=np.int32)
+        hashes, labels = self._by_hash
+        hash_of = wanted.hashes()
+        position = np.minimum(np.searchsorted(hashes, hash_of), len(self) - 1)
+        found = labels[position]
+        is_same = list(map(eq, self.ids.decode(found), wanted))
+        found = np.where(is_same, found, np.int32(-1))
+        # Different ids may have the same hash, of which the table gives the first.
+        clash = np.flatnonzero((found < 0) & (hashes[position] == hash_of))
+        if len(clash):
+            found[clash] = self.ids.index_of(wanted.take(clash))
+        return found
+
+    def titles_of(self, ids: Sequence[str]) -> list[str]:
+        """Title of each product id, empty where there is no such product, or it has none."""
+        if self.titles is None or len(self) == 0:
+            return [""] * len(ids)
+        labels = self.index_of(ids)
+        titles = self.titles.decode(np.maximum(labels, 0))
+        return [title if label >= 0 else "" for label, title in zip(labels, titles, strict=True)]
+
+    def take(self, labels: NDArray[np.integer]) -> Products:
+        """Ids and titles of some of the products, which get labels from 0 on."""
+        titles = None if self.titles is None else self.titles.take(labels)
+        return Products(self.ids.take(labels), titles)
+
+    @cached_property
+    def _by_hash(self) -> tuple[NDArray[np.uint64], Ids]:
+        """Hashes of the ids, ascending, and the label of each."""
+        hashes = self.ids.hashes()
+        order = np.argsort(hashes, kind="stable")
+        return hashes[order], order.astype(np.int32)
 
 
 def make_products(
@@ -88,8 +121,8 @@ def _take_or_empty(texts: Strings, places: NDArray[np.int64]) -> Strings:
     return padded.take(np.where(places < 0, len(texts), places))
 
 
-def store_products(products: Products) -> Part:
-    """Product ids, titles and attributes as a part."""
+def store_products(products: Products) -> Section:
+    """Product ids, titles and attributes as a section."""
     arrays = under("ids", store_strings(products.ids))
     if products.titles is not None:
         arrays |= under("titles", store_strings(products.titles))
@@ -99,16 +132,16 @@ def store_products(products: Products) -> Part:
         arrays[f"column{number}.values"] = column.values
         if column.categories is not None:
             arrays |= under(f"column{number}.categories", store_strings(column.categories))
-    return Part({"has_titles": products.titles is not None, "columns": columns}, arrays)
+    return Section({"has_titles": products.titles is not None, "columns": columns}, arrays)
 
 
-def read_products(part: Part) -> Products:
-    """Products from their part; every array must have one entry per product."""
-    ids = read_strings(part.within("ids"))
-    titles = read_strings(part.within("titles")) if part.header["has_titles"] else None
+def read_products(section: Section) -> Products:
+    """Products from their section; every array must have one entry per product."""
+    ids = read_strings(section.within("ids"))
+    titles = read_strings(section.within("titles")) if section.header["has_titles"] else None
     columns = {
-        str(stored["name"]): _read_column(stored["kind"], part.within(f"column{number}"))
-        for number, stored in enumerate(part.header["columns"])
+        str(stored["name"]): _read_column(stored["kind"], section.within(f"column{number}"))
+        for number, stored in enumerate(section.header["columns"])
     }
     lengths = {len(column.values) for column in columns.values()}
     lengths |= {len(ids)} if titles is None else {len(ids), len(titles)}
@@ -123,5 +156,5 @@ def _read_column(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Column:
         raise ValueError(f"{kind} attributes must be {COLUMN_TYPES[kind]}; got {values.dtype}")
     if kind != "text":
         return Column(kind, values)  # type: ignore[arg-type]  # a key of COLUMN_TYPES
-    categories = read_strings(Part(arrays=arrays).within("categories"))
+    categories = read_strings(Section(arrays=arrays).within("categories"))
     return Column("text", values, categories)

@@ -9,60 +9,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from matchset.errors import ModelFileError
 from matchset.filters.filter import Filter
 from matchset.matchers.base import Matcher
 from matchset.matchers.match import Match
 from matchset.matchers.registry import find_kind, load
-from matchset.matrices import Ids
 from matchset.model.products import Products
 from matchset.serve.http.auth import Keys
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import ModelVersion, RunFolder
 from matchset.serve.reload.snapshots import Sources, snapshot_folders
-from matchset.strings import Strings
 
 FUSED = "fused"  # all matchers together
 KEYS = "keys"  # in the folder of a model version
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Lookup:
-    """Sorted hashes of product ids: twelve bytes per product, where a dict takes a hundred."""
-
-    products: Products
-    hashes: NDArray[np.uint64]  # ascending, (n_products,)
-    labels: Ids  # of each hash, (n_products,)
-
-    @classmethod
-    def of(cls, products: Products) -> Lookup:
-        """Hash and sort all ids."""
-        hashes = products.ids.hashes()
-        order = np.argsort(hashes, kind="stable")
-        return cls(products, hashes[order], order.astype(np.int32))
-
-    def find(self, ids: Sequence[str]) -> Ids:
-        """Label of each id, -1 if there is no such product."""
-        if not len(self.hashes) or not ids:
-            return np.full(len(ids), -1, dtype=np.int32)
-        wanted = Strings.of(list(ids)).hashes()
-        index = np.minimum(np.searchsorted(self.hashes, wanted), len(self.hashes) - 1)
-        labels = self.labels[index]
-        found = self.products.ids.decode(labels)  # two ids may share a hash
-        is_known = [known == asked for known, asked in zip(found, ids, strict=True)]
-        return np.where(is_known, labels, -1).astype(np.int32)
-
-    def titles(self, ids: Sequence[str]) -> list[str]:
-        """Title of each id, empty if there is no such product or it has none."""
-        if self.products.titles is None or not len(self.hashes):
-            return [""] * len(ids)
-        labels = self.find(ids)
-        titles = self.products.titles.decode(np.maximum(labels, 0))
-        return [title if label >= 0 else "" for label, title in zip(labels, titles, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +73,14 @@ class LoadedModel:
 
     def titles_of(self, ids: Sequence[str]) -> list[str]:
         """Title of each id, empty if the model does not know it."""
-        return self._lookup.titles(ids)
+        return self._products.titles_of(ids)
 
     def find_allowed(self, ids: Sequence[str], wanted: str | Sequence[str]) -> list[str]:
         """The ids that a filter allows; an expression allows those that the model does not know."""
         if not isinstance(wanted, str):
             listed = set(wanted)
             return [product for product in ids if product in listed]
-        allowed, labels = self.filter(self.default, wanted).allowed, self._lookup.find(ids)
+        allowed, labels = self.filter(self.default, wanted).allowed, self._products.index_of(ids)
         return [
             product
             for product, label in zip(ids, labels.tolist(), strict=True)
@@ -150,10 +110,6 @@ class LoadedModel:
     @property
     def _products(self) -> Products:
         return self.matchers[self.default].products
-
-    @cached_property
-    def _lookup(self) -> Lookup:
-        return Lookup.of(self._products)
 
 
 def _describe(name: str, label: str, matchers: Sequence[Matcher]) -> dict[str, Any]:

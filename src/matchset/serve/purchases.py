@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matchset.data.log import Log
 from matchset.data.positives import relevance
 from matchset.storage.folders import open_folder, write_folder
-from matchset.storage.sections import Part, read_strings, store_strings, under
+from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -60,13 +60,13 @@ def store_purchases(log: Log, path: Path, *, n_examples: int, min_query_count: f
 def open_purchases(path: Path) -> Purchases:
     """Map what was stored."""
     _, arrays = open_folder(path, _KIND)
-    part = Part(arrays=arrays)
+    section = Section(arrays=arrays)
     return Purchases(
         arrays["hashes"],
         arrays["offsets"],
         arrays["products"],
-        read_strings(part.within("ids")),
-        read_strings(part.within("examples")),
+        read_strings(section.within("ids")),
+        read_strings(section.within("examples")),
     )
 
 

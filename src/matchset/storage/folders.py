@@ -1,11 +1,11 @@
-"""Folders: how are arrays kept on disk so that they open at once and are never half-written?
+"""Folders: how are arrays stored so that they open at once and are never half-written?
 
 A folder holds `manifest.json` and one `.bin` file per array: its bytes, little-endian, in C order.
-The manifest gives the format's version, the kind of thing stored, its header, each array's type,
-shape and SHA-256, and its own SHA-256. An array of a part is named after it: `tree.blocks`. Other
-such folders may lie inside; the manifest gives the SHA-256 of theirs under `folders`. Files are
-never changed once written: a reader that has mapped a file keeps what it opened, even when the
-folder is overwritten or removed.
+The manifest gives the version of the format, the kind of thing stored, its header, the type, shape
+and SHA-256 of each array, and its own SHA-256. The arrays of a section are named after it, such as
+`tree.blocks`. Folders inside are folders of the same form; the manifest gives the SHA-256 of their
+manifests under `folders`. Files never change once written: a process that has mapped a file keeps
+what it opened, even when the folder is overwritten or removed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.errors import ModelFileError, TargetExistsError
-from matchset.storage.atomic import build_beside, put_in_place, sweep
+from matchset.storage.atomic import publish_folder, remove_leftovers, staging_folder
 
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 Arrays = Mapping[str, NDArray[Any]]
-Inner = Mapping[str, Callable[[Path], None]]  # folders by name, and who writes each
+Inner = Mapping[str, Callable[[Path], None]]  # what writes each folder inside, by name
 
 
 def write_folder(
@@ -38,59 +38,60 @@ def write_folder(
     overwrite: bool = False,
     inner: Inner | None = None,
 ) -> None:
-    """Write a folder: built beside `path`, flushed, then put in place at once.
+    """Write a folder beside `path`, flush it to disk, and move it there in one step.
 
     `inner` writes folders into it. A process killed at any moment leaves what was there before, and
-    perhaps a folder whose name starts with a dot and ends with `.tmp`, which the next save to
-    `path` removes. `overwrite` replaces a folder that matchset wrote.
+    perhaps a folder whose name starts with a dot and ends with `.tmp`, which the next write to
+    `path` removes. `overwrite` replaces a folder that matchset wrote, and nothing else.
     """
     check_target(path, overwrite=overwrite)
-    if path.exists():  # if not, what was left over may be the last copy, until there is another
-        sweep(path)
-    with build_beside(path) as building:
-        entries = {name: _write_array(building, name, array) for name, array in arrays.items()}
+    if path.exists():  # if not, a leftover may be the last copy until this write is complete
+        remove_leftovers(path)
+    with staging_folder(path) as staged:
+        entries = {name: _write_array(staged, name, array) for name, array in arrays.items()}
         manifest = {"matchset": VERSION, "kind": kind, "header": header, "arrays": entries}
         if inner:
             manifest["folders"] = {
-                name: _write_inner(building / name, write) for name, write in inner.items()
+                name: _write_inner(staged / name, write) for name, write in inner.items()
             }
-        _write_file(building / MANIFEST, _seal(manifest))
-        _flush_folder(building)
-        put_in_place(building, path)
+        _write_file(staged / MANIFEST, _seal(manifest))
+        _flush_folder(staged)
+        publish_folder(staged, path)
         _flush_folder(path.parent)
-    sweep(path)
+    remove_leftovers(path)
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that cannot be written; who works long for it asks before."""
+    """Raise where `path` cannot be written, before hours are spent on what should go there."""
     if path.exists():
         if not overwrite:
             raise TargetExistsError(path)
-        _read_manifest(path, None)  # never replace what is not ours
+        _parse_manifest(path)  # never replace what is not ours
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = f"{error.strerror}; choose another folder"
         raise OSError(f"{path}: cannot be written: {reason}") from None
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise PermissionError(f"{path}: cannot be written: no right to; choose another folder")
+        reason = "permission denied; choose another folder"
+        raise PermissionError(f"{path}: cannot be written: {reason}")
 
 
 def read_header(path: Path, kind: str) -> dict[str, Any]:
-    """The header of a folder, whose arrays stay closed."""
+    """The header of a folder, without opening its arrays."""
     header: dict[str, Any] = _read_manifest(path, kind)["header"]
     return header
 
 
 def open_folder(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the memory-mapped arrays of a folder; sizes are checked, contents are not."""
+    """The header and the memory-mapped arrays of a folder; only sizes are checked."""
     manifest = _read_manifest(path, kind)
     arrays = {name: _map_array(path, name, entry) for name, entry in manifest["arrays"].items()}
     return manifest["header"], arrays
 
 
 def verify_folder(path: Path, kind: str | None = None) -> None:
-    """Compare every byte with its checksum; raises ModelFileError at the first damaged file."""
+    """Compare every byte with its checksum; the first damaged file is a ModelFileError."""
     manifest = _read_manifest(path, kind)
     unsealed = {key: value for key, value in manifest.items() if key != "sha256"}
     if (path / MANIFEST).read_bytes() != _seal(unsealed):
@@ -109,37 +110,66 @@ def verify_folder(path: Path, kind: str | None = None) -> None:
 
 
 def _write_inner(path: Path, write: Callable[[Path], None]) -> str:
-    """Write a folder into another; the checksum of its manifest stands for all of it."""
+    """Write a folder into another; the checksum of its manifest covers all of it."""
     write(path)
-    return hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest()
+    return checksum(path)
 
 
 def _verify_inner(path: Path, digest: str) -> None:
     verify_folder(path)
-    if hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest() != digest:
+    if checksum(path) != digest:
         raise ModelFileError("is not the one that the folder was saved with", path=path / MANIFEST)
 
 
+def checksum(path: Path) -> str:
+    """SHA-256 of a folder's manifest, which holds those of all its files."""
+    return hashlib.sha256(_read_bytes(path)).hexdigest()
+
+
 def _seal(manifest: Mapping[str, Any]) -> bytes:
-    """A manifest as it is written, with its own checksum at the end."""
+    """A manifest as bytes, with its own checksum at the end."""
     digest = hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
     return json.dumps({**manifest, "sha256": digest}, indent=1).encode()
 
 
-def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:
+def _parse_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a folder of this format or an older one."""
     file = path / MANIFEST
     try:
-        manifest = json.loads(file.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        raise ModelFileError(f"not a matchset folder: {_what_lacks(path)}", path=path) from None
-    except (OSError, ValueError, RecursionError) as error:
+        manifest = json.loads(_read_bytes(path))
+    except ModelFileError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(f"cannot be read: {error}", path=file) from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("matchset"), int):
         raise ModelFileError("not a manifest of matchset", path=file)
     if manifest["matchset"] > VERSION:
         raise ModelFileError(
             f"written by a newer matchset (format {manifest['matchset']}); "
-            f"this one reads up to format {VERSION}",
+            f"this one reads format {VERSION}",
+            path=file,
+        )
+    return manifest
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The manifest of a folder as bytes."""
+    try:
+        return (path / MANIFEST).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise ModelFileError(
+            f"not a matchset folder: {_what_is_missing(path)}", path=path
+        ) from None
+    except OSError as error:
+        raise ModelFileError(f"cannot be read: {error}", path=path / MANIFEST) from None
+
+
+def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:
+    file, manifest = path / MANIFEST, _parse_manifest(path)
+    if manifest["matchset"] < VERSION:
+        raise ModelFileError(
+            f"written by an older matchset (format {manifest['matchset']}), "
+            f"which this one does not read (format {VERSION}); train it again",
             path=file,
         )
     if kind is not None and manifest.get("kind") != kind:
@@ -147,11 +177,11 @@ def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:
     if not (isinstance(manifest.get("header"), dict) and isinstance(manifest.get("arrays"), dict)):
         raise ModelFileError("damaged: header and arrays must be objects", path=file)
     if not _are_folders(manifest.get("folders", {})):
-        raise ModelFileError("damaged: folders must be names with checksums", path=file)
+        raise ModelFileError("damaged: folders must map names to checksums", path=file)
     return manifest
 
 
-def _what_lacks(path: Path) -> str:
+def _what_is_missing(path: Path) -> str:
     if path.is_dir():
         return f"it has no {MANIFEST}"
     return "it is a file" if path.exists() else "there is no such folder"

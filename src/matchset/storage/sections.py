@@ -1,7 +1,7 @@
-"""Parts: how do several things lie together in one folder?
+"""Sections: how do several things share one folder?
 
-A part is a header and named arrays. A folder holds several: `tree.blocks` is an array of `tree`,
-and the folder's header has the header of each part under its name.
+A section is a header and named arrays. A folder holds several: `tree.blocks` is an array of the
+section `tree`, and the header of the folder has the header of each section under its name.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """What is stored of one thing."""
+class Section:
+    """One thing as it is stored."""
 
     header: Mapping[str, Any] = field(default_factory=dict)
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def within(self, name: str) -> dict[str, NDArray[Any]]:
-        """Arrays whose names start with `name.`, without it."""
+        """Arrays whose names start with `name.`, without that prefix."""
         start = f"{name}."
         return {
             key.removeprefix(start): array
@@ -41,44 +41,42 @@ class Part:
         }
 
 
-def save_parts(
+def save_sections(
     path: str | os.PathLike[str],
-    parts: Mapping[str, Part],
+    sections: Mapping[str, Section],
     *,
     header: Mapping[str, Any],
     overwrite: bool = False,
     inner: Inner | None = None,
 ) -> None:
-    """Write a model folder at once; `header` is the configuration, the provenance and the like.
-
-    `inner` writes whole folders into it.
-    """
+    """Write a model folder, all or nothing; `inner` writes whole folders into it."""
     arrays = {
-        f"{name}.{key}": array for name, part in parts.items() for key, array in part.arrays.items()
+        f"{name}.{key}": array
+        for name, section in sections.items()
+        for key, array in section.arrays.items()
     }
-    headers = {name: dict(part.header) for name, part in parts.items()}
-    whole = {**header, "parts": headers}
-    target = Path(path)
-    write_folder(target, MODEL, header=whole, arrays=arrays, overwrite=overwrite, inner=inner)
+    headers = {name: dict(section.header) for name, section in sections.items()}
+    header = {**header, "sections": headers}
+    write_folder(Path(path), MODEL, header=header, arrays=arrays, overwrite=overwrite, inner=inner)
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The header of a model folder, whose parts stay closed."""
+    """The header of a model folder, without opening its sections."""
     return read_folder_header(Path(path), MODEL)
 
 
-def open_parts(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Part]]:
-    """The header and the parts of a model folder, memory-mapped, in milliseconds."""
+def open_sections(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Section]]:
+    """The header and the memory-mapped sections of a model folder."""
     header, arrays = open_folder(Path(path), MODEL)
-    headers = header.pop("parts", None)
+    headers = header.pop("sections", None)
     if not isinstance(headers, dict) or not all(isinstance(h, dict) for h in headers.values()):
-        raise ModelFileError("damaged: its manifest does not list parts", path=path)
-    whole = Part(arrays=arrays)
-    return header, {name: Part(stored, whole.within(name)) for name, stored in headers.items()}
+        raise ModelFileError("damaged: its manifest does not list sections", path=path)
+    whole = Section(arrays=arrays)
+    return header, {name: Section(each, whole.within(name)) for name, each in headers.items()}
 
 
-def read_part(path: str | os.PathLike[str], what: str, read: Callable[[], T]) -> T:
-    """`read()`, in which whatever does not fit is a ModelFileError that names the folder."""
+def read_section(path: str | os.PathLike[str], what: str, read: Callable[[], T]) -> T:
+    """`read()`, whose errors become a ModelFileError that names the folder and `what`."""
     try:
         return read()
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -87,17 +85,17 @@ def read_part(path: str | os.PathLike[str], what: str, read: Callable[[], T]) ->
 
 
 def verify(path: str | os.PathLike[str]) -> None:
-    """Compare every byte of a saved folder with its checksum; a ModelFileError names the damage."""
+    """Compare every byte of a saved folder with its checksum; damage is a ModelFileError."""
     verify_folder(Path(path))
 
 
 def store_strings(texts: Strings) -> dict[str, NDArray[Any]]:
-    """The arrays of texts, to go under a name."""
+    """The arrays of texts."""
     return {"bytes": texts.used, "offsets": texts.offsets - texts.offsets[0]}
 
 
 def read_strings(arrays: Mapping[str, NDArray[Any]]) -> Strings:
-    """Texts from their arrays; what lies between the ends is checked by who reads it."""
+    """Texts from their arrays; the ends are checked here, single texts when they are read."""
     data, offsets = arrays["bytes"], arrays["offsets"]
     if data.dtype != np.uint8 or offsets.dtype != np.int64 or len(offsets) == 0:
         raise ValueError(f"texts must be bytes with offsets; got {data.dtype} and {offsets.dtype}")
@@ -107,5 +105,5 @@ def read_strings(arrays: Mapping[str, NDArray[Any]]) -> Strings:
 
 
 def under(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays, each with `name.` before its own."""
+    """The arrays, each with the prefix `name.`."""
     return {f"{name}.{key}": array for key, array in arrays.items()}

@@ -17,7 +17,7 @@ class DSSM(SpaceMatcher):
     """Two-tower retrieval after "Semantic Product Search" (Nigam et al., 2019), by exact search.
 
     Queries and titles go through one network, `space.tower`; a product scores the cosine of the
-    two vectors. Every product with a title is looked at. Made by `train_dssm`;
+    two vectors. Every product with a title is scored. Made by `train_dssm`;
     opening a saved one needs neither PyTorch nor usearch.
     """
 
@@ -40,12 +40,12 @@ class DSSM(SpaceMatcher):
         dtype: str = DEFAULT_GRAPH.dtype,
         threads: int = 1,
     ) -> DSSMWithHNSW:
-        """The same space, searched through a graph of neighbours (usearch, the extra `dssm`).
+        """The same space, searched through a graph of neighbors (usearch, the extra `dssm`).
 
         The defaults are those of the XR-Linear paper: its M0 = 32 is the degree of the lowest
-        level, twice the `connectivity`. An `expansion_search` below k changes nothing;
+        level, twice the `connectivity`. An `expansion_search` below k has no effect;
         `with_expansion` changes it without building again. With one thread the same vectors give
-        the same graph; more build it faster, in an order that chance decides.
+        the same graph; more threads build it faster, but not reproducibly.
         """
         graph = build_graph(
             self.space.vectors,

@@ -1,4 +1,4 @@
-"""Graph: which neighbours lead towards a vector?"""
+"""DSSM + HNSW: which products are near a query, found through a graph of neighbors?"""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ from matchset.lab.dssm.space import (
 )
 from matchset.matchers.base import OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids
-from matchset.storage.sections import Part, verify
+from matchset.storage.sections import Section, verify
 
 DTYPES = ("f32", "f16", "bf16", "i8")
+_FEW = 4096  # up to this many allowed products are scored one by one
+_LARGEST_SHARE = 0.25  # of the products to fetch from the graph; beyond it, all are scored
 
 
 @dataclass(frozen=True, slots=True)
 class GraphConfig:
     """How an HNSW graph is built and searched; the defaults are the paper's."""
 
-    connectivity: int = 16  # neighbours of a vector per level, twice as many on the lowest
-    expansion_add: int = 300  # candidates held while a vector is added
-    expansion_search: int = 100  # candidates held during search; below k it changes nothing
+    connectivity: int = 16  # neighbors of a vector per level, twice as many on the lowest
+    expansion_add: int = 300  # candidates while a vector is added
+    expansion_search: int = 100  # candidates during search; below k it has no effect
     dtype: str = "f32"  # of the vectors in the graph
 
     def __post_init__(self) -> None:
@@ -63,7 +65,7 @@ class Graph:
     def of(
         cls, config: GraphConfig, data: NDArray[np.uint8], *, n_vectors: int, dimensions: int
     ) -> Graph:
-        """Look at a graph where it lies, without a copy."""
+        """Open a graph in memory or on disk, without a copy."""
         index = _make_index(config, dimensions)
         if n_vectors:
             index.view(data.data)
@@ -99,18 +101,18 @@ def build_graph(vectors: Floats, labels: Ids, config: GraphConfig, *, threads: i
     return Graph.of(config, data, n_vectors=len(labels), dimensions=vectors.shape[1])
 
 
-def store_graph(graph: Graph) -> Part:
-    """A graph as a part."""
+def store_graph(graph: Graph) -> Section:
+    """A graph as a section."""
     header = {"n_vectors": graph.n_vectors, "dimensions": graph.dimensions}
-    return Part({**header, "config": asdict(graph.config)}, {"data": graph.data})
+    return Section({**header, "config": asdict(graph.config)}, {"data": graph.data})
 
 
-def read_graph(part: Part) -> Graph:
-    """A graph from its part, whose bytes must be those that were stored: usearch trusts them."""
-    header = part.header
+def read_graph(section: Section) -> Graph:
+    """A graph from its section, whose bytes must be verified: usearch trusts them."""
+    header = section.header
     return Graph.of(
         GraphConfig(**header["config"]),
-        part.arrays["data"],
+        section.arrays["data"],
         n_vectors=int(header["n_vectors"]),
         dimensions=int(header["dimensions"]),
     )
@@ -120,7 +122,7 @@ def _make_index(config: GraphConfig, dimensions: int) -> Any:
     usearch = import_extra("usearch.index")
     return usearch.Index(
         ndim=dimensions,
-        metric="ip",  # of unit vectors: the cosine, without the work of their lengths
+        metric="ip",  # of unit vectors it is the cosine
         dtype=config.dtype,
         connectivity=config.connectivity,
         expansion_add=config.expansion_add,
@@ -134,15 +136,11 @@ def _order(keys: NDArray[np.uint64], distances: Floats) -> tuple[Ids, Floats]:
     return labels[order], scores[order]
 
 
-_FEW = 4096  # allowed products that are looked at one by one
-_LARGEST_SHARE = 0.25  # of the products to fetch from the graph; beyond it, all are looked at
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class DSSMWithHNSW(SpaceMatcher):
-    """DSSM through a graph of neighbours: faster than `DSSM`, and almost as exact.
+    """DSSM through a graph of neighbors: faster than `DSSM`, and almost as exact.
 
-    Scores are cosines; of other `dtype`s than "f32", rounded ones. Made by `DSSM.with_hnsw`.
+    Scores are cosines, rounded for other `dtype`s than "f32". Made by `DSSM.with_hnsw`.
     """
 
     kind: ClassVar[str] = "dssm_hnsw"
@@ -157,16 +155,16 @@ class DSSMWithHNSW(SpaceMatcher):
     def with_expansion(self, expansion_search: int) -> DSSMWithHNSW:
         """The same matcher with another `expansion_search`, sharing space and graph.
 
-        More is slower and finds more. The graph holds at least k candidates, so that values below k
-        change nothing.
+        A larger one is slower and finds more; below k it has no effect.
         """
         return replace(self, graph=self.graph.with_expansion(expansion_search))
 
     def search(self, vectors: Floats, k: int, *, where: Filter | None = None) -> Csr:
         """Labels and cosines of about the k nearest products of each vector, best first.
 
-        Vectors are what `encode` gives; one of zeros gets nothing. The graph knows no filters: with
-        one, more are fetched until k are allowed, and where few are allowed all of them are scored.
+        Vectors are what `encode` gives; one of zeros gets nothing. The graph has no filters: with a
+        filter more products are fetched until k are allowed, or, where few are allowed, all of
+        those are scored.
         """
         labels = self.space.allow(where)
         n_wanted = min(k, len(labels))
@@ -180,8 +178,8 @@ class DSSMWithHNSW(SpaceMatcher):
             rows = rows[[len(found[row][0]) < n_wanted for row in rows]]
         if len(rows):
             exact = find_nearest(self.space.vectors, vectors[rows], k, labels=labels)
-            for place, row in enumerate(rows):
-                entries = slice(*exact.indptr[place : place + 2])
+            for number, row in enumerate(rows):
+                entries = slice(*exact.indptr[number : number + 2])
                 found[row] = (exact.indices[entries], exact.data[entries])
         return join_rows(found, len(self.products))
 
@@ -202,7 +200,7 @@ class DSSMWithHNSW(SpaceMatcher):
         return cls(read_space(sections), read_graph(sections["graph"]))
 
     def _plan(self, n_wanted: int, n_allowed: int) -> Iterator[int]:
-        """How many to fetch from the graph, at first and while too few of them are allowed."""
+        """How many to fetch from the graph, first and again while too few are allowed."""
         n_placed = len(self.space.placed)
         if n_allowed == n_placed:
             yield n_wanted

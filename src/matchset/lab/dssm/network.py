@@ -1,4 +1,4 @@
-"""Network: how do n-grams become a vector that can be learned?"""
+"""Network: how are the vectors of n-grams learned?"""
 
 from __future__ import annotations
 
@@ -19,23 +19,28 @@ from matchset.lab.dssm.space import pool_rows
 from matchset.lab.dssm.training_data import (
     Batch,
     Examples,
-    Places,
+    Indices,
     count_batches,
     draw_batches,
-    hold_back,
+    split_validation,
     take_rows,
 )
 from matchset.learn.train import Progress
 from matchset.matrices import Floats
 
+logger = logging.getLogger(__name__)
+
 _EPSILON = 1e-8
+_NORM_RATE = 0.001  # learning rate of batch normalization, by Adam
+_RECALL_AT = (10, 50, 100)  # as in the paper; the mean of the three decides
+_QUERIES_AT_ONCE = 256
 
 
 class Network:
-    """Mean of embeddings, batch normalisation, tanh, unit length: one tower for both sides.
+    """Mean of embeddings, batch normalization, tanh, unit length: one tower for both sides.
 
-    The embeddings are no parameter of autograd: a step takes out the rows that its texts have,
-    learns those, and puts them back, so that it costs nothing per n-gram of the vocabulary.
+    The embedding table is not an autograd parameter: a step takes out the rows that its texts use,
+    updates them, and puts them back, so that its cost does not grow with the vocabulary.
     """
 
     def __init__(
@@ -44,36 +49,36 @@ class Network:
         generator = torch.Generator().manual_seed(seed)
         table = torch.randn(n_features, dimensions, generator=generator) / dimensions**0.5
         self.table = table.to(device)
-        self.squares = torch.zeros(n_features, device=device)  # memory of row-wise Adagrad
+        self.squares = torch.zeros(n_features, device=device)  # state of row-wise Adagrad
         self.norm = nn.BatchNorm1d(dimensions, device=device)
 
     def embed(self, rows: Tensor, local: Tensor, starts: Tensor) -> Tensor:
-        """Unit vectors of texts, (n_texts, dimensions), from the embeddings that they use."""
+        """Unit vectors of texts from the embeddings that they use, (n_texts, dimensions)."""
         pooled = functional.embedding_bag(local, rows, starts, mode="mean")
         return functional.normalize(torch.tanh(self.norm(pooled)))
 
     def compare(self, examples: Examples, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Cosines of a batch, (n_pairs, n_columns), and the rows of the table they came from."""
+        """Cosines of a batch, (n_pairs, n_columns), and the rows of the table it used."""
         query_ids, query_starts = take_rows(examples.queries, batch.queries)
         title_ids, title_starts = take_rows(examples.titles, batch.products)
         starts = np.concatenate([query_starts[:-1], title_starts[:-1] + len(query_ids)])
         used, local = np.unique(np.concatenate([query_ids, title_ids]), return_inverse=True)
         device = self.table.device
-        places = torch.from_numpy(used).to(device)
-        rows = self.table[places].requires_grad_()
+        indices = torch.from_numpy(used).to(device)
+        rows = self.table[indices].requires_grad_()
         bags = torch.from_numpy(local).to(device), torch.from_numpy(starts).to(device)
-        vectors = self.embed(rows, *bags)  # both at once: they share the statistics of the batch
+        vectors = self.embed(rows, *bags)  # together: both sides share the batch statistics
         n_queries = len(batch.queries)
-        return vectors[:n_queries] @ vectors[n_queries:].T, places, rows
+        return vectors[:n_queries] @ vectors[n_queries:].T, indices, rows
 
-    def update_rows(self, places: Tensor, rows: Tensor, learning_rate: float) -> None:
-        """One step of row-wise Adagrad: rare n-grams keep learning fast."""
+    def update_rows(self, indices: Tensor, rows: Tensor, learning_rate: float) -> None:
+        """One step of row-wise Adagrad: rare n-grams keep a high learning rate."""
         gradient = rows.grad
         with torch.no_grad():
-            squares = self.squares[places] + gradient.square().mean(dim=1)
-            self.squares[places] = squares
-            pace = learning_rate / (squares.sqrt() + _EPSILON)
-            self.table[places] = rows - pace[:, None] * gradient
+            squares = self.squares[indices] + gradient.square().mean(dim=1)
+            self.squares[indices] = squares
+            rates = learning_rate / (squares.sqrt() + _EPSILON)
+            self.table[indices] = rows - rates[:, None] * gradient
 
     def fold(self) -> tuple[Floats, Floats]:
         """Embeddings and shift such that tanh(mean + shift) is what the trained network gives."""
@@ -100,33 +105,26 @@ def _measure_softmax(cosines: Tensor, batch: Batch, config: DSSMConfig) -> Tenso
 
 
 def _measure_hinge(cosines: Tensor, batch: Batch, config: DSSMConfig) -> Tensor:
-    """The paper's three parts: squared, each averaged over the pairs that break its rule.
+    """The paper's three terms: squared, each averaged over the pairs that violate its margin.
 
     Every column is a random product for every query that it is neither positive nor impressed for.
-    Most of those keep their rule at once: a mean over all would leave the others without weight.
+    Most of those satisfy the margin at once: a mean over all would leave the others no weight.
     """
     is_positive = _mark(cosines, batch.positives)
     is_impressed = _mark(cosines, batch.impressed) & ~is_positive
-    parts = (
+    terms = (
         (is_positive, config.purchased - cosines),
         (is_impressed, cosines - config.impressed),
         (~(is_positive | is_impressed), cosines - config.random),
     )
-    squares = [functional.relu(excess).square() * mask for mask, excess in parts]
-    return torch.stack([part.sum() / (part > 0).sum().clamp(min=1) for part in squares]).sum()
+    squares = [functional.relu(excess).square() * mask for mask, excess in terms]
+    return torch.stack([term.sum() / (term > 0).sum().clamp(min=1) for term in squares]).sum()
 
 
-def _mark(cosines: Tensor, places: tuple[Places, Places]) -> Tensor:
+def _mark(cosines: Tensor, indices: tuple[Indices, Indices]) -> Tensor:
     mask = torch.zeros(cosines.shape, dtype=torch.bool, device=cosines.device)
-    mask[tuple(map(torch.from_numpy, places))] = True
+    mask[tuple(map(torch.from_numpy, indices))] = True
     return mask
-
-
-logger = logging.getLogger(__name__)
-
-_NORM_RATE = 0.001  # learning rate of batch normalisation, by Adam
-_RECALL_AT = (10, 50, 100)  # as in the paper; the mean of the three decides
-_QUERIES_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,53 +133,53 @@ class Fitted:
 
     embeddings: Floats  # (n_features, dimensions)
     shift: Floats  # (dimensions,)
-    recalls: tuple[float, ...]  # of the queries held back, after each epoch; empty without any
-    epochs: int  # after which the weights are these
+    recalls: tuple[float, ...]  # of the validation queries after each epoch; empty without any
+    epochs: int  # after which these were the weights
     device: str
 
 
 def fit(
     examples: Examples, config: DSSMConfig, *, threads: int, progress: Callable[[Progress], None]
 ) -> Fitted:
-    """Minimise the loss epoch by epoch, and keep the weights that recalled most."""
+    """Minimize the loss epoch by epoch, and keep the weights with the highest recall."""
     started = time.perf_counter()
     device = _choose_device(config)
-    pairs, held_back = hold_back(examples, config)
+    pairs, validation = split_validation(examples, config)
     network = Network(examples.titles.n_cols, config.dimensions, seed=config.seed, device=device)
-    course = _Course(network, examples, pairs, config=config, progress=progress)
+    steps = _Optimizer(network, examples, pairs, config=config, progress=progress)
     recalls: list[float] = []
     weights, kept = network.fold(), 0
     with _use_threads(threads):
         for epoch in range(config.epochs):
-            course.run(epoch)
+            steps.run(epoch)
             latest = network.fold()
-            if len(held_back):
-                recalls.append(_measure_recall(*latest, examples, held_back))
+            if len(validation):
+                recalls.append(_measure_recall(*latest, examples, validation))
                 logger.info("epoch %d: mean recall %.4f", epoch + 1, recalls[-1])
             if len(recalls) < 2 or recalls[-1] > max(recalls[:-1]):
                 weights, kept = latest, epoch + 1
             is_late = config.time_limit and time.perf_counter() - started > config.time_limit
             if is_late or epoch + 1 - kept >= config.patience:
                 break
-    progress(Progress("fit", course.n_steps, course.n_steps))
+    progress(Progress("fit", steps.n_steps, steps.n_steps))
     return Fitted(*weights, tuple(recalls), kept, str(device))
 
 
-class _Course:
-    """The steps of one training, and what the optimizer remembers between them."""
+class _Optimizer:
+    """The steps of one training, and the state between them."""
 
     def __init__(
         self,
         network: Network,
         examples: Examples,
-        pairs: tuple[Places, Places],
+        pairs: tuple[Indices, Indices],
         *,
         config: DSSMConfig,
         progress: Callable[[Progress], None],
     ) -> None:
         self._network, self._examples, self._pairs = network, examples, pairs
         self._config, self._progress = config, progress
-        self._optimizer = torch.optim.Adam(network.norm.parameters(), lr=_NORM_RATE)
+        self._adam = torch.optim.Adam(network.norm.parameters(), lr=_NORM_RATE)
         self._n_batches = count_batches(pairs, config)
         self.n_steps = config.epochs * self._n_batches
 
@@ -190,26 +188,26 @@ class _Course:
         network, config = self._network, self._config
         rng = np.random.default_rng([config.seed, epoch])
         network.norm.train()
-        for place, batch in enumerate(draw_batches(self._examples, self._pairs, rng, config)):
-            step = epoch * self._n_batches + place
-            pace = config.learning_rate * (1 + math.cos(math.pi * step / self.n_steps)) / 2
-            cosines, places, rows = network.compare(self._examples, batch)
-            self._optimizer.zero_grad()
+        for number, batch in enumerate(draw_batches(self._examples, self._pairs, rng, config)):
+            step = epoch * self._n_batches + number
+            rate = config.learning_rate * (1 + math.cos(math.pi * step / self.n_steps)) / 2
+            cosines, indices, rows = network.compare(self._examples, batch)
+            self._adam.zero_grad()
             measure_loss(cosines, batch, config).backward()
-            self._optimizer.step()
-            network.update_rows(places, rows, pace)
+            self._adam.step()
+            network.update_rows(indices, rows, rate)
             self._progress(Progress("fit", step + 1, self.n_steps))
 
 
 def _measure_recall(
-    embeddings: Floats, shift: Floats, examples: Examples, held_back: Places
+    embeddings: Floats, shift: Floats, examples: Examples, validation: Indices
 ) -> float:
-    """Mean share of a query's products among its nearest, of the queries held back."""
+    """Mean recall of the validation queries."""
     titles = torch.from_numpy(pool_rows(examples.titles.to_scipy(), embeddings, shift))
-    queries = pool_rows(examples.queries.to_scipy()[held_back], embeddings, shift)
-    positives = examples.positives.to_scipy()[held_back]
+    queries = pool_rows(examples.queries.to_scipy()[validation], embeddings, shift)
+    positives = examples.positives.to_scipy()[validation]
     recalls = []
-    for first in range(0, len(held_back), _QUERIES_AT_ONCE):
+    for first in range(0, len(validation), _QUERIES_AT_ONCE):
         some = slice(first, first + _QUERIES_AT_ONCE)
         cosines = torch.from_numpy(queries[some]) @ titles.T
         nearest = torch.topk(cosines, min(max(_RECALL_AT), len(titles)), dim=1).indices.numpy()
@@ -224,13 +222,13 @@ def _choose_device(config: DSSMConfig) -> torch.device:
     if config.device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if config.device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device must be one that there is; got 'cuda' without a GPU")
+        raise ValueError("device must be available; got 'cuda', but there is no GPU")
     return torch.device(config.device)
 
 
 @contextmanager
 def _use_threads(threads: int) -> Iterator[None]:
-    """So many threads inside, and as many as before outside."""
+    """Set the number of PyTorch's threads for a while."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -1,4 +1,4 @@
-"""Configuration of DSSM: what can be set, and what happens when nothing is?"""
+"""Configuration of DSSM: what can be set, and what are the defaults?"""
 
 from __future__ import annotations
 
@@ -34,53 +34,53 @@ class DSSMConfig:
 
     A step compares every query of a batch of positive pairs with every product of the batch, so
     that the other pairs' products are its random negatives. `loss="hinge"` is that of Nigam et al.:
-    squared hinges on purchased, impressed and random products. What a log shows in vain counts as
-    impressed: every pair with an event that is not positive; where there is none, that part is
-    empty. The default is a softmax over the same batch, because it finds more.
+    squared hinges on purchased, impressed and random products. Pairs with an event that are not
+    positive are impressed; where there are none, that term is empty. The default is a softmax over
+    the same batch, because it finds more.
     """
 
     events: Mapping[str, float] | None = None
-    "Weight of each event that counts; none: by usual names, see `data.events.training_rule`."
+    "Weight of each event that counts; None: by the usual names, see `data.events.training_rule`."
     min_count: float = 1.0
     "A pair of query and product is positive when its weighted events reach this."
     min_query_count: float = DEFAULT_MIN_QUERY_COUNT
-    "Queries that led to something less often are never shown, nor n-grams that they alone have."
+    "Queries with fewer events are never displayed, nor are n-grams that only they have."
     vectorizer: VectorizerConfig = _VECTORIZER
-    "N-grams with an embedding of their own, and the buckets that the others are hashed into."
+    "N-grams with their own embedding, and buckets that all others are hashed into."
     dimensions: int = 256
     "Length of a vector."
     loss: Loss = "softmax"
-    "softmax: cross-entropy over the products of a batch; hinge: the three parts of the paper."
+    "softmax: cross-entropy over the products of a batch; hinge: the three terms of the paper."
     temperature: float = 0.05
     "softmax: cosines are divided by it."
     purchased: float = 0.9
     "hinge: cosines of positive pairs should be at least this,"
     impressed: float = 0.55
-    "of products that were shown, but did not become positive, at most this,"
+    "those of impressed products at most this,"
     random: float = 0.2
-    "and of other products at most this."
+    "and those of other products at most this."
     n_impressed: int = 1
-    "hinge: products added per pair, drawn among those that its query was shown in vain."
+    "hinge: products added per pair, drawn from the impressed ones of its query."
     n_random: int = 0
-    "Products added per batch, drawn from the whole catalogue."
+    "Products added per batch, drawn from the whole catalog."
     batch_size: int = 1024
     "Pairs per step."
     learning_rate: float = 0.05
-    "At the start; it falls to zero along a half cosine."
+    "At the start; it decays to zero along a half cosine."
     epochs: int = 4
-    "Passes over the pairs at most."
+    "Maximum number of passes over the pairs."
     patience: int = 2
-    "Epochs without a better recall of the validation queries, after which training ends."
+    "Epochs without better recall of the validation queries after which training stops."
     validation_share: float = 0.05
-    "Share of the queries held back to measure recall,"
+    "Share of the queries that are kept from training to measure recall,"
     validation_queries: int = 2_000
-    "and how many they are at most."
+    "and the maximum number of them."
     time_limit: float | None = None
-    "Seconds after which no further epoch starts; with one, the result depends on the machine."
+    "Seconds after which no epoch starts; the result then depends on the machine."
     seed: int = 0
     "Of every random choice."
     device: Device = "auto"
-    "Where to train: auto takes a GPU if there is one."
+    "Where to train: auto uses a GPU if there is one."
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""
@@ -107,7 +107,7 @@ class DSSMConfig:
 
 
 def read_dssm_config(stored: Mapping[str, Any]) -> DSSMConfig:
-    """A configuration from plain values, as model files hold them."""
+    """A configuration from plain values, as in model files."""
     values = dict(stored)
     known = [field.name for field in fields(DSSMConfig)]
     for key in values:
@@ -119,11 +119,11 @@ def read_dssm_config(stored: Mapping[str, Any]) -> DSSMConfig:
 
 
 def import_extra(module: str) -> Any:
-    """A module of the extra `dssm`; without it, an ImportError that says how to get it."""
+    """A module of the extra `dssm`; an ImportError says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"DSSM must have {module.partition('.')[0]}, an extra; "
-            f"get it by: pip install 'matchset[dssm]' ({error})"
+            f"DSSM needs {module.partition('.')[0]}, which is not installed; "
+            f"install it with: pip install 'matchset[dssm]' ({error})"
         ) from None

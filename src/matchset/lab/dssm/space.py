@@ -1,4 +1,4 @@
-"""Tower: what vector does a text get?"""
+"""Space: which vector does a text get, and which products are nearest to it?"""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from matchset.lab.dssm.settings import DSSMConfig, read_dssm_config
 from matchset.matchers.base import Matcher, TrainingRecord
 from matchset.matrices import Csr, Floats, Ids
 from matchset.model.products import Products, read_products, store_products
-from matchset.storage.sections import Part, under
+from matchset.storage.sections import Section, under
 from matchset.strings import Strings
 
 _TEXTS_AT_ONCE = 8192
-_SMALLEST = np.float32(1e-12)  # length that a vector is divided by
-
+_SMALLEST = np.float32(1e-12)  # length to divide a vector by
 _SCORES_AT_ONCE = 2**24  # of one block of queries against all products
-_ROUNDING = 1e-4  # more than two ways of adding up the same cosine can differ by
+_ROUNDING = 1e-4  # more than two sums of the same cosine can differ by
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tower:
-    """The trained network as NumPy runs it: for one query faster than PyTorch does.
+    """The trained network in NumPy, which is faster than PyTorch for one query.
 
-    tanh(mean of the embeddings of a text's n-grams + shift), scaled to unit length. Batch
-    normalisation multiplies and shifts by constants once training is over: the factors are in the
+    tanh(mean of the embeddings of a text's n-grams + shift), scaled to unit length. After training,
+    batch normalization is a multiplication and an addition of constants: the factors are in the
     embeddings, the rest is `shift`.
     """
 
@@ -67,7 +66,7 @@ class Tower:
         return vectors
 
     def _encode_one(self, text: str) -> Floats:
-        """The short way: a few microseconds count here."""
+        """The fast path: a few microseconds count here."""
         ids, _ = self.vectorizer.encode(text)
         if len(ids) == 0:
             return np.zeros((1, self.dimensions), dtype=np.float32)
@@ -77,7 +76,7 @@ class Tower:
 
 
 def pool_rows(rows: csr_array, embeddings: Floats, shift: Floats) -> Floats:
-    """Unit vectors of texts given as rows of n-grams, zeros of empty rows, (n_rows, dimensions)."""
+    """Unit vectors of rows of n-grams, zeros for empty rows, (n_rows, dimensions)."""
     ones = csr_array((np.ones_like(rows.data), rows.indices, rows.indptr), shape=rows.shape)
     sizes = np.diff(rows.indptr).astype(np.float32)[:, np.newaxis]
     vectors = _finish(np.asarray(ones @ embeddings), np.maximum(sizes, 1), shift)
@@ -94,30 +93,30 @@ def _finish(totals: Floats, sizes: Floats | np.float32, shift: Floats) -> Floats
     return vectors
 
 
-def store_tower(tower: Tower) -> Part:
-    """A tower as a part."""
+def store_tower(tower: Tower) -> Section:
+    """A tower as a section."""
     vocabulary = store_vocabulary(tower.vectorizer.vocabulary)
     arrays = under("vocabulary", vocabulary.arrays)
     arrays |= {"embeddings": tower.embeddings, "shift": tower.shift}
-    return Part({"vocabulary": vocabulary.header}, arrays)
+    return Section({"vocabulary": vocabulary.header}, arrays)
 
 
-def read_tower(part: Part) -> Tower:
-    """A tower from its part."""
-    vocabulary = Part(part.header["vocabulary"], part.within("vocabulary"))
+def read_tower(section: Section) -> Tower:
+    """A tower from its section."""
+    vocabulary = Section(section.header["vocabulary"], section.within("vocabulary"))
     vectorizer = Vectorizer.of(read_vocabulary(vocabulary))
-    # Still mapped, but without what NumPy's memmap does at every slice.
-    weights = map(np.asarray, (part.arrays["embeddings"], part.arrays["shift"]))
+    # Still mapped, but without the cost of NumPy's memmap at every slice.
+    weights = map(np.asarray, (section.arrays["embeddings"], section.arrays["shift"]))
     return Tower(vectorizer, *weights)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Space:
-    """What training gives: the tower, and where it puts every product."""
+    """The result of training: the tower, and the vector of every product."""
 
     products: Products
     tower: Tower
-    vectors: Floats  # unit length, or zeros where the title says nothing, (n_products, dimensions)
+    vectors: Floats  # unit length, zeros for unknown titles, (n_products, dimensions)
     query_hashes: NDArray[np.uint64]  # of the queries trained on, ascending
     n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
     config: DSSMConfig
@@ -142,7 +141,7 @@ class Space:
 
 
 class SpaceMatcher(Matcher):
-    """What the matchers over a space have in common: all but how the nearest are found."""
+    """The base of the matchers over a space, which differ in how they find the nearest."""
 
     space: Space
 
@@ -177,7 +176,7 @@ class SpaceMatcher(Matcher):
 
     @property
     def products(self) -> Products:  # type: ignore[override]  # of the space
-        """What can be found."""
+        """All that it can find."""
         return self.space.products
 
     @property
@@ -199,25 +198,25 @@ class SpaceMatcher(Matcher):
         return self.search(self.encode(queries), k, where=where)
 
 
-def store_space(space: Space) -> dict[str, Part]:
-    """A space as parts of a folder."""
+def store_space(space: Space) -> dict[str, Section]:
+    """A space as sections of a folder."""
     memory = {"query_hashes": space.query_hashes, "n_queries_of": space.n_queries_of}
     about = {"config": asdict(space.config), "provenance": dict(space.provenance)}
     return {
         "products": store_products(space.products),
         "tower": store_tower(space.tower),
-        "space": Part(about, {"vectors": space.vectors}),
-        "memory": Part(arrays=memory),
+        "space": Section(about, {"vectors": space.vectors}),
+        "memory": Section(arrays=memory),
     }
 
 
-def read_space(parts: Mapping[str, Part]) -> Space:
-    """A space from its parts; whatever does not fit is a KeyError, TypeError or ValueError."""
-    about, memory = parts["space"].header, parts["memory"].arrays
+def read_space(sections: Mapping[str, Section]) -> Space:
+    """A space from its sections; what does not fit is a KeyError, TypeError or ValueError."""
+    about, memory = sections["space"].header, sections["memory"].arrays
     return Space(
-        products=read_products(parts["products"]),
-        tower=read_tower(parts["tower"]),
-        vectors=np.asarray(parts["space"].arrays["vectors"]),
+        products=read_products(sections["products"]),
+        tower=read_tower(sections["tower"]),
+        vectors=np.asarray(sections["space"].arrays["vectors"]),
         query_hashes=memory["query_hashes"],
         n_queries_of=memory["n_queries_of"],
         config=read_dssm_config(about["config"]),
@@ -230,26 +229,26 @@ def _take_best(
 ) -> tuple[Ids, Floats]:
     if not query.any():
         return labels[:0], scores[:0]
-    places: NDArray[np.int64]
+    chosen: NDArray[np.int64]
     if k < len(scores):
         kth = np.partition(scores, len(scores) - k)[len(scores) - k]
-        places = np.flatnonzero(scores >= kth - _ROUNDING)
+        chosen = np.flatnonzero(scores >= kth - _ROUNDING)
     else:
-        places = np.arange(len(scores))
-    exact = np.einsum("ij,j->i", vectors[labels[places]], query)
-    best = np.lexsort([places, -exact])[:k]
-    return labels[places[best]], exact[best]
+        chosen = np.arange(len(scores))
+    exact = np.einsum("ij,j->i", vectors[labels[chosen]], query)
+    best = np.lexsort([chosen, -exact])[:k]
+    return labels[chosen[best]], exact[best]
 
 
 def find_nearest(vectors: Floats, queries: Floats, k: int, *, labels: Ids) -> Csr:
     """The k largest cosines of each query with the vectors at `labels`, ties by label.
 
     Vectors have unit length; a query of zeros gets nothing. A block of queries is multiplied with
-    all vectors at once; its best are then scored pair by pair, because the sums of a matrix
-    product depend on the size of the block, and a query's answer must not.
+    all vectors at once; the best are then scored pair by pair, because the sums of a matrix product
+    depend on the size of the block, and the answer to a query must not.
     """
     n_products = len(vectors)
-    # To multiply with all and leave some out costs less than a copy of most of the vectors.
+    # Multiplying with all and dropping some costs less than copying most of the vectors.
     is_most = 4 * len(labels) > n_products
     chosen = vectors if is_most else vectors[labels]
     found: list[tuple[Ids, Floats]] = []

@@ -1,4 +1,4 @@
-"""Extra: is what only DSSM needs installed?"""
+"""Training of DSSM: how does a log become vectors of queries and products?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from matchset.data.tables import TableSource
 from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.settings import DSSMConfig, import_extra
 from matchset.lab.dssm.space import Space, Tower
-from matchset.lab.dssm.training_data import Lessons, prepare
+from matchset.lab.dssm.training_data import TrainingData, prepare_training_data
 from matchset.learn.train import Progress
 from matchset.storage.folders import check_target
 
@@ -43,14 +43,14 @@ def train_dssm(
     threads: int | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> DSSM:
-    """Learn vectors in which a query lies near the titles of what customers bought with it.
+    """Learn vectors that put a query near the titles of what customers bought with it.
 
     `log` and `catalog` are what `read_log` and `read_catalog` give, or take. It needs PyTorch, the
-    extra `dssm`. On a CPU the same seed and number of threads give the same bytes. `progress` hears
-    of every step; an exception that it raises cancels the training, and nothing is saved.
+    extra `dssm`. On a CPU the same seed and number of threads give the same bytes. `progress` is
+    called at every step; an exception that it raises cancels the training, and nothing is saved.
     """
     import_extra("torch")
-    from matchset.lab.dssm.network import fit  # it needs PyTorch, which nothing else here does
+    from matchset.lab.dssm.network import fit  # the only module that needs PyTorch
 
     if out is not None:
         check_target(Path(out), overwrite=overwrite)
@@ -58,23 +58,23 @@ def train_dssm(
     n_threads = count_threads(threads)
     started = time.perf_counter()
     events = log if isinstance(log, Log) else read_log(log)
-    goods = catalog if isinstance(catalog, Catalog) else read_catalog(catalog)
+    sold = catalog if isinstance(catalog, Catalog) else read_catalog(catalog)
     progress(Progress("read", 1, 1))
-    lessons = prepare(events, goods, config, threads=n_threads)
+    data = prepare_training_data(events, sold, config, threads=n_threads)
     progress(Progress("vectorize", 1, 1))
-    fitted = fit(lessons.examples, config, threads=n_threads, progress=progress)
-    tower = Tower(lessons.vectorizer, fitted.embeddings, fitted.shift)
-    vectors = tower.encode(lessons.titles, threads=n_threads)
+    fitted = fit(data.examples, config, threads=n_threads, progress=progress)
+    tower = Tower(data.vectorizer, fitted.embeddings, fitted.shift)
+    vectors = tower.encode(data.titles, threads=n_threads)
     progress(Progress("encode", 1, 1))
     matcher = DSSM(
         Space(
-            products=lessons.products,
+            products=data.products,
             tower=tower,
             vectors=vectors,
-            query_hashes=np.sort(lessons.positives.queries.hashes()),
-            n_queries_of=lessons.n_queries_of,
+            query_hashes=np.sort(data.positives.queries.hashes()),
+            n_queries_of=data.n_queries_of,
             config=config,
-            provenance=_trace(lessons, fitted, time.perf_counter() - started),
+            provenance=_trace(data, fitted, time.perf_counter() - started),
         )
     )
     if out is not None:
@@ -82,15 +82,15 @@ def train_dssm(
     return matcher
 
 
-def _trace(lessons: Lessons, fitted: Fitted, seconds: float) -> dict[str, Any]:
-    """When, with what and from what it was made, and how well it recalls queries held back."""
+def _trace(data: TrainingData, fitted: Fitted, seconds: float) -> dict[str, Any]:
+    """When, with what and from what it was made, and its recall of validation queries."""
     summary = {
-        "pairs": len(lessons.positives),
-        "queries": len(lessons.positives.queries),
-        "products": len(lessons.products),
-        "rule": str(lessons.positives.rule),
-        "impressed": len(lessons.examples.impressed.indices),
-        "features": lessons.vectorizer.n_features,
+        "pairs": len(data.positives),
+        "queries": len(data.positives.queries),
+        "products": len(data.products),
+        "rule": str(data.positives.rule),
+        "impressed": len(data.examples.impressed.indices),
+        "features": data.vectorizer.n_features,
         "epochs": fitted.epochs,
         "validation_recall": list(fitted.recalls),
         "device": fitted.device,

@@ -1,4 +1,4 @@
-"""Examples: what does a step of training look at?"""
+"""Training data: which queries, titles and pairs does DSSM learn from, and in what batches?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from matchset.matrices import Csr, Ids, Offsets, from_scipy
 from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
+_ANY_COUNT = 1e-30  # every pair of the log reaches it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,73 +33,75 @@ class Examples:
     queries: Csr  # training queries x n-grams
     titles: Csr  # products x n-grams
     positives: Csr  # training queries x products
-    impressed: Csr  # training queries x products that it was shown in vain
+    impressed: Csr  # training queries x products that were shown without success
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Pairs, and their products as columns: every query is compared with every column."""
 
-    queries: Places  # (n_pairs,)
-    products: Places  # distinct, (n_columns,)
-    target: Places  # column of each pair's product, (n_pairs,)
-    positives: tuple[Places, Places]  # pairs and columns that are positive, targets too
-    impressed: tuple[Places, Places]  # pairs and columns that were shown in vain
+    queries: Indices  # (n_pairs,)
+    products: Indices  # distinct, (n_columns,)
+    target: Indices  # column of each pair's product, (n_pairs,)
+    positives: tuple[Indices, Indices]  # pairs and columns that are positive, targets too
+    impressed: tuple[Indices, Indices]  # pairs and columns that were shown without success
 
 
-def hold_back(examples: Examples, config: DSSMConfig) -> tuple[tuple[Places, Places], Places]:
-    """Pairs to train on, as queries and products, and the queries held back to measure recall."""
+def split_validation(
+    examples: Examples, config: DSSMConfig
+) -> tuple[tuple[Indices, Indices], Indices]:
+    """Pairs to train on, as queries and products, and the queries that measure recall."""
     answered = np.flatnonzero(np.diff(examples.positives.indptr))
-    n_held = min(int(config.validation_share * len(answered)), config.validation_queries)
+    n_validation = min(int(config.validation_share * len(answered)), config.validation_queries)
     order = np.random.default_rng(config.seed).permutation(answered)
-    is_held = np.zeros(len(examples.queries), dtype=np.bool_)
-    is_held[order[:n_held]] = True
+    is_validation = np.zeros(len(examples.queries), dtype=np.bool_)
+    is_validation[order[:n_validation]] = True
     query = examples.positives.row_of_entry.astype(np.int64)
-    is_trained = ~is_held[query]
+    is_trained = ~is_validation[query]
     pairs = query[is_trained], examples.positives.indices[is_trained].astype(np.int64)
-    return pairs, np.flatnonzero(is_held)
+    return pairs, np.flatnonzero(is_validation)
 
 
 def draw_batches(
     examples: Examples,
-    pairs: tuple[Places, Places],
+    pairs: tuple[Indices, Indices],
     rng: np.random.Generator,
     config: DSSMConfig,
 ) -> Iterator[Batch]:
-    """All pairs once, in an order by chance, each batch with further products to compare with."""
+    """All pairs once, in random order, each batch with more products to compare with."""
     titled = np.flatnonzero(np.diff(examples.titles.indptr))
     order = rng.permutation(len(pairs[0]))
     column_of = np.full(len(examples.titles), -1, dtype=np.int64)
     for rows in np.array_split(order, count_batches(pairs, config)):
-        queries, bought = pairs[0][rows], pairs[1][rows]
-        asking = np.repeat(queries, config.n_impressed if config.loss == "hinge" else 0)
-        shown = draw_from_rows(examples.impressed, asking, rng)
+        queries, targets = pairs[0][rows], pairs[1][rows]
+        repeated = np.repeat(queries, config.n_impressed if config.loss == "hinge" else 0)
+        shown = draw_from_rows(examples.impressed, repeated, rng)
         drawn = titled[rng.integers(0, len(titled), config.n_random)]
-        products = np.unique(np.concatenate([bought, shown, drawn]))
+        products = np.unique(np.concatenate([targets, shown, drawn]))
         column_of[products] = np.arange(len(products))
         yield Batch(
             queries,
             products,
-            column_of[bought],
+            column_of[targets],
             _find_columns(examples.positives, queries, column_of),
             _find_columns(examples.impressed, queries, column_of),
         )
         column_of[products] = -1
 
 
-def count_batches(pairs: tuple[Places, Places], config: DSSMConfig) -> int:
+def count_batches(pairs: tuple[Indices, Indices], config: DSSMConfig) -> int:
     """Batches per epoch, of almost equal size."""
     return math.ceil(len(pairs[0]) / config.batch_size)
 
 
-def draw_from_rows(matrix: Csr, rows: Places, rng: np.random.Generator) -> Places:
-    """A column by chance of each row; rows without one are left out."""
+def draw_from_rows(matrix: Csr, rows: Indices, rng: np.random.Generator) -> Indices:
+    """A random column of each row; rows without any are left out."""
     starts, sizes = matrix.indptr[rows], np.diff(matrix.indptr)[rows]
     chosen = starts + (rng.random(len(rows)) * sizes).astype(np.int64)
     return matrix.indices[chosen[sizes > 0]].astype(np.int64)
 
 
-def take_rows(matrix: Csr, rows: Places) -> tuple[Ids, Offsets]:
+def take_rows(matrix: Csr, rows: Indices) -> tuple[Ids, Offsets]:
     """The columns of some rows, one row after another, and where each row starts."""
     sizes = np.diff(matrix.indptr)[rows]
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -106,19 +109,16 @@ def take_rows(matrix: Csr, rows: Places) -> tuple[Ids, Offsets]:
     return matrix.indices[entries], starts
 
 
-def _find_columns(matrix: Csr, queries: Places, column_of: Places) -> tuple[Places, Places]:
-    """Which pairs of place in `queries` and column the matrix has."""
+def _find_columns(matrix: Csr, queries: Indices, column_of: Indices) -> tuple[Indices, Indices]:
+    """The entries of these rows, as indices into `queries` and columns of the batch."""
     products, starts = take_rows(matrix, queries)
     columns = column_of[products]
     is_there = columns >= 0
     return np.repeat(np.arange(len(queries)), np.diff(starts))[is_there], columns[is_there]
 
 
-_ANY_COUNT = 1e-30  # every pair of the log reaches it
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Lessons:
+class TrainingData:
     """Queries and titles as n-grams, and the pairs between them."""
 
     products: Products
@@ -133,8 +133,10 @@ class Lessons:
         return np.bincount(self.positives.pairs.indices, minlength=len(self.products))
 
 
-def prepare(log: Log, catalog: Catalog, config: DSSMConfig, *, threads: int) -> Lessons:
-    """Decide what is positive and what was shown in vain, number the products, fit the n-grams."""
+def prepare_training_data(
+    log: Log, catalog: Catalog, config: DSSMConfig, *, threads: int
+) -> TrainingData:
+    """Decide which pairs are positive or impressed, number the products, fit the n-grams."""
     pairs = positives(log, events=config.events, min_count=config.min_count)
     products = make_products(pairs.products, catalog, with_unseen=True)
     titles = Strings.of([]) if products.titles is None else products.titles
@@ -158,7 +160,7 @@ def prepare(log: Log, catalog: Catalog, config: DSSMConfig, *, threads: int) -> 
             f"{pairs.rule.min_count:g}, and {len(catalog):,} titles"
         )
     examples = Examples(from_scipy(X), from_scipy(T), from_scipy(Y), from_scipy(shown))
-    return Lessons(products, titles, vectorizer, examples, pairs)
+    return TrainingData(products, titles, vectorizer, examples, pairs)
 
 
 def _find_pairs(
@@ -174,8 +176,8 @@ def _find_pairs(
     query = pairs.queries.index_of(seen.queries)[entries.row]
     product = products.ids.index_of(seen.products)[entries.col]
     is_known = (query >= 0) & (product >= 0)
-    places = (query[is_known], product[is_known])
-    shown = sp.csr_array((np.ones(len(places[0]), dtype=np.float32), places), shape=shape)
+    indices = (query[is_known], product[is_known])
+    shown = sp.csr_array((np.ones(len(indices[0]), dtype=np.float32), indices), shape=shape)
     shown = sp.csr_array(shown - Y)
     shown.data = np.maximum(shown.data, 0)
     shown.eliminate_zeros()
@@ -188,5 +190,5 @@ def _leave_out(
     """The matrix without the entries of these rows and of these columns."""
     entries = matrix.tocoo()
     is_kept = ~(rows[entries.row] | columns[entries.col])
-    places = (entries.row[is_kept], entries.col[is_kept])
-    return sp.csr_array((entries.data[is_kept], places), shape=matrix.shape)
+    indices = (entries.row[is_kept], entries.col[is_kept])
+    return sp.csr_array((entries.data[is_kept], indices), shape=matrix.shape)

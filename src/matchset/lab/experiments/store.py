@@ -21,7 +21,7 @@ from matchset.data.log import Log
 from matchset.errors import ModelFileError
 from matchset.evaluate.metrics import Values
 from matchset.lab.experiments.timing import Timing
-from matchset.storage.atomic import build_beside, sweep
+from matchset.storage.atomic import remove_leftovers, staging_folder
 from matchset.storage.folders import MANIFEST, open_folder, write_folder
 from matchset.strings import Strings
 
@@ -128,7 +128,7 @@ class Store:
             raise OSError(f"{self.path}: cannot be written: {reason}") from None
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise PermissionError(f"{self.path}: cannot be written; choose another folder")
-        sweep(self.path / _SCRATCH)  # what a run that was killed has left
+        remove_leftovers(self.path / _SCRATCH)  # what a run that was killed has left
         return self
 
     def model(self, name: str) -> Path:
@@ -177,7 +177,7 @@ class Store:
 
 def measure_disk(matcher: Any, folder: Path, *, keep_at: Path | None = None) -> int:
     """Bytes of a saved matcher; it stays at `keep_at`, if that is given."""
-    with build_beside(folder / _SCRATCH) as scratch:
+    with staging_folder(folder / _SCRATCH) as scratch:
         model = scratch / "model"
         matcher.save(model)
         size = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())

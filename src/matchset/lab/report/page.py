@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import secrets
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -28,6 +27,7 @@ from matchset.lab.report.sections import (
     the_table,
 )
 from matchset.lab.report.weaknesses import where_it_loses
+from matchset.storage.atomic import atomic_file
 
 # Nothing but what the page itself brings may be loaded or run.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -212,10 +212,5 @@ def _without_nan(value: Any) -> Any:
 
 
 def _write(file: Path, text: str) -> None:
-    """At once: who has the old file open keeps it."""
-    partial = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
+    with atomic_file(file) as staged:
+        staged.write_text(text, encoding="utf-8")

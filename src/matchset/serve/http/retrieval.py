@@ -99,7 +99,7 @@ def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
     """Why a query finds a product, or where in the tree the product was lost."""
     name, matcher = model.find_explainer()
     where = None if request.where is None else model.filter(name, request.where)
-    label = int(matcher.products.labels([request.product])[0])
+    label = int(matcher.products.index_of([request.product])[0])
     if label < 0:
         rule = "product must be one of the model's"
         raise RequestError(

@@ -31,6 +31,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
+from matchset.storage.atomic import atomic_file
+
 _SUFFIX = ".serving"
 
 
@@ -101,13 +103,8 @@ class RunFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """Replace a small file atomically."""
-        temporary = self.path / f"{name}.{secrets.token_hex(4)}.tmp"
-        try:
-            temporary.write_text(text)
-            temporary.replace(self.path / name)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+        with atomic_file(self.path / name) as staged:
+            staged.write_text(text)
 
 
 @contextmanager
@@ -211,10 +208,9 @@ def remove_unused_versions(run: RunFolder) -> None:
 
 def _lock_new(file: Path) -> IO[str]:
     """A new lock, held before anyone can see it, until it is closed or the process ends."""
-    temporary = file.with_name(f"{file.name}.{secrets.token_hex(4)}.tmp")
-    stream = temporary.open("w")
-    fcntl.flock(stream, fcntl.LOCK_EX)
-    temporary.replace(file)
+    with atomic_file(file) as staged:
+        stream = staged.open("w")
+        fcntl.flock(stream, fcntl.LOCK_EX)
     return stream
 
 

@@ -1,0 +1,161 @@
+"""Matchers and matches can be pickled and copied: joblib, spawned processes and Spark need it."""
+
+import copy
+import pickle
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from bookshelf import IDS, QUERIES, make_catalog, make_pairs
+from towers import CONFIG, NGRAMS, make_log
+
+import matchset as ms
+from matchset.errors import ModelFileError
+from matchset.features.vectorizer import Vectorizer
+from matchset.lab.dssm.space import Space, Tower
+from matchset.matchers.registry import KINDS
+from matchset.model.products import make_products
+
+
+def make_dssm():
+    """A DSSM whose embeddings are random: pickling needs no training."""
+    catalog, rng = make_catalog(), np.random.default_rng(0)
+    vectorizer = Vectorizer(NGRAMS).fit(catalog.titles)
+    embeddings = rng.normal(size=(vectorizer.n_features, 8)).astype(np.float32)
+    tower = Tower(vectorizer, embeddings, np.zeros(8, np.float32))
+    hashes = np.sort(make_pairs().queries.hashes())
+    counts = np.ones(len(IDS), dtype=np.int64)
+    products, vectors = make_products(catalog.ids, catalog), tower.encode(catalog.titles)
+    return ms.DSSM(Space(products, tower, vectors, hashes, counts, CONFIG))
+
+
+def make_matcher(kind):
+    catalog, pairs = make_catalog(), make_pairs()
+    if kind == "xr_linear":
+        return ms.train(make_log(), catalog)
+    if kind == "dssm_hnsw":
+        pytest.importorskip("usearch")
+        return make_dssm().with_hnsw()
+    return {
+        "bm25": lambda: ms.BM25.from_catalog(catalog),
+        "title_similarity": lambda: ms.TitleSimilarity.from_catalog(catalog),
+        "nearest_queries": lambda: ms.NearestQueries.from_log(pairs, catalog=catalog, neighbors=3),
+        "popularity": lambda: ms.Popularity.from_log(pairs, catalog),
+        "dssm": make_dssm,
+        "fusion": lambda: ms.Fusion(
+            [ms.BM25.from_catalog(catalog), ms.Popularity.from_log(pairs, catalog)],
+            "weighted",
+            weights=[2, 1],
+            depth=5,
+        ),
+    }[kind]()
+
+
+@pytest.fixture(params=list(KINDS))
+def matcher(request):
+    return make_matcher(request.param)
+
+
+def same(first, second):
+    assert type(first) is type(second)
+    assert first.match(QUERIES) == second.match(QUERIES)
+    assert first.match(QUERIES[0], where="price < 20") == second.match(
+        QUERIES[0], where="price < 20"
+    )
+
+
+def test_an_unsaved_matcher_is_pickled_by_its_arrays(matcher):
+    same(pickle.loads(pickle.dumps(matcher)), matcher)
+
+
+def test_a_loaded_matcher_is_pickled_by_its_folder(matcher, tmp_path, monkeypatch):
+    matcher.save(tmp_path / "m")
+    monkeypatch.chdir(tmp_path)
+    data = pickle.dumps(ms.load("m"))
+    assert len(data) < 400
+    monkeypatch.chdir("/")
+    opened = pickle.loads(data)
+    same(opened, matcher)
+    assert pickle.dumps(opened) == data
+
+
+def test_another_model_in_the_folder_is_an_error(matcher, tmp_path):
+    matcher.save(tmp_path / "m")
+    data = pickle.dumps(ms.load(tmp_path / "m"))
+    shutil.rmtree(tmp_path / "m")
+    with pytest.raises(ModelFileError, match="there is no such folder"):
+        pickle.loads(data)
+    other = make_matcher("bm25" if matcher.kind == "popularity" else "popularity")
+    other.save(tmp_path / "m")
+    with pytest.raises(ModelFileError, match=f"expected a '{matcher.kind}' matcher"):
+        pickle.loads(data)
+
+
+def test_a_model_trained_again_is_another_model(tmp_path):
+    catalog = make_catalog()
+    ms.BM25.from_catalog(catalog).save(tmp_path / "m")
+    data = pickle.dumps(ms.load(tmp_path / "m"))
+    ms.BM25.from_catalog(catalog, k1=2.0).save(tmp_path / "m", overwrite=True)
+    with pytest.raises(ModelFileError, match="holds another model than the one that was pickled"):
+        pickle.loads(data)
+
+
+def test_a_copy_is_the_matcher_itself_since_nothing_in_it_changes(matcher):
+    assert copy.copy(matcher) is matcher
+    assert copy.deepcopy({"m": [matcher]})["m"][0] is matcher
+
+
+def test_what_is_made_of_a_loaded_matcher_is_pickled_by_its_own_arrays(tmp_path):
+    make_matcher("xr_linear").save(tmp_path / "m")
+    loaded = ms.load(tmp_path / "m")
+    for made in (loaded.prune(0.2), loaded.with_beam(3)):
+        same(pickle.loads(pickle.dumps(made)), made)
+    assert pickle.loads(pickle.dumps(loaded.with_beam(3))).beam == 3
+    shutil.rmtree(tmp_path / "m")
+    same(pickle.loads(pickle.dumps(loaded.prune(0.2))), loaded.prune(0.2))
+
+
+def test_a_fusion_of_loaded_parts_is_pickled_by_their_folders(tmp_path):
+    parts = [make_matcher("bm25"), make_matcher("popularity")]
+    for part in parts:
+        part.save(tmp_path / part.kind)
+    fusion = ms.Fusion([ms.load(tmp_path / part.kind) for part in parts])
+    data = pickle.dumps(fusion)
+    assert len(data) < 2_000
+    same(pickle.loads(data), fusion)
+    tuned = fusion.tune(make_pairs(), k=2)
+    assert pickle.loads(pickle.dumps(tuned)).rule == tuned.rule
+
+
+def test_another_process_opens_what_was_pickled(tmp_path):
+    matcher = make_matcher("xr_linear")
+    matcher.save(tmp_path / "m")
+    (tmp_path / "pickled").write_bytes(pickle.dumps(ms.load(tmp_path / "m")))
+    script = (
+        "import pathlib, pickle, sys\n"
+        "matcher = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())\n"
+        f"print(*matcher.match({QUERIES[0]!r}, 3).ids)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "pickled")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert tuple(done.stdout.split()) == matcher.match(QUERIES[0], 3).ids
+
+
+@pytest.mark.parametrize("kind", ["bm25", "fusion"])
+def test_a_pickled_match_does_not_carry_the_catalog(kind):
+    matcher = make_matcher(kind)
+    one, many = matcher.match(QUERIES[0], 2), matcher.match([*QUERIES, "", "?"], 2)
+    for found in (one, many, many[1], many[1:], one[:1], matcher.match([])):
+        copied = pickle.loads(pickle.dumps(found))
+        assert type(copied) is type(found)
+        assert copied == found
+        assert copied.to_dicts() == found.to_dicts()
+        assert len(copied.products) <= 6
+        assert not copied.products.attributes
+    assert pickle.loads(pickle.dumps(one)).titles == one.titles
+    assert len(pickle.loads(pickle.dumps(one)).products) == 2
+    assert copy.deepcopy(many) == many
+    untitled = ms.Match.of("q", ["a"], [1.0])
+    assert pickle.loads(pickle.dumps(untitled)).titles is None
