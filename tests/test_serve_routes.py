@@ -93,6 +93,19 @@ def test_a_saved_fusion_answers_beside_the_tree_with_ranks(served_shop, tmp_path
     assert (theirs.ids, theirs.titles) == (expected.ids, expected.titles)
 
 
+def test_a_matcher_of_any_kind_can_be_the_model(served_shop):
+    alone = ms.load(served_shop / "bm25")
+    with serving(served_shop, model="bm25", workers=1) as running:
+        found = running.match("sofa bed", k=4).json
+        assert found["matcher"] == "bm25"
+        assert [one["id"] for one in found["products"]] == list(alone.match("sofa bed", 4).ids)
+        asked = {"query": "sofa", "product": alone.products.ids[0]}
+        reply = running.post("/v1/explain", asked)
+        assert (reply.status, reply.code) == (404, "cannot_explain")
+        described = running.call("/v1/model").json["matchers"]
+    assert described == [{"name": "bm25", "label": "BM25", "can_explain": False, "has_beam": False}]
+
+
 def test_candidates_of_the_caller_are_fused(server, matcher):
     ours = matcher.match("sofa", k=100)
     theirs = ["unknown-1", ours.ids[5], "unknown-2"]
@@ -234,9 +247,20 @@ def test_a_method_that_is_not_allowed_hears_which_are(server):
     assert server.call("/v1/match", method="PUT").headers["allow"] == "GET, POST"
 
 
-def test_an_error_of_a_filter_names_the_place(server):
-    message = server.match("a", where="price < ").json["error"]["message"]
-    assert message == "where: expected a value; got the end (at character 9)"
+def test_an_error_in_a_filter_has_its_position(server):
+    assert server.match("a", where="price < ").json["error"] == {
+        "code": "bad_filter",
+        "message": "where: expected a value; got the end (at character 9)",
+        "parameter": "where",
+        "rule": "expected a value; got the end",
+        "position": 8,
+    }
+
+
+def test_an_error_names_its_parameter(server):
+    error = server.match("a", k=5000).json["error"]
+    assert (error["code"], error["parameter"]) == ("k_out_of_range", "k")
+    assert error["message"] == "k must be from 1 to 1000; got 5000"
 
 
 @pytest.mark.parametrize(
@@ -312,7 +336,13 @@ def test_the_schema_tells_every_path_and_code(server):
     }
     # Paths and methods that are not there, of course, are not described.
     assert told == set(CODES) - {"not_found", "method_not_allowed"}
+    assert set(document["components"]["schemas"]) == {
+        "BatchRequest", "ExplainRequest", "Error", "Product", "HealthResponse", "MatchResponse",
+        "BatchResponse", "ExplainResponse", "ModelResponse", "PurchasesResponse", "ReloadResponse",
+    }  # fmt: skip
     docs = server.call("/docs").body.decode()
+    assert "<td>What the customer typed. At most 512 characters.</td>" in docs
+    assert "<td>Products per query. From 1 to 1000. Default: 100.</td>" in docs
     for code in CODES:
         assert f"<td>{code}</td>" in docs
 
@@ -326,7 +356,10 @@ def test_metrics_are_sums_over_all_workers(server):
             if line.startswith(name)
         }
 
+    server.call("/page.js")
     before = read("matchset_requests_total")
+    assert any('route="page"' in name for name in before)  # one label for all its files
+    assert not any("page.js" in name for name in before)
     for _ in range(40):  # each over a connection of its own, so that both workers get some
         assert server.match("sofa").status == 200
     server.match("")
