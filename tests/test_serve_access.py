@@ -1,4 +1,4 @@
-"""Who may ask, by which name of the server, and what the log keeps of it."""
+"""Who may call the server, under which of its names, and what is logged."""
 
 import pytest
 from serving import KEY, serving
@@ -82,7 +82,7 @@ def test_a_key_opens(keyed, scheme):
     assert keyed.call("/metrics", headers=headers).status == 200
 
 
-def test_without_a_log_nothing_was_bought(keyed):
+def test_without_a_log_there_are_no_purchases(keyed):
     reply = keyed.call("/v1/purchases?q=sofa", headers={"authorization": f"Bearer {KEY}"})
     assert (reply.status, reply.code) == (404, "no_log")
 

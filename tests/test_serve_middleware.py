@@ -1,4 +1,4 @@
-"""What goes wrong inside stays inside, and the log says it."""
+"""Failures inside the server stay inside, and are logged."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ def worker(served_shop):
         made.stop()
 
 
-def test_a_fault_inside_is_told_without_its_trace(worker, monkeypatch, caplog):
+def test_a_failure_inside_is_reported_without_its_traceback(worker, monkeypatch, caplog):
     query = "a secret query"
 
     def fail(*_):
@@ -55,7 +55,7 @@ def test_a_fault_inside_is_told_without_its_trace(worker, monkeypatch, caplog):
     assert ask(worker, "/v1/match", b"q=sofa")[0] == 200
 
 
-def test_queries_are_logged_only_where_that_is_asked_for(worker, monkeypatch):
+def test_queries_are_logged_only_on_request(worker, monkeypatch):
     noted = []
     monkeypatch.setattr(worker.access_log, "add", noted.append)
     ask(worker, "/v1/match", b"q=sofa")
@@ -71,7 +71,7 @@ def test_a_reload_that_a_worker_does_not_follow_ends_in_time(worker):
     assert raised.value.code == "reload_timeout"
 
 
-def test_a_reload_does_not_wait_for_another_without_end(worker):
+def test_a_reload_does_not_wait_forever_for_another(worker):
     with try_lock(worker.run.path / "reload.lock") as is_mine:
         assert is_mine
         with pytest.raises(RequestError, match="another is running") as raised:
@@ -79,7 +79,7 @@ def test_a_reload_does_not_wait_for_another_without_end(worker):
     assert (raised.value.code, raised.value.status) == ("reload_running", 409)
 
 
-def test_a_worker_that_cannot_open_a_model_takes_the_others_back(worker, monkeypatch):
+def test_if_a_worker_cannot_open_a_model_all_go_back(worker, monkeypatch):
     before = worker.model.version
     worker.config = ServeConfig(reload_seconds=20)
 
@@ -116,7 +116,7 @@ def test_lines_are_json_or_for_people():
         ("ümläüte-sind-kein-ascii\n", "ASCII"),
     ],
 )
-def test_a_bad_file_of_keys_is_refused(tmp_path, text, fault):
+def test_a_bad_key_file_is_an_error(tmp_path, text, fault):
     file = tmp_path / "keys"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=fault):
@@ -125,7 +125,7 @@ def test_a_bad_file_of_keys_is_refused(tmp_path, text, fault):
         read_keys(tmp_path / "none")
 
 
-def test_several_keys_open_and_are_never_shown(tmp_path, caplog):
+def test_every_key_is_valid_and_none_is_ever_shown(tmp_path, caplog):
     file = tmp_path / "keys"
     file.write_text("first-key-of-several\nsecond-key-of-several\n")
     keys = read_keys(file)
@@ -155,7 +155,7 @@ def test_names_of_the_server_are_whole_names():
             hosts.check(host)
 
 
-def test_without_its_packages_the_server_says_how_to_get_them(served_shop):
+def test_without_its_packages_the_server_says_how_to_install_them(served_shop):
     program = (
         "import sys; sys.modules['granian'] = None\n"
         "import matchset\n"

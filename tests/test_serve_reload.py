@@ -25,7 +25,7 @@ def test_a_reload_switches_every_worker_and_fails_no_request(folder, served_shop
                 assert reply.status == 200, reply.body
                 assert reply.json["workers"] == 2
                 assert versions(server, 8) == {reply.json["model_version"]}
-        assert load.faults == []
+        assert load.errors == []
         assert len(load.versions) == 2
         assert versions(server) == {before}
         (run,) = folder.glob(".model.*.serving")

@@ -1,4 +1,4 @@
-"""What a server sends is JSON, whatever a model holds."""
+"""Responses are JSON, no matter what a model contains."""
 
 import json
 

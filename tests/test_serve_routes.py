@@ -1,4 +1,4 @@
-"""Every path of a running server, and every way in which it refuses."""
+"""Every path of a running server, and every error."""
 
 import json
 from urllib.parse import quote
@@ -12,8 +12,8 @@ from matchset.serve.http.request_errors import CODES
 
 @pytest.fixture(scope="module")
 def server(served_shop):
-    beside = ["--also", served_shop / "bm25", "--also", served_shop / "titles"]
-    with serving(served_shop, *beside, "--log", served_shop / "log.parquet") as running:
+    also = ["--also", served_shop / "bm25", "--also", served_shop / "titles"]
+    with serving(served_shop, *also, "--log", served_shop / "log.parquet") as running:
         yield running
 
 
@@ -59,7 +59,7 @@ def test_a_batch_equals_one_by_one(server):
 
 
 @pytest.mark.parametrize("name", ["bm25", "title_similarity"])
-def test_matchers_beside_the_model_answer_too(server, served_shop, name):
+def test_other_matchers_answer_too(server, served_shop, name):
     folder = {"bm25": ms.BM25, "title_similarity": ms.TitleSimilarity}[name]
     alone = folder.load(served_shop / ("bm25" if name == "bm25" else "titles"))
     found = server.match("sofa bed", k=4, matcher=name, where="price > 10").json
@@ -81,7 +81,7 @@ def test_all_matchers_together_answer_fused(server, served_shop):
             assert ranks.get(product, known) == known
 
 
-def test_a_saved_fusion_answers_beside_the_tree_with_ranks(served_shop, tmp_path):
+def test_a_saved_fusion_is_served_with_ranks(served_shop, tmp_path):
     parts = [ms.load(served_shop / name) for name in ("model", "bm25")]
     fusion = ms.Fusion(parts, "weighted", weights=[2, 1])
     fusion.save(tmp_path / "fusion")
@@ -170,15 +170,15 @@ def test_a_product_is_explained(server, matcher):
 
 
 def test_the_model_is_described(server, matcher):
-    told = server.call("/v1/model").json
-    assert [one["name"] for one in told["matchers"]] == [
+    model = server.call("/v1/model").json
+    assert [one["name"] for one in model["matchers"]] == [
         "xr_linear", "bm25", "title_similarity", "fused"
     ]  # fmt: skip
-    assert told["products"] == len(matcher.products)
-    assert {"name": "price", "type": "number"} in told["attributes"]
-    assert told["limits"]["k"] == 1000
-    assert told["has_purchases"] is True
-    assert "/" not in json.dumps(told["provenance"])  # no paths of the machine
+    assert model["products"] == len(matcher.products)
+    assert {"name": "price", "type": "number"} in model["attributes"]
+    assert model["limits"]["k"] == 1000
+    assert model["has_purchases"] is True
+    assert "/" not in json.dumps(model["provenance"])  # no paths of the machine
 
 
 def test_examples_are_frequent_queries_only(server, served_shop):
@@ -189,7 +189,7 @@ def test_examples_are_frequent_queries_only(server, served_shop):
     assert set(server.call("/v1/model").json["examples"]) <= shown
 
 
-def test_what_was_bought_is_told(server, served_shop):
+def test_purchases_are_listed(server, served_shop):
     pairs = ms.relevance(ms.read_log(str(served_shop / "log.parquet")))
     query = pairs.queries[0]
     ids = [pairs.products[int(place)] for place in pairs.pairs[[0]].indices]
@@ -199,7 +199,7 @@ def test_what_was_bought_is_told(server, served_shop):
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_health_is_told(server, path):
+def test_health_is_reported(server, path):
     reply = server.call(path)
     assert (reply.status, reply.json) == (200, {"status": "ok"})
     reply = server.call(path, method="HEAD")
@@ -243,7 +243,7 @@ def test_errors_have_a_code_and_a_sentence(server, method, path, status, code):
     assert "Traceback" not in reply.json["error"]["message"]
 
 
-def test_a_method_that_is_not_allowed_hears_which_are(server):
+def test_a_wrong_method_gets_the_allowed_ones(server):
     assert server.call("/v1/match", method="PUT").headers["allow"] == "GET, POST"
 
 
@@ -274,7 +274,7 @@ def test_an_error_names_its_parameter(server):
         ("/v1/explain", {"query": "a", "product": "nobody's"}, 404, "unknown_product"),
     ],
 )
-def test_bodies_are_refused_with_a_code(server, path, body, status, code):
+def test_errors_in_bodies_have_a_code(server, path, body, status, code):
     reply = server.post(path, body)
     assert (reply.status, reply.code) == (status, code)
 
@@ -286,7 +286,7 @@ def test_only_json_is_read(server):
     assert server.post("/v1/match", {"queries": []}, headers=with_charset).status == 200
 
 
-def test_every_answer_carries_headers_that_protect(server):
+def test_every_response_has_security_headers(server):
     for path in ("/", "/docs", "/v1/model", "/nothing", "/metrics"):
         headers = server.call(path).headers
         policy = headers["content-security-policy"].split("; ")
@@ -296,7 +296,7 @@ def test_every_answer_carries_headers_that_protect(server):
         assert "access-control-allow-origin" not in headers
 
 
-def test_a_request_id_is_kept_if_it_is_harmless(server):
+def test_a_harmless_request_id_is_kept(server):
     given = {"x-request-id": "abc-1.2_3"}
     assert server.call("/healthz", headers=given).headers["x-request-id"] == "abc-1.2_3"
     for bad in ("a b", "x" * 65, "<script>"):
@@ -319,7 +319,7 @@ def test_pages_load_nothing_from_elsewhere(server):
         assert "https://" not in text
 
 
-def test_the_schema_tells_every_path_and_code(server):
+def test_the_schema_has_every_path_and_code(server):
     document = server.call("/openapi.json").json
     assert set(document["paths"]) == {
         "/healthz", "/readyz", "/v1/match", "/v1/explain", "/v1/model", "/v1/purchases",

@@ -1,4 +1,4 @@
-"""What a worker shares with others stays right when one dies, a disk is full, or all are busy."""
+"""What workers share stays right if one dies, a disk is full, or all are busy."""
 
 import asyncio
 import os
@@ -58,7 +58,7 @@ def test_a_worker_that_starts_later_has_the_keys_of_the_others(worker, folder):
     assert not any(KEY.encode() in file.read_bytes() for file in kept)
 
 
-def test_what_was_in_flight_in_a_dead_worker_is_forgotten(worker):
+def test_requests_in_flight_in_a_dead_worker_do_not_count(worker):
     dead, live = (worker.run.metrics / f"gauge_livesum_{pid}.db" for pid in (2**30, os.getpid()))
     for file in (dead, live):
         file.write_bytes(bytes(64))
@@ -107,7 +107,7 @@ def test_a_full_disk_refuses_a_new_model_and_keeps_the_old(worker, monkeypatch):
     assert current_version(worker.run) == before
 
 
-def test_a_signal_that_cannot_be_noted_does_not_end_the_server(tmp_path, caplog):
+def test_a_signal_that_cannot_be_recorded_does_not_end_the_server(tmp_path, caplog):
     supervisor = _Supervisor.__new__(_Supervisor)
     supervisor.run = RunFolder(tmp_path / "gone")
     supervisor.signal_handler_reload()
@@ -141,7 +141,7 @@ def test_a_batch_past_its_deadline_is_given_up(worker):
 
 
 @given(st.lists(st.binary(max_size=3 * PIPE_BUF)))
-def test_lines_of_a_log_are_written_whole(texts):
+def test_log_lines_stay_whole(texts):
     lines = [text.replace(b"\n", b" ") + b"\n" for text in texts]
     written = list(pack(lines))
     assert b"".join(written) == b"".join(lines)
