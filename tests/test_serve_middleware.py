@@ -90,7 +90,7 @@ def test_if_a_worker_cannot_open_a_model_all_go_back(worker, monkeypatch):
     worker.start()
     with pytest.raises(RequestError, match="got no room") as raised:
         reload(worker.run, worker.sources, worker.config)
-    assert raised.value.code == "model_refused"
+    assert raised.value.code == "model_rejected"
     assert worker.model.version == current_version(worker.run).name == before
     assert (worker.run.versions / current_version(worker.run).folder).exists()
 

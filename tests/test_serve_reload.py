@@ -54,7 +54,7 @@ def test_a_bad_model_changes_nothing(folder, served_shop):
         for how in ("byte", "missing file", "no manifest", "no folder", "other kind"):
             spoil(model, how, served_shop)
             reply = reload(server)
-            assert (reply.status, reply.code) == (409, "model_refused")
+            assert (reply.status, reply.code) == (409, "model_rejected")
             message = reply.json["error"]["message"]
             assert str(model) in message
             assert ".serving" not in message
@@ -142,7 +142,7 @@ def test_keys_are_read_again_on_reload(folder):
         auth = {"authorization": "Bearer another-key-of-length"}
         (folder / "keys").write_text("short\n")
         reply = server.post("/v1/reload", b"", headers=auth)
-        assert (reply.status, reply.code) == (409, "model_refused")
+        assert (reply.status, reply.code) == (409, "model_rejected")
         assert "another" not in reply.json["error"]["message"]
         assert server.call("/v1/model", headers=auth).status == 200
 

@@ -103,7 +103,7 @@ def test_a_full_disk_refuses_a_new_model_and_keeps_the_old(worker, monkeypatch):
         RequestError, match="No space left on device; still serving the old model"
     ) as raised:
         reload(worker.run, worker.sources, worker.config)
-    assert raised.value.code == "model_refused"
+    assert raised.value.code == "model_rejected"
     assert current_version(worker.run) == before
 
 

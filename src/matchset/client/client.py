@@ -260,5 +260,5 @@ def _to_explanation(response: Mapping[str, Any]) -> Explanation:
     )
 
 
-def _to_pairs(spoke: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, float], ...]:
-    return tuple((said["ngram"], said["weight"]) for said in spoke)
+def _to_pairs(weights: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, float], ...]:
+    return tuple((each["ngram"], each["weight"]) for each in weights)

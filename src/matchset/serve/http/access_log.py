@@ -105,7 +105,7 @@ class AccessLog:
         for data in pack(lines):
             try:
                 os.write(_STDERR, data)
-            except OSError:  # nobody reads; the server goes on
+            except OSError:  # no reader; the server goes on
                 return
 
 

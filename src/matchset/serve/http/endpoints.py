@@ -119,7 +119,7 @@ ENDPOINTS = (
         Handlers.reload,
         "ReloadResponse",
         {"model_version": VERSION, "previous": "0a1b2c3d4e5f", "workers": 2},
-        codes=("reload_forbidden", "reload_running", "model_refused", "reload_timeout"),
+        codes=("reload_forbidden", "reload_running", "model_rejected", "reload_timeout"),
     ),
     Endpoint("GET", "/metrics", Handlers.metrics, None, codes=("timeout",)),
 )

@@ -1,4 +1,4 @@
-"""Middleware: who comes in, what is logged, and what leaves with every response?
+"""Middleware: which requests come in, what is logged, and what leaves with every response?
 
 One layer around everything, so that a request costs little: host, key and load are checked before
 anything else looks at it, and every error leaves here, as JSON.

@@ -30,7 +30,7 @@ CODES: dict[str, tuple[int, str]] = {
     "method_not_allowed": (405, "The path does not support this method."),
     "body_too_slow": (408, "The body did not arrive in time."),
     "reload_running": (409, "Another reload is running."),
-    "model_refused": (409, "The new model cannot be served; the old one still is."),
+    "model_rejected": (409, "The new model cannot be served; the old one still is."),
     "body_too_large": (413, "The body has too many bytes."),
     "url_too_long": (414, "The query string has too many bytes."),
     "not_json": (415, "The content type of the body is not application/json."),
@@ -81,7 +81,7 @@ def shorten(value: object) -> str:
 
 
 def to_request_error(error: Exception) -> RequestError:
-    """What a caller is told of an exception; one that we did not expect is `internal`."""
+    """The error that a caller gets for an exception; an unexpected one is `internal`."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, FilterError):

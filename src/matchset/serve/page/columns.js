@@ -22,12 +22,12 @@ export function shortName(matcher) {
  * `roundTrip` in milliseconds and its `error` (a sentence or ""). The focus stays on its product.
  */
 export function drawColumns(columns, bought) {
-  const place = byId("columns");
+  const area = byId("columns");
   const held = heldProduct();
   const ranks = columns.map((column) => ranksOf(column.answer));
-  place.replaceChildren(...columns.map((column, at) => drawColumn(column, at, columns, ranks, bought)));
-  place.style.setProperty("--columns", String(columns.length));
-  place.classList.toggle("is-many", columns.length > FITTING);
+  area.replaceChildren(...columns.map((column, at) => drawColumn(column, at, columns, ranks, bought)));
+  area.style.setProperty("--columns", String(columns.length));
+  area.classList.toggle("is-many", columns.length > FITTING);
   if (held) focusProduct(held.column, held.id);
 }
 
@@ -75,7 +75,7 @@ export function markSame(id) {
   }
 }
 
-// undefined: not a key of ours; null: nowhere to go.
+// undefined: another key; null: nowhere to go.
 function neighbor(row, key) {
   const rows = [...row.closest("ol").querySelectorAll(".product")];
   const at = rows.indexOf(row);
@@ -98,9 +98,9 @@ function focusRow(row) {
 function drawColumn(column, at, columns, ranks, bought) {
   const { matcher, answer, error } = column;
   const products = answer?.products ?? [];
-  const others = columns.map((each, place) => ({ matcher: each.matcher, ranks: ranks[place] }));
+  const others = columns.map((each, index) => ({ matcher: each.matcher, ranks: ranks[index] }));
   others.splice(at, 1);
-  const rows = products.map((product, place) => drawProduct(product, place + 1, others, bought));
+  const rows = products.map((product, index) => drawProduct(product, index + 1, others, bought));
   if (rows.length) rows[0].firstChild.tabIndex = 0;
   return make(
     "section",

@@ -215,16 +215,16 @@ function onKey(event) {
 }
 
 function watchProducts() {
-  const place = byId("columns");
+  const area = byId("columns");
   const rowOf = (event) => event.target.closest(".product");
-  place.addEventListener("click", (event) => {
+  area.addEventListener("click", (event) => {
     const row = rowOf(event);
     if (row) open(row.dataset.id, row.closest(".column").dataset.name);
   });
   const mark = (event) => columns.markSame(rowOf(event)?.dataset.id ?? null);
-  place.addEventListener("pointerover", mark);
-  place.addEventListener("focusin", mark);
-  place.addEventListener("pointerleave", () => columns.markSame(null));
+  area.addEventListener("pointerover", mark);
+  area.addEventListener("focusin", mark);
+  area.addEventListener("pointerleave", () => columns.markSame(null));
   byId("ask-product").addEventListener("submit", (event) => {
     event.preventDefault();
     open(byId("product").value.trim(), "");

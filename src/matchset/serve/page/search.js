@@ -24,8 +24,12 @@ export async function search(view, matchers, hasPurchases, show) {
   const found = { columns: matchers.map(emptyColumn), bought: null, isDone: false, error: null };
   let isLate = false;
   const showIfCurrent = () => running === mine && show(found);
-  const late = setTimeout(() => (isLate = true) && !found.error && showIfCurrent(), SLOW);
-  const step = () => isLate && !found.error && showIfCurrent();
+  const hasAnswer = () => found.columns.some(({ answer }) => answer);
+  const step = () => isLate && !found.error && hasAnswer() && showIfCurrent();
+  const late = setTimeout(() => {
+    isLate = true;
+    step();
+  }, SLOW);
   const tasks = found.columns.map((column) => fillColumn(column, view, mine.signal, found).then(step));
   if (hasPurchases) tasks.push(fillBought(view, mine.signal, found).then(step));
   await Promise.all(tasks);

@@ -109,7 +109,7 @@ class RunFolder:
 
 @contextmanager
 def make_run_folder(model: Path) -> Iterator[RunFolder]:
-    """A folder beside the model, so that hard links work, or else among temporary files.
+    """A folder next to the model, so that hard links work, or else in the temporary folder.
 
     It is removed afterwards. Folders that killed servers left behind are removed first.
     """
@@ -168,8 +168,8 @@ class Registration:
         """The model version to open first; from now on it is not removed."""
         while True:
             wanted = current_version(self._run)
-            # Whoever removes versions publishes first and reads claims then: either they see this
-            # claim, or it is repeated for what they published.
+            # A process that removes versions publishes first and then reads claims: either it sees
+            # this claim, or the claim is repeated for what it published.
             self.report(WorkerStatus(wanted.number, wanted.folder, wanted.name, is_open=False))
             if current_version(self._run) == wanted:
                 return wanted

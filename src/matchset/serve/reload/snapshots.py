@@ -42,7 +42,7 @@ class Sources:
 
 @contextmanager
 def naming_sources(sources: Sources, target: Path) -> Iterator[None]:
-    """Errors in a snapshot name the source: nobody knows our copy of it."""
+    """Make errors name the source of a snapshot, which is the path that a user knows."""
     try:
         yield
     except ModelFileError as error:

@@ -128,7 +128,7 @@ def _load_and_switch(run: RunFolder, sources: Sources, config: ServeConfig) -> R
         made = make_version(run, sources, config, before.number + 1, kinds=before.kinds)
         publish(run, made)
     except (ValueError, OSError, MemoryError) as error:
-        raise RequestError("model_refused", f"{error}; still serving the old model") from None
+        raise RequestError("model_rejected", f"{error}; still serving the old model") from None
     n_workers = _wait_for_workers(run, made, before, config.reload_seconds)
     remove_unused_versions(run)
     return ReloadResult(made.name, before.name, n_workers)
@@ -147,7 +147,7 @@ def _wait_for_workers(
             publish(run, replace(before, number=made.number + 1))
             rule = "every worker must be able to open the model"
             raise RequestError(
-                "model_refused", f"{rule}; got {errors[0]}; still serving the old model"
+                "model_rejected", f"{rule}; got {errors[0]}; still serving the old model"
             )
         late = [
             pid
