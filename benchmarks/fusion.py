@@ -50,13 +50,13 @@ def main() -> None:
 
 
 def learn_parts(train: ms.Log, catalog: ms.Catalog, min_count: float) -> dict[str, ms.Matcher]:
-    """The tree and the baselines."""
+    """XR-Linear and the baselines."""
     pairs = ms.positives(train, min_count=min_count)
     return {
-        "tree": ms.train(train, catalog, ms.TrainConfig(min_count=min_count)),
+        "xr_linear": ms.train(train, catalog, ms.TrainConfig(min_count=min_count)),
         "bm25": ms.BM25.from_catalog(catalog),
-        "title similarity": ms.TitleSimilarity.from_catalog(catalog),
-        "nearest queries": ms.NearestQueries.from_log(pairs, catalog=catalog),
+        "title_similarity": ms.TitleSimilarity.from_catalog(catalog),
+        "nearest_queries": ms.NearestQueries.from_log(pairs, catalog=catalog),
     }
 
 
@@ -65,7 +65,7 @@ def make_matchers(
 ) -> Mapping[str, ms.Matcher]:
     """Each part, and all of them fused by each method."""
     matchers, names = list(parts.values()), list(parts)
-    lexical_first = [parts["bm25"], parts["tree"]]
+    lexical_first = [parts["bm25"], parts["xr_linear"]]
     rrf, weighted = (ms.Fusion(matchers, method, names=names) for method in ("rrf", "weighted"))
     return {
         **parts,

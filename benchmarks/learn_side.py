@@ -46,7 +46,7 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
     from matchset.matrices import to_csr
     from matchset.model.packed import pack, store_tree
     from matchset.model.products import Products, store_products
-    from matchset.model.search import search
+    from matchset.model.search import search_rule
     from matchset.storage.sections import save_sections
     from matchset.strings import Strings
 
@@ -61,7 +61,8 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
     memory = peak_memory()
     asked, _ = read(folder, "test")
     rows = to_csr(vectorizer.transform(asked), "X")
-    found = search(model, rows, k=K, beam=BEAM, threads=threads)
+    exact = pack(model, precision="float32", threads=threads)
+    found = exact.search_rows(rows, search_rule(K, BEAM), threads=threads)
     products = Products(Strings.of([f"B{i:09d}" for i in range(Y.shape[1])]))
     parts = {
         "vectorizer": store_vocabulary(vectorizer.vocabulary),

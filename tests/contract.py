@@ -134,6 +134,18 @@ def a_filter_of_other_products_is_an_error(subject):
             subject.ask(where=wrong)
 
 
+def a_least_score_leaves_out_what_is_below(subject):
+    for free in subject.ask():
+        for least in (free.scores[0], free.scores[-1], float(free.scores[0]) + 1):
+            bound = subject.matcher.match(free.query, len(subject.ids), min_score=float(least))
+            assert bound == free[: np.count_nonzero(free.scores >= least)]
+    least = float(np.median([match.scores[0] for match in subject.ask()]))
+    alone = [
+        subject.matcher.match(query, len(subject.ids), min_score=least) for query in subject.queries
+    ]
+    assert list(subject.ask(min_score=least)) == alone
+
+
 def threads_get_the_answers_that_they_would_get_alone(subject):
     allowed = subject.ids[::2]
     jobs = [(query, where) for query in subject.queries for where in (None, allowed)] * 10
@@ -156,6 +168,7 @@ CHECKS = [
     a_filter_can_be_an_array_or_used_again,
     a_filter_that_allows_all_changes_nothing_and_one_that_allows_none_gives_none,
     a_filter_of_other_products_is_an_error,
+    a_least_score_leaves_out_what_is_below,
     threads_get_the_answers_that_they_would_get_alone,
 ]
 

@@ -51,7 +51,7 @@ def test_descriptions_count_when_asked():
     catalog = make_catalog(["", "", "", "", "", "a wheelbarrow", ""])
     assert len(BM25.from_catalog(catalog).match("wheelbarrow")) == 0
     assert BM25.from_catalog(catalog, descriptions=True).match("wheelbarrow").ids == ("p5",)
-    with pytest.raises(ValueError, match="descriptions must be in the catalogue; got one without"):
+    with pytest.raises(ValueError, match="descriptions must be in the catalog; got one without"):
         BM25.from_catalog(make_catalog(), descriptions=True)
 
 
@@ -78,7 +78,7 @@ def test_a_catalogue_without_words_gives_nothing():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k1": -1}, "k1 must be at least 0, and finite; got -1"),
+        ({"k1": -1}, "k1 must be at least 0 and finite; got -1"),
         ({"b": 2}, "b must be from 0 to 1"),
     ],
 )

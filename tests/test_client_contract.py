@@ -10,6 +10,7 @@ from contract import (
     Subject,
     a_filter_can_be_an_array_or_used_again,
     a_filter_of_other_products_is_an_error,
+    a_least_score_leaves_out_what_is_below,
     name_of,
 )
 from serving import COMMAND, KEY, make_shop, serving
@@ -18,7 +19,11 @@ import matchset as ms
 from matchset.errors import FilterError, ServerError
 
 # The order of a server's products is not known here; test_client.py tests what then holds.
-NOT_FROM_AFAR = {a_filter_can_be_an_array_or_used_again, a_filter_of_other_products_is_an_error}
+NOT_FROM_AFAR = {
+    a_filter_can_be_an_array_or_used_again,
+    a_filter_of_other_products_is_an_error,
+    a_least_score_leaves_out_what_is_below,  # the server has no such option
+}
 QUERIES = ["sofa", "running shoes", "red"]
 STRANGE = ["", "\x00", "\ud800", "a" * 512, "ß" * 300, "<script>", "%00&k=3", "\u202e", "🌹" * 200]
 

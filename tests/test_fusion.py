@@ -249,7 +249,7 @@ def test_fused_ids_are_those_of_the_fusion():
         ({"weights": [1]}, "weights must be 2, one per matcher; got"),
         ({"weights": [1, -1]}, "weights must be zero or positive, and finite"),
         ({"weights": [1, float("nan")]}, "weights must be zero or positive, and finite"),
-        ({"weights": [0, 0]}, "one weight at least must be positive"),
+        ({"weights": [0, 0]}, "at least one weight must be positive"),
         ({"method": "append", "weights": [1, 1]}, "weights are for rrf and weighted; got method"),
         ({"constant": 0}, "constant must be positive and finite; got 0"),
         ({"normalize": "z"}, "normalize must be one of .*; got 'z'"),
@@ -267,11 +267,11 @@ def test_an_option_that_breaks_a_rule_is_named(options, message):
 
 
 def test_only_matchers_can_be_fused():
-    with pytest.raises(ValueError, match="matchers must be at least one; got none"):
+    with pytest.raises(ValueError, match="there must be at least one matcher; got none"):
         ms.Fusion([])
     with pytest.raises(TypeError, match="matchers must be of the class Matcher; got object"):
         ms.Fusion([object()])
-    with pytest.raises(ValueError, match="matches must be at least one; got none"):
+    with pytest.raises(ValueError, match="there must be at least one match; got none"):
         ms.fuse_matches({})
 
 
@@ -311,7 +311,10 @@ def test_tuning_finds_the_part_that_is_right():
     assert tuned.match("q3", k=1).ids == ("p3",)
     with pytest.raises(ValueError, match="tune needs the method rrf or weighted; got 'append'"):
         ms.Fusion([right], "append").tune(make_positives(relevant, 10))
-    for options, rule in (({"k": []}, "k must be at least one"), ({"sample": 0}, "sample must be")):
+    for options, rule in (
+        ({"k": []}, "at least one k; got"),
+        ({"sample": 0}, "sample must be"),
+    ):
         with pytest.raises(ValueError, match=rule):
             ms.Fusion([right]).tune(make_positives(relevant, 10), **options)
 
@@ -348,7 +351,7 @@ def test_a_damaged_fusion_is_named(tmp_path, damage):
     ms.Fusion(make_parts()).save(tmp_path / "f")
     file = tmp_path / "f" / "manifest.json"
     manifest = json.loads(file.read_text())
-    manifest["header"]["parts"]["fusion"] |= damage
+    manifest["header"]["sections"]["fusion"] |= damage
     file.write_text(json.dumps(manifest))
     with pytest.raises(ModelFileError, match="the fusion matcher is damaged"):
         ms.load(tmp_path / "f")

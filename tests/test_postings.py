@@ -84,5 +84,5 @@ def test_what_does_not_fit_is_an_error():
         postings.rank(to_csr(np.ones((1, 3)), "X"), 2, allowed=np.ones(2, dtype=np.bool_))
     with pytest.raises(ValueError, match="k must be at least 1; got 0"):
         postings.rank(to_csr(np.ones((1, 3)), "X"), 0)
-    with pytest.raises(ValueError, match=r"an index must be of the shape \(3, 4\); got \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"an index must have the shape \(3, 4\); got \(3, 3\)"):
         postings.require(3, 4)

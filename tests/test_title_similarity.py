@@ -80,7 +80,7 @@ def test_a_damaged_folder_is_an_error_that_names_it(fault, tmp_path):
     file = tmp_path / "matcher" / "manifest.json"
     manifest = json.loads(file.read_text())
     if fault == "width":
-        manifest["header"]["parts"]["postings"]["n_documents"] = 3
+        manifest["header"]["sections"]["postings"]["n_documents"] = 3
     elif fault == "missing":
         del manifest["arrays"]["postings.weights"]
     else:

@@ -199,7 +199,7 @@ def test_a_cancelled_training_leaves_nothing(tmp_path, split):
 
 def test_parts_that_do_not_belong_together_are_refused(tmp_path, split, matcher):
     other = ms.train(split.train)
-    with pytest.raises(ValueError, match="a tree must be of"):
+    with pytest.raises(ValueError, match="the tree must have"):
         replace(matcher, tree=other.tree)
 
 
@@ -231,7 +231,9 @@ def test_reasons_tell_the_way_to_a_product(matcher):
     lost = matcher.explain("running shoes", matcher.match("coffee", k=1).ids[0], k=3)
     assert lost.lost_at is not None
     assert "lost at level" in str(lost)
-    with pytest.raises(ValueError, match="product must be one of the matcher's; got 'nothing'"):
+    with pytest.raises(
+        ValueError, match="product must be one of the matcher's products; got 'nothing'"
+    ):
         matcher.explain("running shoes", "nothing")
 
 

@@ -1,1 +1,1 @@
-"""Who answers? Matchers over text and over matrices."""
+"""What answers a query? One matcher per module, their base and their registry."""

@@ -1,4 +1,4 @@
-"""BM25: which titles have the query's words?"""
+"""BM25: which titles contain the words of the query?"""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from matchset.storage.sections import Section, read_strings, store_strings
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
-K1, B = 0.5, 0.45  # of the paper: titles are short, and seldom repeat a word
+K1, B = 0.5, 0.45  # of the XR-Linear paper: titles are short, and rarely repeat a word
 
 
 @dataclass(frozen=True, eq=False)
 class BM25(Matcher):
-    """Lexical search, as bm25s scores it (Lucene's variant), over words of normalised titles."""
+    """Lexical search over the words of normalized titles, scored by bm25s (Lucene's variant).
+
+    A product without a word of the query is never given.
+    """
 
     kind: ClassVar[str] = "bm25"
     products: Products
@@ -36,21 +39,21 @@ class BM25(Matcher):
     def from_catalog(
         cls, catalog: Catalog, *, k1: float = K1, b: float = B, descriptions: bool = False
     ) -> Self:
-        """Index the titles, and the descriptions too if asked."""
+        """Index the titles, and with `descriptions` those too."""
         if not 0 <= k1 < float("inf"):
-            raise ValueError(f"k1 must be at least 0, and finite; got {k1}")
+            raise ValueError(f"k1 must be at least 0 and finite; got {k1}")
         if not 0 <= b <= 1:
             raise ValueError(f"b must be from 0 to 1; got {b}")
         texts = normalize_strings(catalog.titles)
         if descriptions:
             if catalog.descriptions is None:
-                raise ValueError("descriptions must be in the catalogue; got one without")
+                raise ValueError("descriptions must be in the catalog; got one without")
             more = normalize_strings(catalog.descriptions)
             texts = Strings.of([f"{a} {z}" for a, z in zip(texts, more, strict=True)])
-        place: dict[str, int] = {}
-        rows = [[place.setdefault(w, len(place)) for w in text.split()] for text in texts]
-        lists = _score(rows, place, k1=k1, b=b)
-        return cls(make_products(catalog.ids, catalog), Strings.of(list(place)), Postings(lists))
+        index: dict[str, int] = {}
+        rows = [[index.setdefault(w, len(index)) for w in text.split()] for text in texts]
+        lists = _score(rows, index, k1=k1, b=b)
+        return cls(make_products(catalog.ids, catalog), Strings.of(list(index)), Postings(lists))
 
     @property
     def vectorize(self) -> Callable[[str], Csr]:
@@ -76,9 +79,9 @@ class BM25(Matcher):
         self.postings.require(len(self.words), len(self.products))
 
     @cached_property
-    def _place(self) -> dict[str, int]:
-        """Place of each word."""
-        return {word: place for place, word in enumerate(self.words)}
+    def _index_of(self) -> dict[str, int]:
+        """Index of each word."""
+        return {word: index for index, word in enumerate(self.words)}
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         X = self._count(normalize_strings(queries))
@@ -86,10 +89,10 @@ class BM25(Matcher):
 
     def _count(self, texts: Strings) -> Csr:
         """How often each text has each known word, (n_texts, n_words)."""
-        place = self._place
+        index = self._index_of
         offsets, columns, counts = [0], [], []
         for text in texts:
-            known = sorted(place[word] for word in text.split() if word in place)
+            known = sorted(index[word] for word in text.split() if word in index)
             distinct = sorted(set(known))
             columns += distinct
             counts += [known.count(column) for column in distinct]
@@ -102,17 +105,17 @@ class BM25(Matcher):
         )
 
 
-def _score(rows: list[list[int]], place: dict[str, int], *, k1: float, b: float) -> Csr:
-    """What each word adds to the score of each text that has it, (n_words, n_texts)."""
-    if not place:
+def _score(rows: list[list[int]], index: dict[str, int], *, k1: float, b: float) -> Csr:
+    """What each word adds to the score of each text with it, (n_words, n_texts)."""
+    if not index:
         nothing = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32)
         return Csr(np.zeros(1, dtype=np.int64), *nothing, len(rows))
-    import bm25s  # a quarter of a second, which only learning needs
+    import bm25s  # takes a quarter of a second, which only indexing needs
 
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it tells of every step
-    index = bm25s.BM25(k1=k1, b=b, method="lucene")
-    index.index((rows, dict(place)), create_empty_token=False, show_progress=False)
-    scores = index.scores
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs every step
+    scorer = bm25s.BM25(k1=k1, b=b, method="lucene")
+    scorer.index((rows, dict(index)), create_empty_token=False, show_progress=False)
+    scores = scorer.scores
     return Csr(
         np.ascontiguousarray(scores["indptr"], dtype=np.int64),
         np.ascontiguousarray(scores["indices"], dtype=np.int32),

@@ -1,7 +1,7 @@
-"""Showing: how do people see a result, whatever its titles hold?
+"""Display: how is a result shown in a terminal or notebook, safely for any title?
 
-Titles, ids and queries come from strangers. Control characters, also those that reverse the
-direction of text, are taken out; the rest is shown as it is and never read as markup.
+Titles, ids and queries come from strangers. Control characters, including those that reverse the
+direction of text, are removed; everything else is displayed literally, never as markup.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-MOST_ROWS = 20  # that are shown
-_WIDEST = 60  # characters of a cell that are shown
+MOST_ROWS = 20  # displayed
+_WIDEST = 60  # characters of a cell
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What is shown: the first rows of a table, and how many there are."""
+    """The first rows of a table, and how many rows there are."""
 
     title: str
     headers: Sequence[str]
@@ -31,13 +31,13 @@ class Grid:
 
     @property
     def rest(self) -> str:
-        """What is not shown."""
+        """A note on the rows that are left out."""
         n_hidden = self.n_rows - len(self.rows)
         return f"... {n_hidden:,} more" if n_hidden else ""
 
 
 class Shown(ABC):
-    """What people see as a grid: in a terminal, through rich, in a notebook."""
+    """Something displayed as a grid: as plain text, by rich, and in a notebook."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class Shown(ABC):
         return to_plain(self._grid())
 
     def __rich__(self) -> Table:
-        """Make the table that rich prints in a terminal."""
+        """The table that rich prints in a terminal."""
         return to_rich(self._grid())
 
     def _repr_html_(self) -> str:
@@ -56,8 +56,8 @@ class Shown(ABC):
 
 
 def printable(text: str, widest: int = _WIDEST) -> str:
-    """The text without control characters, cut; white space of any kind is a space."""
-    # Cut once before: a hostile title may be megabytes of what is taken out.
+    """The text without control characters, shortened; any white space becomes a space."""
+    # Shortened before too: a hostile title may be megabytes of control characters.
     start = text[: 4 * widest]
     kept = "".join(char if char.isprintable() else " " if char.isspace() else "" for char in start)
     if len(kept) <= widest and len(start) == len(text):
@@ -66,14 +66,14 @@ def printable(text: str, widest: int = _WIDEST) -> str:
 
 
 def to_plain(grid: Grid) -> str:
-    """Aligned lines."""
+    """Aligned lines of text."""
     widths = [max(map(len, column)) for column in zip(*grid.rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in grid.rows]
     return "\n  ".join(filter(None, [grid.title, *lines, grid.rest]))
 
 
 def to_rich(grid: Grid) -> Table:
-    """A table of rich; `Text` is never read as markup."""
+    """A rich table; `Text` is never parsed as markup."""
     from rich.table import Table
     from rich.text import Text
 
@@ -86,7 +86,7 @@ def to_rich(grid: Grid) -> Table:
 
 
 def to_html(grid: Grid) -> str:
-    """A table for a notebook."""
+    """An HTML table for a notebook."""
     head = "".join(f"<th>{escape(header)}</th>" for header in grid.headers)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in grid.rows
@@ -99,7 +99,7 @@ def to_html(grid: Grid) -> str:
 
 
 class Headed(Shown):
-    """What people see as a grid whose columns have names, in plain text too."""
+    """Something displayed as a grid with column names in plain text too."""
 
     __slots__ = ()
 
@@ -109,7 +109,7 @@ class Headed(Shown):
 
 
 def percent(share: float) -> str:
-    """A share in percent, a dash where it is not known."""
+    """A share in percent, a dash where it is NaN."""
     return "-" if math.isnan(share) else f"{100 * share:.1f}"
 
 

@@ -1,4 +1,4 @@
-"""Explanation: why does a query get a product, in words that a person reads?"""
+"""Explanation: why does a query get a product, in readable form?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from matchset.model.packed import PackedTree
 from matchset.model.products import Products
 
 NAMED_BY = 4  # n-grams that name a node
-SHOWN = 5  # n-grams for and against that are shown of a step
+SHOWN = 5  # n-grams for and against each step that are displayed
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +25,23 @@ class ExplanationStep:
     """One node on the way from the root to the product."""
 
     level: int
-    name: str  # the n-grams that speak loudest for it, or the product's title
+    name: str  # its strongest n-grams, or the title of the product
     score: float  # of this node alone
-    rank: int | None  # among the candidates of its level; None: its parent was lost
-    is_kept: bool  # went on to the next level, or into the answer
-    spoke_for: tuple[tuple[str, float], ...]  # n-grams of the query and what they added
+    rank: int | None  # among the candidates of its level; None where its parent was lost
+    is_kept: bool  # it stayed in the beam, or in the answer
+    spoke_for: tuple[tuple[str, float], ...]  # n-grams of the query and their contributions
     spoke_against: tuple[tuple[str, float], ...]
-    bias: float  # what is there before the query says anything
+    bias: float  # added whatever the query
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The way of a product down the tree, step by step."""
+    """The path of a product down the tree, step by step."""
 
     query: str
     product: str
     title: str | None
-    score: float  # the product of the steps' scores
+    score: float  # the product of the scores of all steps
     steps: tuple[ExplanationStep, ...]
 
     @property
@@ -63,7 +63,7 @@ class Explanation:
         return "\n".join(lines)
 
     def __rich__(self) -> Group:
-        """Show it in a terminal: texts are never taken for markup."""
+        """A table for the terminal; texts are never parsed as markup."""
         table = Table("level", "node", "score", "rank", "for", "against")
         for step in self.steps:
             cells = (
@@ -88,7 +88,7 @@ class Explanation:
 def name_path(
     found: LabelPath, query: str, products: Products, vectorizer: Vectorizer, tree: PackedTree
 ) -> Explanation:
-    """Put names to the numbers of an explanation."""
+    """Give names to the nodes and features of a path."""
     title = None if products.titles is None else products.titles[found.label]
     product = products.ids[found.label]
     steps = []

@@ -1,4 +1,4 @@
-"""Tables: how does a result reach pandas, polars and pyarrow, none of which we need?"""
+"""Frames: how does a result become a pandas, polars or pyarrow table without depending on them?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Tabular(ABC):
-    """What has columns of texts and numbers, and can so become any library's table."""
+    """A result with columns of texts and numbers, which converts to data frames."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class Tabular(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """A source that is nothing else: a sequence would be read item by item."""
+    """An Arrow source only: polars would read a sequence item by item."""
 
     source: ArrowSource
 
@@ -60,7 +60,7 @@ class _Stream:
 def _to_pandas(column: ExportColumn, pandas: Any) -> Any:
     if column.texts is not None:
         return list(column.texts)
-    if column.is_null is not None:  # counts and ranks, which stay whole numbers
+    if column.is_null is not None:  # counts and ranks, which stay integers
         return pandas.arrays.IntegerArray(column.values, column.is_null)
     return column.values
 

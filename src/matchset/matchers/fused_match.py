@@ -1,4 +1,4 @@
-"""Union: which products do several matchers have together?"""
+"""Fused match: which matchers found each product, and at what rank?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.arrow import ExportColumn
-from matchset.data.catalog import Column
 from matchset.matchers.base import DEFAULT_K, check_k
 from matchset.matchers.display import MOST_ROWS, Grid, printable
 from matchset.matchers.fusion_rules import FusionRule, fuse
@@ -20,86 +19,16 @@ from matchset.model.products import Products
 from matchset.strings import Strings
 
 
-def unite(parts: Sequence[Products]) -> tuple[Products, tuple[Ids, ...]]:
-    """The products of all parts, and the label there of each label of each part.
-
-    The first part's products keep their labels. A product has the title and the attributes of the
-    first part that tells them; an attribute has the kind that it has in the first part with it.
-    """
-    together = Strings.concatenate([part.ids for part in parts])
-    group, first = together.factorize()  # groups are numbered as they appear
-    bounds = np.cumsum([len(part) for part in parts])[:-1]
-    labels = tuple(np.split(group, bounds))
-    is_all = len(first) == len(parts[0])
-    ids = parts[0].ids if is_all else together.take(first)
-    attributes = {}
-    for name in dict.fromkeys(name for part in parts for name in part.attributes):
-        owners = [place for place, part in enumerate(parts) if name in part.attributes]
-        if is_all and owners[0] == 0:
-            attributes[name] = parts[0].attributes[name]
-            continue
-        columns = [parts[place].attributes[name] for place in owners]
-        attributes[name] = _unite_columns(columns, [labels[place] for place in owners], len(first))
-    titles = parts[0].titles if is_all else None
-    if titles is None:
-        titles = _unite_titles(parts, labels, len(first))
-    return Products(ids, titles, attributes), labels
-
-
-def _unite_titles(
-    parts: Sequence[Products], labels: Sequence[Ids], n_products: int
-) -> Strings | None:
-    """The first title of each product that is not empty."""
-    owners = [
-        (part.titles, label)
-        for part, label in zip(parts, labels, strict=True)
-        if part.titles is not None
-    ]
-    if not owners:
-        return None
-    together = Strings.concatenate([Strings.of([""]), *(titles for titles, _ in owners)])
-    chosen = np.zeros(n_products, dtype=np.int64)  # the empty text
-    end = len(together)
-    for titles, label in reversed(owners):  # so that the first has the last word
-        end -= len(titles)
-        told = np.flatnonzero(titles.lengths > 0)
-        chosen[label[told]] = end + told
-    return together.take(chosen)
-
-
-def _unite_columns(columns: Sequence[Column], labels: Sequence[Ids], n_products: int) -> Column:
-    """The first value of each product that is not null; columns of another kind are left out."""
-    kind, dtype = columns[0].kind, columns[0].values.dtype
-    alike = [each for each in zip(columns, labels, strict=True) if each[0].kind == kind]
-    nothing = Column(kind, np.empty(0, dtype)).take(np.full(n_products, -1, dtype=np.int64))
-    values = nothing.values
-    texts = [column.categories for column, _ in alike if column.categories is not None]
-    together = Strings.concatenate(texts)
-    group, first = together.factorize()
-    distinct = together.take(first)
-    order = distinct.argsort()
-    code = np.argsort(order)[group]  # of each category, after sorting
-    begin = sum(map(len, texts))
-    for column, label in reversed(alike):  # so that the first has the last word
-        told = np.flatnonzero(~column.is_null)
-        value = column.values[told]
-        if column.categories is not None:
-            begin -= len(column.categories)
-            value = code[begin + value]
-        values[label[told]] = value
-    return Column(kind, values, distinct.take(order) if texts else None)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class FusedMatch(Match):
-    """A match that knows which matchers found each product."""
+    """A match with the rank of each product at each matcher."""
 
     names: tuple[str, ...]  # of the matchers
     rank_table: Ids  # from 1, 0 where a matcher did not find a product, (n, n_matchers)
 
     @property
     def ranks(self) -> tuple[dict[str, int], ...]:
-        """Of each product the rank, from 1, at each matcher that found it."""
+        """For each product its rank, from 1, at each matcher that found it."""
         return _name_ranks(self.names, self.rank_table)
 
     @overload
@@ -141,7 +70,7 @@ class FusedMatch(Match):
 class FusedMatches(Matches):
     """The fused answers to a batch of queries."""
 
-    # `super` names its class: with slots there is a second one, which a bare `super()` misses.
+    # `super` needs its class: with slots the dataclass is a second class, which `super()` misses.
 
     names: tuple[str, ...]  # of the matchers
     rank_table: Ids  # from 1, 0 where a matcher did not find a product, (n_entries, n_matchers)
@@ -183,17 +112,18 @@ class FusedMatches(Matches):
 def fuse_matches(
     matches: Mapping[str, Match], k: int = DEFAULT_K, rule: FusionRule | None = None
 ) -> FusedMatch:
-    """One match of several of the same query, by name; products are the same where their ids are.
+    """Fuse several matches of one query, by name; products with the same id are the same.
 
-    They may be of any products: `Match.of(query, ids, scores)` makes one of what another search
-    engine found. Of equal scores the product that comes first, match by match, goes first.
+    `Match.of(query, ids, scores)` makes a match of what another search engine found. Products with
+    equal scores keep the order in which they come, match by match.
     """
     if not matches:
-        raise ValueError("matches must be at least one; got none")
-    most, given = check_k(k), list(matches.values())
-    asked = list(dict.fromkeys(match.query for match in given))
-    if len(asked) > 1:
-        raise ValueError(f"matches must be of the same query; got {', '.join(map(repr, asked))}")
+        raise ValueError("there must be at least one match; got none")
+    k, given = check_k(k), list(matches.values())
+    distinct = list(dict.fromkeys(match.query for match in given))
+    if len(distinct) > 1:
+        found = ", ".join(map(repr, distinct))
+        raise ValueError(f"matches must be of the same query; got {found}")
     label = {product: n for n, product in enumerate(dict.fromkeys(p for m in given for p in m.ids))}
     rankings = [
         Csr(
@@ -205,8 +135,8 @@ def fuse_matches(
         for match in given
     ]
     depth = max(1, *map(len, given))
-    query, queries = asked[0], Strings.of(asked)
-    fused = fuse(rankings, most, rule or FusionRule(), depth=depth, queries=queries)
+    query, queries = distinct[0], Strings.of(distinct)
+    fused = fuse(rankings, k, rule or FusionRule(), depth=depth, queries=queries)
     labels, scores = fused.found.indices, fused.found.data
     products = Products(Strings.of(list(label)), _titles_of(given, label))
     return FusedMatch(query, labels, scores, products, tuple(matches), fused.ranks)

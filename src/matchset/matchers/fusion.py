@@ -23,7 +23,7 @@ from matchset.matchers.base import (
     TrainingRecord,
     check_k,
 )
-from matchset.matchers.fused_match import FusedMatch, FusedMatches, unite
+from matchset.matchers.fused_match import FusedMatch, FusedMatches
 from matchset.matchers.fusion_rules import (
     DEFAULT_CONSTANT,
     SCORED,
@@ -33,10 +33,10 @@ from matchset.matchers.fusion_rules import (
     Normalization,
     fuse,
 )
-from matchset.matchers.fusion_tuning import Lessons, tune
+from matchset.matchers.fusion_tuning import ValidationRankings, tune
 from matchset.matchers.match import Match, Matches
 from matchset.matrices import Csr
-from matchset.model.products import Products
+from matchset.model.products import Products, unite_products
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
@@ -45,12 +45,11 @@ DEFAULT_SAMPLE = 2_000
 
 
 class Fusion(Matcher):
-    """Several matchers as one; `FusionRule` tells how their rankings become one.
+    """Several matchers as one; `FusionRule` describes how their rankings become one.
 
-    Products are the same where their ids are, whatever else the matchers know of them. Each part is
-    asked, with its defaults, for `depth` products, or k where that is more: for any k up to `depth`
-    a smaller k gives the first of a larger. Nothing in it changes, so any number of threads may ask
-    at once. `ranks` of a match says which parts found each product.
+    Products with the same id are the same product. Each part is asked, with its defaults, for
+    `depth` products, or for k if that is more: so for any k up to `depth` a smaller k gives the
+    first products of a larger one. `ranks` of a match has the rank of each product at each part.
     """
 
     kind: ClassVar[str] = "fusion"
@@ -68,10 +67,10 @@ class Fusion(Matcher):
         depth: int = DEFAULT_DEPTH,
         seed: int = 0,
     ) -> None:
-        """`names` tell the parts apart in results; by default their kinds, such as "bm25"."""
+        """`names` are those of the parts in results; by default their kinds, such as "bm25"."""
         self.matchers = tuple(matchers)
         if not self.matchers:
-            raise ValueError("matchers must be at least one; got none")
+            raise ValueError("there must be at least one matcher; got none")
         for part in self.matchers:
             if not isinstance(part, Matcher):
                 raise TypeError(f"matchers must be of the class Matcher; got {type(part).__name__}")
@@ -88,7 +87,7 @@ class Fusion(Matcher):
         if depth < 1:
             raise ValueError(f"depth must be at least 1; got {depth}")
         self.depth = depth
-        self.products, self._labels = unite([part.products for part in self.matchers])
+        self.products, self._labels = unite_products([part.products for part in self.matchers])
         self._allowed: WeakKeyDictionary[Filter, tuple[Filter, ...]] = WeakKeyDictionary()
 
     def tune(
@@ -101,31 +100,31 @@ class Fusion(Matcher):
         sample: int = DEFAULT_SAMPLE,
         seed: int = 0,
     ) -> Fusion:
-        """A fusion whose weights find most of what is relevant to the validation queries.
+        """A fusion with the weights that give the highest recall on validation queries.
 
-        The measure is recall at k, or its mean over several ks. The method stays; of "rrf" the
-        constant is chosen too, of "weighted" the normalisation. On these queries the result is
-        never below its best part. They must be no training queries, which some parts know by heart.
-        Of a log `events` and `min_count` tell what is relevant, as in `relevance`. Of more than
-        `sample` queries so many are drawn by `seed`.
+        Recall is taken at k, or averaged over several ks. The method stays; with "rrf" the constant
+        is chosen too, with "weighted" the normalization. On these queries the result is never below
+        its best part. They must not be training queries, which some parts have memorized. For a log
+        `events` and `min_count` define what is relevant, as in `relevance`. At most `sample`
+        queries are used, drawn by `seed`.
         """
         if self.rule.method not in SCORED:
             raise ValueError(f"tune needs the method rrf or weighted; got {self.rule.method!r}")
         ks = tuple(sorted(check_k(each) for each in (k if isinstance(k, Sequence) else [k])))
         if not ks:
-            raise ValueError("k must be at least one; got none")
+            raise ValueError("there must be at least one k; got none")
         if sample < 1:
             raise ValueError(f"sample must be positive; got {sample}")
         if isinstance(validation, Log):
             validation = relevance(validation, events=events, min_count=min_count)
         if len(validation) == 0:
-            raise DataError(f"validation must have relevant pairs; got none by {validation.rule}")
-        rule = tune(self._prepare(validation, ks, sample, seed), self.rule)
+            raise DataError(f"validation must have relevant pairs; got none with {validation.rule}")
+        rule = tune(self._rank_validation(validation, ks, sample, seed), self.rule)
         return Fusion(self.matchers, names=self.names, depth=self.depth, **asdict(rule))
 
     @property
     def training(self) -> TrainingRecord | None:
-        """What the first part that remembers its training remembers."""
+        """The training record of the first part that has one."""
         return next(filter(None, (part.training for part in self.matchers)), None)
 
     def __repr__(self) -> str:
@@ -170,10 +169,10 @@ class Fusion(Matcher):
         opened = [open_part(f"part{number}") for number in range(len(names))]
         return cls(opened, names=names, depth=int(header["depth"]), **header["rule"])
 
-    def _prepare(
+    def _rank_validation(
         self, validation: Positives, ks: tuple[int, ...], sample: int, seed: int
-    ) -> Lessons:
-        """Ask every part, also those of weight 0, and note what is relevant."""
+    ) -> ValidationRankings:
+        """The rankings of every part, also of those with weight 0, and what is relevant."""
         n_queries = len(validation.queries)
         rng = np.random.default_rng(seed)
         rows = np.sort(rng.choice(n_queries, min(sample, n_queries), replace=False))
@@ -182,7 +181,7 @@ class Fusion(Matcher):
         is_known = label >= 0
         depth = max(*ks, self.depth)
         queries = validation.queries.take(rows)
-        return Lessons(
+        return ValidationRankings(
             queries=queries,
             rankings=self._ask(queries, depth, None, weights=[1.0] * len(self.matchers)),
             depth=depth,
@@ -199,23 +198,23 @@ class Fusion(Matcher):
         where: Filter | None,
         weights: Sequence[float] | None = None,
     ) -> list[Csr]:
-        """What each part finds, in common labels; a part of weight 0 is not asked."""
+        """What each part finds, in labels of the fusion; a part of weight 0 is not asked."""
         weights = weights or self.rule.weigh(len(self.matchers))
         allowed = [None] * len(weights) if where is None else self._allow(where)
         rankings = []
-        for place, part in enumerate(self.matchers):
-            if weights[place] == 0:
+        for number, part in enumerate(self.matchers):
+            if weights[number] == 0:
                 n_queries = 1 if isinstance(queries, str) else len(queries)
                 found = _nothing(n_queries)
             else:
-                answer = part.match(queries, depth, where=allowed[place])
+                answer = part.match(queries, depth, where=allowed[number])
                 found = _rows_of(answer, part.products)
-            labels = self._labels[place][found.indices]
+            labels = self._labels[number][found.indices]
             rankings.append(Csr(found.indptr, labels, found.data, len(self.products)))
         return rankings
 
     def _allow(self, chosen: Filter) -> Sequence[Filter]:
-        """A filter as each part takes it, made once."""
+        """The filter of each part, made once."""
         allowed = self._allowed.get(chosen)
         if allowed is None:
             allowed = self._allowed[chosen] = tuple(
@@ -226,10 +225,10 @@ class Fusion(Matcher):
 
 
 def _name(matchers: Sequence[Matcher], names: Sequence[str] | None) -> tuple[str, ...]:
-    """The names, or the kinds; the second of a kind has a 2 behind it."""
+    """The names, or else the kinds; the second of a kind gets the suffix _2."""
     if names is None:
         kinds = [part.kind for part in matchers]
-        again = [kinds[: place + 1].count(kind) for place, kind in enumerate(kinds)]
+        again = [kinds[: number + 1].count(kind) for number, kind in enumerate(kinds)]
         names = [f"{kind}_{n}" if n > 1 else kind for kind, n in zip(kinds, again, strict=True)]
     if isinstance(names, str) or len(names) != len(matchers):
         raise ValueError(f"names must be {len(matchers)}, one per matcher; got {names!r}")
@@ -239,9 +238,9 @@ def _name(matchers: Sequence[Matcher], names: Sequence[str] | None) -> tuple[str
 
 
 def _rows_of(answer: Match | Matches, products: Products) -> Csr:
-    """A part's answer as rows of its labels."""
+    """The answer of a part as rows of its labels."""
     if answer.products is not products:
-        raise TypeError("a matcher to fuse must answer with its own products; got other ones")
+        raise TypeError("a matcher must answer with its own products; got others")
     if isinstance(answer, Matches):
         return answer.found
     offsets = np.array([0, len(answer)], dtype=np.int64)

@@ -1,6 +1,6 @@
-"""Fusing: how do several rankings of the same query become one?
+"""Fusion rules: how do several rankings of the same query become one?
 
-Pure functions over labels: who has product ids gives each a number first (`fuse_matches`).
+Pure functions over labels; `fuse_matches` gives product ids labels first.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Method: TypeAlias = Literal["rrf", "weighted", "interleave", "append"]
 Normalization: TypeAlias = Literal["minmax", "best"]
 Key = TypeVar("Key", np.int32, np.int64)
 DEFAULT_CONSTANT = 60.0  # of the paper on reciprocal rank fusion (SIGIR 2009)
-SCORED = ("rrf", "weighted")  # methods that add up what each matcher says of a product
-# Of a normalised score this much goes by rank: what ties in one ranking keeps its order, and the
-# last of a ranking is worth more than what is not in it.
+SCORED = ("rrf", "weighted")  # methods that add up a score per ranking
+# This share of a normalized score comes from the rank: products that tie in a ranking keep their
+# order, and the last of a ranking is worth more than a product that is not in it.
 _BY_RANK = 1e-3
 
 
@@ -32,15 +32,15 @@ class FusionRule:
     """How rankings become one.
 
     - "rrf": a product's score is the sum of `weight / (constant + rank)`, ranks from 1.
-    - "weighted": the sum of `weight * normalised score`. Scores are normalised per query and
-      ranking: "minmax" takes the best to 1 and the last to 0, "best" divides by the best.
-    - "interleave": team draft. In each round the rankings, in an order drawn anew, take turns to
-      draft their best product that is still free. Drawn by `seed` and the query's text alone.
-    - "append": the first ranking keeps its order; the others add what is new behind it, in turn.
-      With `keep` what is new already comes behind the first `keep` products, and the rest of the
-      first ranking last: so it finds place though the first ranking could fill k alone.
+    - "weighted": the sum of `weight * normalized score`. Scores are normalized per query and
+      ranking: "minmax" maps the best to 1 and the last to 0, "best" divides by the best.
+    - "interleave": team draft. In each round the rankings, in a random order, take turns to draft
+      their best product that is still free. The order depends on `seed` and the query only.
+    - "append": the first ranking keeps its order; the others take turns to add new products behind
+      it. With `keep` these already come behind the first `keep` products, and the rest of the first
+      ranking comes last: so they get room even if the first ranking alone has k products.
 
-    A ranking of weight 0 plays no part. Interleaved and appended products score 1 / place.
+    A ranking of weight 0 is ignored. Interleaved and appended products score 1 / position.
     """
 
     method: Method = "rrf"
@@ -73,10 +73,10 @@ class FusionRule:
         if not all(weight >= 0 and math.isfinite(weight) for weight in weights):
             raise ValueError(f"weights must be zero or positive, and finite; got {weights}")
         if not any(weights):
-            raise ValueError(f"one weight at least must be positive; got {weights}")
+            raise ValueError(f"at least one weight must be positive; got {weights}")
 
     def weigh(self, n_rankings: int) -> tuple[float, ...]:
-        """The weight of each ranking; a ValueError where their number is another."""
+        """The weight of each ranking; a ValueError unless there is one per ranking."""
         if self.weights is None:
             return (1.0,) * n_rankings
         if len(self.weights) != n_rankings:
@@ -86,28 +86,28 @@ class FusionRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """What several rankings hold, product by product, in the order of query and label."""
+    """The products of several rankings, in order of query and label."""
 
     row: NDArray[np.int64]  # the query, (n,)
     label: Ids  # (n,)
-    ranks: Ids  # from 1, 0 where a ranking has not got it, (n, n_rankings)
-    strength: NDArray[np.float64]  # what a ranking of weight 1 adds, (n, n_rankings)
+    ranks: Ids  # from 1, 0 where a ranking does not have it, (n, n_rankings)
+    strength: NDArray[np.float64]  # score that a ranking of weight 1 adds, (n, n_rankings)
     n_queries: int
 
     def add_up(self, weights: Sequence[float]) -> Floats:
         """Score of each product, (n,)."""
         total = np.zeros(len(self.row))
-        for place, weight in enumerate(weights):
-            total += weight * self.strength[:, place]
-        return total.astype(np.float32)  # before sorting: what ties as shown goes by label
+        for column, weight in enumerate(weights):
+            total += weight * self.strength[:, column]
+        return total.astype(np.float32)  # before sorting: equal float32 scores go by label
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fused:
-    """One ranking per query, and where each of its products stood."""
+    """One ranking per query, and the rank of its products in each ranking."""
 
     found: Csr  # labels and scores, best first
-    ranks: Ids  # from 1, 0 where a ranking has not got it, (n_entries, n_rankings)
+    ranks: Ids  # from 1, 0 where a ranking does not have it, (n_entries, n_rankings)
 
 
 def fuse(
@@ -115,33 +115,33 @@ def fuse(
 ) -> Fused:
     """The k best of each query.
 
-    `rankings` have labels in common, and rows for the same queries, with at most `depth` products
-    each, best first.
+    `rankings` share their labels and have a row per query, with at most `depth` products each, best
+    first.
     """
     weights = rule.weigh(len(rankings))
     found = gather(rankings, rule, depth=depth)
     if rule.method in SCORED:
         scores = found.add_up(weights)
-        kept = np.flatnonzero(scores > 0)  # not what a weight of 0 alone has brought
+        kept = np.flatnonzero(scores > 0)  # not what only a ranking of weight 0 has
         order = kept[_sort(-scores[kept], found.row[kept], found.n_queries)]
         best, _, offsets = _cut(order, found, k)
         values = scores[best]
     else:
         draft = _append(found, rule) if rule.method == "append" else _draft(found, rule, queries)
-        best, place, offsets = _cut(_sort(draft, found.row, found.n_queries), found, k)
-        values = (1.0 / (1.0 + place)).astype(np.float32)
+        best, position, offsets = _cut(_sort(draft, found.row, found.n_queries), found, k)
+        values = (1.0 / (1.0 + position)).astype(np.float32)
     fused = Csr(offsets, found.label[best], values, rankings[0].n_cols)
     return Fused(fused, found.ranks[best])
 
 
 def gather(rankings: Sequence[Csr], rule: FusionRule, *, depth: int) -> Candidates:
-    """Bring together what the rankings say of each product."""
-    row, label, place = _number(rankings)
+    """Collect ranks and scores by product."""
+    row, label, index = _number(rankings)
     ranks = np.zeros((len(label), len(rankings)), dtype=np.int32)
     strength = np.zeros(ranks.shape)
     begin = 0
     for column, each in enumerate(rankings):
-        at = place[begin : begin + len(each.indices)]
+        at = index[begin : begin + len(each.indices)]
         begin += len(at)
         rank = np.arange(1, len(at) + 1)
         if len(each) > 1:
@@ -156,38 +156,38 @@ def gather(rankings: Sequence[Csr], rule: FusionRule, *, depth: int) -> Candidat
 
 
 def _number(rankings: Sequence[Csr]) -> tuple[NDArray[np.int64], Ids, NDArray[np.int64]]:
-    """Query and label of each distinct product, ascending, and the place there of each entry."""
-    if len(rankings[0]) == 1:  # the short way: a few microseconds count here
-        label, place = _distinct(np.concatenate([each.indices for each in rankings]))
-        return np.zeros(len(label), dtype=np.int64), label, place
+    """Query and label of each distinct product, ascending, and the index there of each entry."""
+    if len(rankings[0]) == 1:  # the fast path: a few microseconds count here
+        label, index = _distinct(np.concatenate([each.indices for each in rankings]))
+        return np.zeros(len(label), dtype=np.int64), label, index
     width = np.int64(max(1, rankings[0].n_cols))
     keys = np.concatenate([each.row_of_entry * width + each.indices for each in rankings])
-    distinct, place = _distinct(keys)
+    distinct, index = _distinct(keys)
     row, label = np.divmod(distinct, width)
-    return row, label.astype(np.int32), place
+    return row, label.astype(np.int32), index
 
 
 def _distinct(keys: NDArray[Key]) -> tuple[NDArray[Key], NDArray[np.int64]]:
-    """Distinct keys, ascending, and the place among them of each: `np.unique` with less ado."""
+    """Distinct keys, ascending, and the index among them of each: a quicker `np.unique`."""
     order = keys.argsort(kind="stable")
     ascending = keys[order]
     is_new = np.ones(len(keys), dtype=np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
-    place = np.empty(len(keys), dtype=np.int64)
-    place[order] = is_new.cumsum() - 1
-    return ascending[is_new], place
+    index = np.empty(len(keys), dtype=np.int64)
+    index[order] = is_new.cumsum() - 1
+    return ascending[is_new], index
 
 
 def _sort(values: NDArray[np.generic], row: NDArray[np.int64], n_queries: int) -> NDArray[np.int64]:
-    """Places in ascending order of values within each query; equal ones stay as they are."""
+    """Indices in ascending order of values within each query; a stable sort."""
     return values.argsort(kind="stable") if n_queries == 1 else np.lexsort((values, row))
 
 
 def _cut(
     order: NDArray[np.int64], found: Candidates, k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The first k of each query, the place of each from 0, and where each query starts."""
-    if found.n_queries == 1:  # the short way: a few microseconds count here
+    """The first k of each query, the position of each from 0, and where each query starts."""
+    if found.n_queries == 1:  # the fast path: a few microseconds count here
         best = order[:k]
         return best, np.arange(len(best)), np.array([0, len(best)])
     sizes = np.bincount(found.row[order], minlength=found.n_queries)
@@ -197,7 +197,7 @@ def _cut(
 
 
 def _normalize(found: Csr, rule: FusionRule) -> NDArray[np.float64]:
-    """Each score between 0 and 1, for each query by itself."""
+    """Each score between 0 and 1, per query."""
     sizes = np.diff(found.indptr)
     has_any = sizes > 0
     scores = found.data.astype(np.float64)
@@ -206,13 +206,13 @@ def _normalize(found: Csr, rule: FusionRule) -> NDArray[np.float64]:
         least, scores = np.zeros(len(scores)), np.maximum(scores, 0)
     else:
         least = np.repeat(scores[found.indptr[1:][has_any] - 1], sizes[has_any])
-    result = np.ones(len(scores))  # where all score the same, all are the best
+    result = np.ones(len(scores))  # where all scores are equal, all are the best
     np.divide(scores - least, best - least, out=result, where=best > least)
     return result
 
 
 def _append(found: Candidates, rule: FusionRule) -> NDArray[np.int64]:
-    """The place of each product: lower comes first, no two of a query have the same."""
+    """A sort key per product: lower comes first, no two of a query have the same."""
     first, others = found.ranks[:, 0].astype(np.int64), found.ranks[:, 1:].astype(np.int64)
     absent = np.int64(2**31)
     turn = np.where(others > 0, others, absent)
@@ -225,26 +225,26 @@ def _append(found: Candidates, rule: FusionRule) -> NDArray[np.int64]:
 
 
 def _draft(found: Candidates, rule: FusionRule, queries: Strings) -> NDArray[np.int64]:
-    """The place at which each product is drafted, (n,)."""
+    """The position at which each product is drafted, (n,)."""
     hashes = normalize_strings(queries).hashes()
-    places = np.empty(len(found.row), dtype=np.int64)
+    positions = np.empty(len(found.row), dtype=np.int64)
     bounds = np.searchsorted(found.row, np.arange(found.n_queries + 1))
     for query in range(found.n_queries):
         ranks = found.ranks[bounds[query] : bounds[query + 1]]
         if len(ranks):
-            drawn = np.random.default_rng([rule.seed, int(hashes[query])])
-            places[bounds[query] + _draft_one(ranks, drawn)] = np.arange(len(ranks))
-    return places
+            rng = np.random.default_rng([rule.seed, int(hashes[query])])
+            positions[bounds[query] + _draft_one(ranks, rng)] = np.arange(len(ranks))
+    return positions
 
 
-def _draft_one(ranks: Ids, drawn: np.random.Generator) -> NDArray[np.int64]:
+def _draft_one(ranks: Ids, rng: np.random.Generator) -> NDArray[np.int64]:
     """Products of one query in the order in which the teams draft them, (n,)."""
     order = np.argsort(np.where(ranks > 0, ranks, np.iinfo(np.int32).max), axis=0, kind="stable")
     sizes = np.count_nonzero(ranks, axis=0)
     teams = [iter(order[:size, team].tolist()) for team, size in enumerate(sizes)]
     free = [True] * len(ranks)
     picked: list[int] = []
-    for turns in np.argsort(drawn.random((int(sizes.max()), len(teams))), axis=1).tolist():
+    for turns in np.argsort(rng.random((int(sizes.max()), len(teams))), axis=1).tolist():
         for team in turns:
             pick = next((product for product in teams[team] if free[product]), None)
             if pick is not None:

@@ -1,9 +1,9 @@
-"""Tuning: which weights make a fusion find most?
+"""Fusion tuning: which weights give a fusion the highest recall?
 
-A small search without chance: from the best single ranking or from equal weights, one weight at a
-time is made larger, smaller or nothing as long as that helps. Single rankings are among the
-candidates, and the last comparison ranks as the fusion will: so the chosen rule is, on the data it
-was chosen on, never below its best part.
+Coordinate ascent, without random choices: from the best single ranking or from equal weights, one
+weight at a time is increased, decreased or set to zero as long as that helps. Single rankings are
+among the candidates, and the last comparison ranks as the fusion will: so on the data that it was
+chosen on, the rule is never below its best part.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from matchset.strings import Strings
 
 logger = logging.getLogger(__name__)
 
-CONSTANTS = (2.0, 10.0, 30.0, 60.0)  # the smaller, the more the first places count
-_STEPS = (0.0, 0.25, 0.5, 0.75, 1.5, 2.0, 4.0)  # times the weight
-_FROM_NOTHING = (0.05, 0.2, 0.5, 1.0)  # times the largest weight
-_MOST_PASSES = 5
+CONSTANTS = (2.0, 10.0, 30.0, 60.0)  # the smaller, the more the first ranks count
+_STEPS = (0.0, 0.25, 0.5, 0.75, 1.5, 2.0, 4.0)  # factors of the weight
+_FROM_ZERO = (0.05, 0.2, 0.5, 1.0)  # factors of the largest weight, for a weight of zero
+_MAX_PASSES = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lessons:
+class ValidationRankings:
     """Rankings of the validation queries, and what is relevant to them."""
 
     queries: Strings  # (n_queries,)
-    rankings: Sequence[Csr]  # labels in common, at most `depth` per query
+    rankings: Sequence[Csr]  # with shared labels, at most `depth` per query
     depth: int
     row: NDArray[np.int64]  # query of each relevant pair whose product has a label, (n_pairs,)
     label: NDArray[np.int64]  # (n_pairs,)
-    n_relevant: NDArray[np.float64]  # relevant products of each query, known or not, (n_queries,)
+    n_relevant: NDArray[np.float64]  # of each query, also without a label, (n_queries,)
     ks: tuple[int, ...]
 
     @property
     def worth(self) -> NDArray[np.float64]:
-        """What finding each pair adds to the mean recall, (n_pairs,)."""
+        """What each found pair adds to the mean recall, (n_pairs,)."""
         return 1.0 / (self.n_relevant[self.row] * len(self.n_relevant) * len(self.ks))
 
     def measure(self, rule: FusionRule) -> float:
-        """Mean recall at `ks` of the fusion by a rule."""
+        """Mean recall at `ks` of a rule."""
         k, queries = max(self.ks), self.queries
         fused = fuse(self.rankings, k, rule, depth=self.depth, queries=queries).found
         width = np.int64(fused.n_cols)
@@ -58,19 +58,19 @@ class Lessons:
         return float(sum(self.worth[rank < k].sum() for k in self.ks))
 
 
-def tune(lessons: Lessons, rule: FusionRule) -> FusionRule:
-    """The rule, of the same method, whose weights (and constant, or normalisation) find most."""
-    n_rankings = len(lessons.rankings)
+def tune(validation: ValidationRankings, rule: FusionRule) -> FusionRule:
+    """The rule of the same method with the highest recall."""
+    n_rankings = len(validation.rankings)
     corners = [tuple(map(float, row)) for row in np.eye(n_rankings)]
     candidates = [
-        replace(setting, weights=_climb(_Objective.of(lessons, setting), corners))
+        replace(setting, weights=_climb(_Objective.of(validation, setting), corners))
         for setting in _settings(rule)
     ]
     candidates += [replace(rule, weights=weights) for weights in corners]
-    recalls = [lessons.measure(candidate) for candidate in candidates]
+    recalls = [validation.measure(candidate) for candidate in candidates]
     best = int(np.argmax(recalls))
     logger.info(
-        "mean recall %.4f with %s; of single matchers %s",
+        "mean recall %.4f with %s; single matchers: %s",
         recalls[best],
         candidates[best],
         ", ".join(f"{recall:.4f}" for recall in recalls[-n_rankings:]),
@@ -79,7 +79,7 @@ def tune(lessons: Lessons, rule: FusionRule) -> FusionRule:
 
 
 def _settings(rule: FusionRule) -> Iterator[FusionRule]:
-    """What else than weights may be chosen."""
+    """The choices besides weights."""
     if rule.method == "rrf":
         for constant in dict.fromkeys((rule.constant, *CONSTANTS)):
             yield replace(rule, constant=constant, weights=None)
@@ -90,24 +90,24 @@ def _settings(rule: FusionRule) -> Iterator[FusionRule]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Objective:
-    """Mean recall as a function of weights, up to ties; many times quicker than to fuse."""
+    """Mean recall as a function of weights, up to ties; many times faster than fusing."""
 
     found: Candidates
-    column: NDArray[np.int64]  # of each candidate, among those of its query, (n,)
-    relevant: NDArray[np.int64]  # places of candidates that are relevant
+    column: NDArray[np.int64]  # position of each candidate among those of its query, (n,)
+    relevant: NDArray[np.int64]  # indices of the relevant candidates
     worth: NDArray[np.float64]  # of each of them
     ks: tuple[int, ...]
 
     @classmethod
-    def of(cls, lessons: Lessons, setting: FusionRule) -> _Objective:
-        found = gather(lessons.rankings, setting, depth=lessons.depth)
+    def of(cls, validation: ValidationRankings, setting: FusionRule) -> _Objective:
+        found = gather(validation.rankings, setting, depth=validation.depth)
         first = np.searchsorted(found.row, np.arange(found.n_queries))
-        width = np.int64(lessons.rankings[0].n_cols)
+        width = np.int64(validation.rankings[0].n_cols)
         keys = found.row * width + found.label
-        wanted = lessons.row * width + lessons.label
+        wanted = validation.row * width + validation.label
         _, relevant, pair = np.intersect1d(keys, wanted, return_indices=True)
         column = np.arange(len(found.row)) - first[found.row]
-        return cls(found, column, relevant, lessons.worth[pair], lessons.ks)
+        return cls(found, column, relevant, validation.worth[pair], validation.ks)
 
     def __call__(self, weights: tuple[float, ...]) -> float:
         if len(self.relevant) == 0:
@@ -128,23 +128,23 @@ class _Objective:
 
 
 def _climb(objective: _Objective, corners: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
-    """The best weights on the way up from the best corner or from equal weights."""
+    """Coordinate ascent from the best corner or from equal weights."""
     measure = cache(objective)
     best = max([*corners, (1.0,) * len(corners)], key=measure)
-    for _ in range(_MOST_PASSES):
+    for _ in range(_MAX_PASSES):
         before = best
-        for place in range(len(best)):
-            best = max([best, *_neighbours(best, place)], key=measure)
+        for index in range(len(best)):
+            best = max([best, *_neighbors(best, index)], key=measure)
         if best == before:
             break
     return best
 
 
-def _neighbours(weights: tuple[float, ...], place: int) -> Iterator[tuple[float, ...]]:
+def _neighbors(weights: tuple[float, ...], index: int) -> Iterator[tuple[float, ...]]:
     """Other values for one weight; the largest is always 1."""
-    old = weights[place]
-    tried = [old * step for step in _STEPS] if old else [max(weights) * s for s in _FROM_NOTHING]
+    old = weights[index]
+    tried = [old * step for step in _STEPS] if old else [max(weights) * s for s in _FROM_ZERO]
     for value in tried:
-        changed = (*weights[:place], value, *weights[place + 1 :])
+        changed = (*weights[:index], value, *weights[index + 1 :])
         if (largest := max(changed)) > 0:
             yield tuple(round(weight / largest, 4) for weight in changed)

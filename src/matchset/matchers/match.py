@@ -1,4 +1,4 @@
-"""Match: which products answer, how well, and in what form are they wanted?"""
+"""Match: which products answer a query, with what scores, and in which forms can they be had?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Hit(NamedTuple):
 
     id: str
     score: float
-    title: str | None  # empty where the product has none, None where there is no catalogue
+    title: str | None  # empty where the product has none, None without a catalog
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,7 +32,7 @@ class Match(Shown, Tabular, Sequence[Hit]):
     """The products that answer one query, best first.
 
     It holds labels and scores, and shares the products with its matcher, so that making one takes a
-    microsecond. Ids and titles become Python strings when they are first asked for.
+    microsecond. Ids and titles become Python strings on first use.
     """
 
     query: str
@@ -48,13 +48,13 @@ class Match(Shown, Tabular, Sequence[Hit]):
         scores: ArrayLike,
         titles: Sequence[str] | None = None,
     ) -> Match:
-        """A match of products that no matcher here holds, such as a server's answer."""
+        """A match of products that belong to no matcher here, such as the answer of a server."""
         texts = None if titles is None else Strings.of(titles, "titles")
         known = Products(Strings.of(ids, "ids"), texts)
         values = np.asarray(scores, dtype=np.float32)
         if values.shape != (len(known),) or (texts is not None and len(texts) != len(known)):
             n_titles = "no" if texts is None else len(texts)
-            got = f"scores of the shape {values.shape} and {n_titles} titles"
+            got = f"scores of shape {values.shape} and {n_titles} titles"
             raise ValueError(f"{len(known)} ids must have as many scores and titles; got {got}")
         return cls(query, np.arange(len(known), dtype=np.int32), values, known)
 
@@ -65,13 +65,13 @@ class Match(Shown, Tabular, Sequence[Hit]):
 
     @cached_property
     def titles(self) -> tuple[str, ...] | None:
-        """Titles, empty where a product has none; None where there is no catalogue."""
+        """Titles, empty where a product has none; None without a catalog."""
         titles = self.products.titles
         return None if titles is None else titles.decode(self.labels)
 
     @property
     def ranks(self) -> tuple[dict[str, int], ...] | None:
-        """Of a fused match the rank of each product at each matcher that found it; else None."""
+        """In a fused match the rank of each product at each matcher that found it; else None."""
         return None
 
     def __len__(self) -> int:
@@ -111,7 +111,7 @@ class Match(Shown, Tabular, Sequence[Hit]):
         return self[: int(np.count_nonzero(self.scores >= check_score(min_score)))]
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict per product: product_id, score and, if there is a catalogue, title."""
+        """One dict per product: product_id, score and, with a catalog, title."""
         ids, scores, titles = self.ids, self.scores.tolist(), self.titles
         if titles is None:
             return [{"product_id": p, "score": s} for p, s in zip(ids, scores, strict=True)]
@@ -137,7 +137,7 @@ class Match(Shown, Tabular, Sequence[Hit]):
 class Matches(Shown, Tabular, Sequence[Match]):
     """The answers to a batch of queries, in the order of the queries.
 
-    Flat arrays hold them all; each `Match` is a view.
+    They are held in flat arrays; each `Match` is a view.
     """
 
     queries: Strings  # (n_queries,)
@@ -154,7 +154,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
     def __getitem__(self, index: int | slice) -> Match | Matches:
         if isinstance(index, slice):
             return self._take(np.arange(len(self))[index])
-        query = self.queries[index]  # refuses places outside
+        query = self.queries[index]  # raises an IndexError where there is none
         begin, end = self.found.indptr[index % len(self) :][:2].tolist()
         labels, scores = self.found.indices[begin:end], self.found.data[begin:end]
         return Match(query, labels, scores, self.products)
@@ -178,7 +178,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
         return self._select(np.flatnonzero(self.found.data >= check_score(min_score)))
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict per query and product: query, product_id, score and perhaps title."""
+        """One dict per query and product: query, product_id, score and, with a catalog, title."""
         return [{"query": match.query, **row} for match in self for row in match.to_dicts()]
 
     def _columns(self) -> list[ExportColumn]:
@@ -189,12 +189,12 @@ class Matches(Shown, Tabular, Sequence[Match]):
     def _grid(self) -> Grid:
         rows = [
             [
-                str(place),
+                str(number),
                 printable(match.query),
                 str(len(match)),
                 printable(" ".join(match[:10].ids)),
             ]
-            for place, match in enumerate(islice(self, MOST_ROWS))
+            for number, match in enumerate(islice(self, MOST_ROWS))
         ]
         title = f"Matches({len(self):,} queries)"
         return Grid(title, ["", "query", "n", "products"], rows, len(self))
@@ -217,18 +217,18 @@ class Matches(Shown, Tabular, Sequence[Match]):
 
 
 def check_score(min_score: float) -> float:
-    """A score to compare with, checked to be a number."""
+    """A least score, checked to be a number."""
     if np.isnan(min_score):
         raise ValueError("min_score must be a number; got nan")
     return min_score
 
 
 def _columns(labels: Ids, scores: Floats, products: Products) -> list[ExportColumn]:
-    places = labels.astype(np.int64)
+    indices = labels.astype(np.int64)
     columns = [
-        ExportColumn("product_id", texts=products.ids.take(places)),
+        ExportColumn("product_id", texts=products.ids.take(indices)),
         ExportColumn("score", scores),
     ]
     if products.titles is not None:
-        columns.append(ExportColumn("title", texts=products.titles.take(places)))
+        columns.append(ExportColumn("title", texts=products.titles.take(indices)))
     return columns

@@ -1,4 +1,4 @@
-"""Nearest queries: what answered the queries that are most like this one?"""
+"""Nearest queries: which products answered the training queries most like this one?"""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ from matchset.model.products import Products, make_products, read_products, stor
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
-NEIGHBORS = 100  # training queries that have a say
-POWER = 3  # of their similarity: more leaves more to the nearest
+NEIGHBORS = 100  # training queries that count
+POWER = 3  # of their similarity: a larger one favors the nearest
 
 
 @dataclass(frozen=True, eq=False)
 class NearestQueries(Matcher):
     """The products of the most similar training queries.
 
-    A product scores the sum of similarity to the power of `power` over those of the `neighbors`
-    training queries nearest by cosine that led to it. How often they did plays no part: weighting
-    by counts or shares found less, on a shop's log and on judged pairs. With a filter, only
-    training queries that led to an allowed product have a say. What no neighbour led to is not
-    given.
+    A product scores the sum of `similarity ** power` over those of the `neighbors` training queries
+    nearest by cosine that led to it. How often they did has no influence: weighting by counts or
+    shares found less, on a shop's log and on judged pairs. With a filter, only training queries
+    that led to an allowed product count. A product that no neighbor led to is never given.
     """
 
     kind: ClassVar[str] = "nearest_queries"
@@ -63,10 +62,10 @@ class NearestQueries(Matcher):
         power: int = POWER,
         threads: int | None = None,
     ) -> Self:
-        """Remember the queries and their products; the catalogue gives titles and attributes.
+        """Index the queries and their products; the catalog gives titles and attributes.
 
-        Without a fitted `vectorizer` one is fitted to the queries. Its n-grams have no names, which
-        together with the lists would spell out queries that may not be shown.
+        Without a fitted `vectorizer` one is fitted to the queries. Its n-grams have no names: with
+        the postings they would reveal queries that must not be displayed.
         """
         if vectorizer is None:
             hidden = np.zeros(len(positives.queries), dtype=np.bool_)
@@ -116,11 +115,11 @@ class NearestQueries(Matcher):
         return self.answers.rank(self._weigh(near), k, allowed=where.allowed)
 
     def _weigh(self, near: Csr) -> Csr:
-        """Neighbours as rows whose columns ascend, weighted by their similarity."""
+        """Neighbors as rows with ascending columns, weighted by their similarity."""
         order = np.lexsort([near.indices, near.row_of_entry])
         similarity = near.data[order]
         values = similarity.copy()
-        for _ in range(self.power - 1):  # unlike pow, the same on every machine
+        for _ in range(self.power - 1):  # unlike pow, the same result on every machine
             values *= similarity
         return Csr(near.indptr, near.indices[order], values, near.n_cols)
 

@@ -1,4 +1,4 @@
-"""Popularity: how good is it to show everyone the same?"""
+"""Popularity: how good is it to give every query the same products?"""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from matchset.text import normalize_strings
 
 @dataclass(frozen=True, eq=False)
 class Popularity(Matcher):
-    """The floor for every other matcher: the same products for any query, the most popular first.
+    """The baseline for all other matchers: the most popular products, whatever the query.
 
-    A score is the sum of a product's weighted counts over all queries. Products without any are
-    not given. Nor is anything for an empty query, as the contract wants: who has no query needs no
-    matcher.
+    A score is the sum of the weighted counts of a product over all queries. Products without any
+    are never given. An empty query gets nothing, as the contract requires.
     """
 
     kind: ClassVar[str] = "popularity"
@@ -34,10 +33,10 @@ class Popularity(Matcher):
 
     @classmethod
     def from_log(cls, positives: Positives, catalog: Catalog | None = None) -> Self:
-        """Count the positives of each product; the catalogue gives titles and attributes."""
+        """Sum the positives of each product; the catalog gives titles and attributes."""
         pairs = positives.pairs
         sums = np.bincount(pairs.indices, weights=pairs.data, minlength=pairs.shape[1])
-        popularity = sums.astype(np.float32)  # before sorting: what ties as shown goes by label
+        popularity = sums.astype(np.float32)  # before sorting: equal float32 scores go by label
         ranking = np.argsort(-popularity, kind="stable").astype(np.int32)
         ranking = ranking[popularity[ranking] > 0]
         return cls(make_products(positives.products, catalog), ranking, popularity[ranking])
@@ -61,10 +60,10 @@ class Popularity(Matcher):
             raise ValueError(f"each label must have a score; got {self.scores.shape}")
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
-        places = np.arange(len(self.ranking))
+        chosen = np.arange(len(self.ranking))
         if where is not None:
-            places = np.flatnonzero(where.allowed[self.ranking])
-        best = places[:k]
+            chosen = np.flatnonzero(where.allowed[self.ranking])
+        best = chosen[:k]
         is_asked = normalize_strings(queries).lengths > 0
         n_asked = int(np.count_nonzero(is_asked))
         return Csr(

@@ -1,4 +1,4 @@
-"""Title similarity: which titles say what the query says?"""
+"""Title similarity: which titles share n-grams with the query?"""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from matchset.strings import Strings
 
 @dataclass(frozen=True, eq=False)
 class TitleSimilarity(Matcher):
-    """Products by the cosine between query and title, of our TF-IDF over n-grams of the titles.
+    """Products by the cosine of query and title, with TF-IDF over n-grams of the titles.
 
-    It learns from the catalogue alone, so it knows every product from its first day, and none by
-    another word than its title's.
+    It uses the catalog alone, so it finds a product from its first day, and only by n-grams of its
+    title.
     """
 
     kind: ClassVar[str] = "title_similarity"
@@ -39,7 +39,7 @@ class TitleSimilarity(Matcher):
         *,
         threads: int | None = None,
     ) -> Self:
-        """Fit a vectorizer to the titles, and list the titles that have each n-gram."""
+        """Fit a vectorizer to the titles, and index them by n-gram."""
         vectorizer = Vectorizer(config).fit(catalog.titles, threads=threads)
         titles = from_scipy(vectorizer.transform(catalog.titles, threads=threads))
         return cls(make_products(catalog.ids, catalog), vectorizer, Postings.of(titles))

@@ -1,4 +1,4 @@
-"""Tree matcher: XR-Linear over text, which the paper is about."""
+"""XR-Linear matcher: which products does a tree of linear classifiers find for a query?"""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class XRLinearMatcher(Matcher):
     tree: PackedTree
     products: Products
     config: TrainConfig
-    query_hashes: NDArray[np.uint64]  # of the queries trained on, ascending
+    query_hashes: NDArray[np.uint64]  # of the training queries, ascending
     n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
     provenance: Mapping[str, Any] = field(default_factory=dict)  # when, from what, how
     beam: int = DEFAULT_BEAM  # nodes kept per level, where `match` is not given another number
@@ -65,7 +65,7 @@ class XRLinearMatcher(Matcher):
         """Why a query gets a product, or where in the tree it was lost."""
         label = int(self.products.index_of([product])[0])
         if label < 0:
-            raise ValueError(f"product must be one of the matcher's; got {product!r}")
+            raise ValueError(f"product must be one of the matcher's products; got {product!r}")
         ids, weights = self.vectorizer.encode(query)
         beam = self.beam if beam is None else beam
         found = follow_label(self.tree, ids.astype(np.int32), weights, label, k=k, beam=beam)
@@ -152,8 +152,8 @@ class XRLinearMatcher(Matcher):
         found = (self.tree.n_labels, self.tree.n_features, len(self.n_queries_of))
         if found != (n_labels, n_features, n_labels):
             raise ValueError(
-                f"a tree must be of {n_labels:,} products and {n_features:,} features; "
-                f"got one of {self.tree.n_labels:,} and {self.tree.n_features:,}"
+                f"the tree must have {n_labels:,} products and {n_features:,} features; "
+                f"got one with {self.tree.n_labels:,} and {self.tree.n_features:,}"
             )
 
     def __repr__(self) -> str:
@@ -163,7 +163,7 @@ class XRLinearMatcher(Matcher):
         )
 
     def _allow(self, chosen: Filter) -> _native.Allowed:
-        """A filter as the tree takes it, made once for each."""
+        """The filter in the form of the tree, made once."""
         allowed = self._allowed.get(chosen)
         if allowed is None:
             allowed = self._allowed[chosen] = self.tree.allow(chosen.allowed)

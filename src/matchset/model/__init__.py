@@ -1,1 +1,1 @@
-"""What was learned? The tree, its weights, and search in them."""
+"""What was learned? The tree and its weights, inverted indexes, and the products."""

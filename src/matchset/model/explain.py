@@ -11,24 +11,24 @@ from matchset.matrices import Floats, Ids
 from matchset.model.packed import PackedTree
 from matchset.model.search import search_rule
 
-BLOCK = np.dtype(
-    [("place", "<u4"), ("first_child", "<u4"), ("last_child", "u1"), ("bits", "u1"), ("_", "<u2")]
+BLOCK = np.dtype(  # `Block` of native/packed.hpp
+    [("offset", "<u4"), ("first_child", "<u4"), ("last_child", "u1"), ("bits", "u1"), ("_", "<u2")]
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One node on the way to a label: what spoke for it, and how it stood in the beam."""
+    """One node on the path to a label: what contributed to its score, and its rank in the beam."""
 
     level: int
-    node: int  # number among the nodes of its level
+    node: int  # index among the nodes of its level
     bias: float
     margin: float  # w.x with the bias
     score: float  # of this node alone
-    features: Ids  # of the query that have a weight here, the strongest first
+    features: Ids  # of the query with a weight here, the strongest first
     contributions: Floats  # weight times value of each
-    rank: int | None  # among the candidates of its level, from 1; None: its parent was lost
-    is_kept: bool  # went on to the next level, or into the answer
+    rank: int | None  # among the candidates of its level, from 1; None where its parent was lost
+    is_kept: bool  # it stayed in the beam, or in the answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,11 +37,11 @@ class LabelPath:
 
     label: int
     steps: tuple[Step, ...]
-    score: float  # product of the steps' scores: what an exhaustive search would give
+    score: float  # product over the steps: what an exhaustive search would give
 
     @property
     def lost_at(self) -> int | None:
-        """Level at which the label fell out of the beam or the answer; None where it was found."""
+        """Level at which the label left the beam or the answer; None where it was found."""
         return next((step.level for step in self.steps if not step.is_kept), None)
 
 
@@ -108,7 +108,7 @@ def _first_child(tree: PackedTree, level: int, parent: int) -> int:
 
 
 def _top(tree: PackedTree, level: int) -> PackedTree:
-    """The tree down to a level, whose nodes are its labels."""
+    """The tree down to a level, with the nodes of that level as labels."""
     n_blocks = int(_first_blocks(tree, level)[-1])
     sizes = tree.sizes[: level + 1]
     return PackedTree(
@@ -163,7 +163,7 @@ def _step(
 
 
 def node_score(margin: float, scores: str = "l3-hinge") -> float:
-    """What a margin scores, see `search_rule`; of log forms the score itself."""
+    """The score of a margin, see `search_rule`; the prefix "log-" is ignored."""
     plain = scores.removeprefix("log-")
     if plain == "sigmoid":
         return float(1 / (1 + np.exp(-margin)))

@@ -1,6 +1,6 @@
-"""Packed tree: how is a model kept small, mapped from disk, and searched in microseconds?
+"""Packed tree: how is a model stored compactly, mapped from disk, and searched in microseconds?
 
-native/packed.hpp tells how the bytes lie.
+native/packed.hpp describes the layout of the bytes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ WEIGHT_BYTES: dict[Precision, int] = {"int8": 1, "float32": 4}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedTree:
-    """A model as it is searched and saved; the arrays may be memory-mapped and are never trusted.
+    """A model in the form that is searched and saved.
 
-    Making one checks that every block lies inside the data and every node below one parent; what
-    lies in a block is checked or clamped when it is read. Any number of threads may search at once.
+    The arrays may be memory-mapped and are never trusted: the constructor checks that every block
+    is inside the data and every node has one parent; the contents of a block are checked or clamped
+    when they are read. Any number of threads may search at once.
     """
 
-    labels: Ids  # label at each leaf position, (n_placed,)
+    labels: Ids  # label at each leaf position, (n_positions,)
     first_block: NDArray[np.uint32]  # of each parent, level by level, and the end, (n_parents + 1,)
     blocks: NDArray[np.uint8]  # 12 bytes a block, and the end
     data: NDArray[np.uint8]
@@ -61,7 +62,7 @@ class PackedTree:
 
     @property
     def n_bytes(self) -> int:
-        """Size of tree, weights and index together."""
+        """Size of tree, weights and index."""
         return sum(a.nbytes for a in (self.labels, self.first_block, self.blocks, self.data))
 
     def allow(self, is_allowed: NDArray[np.bool_]) -> _native.Allowed:
@@ -75,7 +76,7 @@ class PackedTree:
         rule: _native.SearchRule,
         allowed: _native.Allowed | None = None,
     ) -> tuple[Ids, Floats]:
-        """Labels and scores of one text, best first; none where no n-gram of it is known."""
+        """Labels and scores of one text, best first; none where no n-gram is known."""
         return self.native.search_text(vocabulary, text, rule, allowed)
 
     def search_texts(
@@ -87,7 +88,7 @@ class PackedTree:
         *,
         threads: int = 1,
     ) -> Csr:
-        """Labels and scores of each text: entries of a row stand best first."""
+        """Labels and scores of each text, best first."""
         found = self.native.search_texts(
             vocabulary, texts.data, texts.offsets, rule, allowed, threads=threads
         )
@@ -111,7 +112,7 @@ class PackedTree:
         *,
         threads: int = 1,
     ) -> Csr:
-        """Labels and scores of each row of X: entries of a row stand best first."""
+        """Labels and scores of each row of X, best first."""
         if X.n_cols != self.n_features:
             raise ValueError(f"X must have {self.n_features} features; got {X.n_cols}")
         found = self.native.search_rows(X.arrays, rule, allowed, threads=threads)
@@ -119,7 +120,7 @@ class PackedTree:
 
 
 def pack(model: TreeModel, *, precision: Precision = "int8", threads: int = 1) -> PackedTree:
-    """The packed form of a trained model; float32 keeps its weights exactly."""
+    """The packed form of a trained model; float32 preserves its weights exactly."""
     return pack_layers(
         model.tree, model.layers, model.n_features, model.n_labels,
         precision=precision, threads=threads,
@@ -135,7 +136,7 @@ def pack_layers(
     precision: Precision,
     threads: int,
 ) -> PackedTree:
-    """The packed form of a tree or of its top, whose labels are then those of its last level."""
+    """The packed form of a tree, or of its top with the nodes of the last level as labels."""
     arrays = [_arrays(*pair) for pair in zip(tree.offsets, layers, strict=True)]
     packed = _native.pack_layers(
         arrays, n_features, weight_bytes=WEIGHT_BYTES[precision], threads=threads
@@ -155,7 +156,7 @@ def count_weights(packed: PackedTree) -> tuple[int, ...]:
 
 
 def unpack(packed: PackedTree) -> TreeModel:
-    """The model that a packed tree holds: exact for float32, else the weights it scores with."""
+    """The model in a packed tree: exact for float32, else with the quantized weights."""
     offsets, layers = [], []
     for level in range(len(packed.sizes)):
         n_parents = 1 if level == 0 else packed.sizes[level - 1]
@@ -225,13 +226,13 @@ def read_tree(section: Section) -> PackedTree:
 
 
 def prune(model: TreeModel, threshold: float) -> TreeModel:
-    """The model without weights of at most `threshold` in magnitude, as if trained with it."""
+    """The model without weights of magnitude up to `threshold`, as if trained with it."""
     if not (threshold >= 0 and math.isfinite(threshold)):
         raise ValueError(f"threshold must be zero or positive, and finite; got {threshold}")
     largest = max((float(np.abs(each.weights).max(initial=0)) for each in model.layers), default=0)
     if 0 < largest <= threshold:
         rule = f"threshold must be below the largest weight's magnitude, {largest:.4g}"
-        raise ValueError(f"{rule}, or none is left; got {threshold}")
+        raise ValueError(f"{rule}, or no weight is left; got {threshold}")
     layers = tuple(_prune_layer(layer, threshold) for layer in model.layers)
     return TreeModel(model.tree, layers, model.n_features, model.n_labels)
 

@@ -13,15 +13,15 @@ from matchset.matrices import Csr
 from matchset.storage.folders import Arrays
 from matchset.storage.sections import Section
 
-_SMALL_BATCH = 32  # queries that are not worth a thread
+_SMALL_BATCH = 32  # queries that are not worth more than one thread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Postings:
     """An inverted index: a row per feature, with the documents that have it and its weight there.
 
-    Documents of a row come in any order; the arrays may be memory-mapped, and are checked when
-    touched.
+    The documents of a row are in any order. The arrays may be memory-mapped, and are checked as
+    they are read.
     """
 
     lists: Csr  # (n_features, n_documents)
@@ -37,10 +37,10 @@ class Postings:
         return self.lists.n_cols
 
     def require(self, n_features: int, n_documents: int) -> Postings:
-        """Itself, if it is of so many features and documents; else a ValueError."""
+        """Return itself, or raise a ValueError if its shape is another."""
         found, wanted = (len(self.lists), self.n_documents), (n_features, n_documents)
         if found != wanted:
-            raise ValueError(f"an index must be of the shape {wanted}; got {found}")
+            raise ValueError(f"an index must have the shape {wanted}; got {found}")
         return self
 
     def rank(
@@ -51,9 +51,9 @@ class Postings:
         allowed: NDArray[np.bool_] | None = None,
         threads: int | None = None,
     ) -> Csr:
-        """The k documents with the largest dot product, above zero, with each row of X.
+        """The k documents with the largest positive dot product with each row of X.
 
-        Best first, ties by place; of the `allowed` ones, (n_documents,), if that is given.
+        Best first, ties by index; only `allowed` ones, (n_documents,), if given.
         """
         if X.n_cols != len(self.lists):
             raise ValueError(f"X must have {len(self.lists)} columns; got {X.n_cols}")
@@ -66,14 +66,14 @@ class Postings:
 
 
 def store_postings(postings: Postings) -> Section:
-    """An inverted index as a section of a folder."""
+    """An inverted index as a section."""
     offsets, documents, weights = postings.lists.arrays
     arrays: Arrays = {"offsets": offsets, "documents": documents, "weights": weights}
     return Section({"n_documents": postings.n_documents}, arrays)
 
 
 def read_postings(section: Section) -> Postings:
-    """An inverted index from its section; rows are checked when they are touched."""
+    """An inverted index from its section; rows are checked as they are read."""
     names = {"offsets": np.int64, "documents": np.int32, "weights": np.float32}
     offsets, documents, weights = (section.arrays[name] for name in names)
     for name, dtype in names.items():

@@ -1,4 +1,4 @@
-"""Products: which product is which label?"""
+"""Products: which label does a product have, and what is known about it?"""
 
 from __future__ import annotations
 
@@ -95,34 +95,104 @@ class Products:
 def make_products(
     known: Strings, catalog: Catalog | None = None, *, with_unseen: bool = False
 ) -> Products:
-    """The products of a log, such as `Positives.products`, with what the catalogue tells of them.
+    """The products of a log, such as `Positives.products`, with titles and attributes of a catalog.
 
-    Labels follow the order of `known`. A product that is not in the catalogue has an empty title
-    and null attributes. `with_unseen` appends the products that are in the catalogue alone, in its
-    order; without it they are left out.
+    Labels follow the order of `known`. A product that is not in the catalog has an empty title and
+    null attributes. `with_unseen` appends the products that only the catalog has, in its order.
     """
     if catalog is None:
         return Products(known)
-    places = catalog.ids.index_of(known)  # place in the catalogue of each label, -1 if none
+    indices = catalog.ids.index_of(known)  # into the catalog, -1 where it has no such product
     ids = known
     if with_unseen:
         is_unseen = np.ones(len(catalog), dtype=np.bool_)
-        is_unseen[places[places >= 0]] = False
+        is_unseen[indices[indices >= 0]] = False
         unseen = np.flatnonzero(is_unseen)
         ids = Strings.concatenate([known, catalog.ids.take(unseen)])
-        places = np.concatenate([places, unseen])
-    attributes = {name: column.take(places) for name, column in catalog.attributes.items()}
-    return Products(ids, _take_or_empty(catalog.titles, places), attributes)
+        indices = np.concatenate([indices, unseen])
+    attributes = {name: column.take(indices) for name, column in catalog.attributes.items()}
+    return Products(ids, _take_or_empty(catalog.titles, indices), attributes)
 
 
-def _take_or_empty(texts: Strings, places: NDArray[np.int64]) -> Strings:
-    """The texts at `places`, empty where a place is -1."""
+def _take_or_empty(texts: Strings, indices: NDArray[np.int64]) -> Strings:
+    """The texts at `indices`, empty where an index is -1."""
     padded = Strings(texts.data, np.append(texts.offsets, texts.offsets[-1]))
-    return padded.take(np.where(places < 0, len(texts), places))
+    return padded.take(np.where(indices < 0, len(texts), indices))
+
+
+def unite_products(parts: Sequence[Products]) -> tuple[Products, tuple[Ids, ...]]:
+    """The products of all parts, and for each part the new label of each of its labels.
+
+    The products of the first part keep their labels. A product gets its title and each attribute
+    from the first part that has one; an attribute is of the kind that it has in the first part with
+    that attribute.
+    """
+    together = Strings.concatenate([part.ids for part in parts])
+    group, first = together.factorize()  # groups are numbered in order of appearance
+    bounds = np.cumsum([len(part) for part in parts])[:-1]
+    labels = tuple(np.split(group, bounds))
+    is_all = len(first) == len(parts[0])
+    ids = parts[0].ids if is_all else together.take(first)
+    attributes = {}
+    for name in dict.fromkeys(name for part in parts for name in part.attributes):
+        owners = [index for index, part in enumerate(parts) if name in part.attributes]
+        if is_all and owners[0] == 0:
+            attributes[name] = parts[0].attributes[name]
+            continue
+        columns = [parts[index].attributes[name] for index in owners]
+        attributes[name] = _unite_columns(columns, [labels[index] for index in owners], len(first))
+    titles = parts[0].titles if is_all else None
+    if titles is None:
+        titles = _unite_titles(parts, labels, len(first))
+    return Products(ids, titles, attributes), labels
+
+
+def _unite_titles(
+    parts: Sequence[Products], labels: Sequence[Ids], n_products: int
+) -> Strings | None:
+    """The first title of each product that is not empty."""
+    owners = [
+        (part.titles, label)
+        for part, label in zip(parts, labels, strict=True)
+        if part.titles is not None
+    ]
+    if not owners:
+        return None
+    together = Strings.concatenate([Strings.of([""]), *(titles for titles, _ in owners)])
+    chosen = np.zeros(n_products, dtype=np.int64)  # the empty text
+    end = len(together)
+    for titles, label in reversed(owners):  # so that the first part wins
+        end -= len(titles)
+        known = np.flatnonzero(titles.lengths > 0)
+        chosen[label[known]] = end + known
+    return together.take(chosen)
+
+
+def _unite_columns(columns: Sequence[Column], labels: Sequence[Ids], n_products: int) -> Column:
+    """The first value of each product that is not null; columns of another kind are ignored."""
+    kind, dtype = columns[0].kind, columns[0].values.dtype
+    alike = [each for each in zip(columns, labels, strict=True) if each[0].kind == kind]
+    nothing = Column(kind, np.empty(0, dtype)).take(np.full(n_products, -1, dtype=np.int64))
+    values = nothing.values
+    texts = [column.categories for column, _ in alike if column.categories is not None]
+    together = Strings.concatenate(texts)
+    group, first = together.factorize()
+    distinct = together.take(first)
+    order = distinct.argsort()
+    code = np.argsort(order)[group]  # of each category, after sorting
+    begin = sum(map(len, texts))
+    for column, label in reversed(alike):  # so that the first part wins
+        known = np.flatnonzero(~column.is_null)
+        value = column.values[known]
+        if column.categories is not None:
+            begin -= len(column.categories)
+            value = code[begin + value]
+        values[label[known]] = value
+    return Column(kind, values, distinct.take(order) if texts else None)
 
 
 def store_products(products: Products) -> Section:
-    """Product ids, titles and attributes as a section."""
+    """Products as a section."""
     arrays = under("ids", store_strings(products.ids))
     if products.titles is not None:
         arrays |= under("titles", store_strings(products.titles))

@@ -1,4 +1,4 @@
-"""Search: which labels fit a feature vector best?"""
+"""Search rules: how many labels are searched, how widely, and with which scores?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matchset.matrices import Csr
 from matchset.model.packed import pack_layers
 from matchset.model.tree import LabelTree, TreeModel
 
-SCORES = "l1-hinge to l6-hinge, sigmoid, or one of them after log-"
+SCORES = "l1-hinge to l6-hinge or sigmoid, perhaps with the prefix log-"
 
 
 @lru_cache(maxsize=256)
@@ -23,9 +23,9 @@ def search_rule(
 ) -> _native.SearchRule:
     """How to search: the k best, `beam` nodes per level, and what a node scores.
 
-    "l3-hinge" is `exp(-max(0, 1 - w.x)^3)`, "sigmoid" is `1 / (1 + exp(-w.x))`; a label's score is
-    the product along its path. With "log-" before it the logarithm is returned, in the same order.
-    Labels below `min_score` are left out.
+    "l3-hinge" is `exp(-max(0, 1 - w.x)^3)`, "sigmoid" is `1 / (1 + exp(-w.x))`; a label scores the
+    product along its path. The prefix "log-" gives the logarithm, in the same order. Labels below
+    `min_score` are left out.
     """
     for name, value in (("k", k), ("beam", beam)):
         if value < 1:
@@ -46,7 +46,7 @@ def search_rule(
 
 
 def search_nodes(model: TreeModel, X: Csr, *, k: int, beam: int, threads: int) -> Csr:
-    """The k best nodes of the last layer there is; a model in training has the upper ones only."""
+    """The k best nodes of the last layer; a model in training has only the upper layers."""
     n_nodes = len(model.layers[-1].bias)
     offsets = model.tree.offsets[: len(model.layers)]
     top = LabelTree(np.arange(n_nodes, dtype=np.int32), offsets)

@@ -14,16 +14,16 @@ from matchset.matrices import Floats, Ids, Offsets
 class LabelTree:
     """Siblings are contiguous, so the whole tree is one offsets array per level.
 
-    Level 0 is the root alone. The children of the last level are the labels, at *leaf positions*;
-    `labels` says which label stands at each. Labels that were not placed are in no leaf.
+    Level 0 is the root. The children of the last level are the labels, at *leaf positions*;
+    `labels` has the label at each. A label without a position is in no leaf.
     """
 
-    labels: Ids  # label at each leaf position, (n_placed,)
-    offsets: tuple[Offsets, ...]  # per level, place of each node's first child, (n_nodes + 1,)
+    labels: Ids  # label at each leaf position, (n_positions,)
+    offsets: tuple[Offsets, ...]  # per level, index of the first child of each node, (n_nodes + 1,)
 
     @property
     def depth(self) -> int:
-        """How many choices lead from the root to a label."""
+        """Number of steps from the root to a label."""
         return len(self.offsets)
 
     @property
@@ -32,14 +32,14 @@ class LabelTree:
         return tuple(int(offsets[-1]) for offsets in self.offsets)
 
     def parents(self, level: int) -> Ids:
-        """Node of `level` above each node of the level below, (n_nodes below,)."""
+        """Parent in `level` of each node of the next level, (n_children,)."""
         sizes = np.diff(self.offsets[level])
         return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerWeights:
-    """Weights of one level by parent, feature and child: what one beam step reads together.
+    """Weights of one level by parent, feature and child: what a beam search step reads together.
 
     Parent p owns the feature rows from `row_offsets[p]` on; row r is a feature of p that has a
     weight in at least one child, and owns the entries from `entry_offsets[r]` on.
@@ -55,7 +55,7 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeModel:
-    """A trained matcher over feature vectors."""
+    """A trained model over feature vectors."""
 
     tree: LabelTree
     layers: tuple[LayerWeights, ...]  # one per level of the tree
@@ -64,5 +64,5 @@ class TreeModel:
 
     @property
     def n_weights(self) -> int:
-        """Weights kept, biases not counted."""
+        """Number of weights, without biases."""
         return sum(len(layer.weights) for layer in self.layers)

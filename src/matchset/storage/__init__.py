@@ -1,1 +1,1 @@
-"""How is a thing kept on disk so that it opens at once and is never half-written?"""
+"""How is data stored so that it opens at once and is never half-written?"""

@@ -1,9 +1,8 @@
 """Atomic writes: how does a file or folder appear whole, or not at all?
 
-What is written stands beside its target, as `.name.TOKEN.tmp`, until it is complete and takes the
-target's place. A folder is locked by the process that writes it. The lock ends with the process,
-however that ends: a folder that nobody has locked is left over from a killed process, and the next
-write to the same target removes it.
+Data is written beside its target, as `.name.TOKEN.tmp`, and replaces the target once complete. A
+folder is locked by the process that writes it, and the lock ends with the process. So a folder
+without a lock is left over from a killed process, and the next write to the same target removes it.
 """
 
 from __future__ import annotations

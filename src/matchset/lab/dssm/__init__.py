@@ -1,1 +1,1 @@
-"""DSSM: which titles lie near the query, in a space learned from the log?"""
+"""DSSM: which titles are near the query in a vector space learned from the log?"""

@@ -173,8 +173,8 @@ class DSSMWithHNSW(SpaceMatcher):
         for n_fetched in self._plan(n_wanted, len(labels)):
             near = self.graph.search(vectors[rows], n_fetched)
             for row, (some, scores) in zip(rows, near, strict=True):
-                kept = slice(k) if where is None else np.flatnonzero(where.allowed[some])[:k]
-                found[row] = (some[kept], scores[kept])
+                chosen = slice(k) if where is None else np.flatnonzero(where.allowed[some])[:k]
+                found[row] = (some[chosen], scores[chosen])
             rows = rows[[len(found[row][0]) < n_wanted for row in rows]]
         if len(rows):
             exact = find_nearest(self.space.vectors, vectors[rows], k, labels=labels)

@@ -148,7 +148,7 @@ def fit(
     network = Network(examples.titles.n_cols, config.dimensions, seed=config.seed, device=device)
     steps = _Optimizer(network, examples, pairs, config=config, progress=progress)
     recalls: list[float] = []
-    weights, kept = network.fold(), 0
+    weights, best_epoch = network.fold(), 0
     with _use_threads(threads):
         for epoch in range(config.epochs):
             steps.run(epoch)
@@ -157,12 +157,12 @@ def fit(
                 recalls.append(_measure_recall(*latest, examples, validation))
                 logger.info("epoch %d: mean recall %.4f", epoch + 1, recalls[-1])
             if len(recalls) < 2 or recalls[-1] > max(recalls[:-1]):
-                weights, kept = latest, epoch + 1
+                weights, best_epoch = latest, epoch + 1
             is_late = config.time_limit and time.perf_counter() - started > config.time_limit
-            if is_late or epoch + 1 - kept >= config.patience:
+            if is_late or epoch + 1 - best_epoch >= config.patience:
                 break
     progress(Progress("fit", steps.n_steps, steps.n_steps))
-    return Fitted(*weights, tuple(recalls), kept, str(device))
+    return Fitted(*weights, tuple(recalls), best_epoch, str(device))
 
 
 class _Optimizer:
