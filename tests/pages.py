@@ -9,7 +9,7 @@ from serving import serving
 
 import matchset as ms
 
-COLUMNS = ("tree", "bm25", "title_similarity", "fused")
+COLUMNS = ("xr_linear", "bm25", "title_similarity", "fused")
 QUERY = "sofa"
 TITLES = [
     "<script>document.title='taken'</script> Hostile Lamp",

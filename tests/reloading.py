@@ -1,4 +1,4 @@
-"""Models that are replaced under a running server, and what happens to it meanwhile."""
+"""Models that are replaced under a running server, with load on it."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ def replace_by(folder, other):
 
 
 def damage(model, name="tree.data.bin"):
-    """Change a byte, in a file that replaces the other: served files are never written to."""
+    """Change a byte, in a new file: served files are never written to."""
     file = model / name
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
@@ -34,7 +34,7 @@ def versions(server, n=30):
 
 
 def kill_worker(server):
-    """Kill one, and wait for another in its place."""
+    """Kill a worker and wait for its replacement."""
     n_workers, killed = len(server.workers), server.workers[0]
     os.kill(killed, signal.SIGKILL)
     eventually(lambda: killed not in server.workers)
@@ -44,26 +44,26 @@ def kill_worker(server):
 
 
 class Load:
-    """Asks without end, from threads; notes every answer that is not 200."""
+    """Sends requests from threads all the time; collects every response that is not 200."""
 
     def __init__(self, server, n_threads=3):
-        self.faults, self.versions, self.n_asked = [], set(), 0
+        self.errors, self.versions, self.n_answered = [], set(), 0
         self._stop = threading.Event()
         self._server = server
-        self._threads = [threading.Thread(target=self._ask) for _ in range(n_threads)]
+        self._threads = [threading.Thread(target=self._send) for _ in range(n_threads)]
 
-    def _ask(self):
+    def _send(self):
         while not self._stop.is_set():
             try:
                 reply = self._server.call("/v1/match?q=sofa&k=5", headers=AUTH)
             except OSError as error:
-                self.faults.append(repr(error))
+                self.errors.append(repr(error))
                 continue
-            self.n_asked += 1
+            self.n_answered += 1
             if reply.status == 200:
                 self.versions.add(reply.json["model_version"])
             else:
-                self.faults.append(reply.body)
+                self.errors.append(reply.body)
 
     def __enter__(self):
         for thread in self._threads:

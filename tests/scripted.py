@@ -29,7 +29,7 @@ class Script:
             {"query": query, "products": [{"id": query, "score": 0.5, "title": query.upper()}]}
             for query in body["queries"]
         ]
-        return 200, {}, {"model_version": "1", "matcher": "tree", "results": results}
+        return 200, {}, {"model_version": "1", "matcher": "xr_linear", "results": results}
 
     @property
     def bodies(self):
@@ -75,6 +75,6 @@ class Script:
             thread.join()
 
 
-def refusal(status, code, message, headers=None):
-    error = {"code": code, "message": message}
+def refusal(status, code, message, headers=None, **fields):
+    error = {"code": code, "message": message, **fields}
     return status, headers or {}, {"error": error, "request_id": "7"}

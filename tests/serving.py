@@ -1,4 +1,4 @@
-"""A shop, its model, and real servers of it, each in processes of its own."""
+"""A shop, its model, and real servers in processes of their own."""
 
 import asyncio
 import http.client
@@ -26,7 +26,7 @@ HOSTILE = (
 
 
 def make_shop(folder: Path) -> Path:
-    """Write a model, two matchers to stand beside it, and a log of what was bought later."""
+    """Write a model, two other matchers, and a log of later purchases."""
     shop = ms.simulate_shop(products=300)
     titles = list(shop.catalog.titles)
     titles[: len(HOSTILE)] = HOSTILE
@@ -45,7 +45,7 @@ def make_shop(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a server answered."""
+    """A response of a server."""
 
     status: int
     headers: dict
@@ -62,7 +62,7 @@ class Reply:
 
 @dataclass
 class Running:
-    """A server that runs."""
+    """A running server."""
 
     address: str
     process: subprocess.Popen
@@ -74,7 +74,7 @@ class Running:
 
     @property
     def workers(self):
-        """Process ids of the workers, as the system tells."""
+        """Process ids of the workers, from the system."""
         file = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return sorted(map(int, file.read_text().split()))
 
@@ -105,14 +105,14 @@ class Running:
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def stop(self, by=signal.SIGTERM):
-        """End it as an operator would; its exit code."""
+        """Stop it as an operator would; returns its exit code."""
         self.process.send_signal(by)
         return self.process.wait(60)
 
 
 @contextmanager
 def serving(folder: Path, *options, model="model", workers=2, port=0):
-    """Run `matchset serve`; whatever happens, it ends."""
+    """Run `matchset serve`, and stop it in any case."""
     log = folder / f"server-{os.getpid()}-{time.monotonic_ns()}.log"
     command = [COMMAND, "serve", folder / model, "--port", port, "--workers", workers, *options]
     with log.open("w") as errors:
@@ -134,7 +134,7 @@ def serving(folder: Path, *options, model="model", workers=2, port=0):
 
 
 def eventually(is_so, seconds=20):
-    """Wait for what takes a moment."""
+    """Wait until something is true."""
     deadline = time.monotonic() + seconds
     while not (found := is_so()):
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -143,7 +143,7 @@ def eventually(is_so, seconds=20):
 
 
 def ask(worker, path, query_string=b"", headers=()):
-    """Ask the application of a worker in this process."""
+    """Send a GET to the application of a worker in this process."""
     from matchset.serve.http.app import make_app  # other tests need no server
 
     sent = []

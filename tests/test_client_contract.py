@@ -1,4 +1,4 @@
-"""A client of a real server keeps the contract, and gives what the model gives at home."""
+"""A client of a real server keeps the contract, with the same results as the model."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from serving import COMMAND, KEY, make_shop, serving
 import matchset as ms
 from matchset.errors import FilterError, ServerError
 
-# In which order a server has its products is not known here; test_client.py has what then holds.
+# The order of a server's products is not known here; test_client.py tests what then holds.
 NOT_FROM_AFAR = {
     a_filter_can_be_an_array_or_used_again,
     a_filter_of_other_products_is_an_error,

@@ -44,7 +44,7 @@ def test_a_product_says_its_rank_in_the_other_columns(seen):
 
 def test_what_was_bought_is_marked_by_more_than_a_colour(seen):
     example = api(seen.page, "v1/model")["examples"][0]
-    bought = set(api(seen.page, f"v1/bought?q={example}")["products"])
+    bought = set(api(seen.page, f"v1/purchases?q={example}")["products"])
     ask(seen.page, example)
     ids = {row.get_attribute("data-id") for row in rows(seen.page, "xr_linear").all()}
     marked = seen.page.locator("#column-xr_linear .is-bought")
@@ -101,11 +101,11 @@ def test_a_filter_narrows_and_a_bad_one_is_explained_at_its_field(seen):
     expect(error).to_contain_text("expected a value")
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(rows(seen.page, "bm25").first).to_have_attribute("data-id", before)
-    expect(seen.page.get_by_role("status")).to_contain_text("last answer")
+    expect(seen.page.get_by_role("status")).to_contain_text("last valid results")
     field.fill("price < 1")
     expect(error).to_be_hidden()
     expect(rows(seen.page, "bm25")).to_have_count(0)
-    expect(seen.page.locator("#column-bm25")).to_contain_text("No product.")
+    expect(seen.page.locator("#column-bm25")).to_contain_text("No products.")
 
 
 def test_k_and_beam_are_asked_for_and_their_rules_are_told(seen):
@@ -163,7 +163,7 @@ def test_reasons_say_where_a_product_was_lost(seen):
     field.fill(other["id"])
     seen.page.keyboard.press("Enter")
     panel = seen.page.get_by_role("dialog")
-    expect(panel).to_contain_text("Not in the answer: lost at step")
+    expect(panel).to_contain_text("Not in the results: lost at step")
     expect(panel).to_contain_text(other["title"])
     expect(panel.locator(".step-lost").first).to_contain_text("lost")
     seen.page.keyboard.press("Escape")
@@ -176,7 +176,7 @@ def test_reasons_say_where_a_product_was_lost(seen):
     expect(rows(seen.page, "xr_linear")).to_have_count(0)
     field.fill(other["id"])
     seen.page.keyboard.press("Enter")
-    expect(panel).to_contain_text("Not in the answer: the filter leaves it out")
+    expect(panel).to_contain_text("Not in the results: the filter excludes it")
 
 
 def test_a_shared_address_opens_the_same_view(seen, browser):
@@ -189,7 +189,7 @@ def test_a_shared_address_opens_the_same_view(seen, browser):
     expect(seen.page.locator(".step").first).to_be_visible()
     with visit(browser, seen.page.url) as other:
         expect(other.page.locator(".step").first).to_be_visible()
-        for place in ("#columns", "#reasons-title", ".places", ".steps"):
+        for place in ("#columns", "#reasons-title", ".ranks", ".steps"):
             texts = [
                 re.sub(r"[\d.]+ [µm]s", "", visited.page.locator(place).inner_text())
                 for visited in (seen, other)
@@ -256,13 +256,13 @@ def test_the_key_is_asked_for_and_kept_for_the_tab_alone(page_shop, browser, tmp
         visit(browser, f"{server.address}/?q={QUERY}") as seen,
     ):
         page = seen.page
-        expect(page.get_by_role("dialog")).to_contain_text("This server asks for a key")
+        expect(page.get_by_role("dialog")).to_contain_text("This server needs a key")
         page.get_by_label("Key", exact=True).fill("wrong")
         page.keyboard.press("Enter")
         expect(page.locator("#key-error")).to_have_text("The server did not accept this key.")
         page.get_by_label("Key", exact=True).fill("schlüssel")  # no header can hold it
         page.keyboard.press("Enter")
-        expect(page.locator("#key-error")).to_contain_text("letters, digits and signs of ASCII")
+        expect(page.locator("#key-error")).to_contain_text("printable ASCII characters")
         page.get_by_label("Key", exact=True).fill("a-key-of-many-letters")
         page.get_by_role("button", name="Use this key").click()
         expect(rows(page, "xr_linear").first).to_be_visible()
@@ -271,4 +271,4 @@ def test_the_key_is_asked_for_and_kept_for_the_tab_alone(page_shop, browser, tmp
         assert page.evaluate("localStorage.length") == 0
         assert "a-key" not in page.url
         page.get_by_role("button", name="Forget the key").click()
-        expect(page.get_by_role("dialog")).to_contain_text("This server asks for a key")
+        expect(page.get_by_role("dialog")).to_contain_text("This server needs a key")

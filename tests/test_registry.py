@@ -9,9 +9,9 @@ import matchset as ms
 from matchset.matchers.registry import KINDS, Kind, find_kind, register
 from matchset.model.products import Products
 from matchset.serve.options import Limits, ServeConfig
-from matchset.serve.reload.generations import make_run_folder, publish
+from matchset.serve.reload.run_folder import make_run_folder, publish
 from matchset.serve.reload.snapshots import Sources
-from matchset.serve.reload.switch import make_generation
+from matchset.serve.reload.switch import make_version
 from matchset.serve.worker import Worker
 
 TOY = Kind("word_overlap", "Word overlap", "word_overlap:WordOverlap", "#445566")
@@ -59,7 +59,7 @@ def test_it_is_served_by_its_name(folder):
     of_shop(folder).save(folder / "toy")
     sources, config = Sources(folder / "model", (folder / "toy",)), ServeConfig(threads=2)
     with make_run_folder(sources.model) as run:
-        publish(run, make_generation(run, sources, config, 1))
+        publish(run, make_version(run, sources, config, 1))
         worker = Worker(run, sources, config, Limits())
         try:
             status, found = ask(worker, "/v1/match", b"q=lamp&matcher=word_overlap&k=3")

@@ -1,4 +1,4 @@
-"""Who may ask, by which name of the server, and what the log keeps of it."""
+"""Who may call the server, under which of its names, and what is logged."""
 
 import pytest
 from serving import KEY, serving
@@ -60,7 +60,14 @@ def test_docs_and_metrics_can_be_opened(served_shop):
 )
 def test_everything_else_needs_a_key(keyed, given):
     headers = {} if given is None else {"authorization": given.encode("latin-1")}
-    closed = ("/v1/match?q=a", "/v1/model", "/v1/bought?q=a", "/metrics", "/docs", "/openapi.json")
+    closed = (
+        "/v1/match?q=a",
+        "/v1/model",
+        "/v1/purchases?q=a",
+        "/metrics",
+        "/docs",
+        "/openapi.json",
+    )
     for path in (*closed, "/nothing"):
         reply = keyed.call(path, headers=headers)
         assert (reply.status, reply.code) == (401, "unauthorized")
@@ -75,8 +82,8 @@ def test_a_key_opens(keyed, scheme):
     assert keyed.call("/metrics", headers=headers).status == 200
 
 
-def test_without_a_log_nothing_was_bought(keyed):
-    reply = keyed.call("/v1/bought?q=sofa", headers={"authorization": f"Bearer {KEY}"})
+def test_without_a_log_there_are_no_purchases(keyed):
+    reply = keyed.call("/v1/purchases?q=sofa", headers={"authorization": f"Bearer {KEY}"})
     assert (reply.status, reply.code) == (404, "no_log")
 
 

@@ -1,4 +1,4 @@
-"""Connections that nobody uses do not keep others out."""
+"""Idle connections do not keep others out."""
 
 import resource
 import socket

@@ -1,4 +1,4 @@
-"""Limits hold while a request comes in, and refuse with a reason."""
+"""Limits are enforced while a request arrives, with an error code."""
 
 import socket
 from contextlib import ExitStack
@@ -63,7 +63,7 @@ class Wire:
         return found
 
 
-def test_limits_are_told_and_followed(server):
+def test_limits_are_published_and_enforced(server):
     limits = server.call("/v1/model").json["limits"]
     assert (limits["k"], limits["queries"], limits["body_bytes"]) == (20, 3, 50_000)
     assert len(server.match("sofa").json["products"]) == 20  # the default, if it may be
@@ -113,7 +113,7 @@ def test_a_body_that_grows_is_refused_on_the_way(server):
     assert server.call("/healthz").status == 200
 
 
-def test_a_chunked_body_just_above_the_limit_hears_why(server):
+def test_a_chunked_body_just_above_the_limit_gets_a_reason(server):
     with Wire(server.port) as wire:
         wire.post(b"transfer-encoding: chunked\r\n")
         wire.send(b"c351\r\n" + b"x" * 50_001 + b"\r\n")
@@ -193,7 +193,7 @@ def ask_while_full(server):
     return None
 
 
-def test_too_many_requests_at_once_are_refused_but_health_is_told(server):
+def test_too_many_concurrent_requests_are_rejected_but_health_is_not(server):
     reply, health = eventually(lambda: ask_while_full(server))
     assert (reply.code, reply.headers["retry-after"]) == ("overloaded", "1")
     assert health.status == 200

@@ -10,8 +10,8 @@ from serving import eventually, serving
 
 import matchset as ms
 from matchset.errors import ModelFileError
-from matchset.serve.reload.generations import make_run_folder
-from matchset.serve.reload.snapshots import Sources, naming, take_snapshots, version_of
+from matchset.serve.reload.run_folder import make_run_folder
+from matchset.serve.reload.snapshots import Sources, naming_sources, take_snapshots, version_of
 
 
 def test_a_reload_switches_every_worker_and_fails_no_request(folder, served_shop):
@@ -25,11 +25,11 @@ def test_a_reload_switches_every_worker_and_fails_no_request(folder, served_shop
                 assert reply.status == 200, reply.body
                 assert reply.json["workers"] == 2
                 assert versions(server, 8) == {reply.json["model_version"]}
-        assert load.faults == []
+        assert load.errors == []
         assert len(load.versions) == 2
         assert versions(server) == {before}
         (run,) = folder.glob(".model.*.serving")
-        assert [one.name for one in (run / "generations").iterdir()] == ["7"]
+        assert [one.name for one in (run / "versions").iterdir()] == ["7"]
         assert server.stop() == 0
         assert list(folder.glob(".model.*")) == []
 
@@ -54,7 +54,7 @@ def test_a_bad_model_changes_nothing(folder, served_shop):
         for how in ("byte", "missing file", "no manifest", "no folder", "other kind"):
             spoil(model, how, served_shop)
             reply = reload(server)
-            assert (reply.status, reply.code) == (409, "model_refused")
+            assert (reply.status, reply.code) == (409, "model_rejected")
             message = reply.json["error"]["message"]
             assert str(model) in message
             assert ".serving" not in message
@@ -82,7 +82,7 @@ def test_reloads_wait_for_each_other(folder):
             thread.join()
         assert [reply.status for reply in statuses] == [200] * 6
         (run,) = folder.glob(".model.*.serving")
-        assert [one.name for one in (run / "generations").iterdir()] == ["7"]
+        assert [one.name for one in (run / "versions").iterdir()] == ["7"]
 
 
 def test_a_signal_reloads_and_restarts_nobody(folder, served_shop):
@@ -142,8 +142,8 @@ def test_keys_are_read_again_on_reload(folder):
         auth = {"authorization": "Bearer another-key-of-length"}
         (folder / "keys").write_text("short\n")
         reply = server.post("/v1/reload", b"", headers=auth)
-        assert (reply.status, reply.code) == (409, "model_refused")
-        assert "another" not in reply.json["error"]["message"].replace("got another", "")
+        assert (reply.status, reply.code) == (409, "model_rejected")
+        assert "another" not in reply.json["error"]["message"]
         assert server.call("/v1/model", headers=auth).status == 200
 
 
@@ -163,7 +163,7 @@ def test_a_snapshot_of_what_is_damaged_is_refused_by_its_own_name(folder):
     damage(folder / "model")
     sources = Sources(folder / "model")
     expected = pytest.raises(ModelFileError, match=r"model/tree\.data\.bin: damaged")
-    with expected, naming(sources, folder / "kept"):
+    with expected, naming_sources(sources, folder / "kept"):
         take_snapshots(sources, folder / "kept", "link")
 
 

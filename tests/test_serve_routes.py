@@ -1,4 +1,4 @@
-"""Every path of a running server, and every way in which it refuses."""
+"""Every path of a running server, and every error."""
 
 import json
 from urllib.parse import quote
@@ -7,13 +7,13 @@ import pytest
 from serving import HOSTILE, serving
 
 import matchset as ms
-from matchset.serve.http.problems import CODES
+from matchset.serve.http.request_errors import CODES
 
 
 @pytest.fixture(scope="module")
 def server(served_shop):
-    beside = ["--also", served_shop / "bm25", "--also", served_shop / "titles"]
-    with serving(served_shop, *beside, "--log", served_shop / "log.parquet") as running:
+    also = ["--also", served_shop / "bm25", "--also", served_shop / "titles"]
+    with serving(served_shop, *also, "--log", served_shop / "log.parquet") as running:
         yield running
 
 
@@ -59,7 +59,7 @@ def test_a_batch_equals_one_by_one(server):
 
 
 @pytest.mark.parametrize("name", ["bm25", "title_similarity"])
-def test_matchers_beside_the_model_answer_too(server, served_shop, name):
+def test_other_matchers_answer_too(server, served_shop, name):
     folder = {"bm25": ms.BM25, "title_similarity": ms.TitleSimilarity}[name]
     alone = folder.load(served_shop / ("bm25" if name == "bm25" else "titles"))
     found = server.match("sofa bed", k=4, matcher=name, where="price > 10").json
@@ -81,7 +81,7 @@ def test_all_matchers_together_answer_fused(server, served_shop):
             assert ranks.get(product, known) == known
 
 
-def test_a_saved_fusion_answers_beside_the_tree_with_ranks(served_shop, tmp_path):
+def test_a_saved_fusion_is_served_with_ranks(served_shop, tmp_path):
     parts = [ms.load(served_shop / name) for name in ("model", "bm25")]
     fusion = ms.Fusion(parts, "weighted", weights=[2, 1])
     fusion.save(tmp_path / "fusion")
@@ -91,6 +91,19 @@ def test_a_saved_fusion_answers_beside_the_tree_with_ranks(served_shop, tmp_path
     expected = fusion.match("sofa bed", k=5)
     assert [one["ranks"] for one in found["products"]] == list(expected.ranks)
     assert (theirs.ids, theirs.titles) == (expected.ids, expected.titles)
+
+
+def test_a_matcher_of_any_kind_can_be_the_model(served_shop):
+    alone = ms.load(served_shop / "bm25")
+    with serving(served_shop, model="bm25", workers=1) as running:
+        found = running.match("sofa bed", k=4).json
+        assert found["matcher"] == "bm25"
+        assert [one["id"] for one in found["products"]] == list(alone.match("sofa bed", 4).ids)
+        asked = {"query": "sofa", "product": alone.products.ids[0]}
+        reply = running.post("/v1/explain", asked)
+        assert (reply.status, reply.code) == (404, "cannot_explain")
+        described = running.call("/v1/model").json["matchers"]
+    assert described == [{"name": "bm25", "label": "BM25", "can_explain": False, "has_beam": False}]
 
 
 def test_candidates_of_the_caller_are_fused(server, matcher):
@@ -157,15 +170,15 @@ def test_a_product_is_explained(server, matcher):
 
 
 def test_the_model_is_described(server, matcher):
-    told = server.call("/v1/model").json
-    assert [one["name"] for one in told["matchers"]] == [
+    model = server.call("/v1/model").json
+    assert [one["name"] for one in model["matchers"]] == [
         "xr_linear", "bm25", "title_similarity", "fused"
     ]  # fmt: skip
-    assert told["products"] == len(matcher.products)
-    assert {"name": "price", "type": "number"} in told["attributes"]
-    assert told["limits"]["k"] == 1000
-    assert told["has_bought"] is True
-    assert "/" not in json.dumps(told["provenance"])  # no paths of the machine
+    assert model["products"] == len(matcher.products)
+    assert {"name": "price", "type": "number"} in model["attributes"]
+    assert model["limits"]["k"] == 1000
+    assert model["has_purchases"] is True
+    assert "/" not in json.dumps(model["provenance"])  # no paths of the machine
 
 
 def test_examples_are_frequent_queries_only(server, served_shop):
@@ -176,17 +189,17 @@ def test_examples_are_frequent_queries_only(server, served_shop):
     assert set(server.call("/v1/model").json["examples"]) <= shown
 
 
-def test_what_was_bought_is_told(server, served_shop):
+def test_purchases_are_listed(server, served_shop):
     pairs = ms.relevance(ms.read_log(str(served_shop / "log.parquet")))
     query = pairs.queries[0]
     ids = [pairs.products[int(place)] for place in pairs.pairs[[0]].indices]
-    found = server.call(f"/v1/bought?q={quote(query)}").json
+    found = server.call(f"/v1/purchases?q={quote(query)}").json
     assert (found["query"], sorted(found["products"])) == (query, sorted(ids))
-    assert server.call("/v1/bought?q=never%20asked").json["products"] == []
+    assert server.call("/v1/purchases?q=never%20asked").json["products"] == []
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_health_is_told(server, path):
+def test_health_is_reported(server, path):
     reply = server.call(path)
     assert (reply.status, reply.json) == (200, {"status": "ok"})
     reply = server.call(path, method="HEAD")
@@ -230,13 +243,24 @@ def test_errors_have_a_code_and_a_sentence(server, method, path, status, code):
     assert "Traceback" not in reply.json["error"]["message"]
 
 
-def test_a_method_that_is_not_allowed_hears_which_are(server):
+def test_a_wrong_method_gets_the_allowed_ones(server):
     assert server.call("/v1/match", method="PUT").headers["allow"] == "GET, POST"
 
 
-def test_an_error_of_a_filter_names_the_place(server):
-    message = server.match("a", where="price < ").json["error"]["message"]
-    assert message == "where: expected a value; got the end (at character 9)"
+def test_an_error_in_a_filter_has_its_position(server):
+    assert server.match("a", where="price < ").json["error"] == {
+        "code": "bad_filter",
+        "message": "where: expected a value; got the end (at character 9)",
+        "parameter": "where",
+        "rule": "expected a value; got the end",
+        "position": 8,
+    }
+
+
+def test_an_error_names_its_parameter(server):
+    error = server.match("a", k=5000).json["error"]
+    assert (error["code"], error["parameter"]) == ("k_out_of_range", "k")
+    assert error["message"] == "k must be from 1 to 1000; got 5000"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +274,7 @@ def test_an_error_of_a_filter_names_the_place(server):
         ("/v1/explain", {"query": "a", "product": "nobody's"}, 404, "unknown_product"),
     ],
 )
-def test_bodies_are_refused_with_a_code(server, path, body, status, code):
+def test_errors_in_bodies_have_a_code(server, path, body, status, code):
     reply = server.post(path, body)
     assert (reply.status, reply.code) == (status, code)
 
@@ -262,7 +286,7 @@ def test_only_json_is_read(server):
     assert server.post("/v1/match", {"queries": []}, headers=with_charset).status == 200
 
 
-def test_every_answer_carries_headers_that_protect(server):
+def test_every_response_has_security_headers(server):
     for path in ("/", "/docs", "/v1/model", "/nothing", "/metrics"):
         headers = server.call(path).headers
         policy = headers["content-security-policy"].split("; ")
@@ -272,7 +296,7 @@ def test_every_answer_carries_headers_that_protect(server):
         assert "access-control-allow-origin" not in headers
 
 
-def test_a_request_id_is_kept_if_it_is_harmless(server):
+def test_a_harmless_request_id_is_kept(server):
     given = {"x-request-id": "abc-1.2_3"}
     assert server.call("/healthz", headers=given).headers["x-request-id"] == "abc-1.2_3"
     for bad in ("a b", "x" * 65, "<script>"):
@@ -295,11 +319,11 @@ def test_pages_load_nothing_from_elsewhere(server):
         assert "https://" not in text
 
 
-def test_the_schema_tells_every_path_and_code(server):
+def test_the_schema_has_every_path_and_code(server):
     document = server.call("/openapi.json").json
     assert set(document["paths"]) == {
-        "/healthz", "/readyz", "/v1/match", "/v1/explain", "/v1/model", "/v1/bought", "/v1/reload",
-        "/metrics",
+        "/healthz", "/readyz", "/v1/match", "/v1/explain", "/v1/model", "/v1/purchases",
+        "/v1/reload", "/metrics",
     }  # fmt: skip
     enum = document["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["code"]
     assert set(enum["enum"]) == set(CODES)
@@ -312,7 +336,13 @@ def test_the_schema_tells_every_path_and_code(server):
     }
     # Paths and methods that are not there, of course, are not described.
     assert told == set(CODES) - {"not_found", "method_not_allowed"}
+    assert set(document["components"]["schemas"]) == {
+        "BatchRequest", "ExplainRequest", "Error", "Product", "HealthResponse", "MatchResponse",
+        "BatchResponse", "ExplainResponse", "ModelResponse", "PurchasesResponse", "ReloadResponse",
+    }  # fmt: skip
     docs = server.call("/docs").body.decode()
+    assert "<td>What the customer typed. At most 512 characters.</td>" in docs
+    assert "<td>Products per query. From 1 to 1000. Default: 100.</td>" in docs
     for code in CODES:
         assert f"<td>{code}</td>" in docs
 
@@ -326,7 +356,10 @@ def test_metrics_are_sums_over_all_workers(server):
             if line.startswith(name)
         }
 
+    server.call("/page.js")
     before = read("matchset_requests_total")
+    assert any('route="page"' in name for name in before)  # one label for all its files
+    assert not any("page.js" in name for name in before)
     for _ in range(40):  # each over a connection of its own, so that both workers get some
         assert server.match("sofa").status == 200
     server.match("")

@@ -1,4 +1,4 @@
-"""Schemathesis asks a running server whatever its own schema allows, and what it does not."""
+"""Schemathesis sends a running server what its schema allows, and what it does not."""
 
 import os
 import subprocess
@@ -12,9 +12,9 @@ TESTS = Path(__file__).parent
 
 
 @pytest.mark.schema
-def test_the_server_does_what_its_schema_says(served_shop):
-    beside = ["--also", served_shop / "bm25", "--log", served_shop / "log.parquet"]
-    with serving(served_shop, *beside, "--api-key-file", served_shop / "keys") as server:
+def test_the_server_follows_its_schema(served_shop):
+    also = ["--also", served_shop / "bm25", "--log", served_shop / "log.parquet"]
+    with serving(served_shop, *also, "--api-key-file", served_shop / "keys") as server:
         command = [
             Path(sys.executable).with_name("schemathesis"),
             "--config-file", TESTS / "schemathesis.toml",

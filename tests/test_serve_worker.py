@@ -1,4 +1,4 @@
-"""What a worker shares with others stays right when one dies, a disk is full, or all are busy."""
+"""What workers share stays right if one dies, a disk is full, or all are busy."""
 
 import asyncio
 import os
@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 from serving import KEY, ask
 
 from matchset.serve.http.access_log import pack
-from matchset.serve.http.handlers import answer_batch
-from matchset.serve.http.problems import RequestError
-from matchset.serve.http.requests import Batch, Question
-from matchset.serve.loaded_model import open_generation
+from matchset.serve.http.request_errors import RequestError
+from matchset.serve.http.requests import BatchRequest, MatchOptions
+from matchset.serve.http.retrieval import match_batch
+from matchset.serve.loaded_model import open_version
 from matchset.serve.options import Limits, ServeConfig
-from matchset.serve.reload.generations import (
+from matchset.serve.reload.run_folder import (
     RunFolder,
-    current,
+    current_version,
     make_run_folder,
     publish,
     read_workers,
 )
 from matchset.serve.reload.snapshots import Sources
-from matchset.serve.reload.switch import make_generation, reload
+from matchset.serve.reload.switch import make_version, reload
 from matchset.serve.run import _Supervisor
 from matchset.serve.worker import Worker
 
@@ -42,7 +42,7 @@ def worker(folder):
     sources = Sources(folder / "model")
     config = ServeConfig(reload_seconds=0.2, api_key_file=folder / "keys", threads=2)
     with make_run_folder(sources.model) as run:
-        publish(run, make_generation(run, sources, config, 1))
+        publish(run, make_version(run, sources, config, 1))
         made = Worker(run, sources, config, Limits())
         yield made
         made.stop()
@@ -50,15 +50,15 @@ def worker(folder):
 
 def test_a_worker_that_starts_later_has_the_keys_of_the_others(worker, folder):
     (folder / "keys").unlink()
-    opened = open_generation(worker.run, current(worker.run), worker.sources, worker.config)
-    assert opened.keys == worker.served.keys
+    opened = open_version(worker.run, current_version(worker.run), worker.sources, worker.config)
+    assert opened.keys == worker.model.keys
     assert opened.keys.allow(f"Bearer {KEY}".encode())
     assert not opened.keys.allow(f"Bearer {KEY}x".encode())
     kept = [file for file in worker.run.path.rglob("*") if file.is_file()]
     assert not any(KEY.encode() in file.read_bytes() for file in kept)
 
 
-def test_what_was_in_flight_in_a_dead_worker_is_forgotten(worker):
+def test_requests_in_flight_in_a_dead_worker_do_not_count(worker):
     dead, live = (worker.run.metrics / f"gauge_livesum_{pid}.db" for pid in (2**30, os.getpid()))
     for file in (dead, live):
         file.write_bytes(bytes(64))
@@ -84,32 +84,34 @@ def test_queries_and_metrics_are_answered_while_every_thread_is_busy(worker, mon
     assert all(one.result() for one in busy)
 
 
-def test_an_acknowledgement_that_could_not_be_written_is_made_up_for(worker, monkeypatch):
-    made = make_generation(worker.run, worker.sources, worker.config, 2)
+def test_a_status_that_could_not_be_written_is_written_later(worker, monkeypatch):
+    made = make_version(worker.run, worker.sources, worker.config, 2)
     publish(worker.run, made)
-    monkeypatch.setattr(worker._registration, "acknowledge", fail)
+    monkeypatch.setattr(worker._registration, "report", fail)
     with pytest.raises(OSError, match="No space"):
-        worker._follow()
+        worker._switch()
     monkeypatch.undo()
-    worker._follow()
+    worker._switch()
     assert read_workers(worker.run)[os.getpid()].number == 2
-    assert worker.served.generation == made
+    assert worker.model.opened_from == made
 
 
 def test_a_full_disk_refuses_a_new_model_and_keeps_the_old(worker, monkeypatch):
-    before = current(worker.run)
+    before = current_version(worker.run)
     monkeypatch.setattr("matchset.serve.reload.switch.publish", fail)
-    with pytest.raises(RequestError, match="No space left on device; the old model") as raised:
+    with pytest.raises(
+        RequestError, match="No space left on device; still serving the old model"
+    ) as raised:
         reload(worker.run, worker.sources, worker.config)
-    assert raised.value.code == "model_refused"
-    assert current(worker.run) == before
+    assert raised.value.code == "model_rejected"
+    assert current_version(worker.run) == before
 
 
-def test_a_signal_that_cannot_be_noted_does_not_end_the_server(tmp_path, caplog):
+def test_a_signal_that_cannot_be_recorded_does_not_end_the_server(tmp_path, caplog):
     supervisor = _Supervisor.__new__(_Supervisor)
     supervisor.run = RunFolder(tmp_path / "gone")
     supervisor.signal_handler_reload()
-    assert "a reload cannot be asked for" in caplog.text
+    assert "cannot request a reload" in caplog.text
 
 
 def test_a_small_file_that_cannot_be_replaced_leaves_nothing(tmp_path):
@@ -131,15 +133,15 @@ def test_a_folder_whose_files_still_grow_is_not_the_same_folder(folder):
     assert sources.identity() != half
 
 
-def test_nobody_works_for_a_batch_whose_time_is_over(worker):
-    batch = Batch(["sofa"], Question())
-    assert answer_batch(worker.served, batch, time.monotonic() + 60)[1] == 0
+def test_a_batch_past_its_deadline_is_given_up(worker):
+    batch = BatchRequest(["sofa"], MatchOptions("xr_linear"))
+    assert match_batch(worker.model, batch, time.monotonic() + 60)[1] == 0
     with pytest.raises(TimeoutError):
-        answer_batch(worker.served, batch, time.monotonic() - 1)
+        match_batch(worker.model, batch, time.monotonic() - 1)
 
 
 @given(st.lists(st.binary(max_size=3 * PIPE_BUF)))
-def test_lines_of_a_log_are_written_whole(texts):
+def test_log_lines_stay_whole(texts):
     lines = [text.replace(b"\n", b" ") + b"\n" for text in texts]
     written = list(pack(lines))
     assert b"".join(written) == b"".join(lines)

@@ -1,4 +1,4 @@
-"""Serve: how is a model put behind a search box?"""
+"""Serve: how does a model get behind a search box?"""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def serve(
     limits: Annotated[Limits, Parameter(name="limits", group="Limits")] = LIMITS,
     columns: Annotated[LogColumns, Parameter(group="Columns of the log")] = COLUMNS,
 ) -> None:
-    """Serve a model over HTTP; prints the address when every worker is ready.
+    """Serve a model over HTTP; prints the address once every worker is ready.
 
     SIGHUP or SIGUSR1 reloads the model; SIGTERM stops the server after the requests in flight.
 
     Parameters
     ----------
     model
-        Folder of a trained model.
+        Folder of a saved matcher.
     also
-        Folders of other saved matchers, to compare with.
+        Folders of other saved matchers to serve as well, each of another kind.
     log
-        A log; the page marks its purchases and offers its frequent queries as examples.
+        A log whose purchases the page marks, and whose frequent queries it offers as examples.
     config
         How the server runs.
     limits
-        Limits on requests.
+        Limits of a request.
     columns
         Columns of the log.
 
@@ -70,6 +70,6 @@ def start(
 
 
 def print_address(address: str) -> None:
-    """Print the server's address at once: a program may wait for it."""
+    """Print the server's address without delay: a program may wait for it."""
     sys.stdout.write(f"{address}\n")
     sys.stdout.flush()

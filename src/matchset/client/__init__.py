@@ -1,1 +1,1 @@
-"""How does another process ask a server?"""
+"""Client: how does another process use a server?"""

@@ -1,4 +1,4 @@
-"""Client: how does a program ask a matcher that runs elsewhere?"""
+"""Client: how does a program use a matcher that runs on a server?"""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ from matchset.strings import Strings
 TIMEOUT = 10.0
 RETRIES = 4
 CONNECTIONS = 4
-_FRAME = 64  # bytes of a body beside its queries and its other parameters, and to spare
+_FRAME = 64  # bytes of a body besides its queries and options, with some to spare
 
 
 class Client:
-    """A matcher behind `matchset serve`: what it gives is what the model gives where it runs.
+    """A matcher behind `matchset serve`, with the same results as the model it serves.
 
-    Connections are kept open, and threads may share a client. A call that finds no server, or an
-    overloaded one, is repeated `retries` times, after waits that grow and vary by chance, or as the
-    server asks. `timeout` bounds connecting and each wait for data, in seconds, of every attempt.
-    The caller's mistakes are the exceptions of a local matcher, everything else is a `ServerError`.
+    Connections are kept open, and threads may share a client. If the server is overloaded or does
+    not answer, a request is repeated up to `retries` times, after random waits that grow, or after
+    the wait that the server asks for. `timeout` limits connecting and each wait for data, in
+    seconds, per attempt. Invalid arguments raise what a local matcher would raise; everything else
+    is a `ServerError`.
 
-    `matcher` names one of the server's (see `model`); by default the tree answers. Without `titles`
-    answers are smaller. Many queries go in as many requests as the server's limits ask for,
-    `connections` at a time.
+    `matcher` is the name of one of the server's matchers (see `model`); the default is its model.
+    `titles=False` makes responses smaller. Many queries are sent in as many requests as the
+    server's limits require, `connections` at a time.
     """
 
     def __init__(
@@ -79,43 +80,44 @@ class Client:
         where: Where | None = None,
         beam: int | None = None,
     ) -> Match | Matches:
-        """The k best products of one query, or of each of many, as the server's model has them.
+        """The k best products of one query, or of each of several.
 
-        `where` is an expression, product ids, or a filter, whose ids are sent; not an array, since
-        the order of the server's products is not known here. `beam` is the server's by default.
+        `where` is an expression, product ids, or a filter, which is sent as ids. It cannot be an
+        array, as the order of the server's products is not known here. `beam` defaults to the
+        server's.
         """
-        options: dict[str, Any] = {"k": self._bound(check_k(k)), **self._options}
+        options: dict[str, Any] = {"k": self._limit_k(check_k(k)), **self._options}
         if where is not None:
             options["where"] = _to_json(where)
         if beam is not None:
             options["beam"] = beam
         if isinstance(queries, str):
-            (result,) = self._ask(list(Strings.of([queries])), options)
-            with _reading(self._transport.url):
+            (result,) = self._request(list(Strings.of([queries])), options)
+            with _reading_response(self._transport.url):
                 return Match.of(queries, *_split(result["products"]))
         texts = to_texts(queries)
-        batches = list(self._batch(texts, options))
+        batches = list(self._split_queries(texts, options))
         if len(batches) < 2:
-            results = [self._ask(batch, options) for batch in batches]
+            results = [self._request(batch, options) for batch in batches]
         else:
             with ThreadPoolExecutor(min(self._connections, len(batches))) as pool:
-                results = list(pool.map(lambda batch: self._ask(batch, options), batches))
-        with _reading(self._transport.url):
+                results = list(pool.map(lambda batch: self._request(batch, options), batches))
+        with _reading_response(self._transport.url):
             return _to_matches(texts, [result["products"] for batch in results for result in batch])
 
     def explain(
         self, query: str, product: str, *, k: int = DEFAULT_K, beam: int | None = None
     ) -> Explanation:
-        """Why a query gets a product, or where in the tree it was lost."""
+        """Why a query finds a product, or where in the tree the product was lost."""
         body: dict[str, Any] = {"query": query, "product": product, "k": check_k(k)}
         if beam is not None:
             body["beam"] = beam
-        answer = self._transport.post("/v1/explain", body)
-        with _reading(self._transport.url):
-            return _to_reasons(answer)
+        response = self._transport.post("/v1/explain", body)
+        with _reading_response(self._transport.url):
+            return _to_explanation(response)
 
     def model(self) -> dict[str, Any]:
-        """What the server says of its model: version, matchers, attributes, limits, provenance."""
+        """What is served: version, matchers, attributes, limits, provenance."""
         return self._transport.get("/v1/model")
 
     def close(self) -> None:
@@ -132,24 +134,24 @@ class Client:
         return f"Client({self._transport.url!r})"
 
     @cached_property
-    def _facts(self) -> tuple[int, Mapping[str, int]]:
-        """Number of products and limits of the server, as they were when first needed."""
+    def _limits(self) -> tuple[int, Mapping[str, int]]:
+        """The server's number of products and its limits, as they were when first needed."""
         model = self.model()
-        with _reading(self._transport.url):
+        with _reading_response(self._transport.url):
             return int(model["products"]), dict(model["limits"])
 
-    def _bound(self, k: int) -> int:
-        """A k beyond a small catalogue gives what there is, also where it exceeds the limit."""
+    def _limit_k(self, k: int) -> int:
+        """A k beyond a small catalog gives all its products, even if it exceeds the limit."""
         if k <= DEFAULT_K:
             return k
-        n_products, limits = self._facts
+        n_products, limits = self._limits
         return min(k, limits["k"]) if n_products <= limits["k"] else k
 
-    def _batch(self, texts: Strings, options: Mapping[str, Any]) -> Iterator[list[str]]:
-        """The queries in batches that the server takes."""
+    def _split_queries(self, texts: Strings, options: Mapping[str, Any]) -> Iterator[list[str]]:
+        """The queries in batches within the server's limits."""
         if len(texts) == 0:
             return
-        _, limits = self._facts
+        _, limits = self._limits
         room = limits["body_bytes"] - len(encode(options)) - _FRAME
         batch: list[str] = []
         n_bytes = 0
@@ -162,31 +164,30 @@ class Client:
             n_bytes += size
         yield batch
 
-    def _ask(self, queries: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The results of one request, one of each query."""
-        answer = self._transport.post("/v1/match", {"queries": queries, **options})
-        with _reading(self._transport.url):
-            results: list[dict[str, Any]] = answer["results"]
+    def _request(self, queries: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The results of one request, one per query."""
+        response = self._transport.post("/v1/match", {"queries": queries, **options})
+        with _reading_response(self._transport.url):
+            results: list[dict[str, Any]] = response["results"]
             if len(results) != len(queries):
                 raise ValueError(f"{len(results)} results for {len(queries)} queries")
             return results
 
 
 @contextmanager
-def _reading(url: str) -> Iterator[None]:
-    """Whatever is not as `matchset serve` writes it is a ServerError."""
+def _reading_response(url: str) -> Iterator[None]:
+    """Turn what `matchset serve` would not have written into a ServerError."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = "matchset serve must answer there"
-        rule = f"{what}; got JSON of another form ({error!r})"
+        rule = f"a matchset server must answer; got JSON of another form ({error!r})"
         raise ServerError(rule, url=url) from error
 
 
 def _to_json(where: Where) -> str | list[str]:
-    """What can be sent of a filter: its text, or the ids that it allows."""
+    """A filter as it is sent: its expression, or the ids that it allows."""
     if isinstance(where, str):
-        if not where:  # which a server takes for no filter
+        if not where:  # to a server, that is no filter
             parse(where)
         return where
     if isinstance(where, Filter):
@@ -200,7 +201,7 @@ def _to_json(where: Where) -> str | list[str]:
     ):
         got = f"an array of {np.asarray(where).dtype}" if is_array else type(given).__name__
         raise TypeError(
-            "where must be an expression, a filter, product ids (of a server, no array: "
+            "where must be an expression, a filter, product ids (for a server, not an array: "
             f"the order of its products is not known here); got {got}"
         )
     return list(Strings.of(given, "where"))
@@ -210,22 +211,24 @@ Hits = Sequence[Mapping[str, Any]]
 
 
 def _split(hits: Hits) -> tuple[list[str], list[float], list[str] | None]:
-    """Ids, scores, and titles, empty where a product has none; None where none has any."""
+    """Ids, scores and titles; a missing title is empty, and None if all are missing."""
     has_titles = any("title" in hit for hit in hits)
     titles = [hit.get("title") or "" for hit in hits] if has_titles else None
     return [hit["id"] for hit in hits], [hit["score"] for hit in hits], titles
 
 
 def _to_matches(queries: Strings, found: Sequence[Hits]) -> Matches:
-    """Answers as flat arrays over the products that occur in them, in order of occurrence."""
+    """Results as flat arrays over the products that occur in them, in order of occurrence."""
     hits = [hit for products in found for hit in products]
     ids, scores, titles = _split(hits)
-    place: dict[str, int] = {}
-    labels = [place.setdefault(product, len(place)) for product in ids]
-    known = Products(Strings.of(list(place), "ids"))
+    label_of: dict[str, int] = {}
+    labels = [label_of.setdefault(product, len(label_of)) for product in ids]
+    known = Products(Strings.of(list(label_of), "ids"))
     if titles is not None:
         title_of = dict(zip(ids, titles, strict=True))
-        known = Products(known.ids, Strings.of([title_of[product] for product in place], "titles"))
+        known = Products(
+            known.ids, Strings.of([title_of[product] for product in label_of], "titles")
+        )
     entries = Csr(
         offsets_of([len(products) for products in found]),
         np.array(labels, dtype=np.int32),
@@ -235,8 +238,8 @@ def _to_matches(queries: Strings, found: Sequence[Hits]) -> Matches:
     return Matches(queries, entries, known)
 
 
-def _to_reasons(answer: Mapping[str, Any]) -> Explanation:
-    """The way down the tree, as it was sent."""
+def _to_explanation(response: Mapping[str, Any]) -> Explanation:
+    """The path through the tree, as it was sent."""
     steps = tuple(
         ExplanationStep(
             level=level,
@@ -248,11 +251,13 @@ def _to_reasons(answer: Mapping[str, Any]) -> Explanation:
             spoke_against=_to_pairs(step["against"]),
             bias=step["bias"],
         )
-        for level, step in enumerate(answer["steps"])
+        for level, step in enumerate(response["steps"])
     )
-    product = answer["product"]
-    return Explanation(answer["query"], product["id"], product.get("title"), answer["score"], steps)
+    product = response["product"]
+    return Explanation(
+        response["query"], product["id"], product.get("title"), response["score"], steps
+    )
 
 
-def _to_pairs(spoke: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, float], ...]:
-    return tuple((said["ngram"], said["weight"]) for said in spoke)
+def _to_pairs(weights: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, float], ...]:
+    return tuple((each["ngram"], each["weight"]) for each in weights)

@@ -123,6 +123,10 @@ class FilterCache:
         """A copy, in another process too, starts empty."""
         return FilterCache, ()
 
+    def __contains__(self, text: str) -> bool:
+        """Whether the filter of an expression is kept."""
+        return text in self._kept
+
     def make(self, products: Filterable, what: Where) -> Filter:
         """The filter of `make_filter`, or the cached one; hints are logged when it is made."""
         if not isinstance(what, str):

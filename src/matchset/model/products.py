@@ -47,6 +47,10 @@ class Products:
         """A filter of these products (see `make_filter`); recent expressions are cached."""
         return self._filters.make(self, what)
 
+    def has_filter(self, expression: str) -> bool:
+        """Whether the filter of an expression is cached."""
+        return expression in self._filters
+
     def index_of(self, ids: Sequence[str]) -> Ids:
         """Label of each product id, -1 where there is no such product, (n_ids,).
 

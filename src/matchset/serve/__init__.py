@@ -1,1 +1,1 @@
-"""Serving: how does a shop call it?"""
+"""Serve: how do other programs use a model over HTTP?"""

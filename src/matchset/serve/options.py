@@ -1,4 +1,4 @@
-"""Settings: what can be set of a server, and what happens when nothing is?"""
+"""Options: what can be set for a server, and what are the defaults?"""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from pathlib import Path
 from typing import Literal
 
 LogFormat = Literal["auto", "json", "pretty"]
-Snapshot = Literal["link", "copy"]
+SnapshotMethod = Literal["link", "copy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a caller may ask for; each limit is enforced before any work is done."""
+    """Limits of a request, each enforced before any work is done."""
 
     query_characters: int = 512
-    "Characters of a query."
+    "Characters per query."
     queries: int = 256
-    "Queries of one call."
+    "Queries per request."
     k: int = 1000
     "Products per query."
     beam: int = 200
     "Nodes kept per level of the tree."
     filter_characters: int = 2000
-    "Characters of a filter."
+    "Characters per filter."
     candidates: int = 1000
-    "Candidates of the caller's own, per query."
+    "Candidates of the caller per query."
     id_characters: int = 256
-    "Characters of a product id."
+    "Characters per product id."
     body_bytes: int = 4_000_000
-    "Bytes of a body, counted while it comes in."
+    "Bytes per body, counted while it arrives."
     body_seconds: float = 10.0
-    "Time for a body to come in."
+    "Seconds for a body to arrive."
     url_bytes: int = 32_768
-    "Bytes of a query string."
+    "Bytes per query string."
     header_bytes: int = 65_536
-    "Bytes of a request line and its headers together."
+    "Bytes of the request line and headers together."
     header_seconds: float = 10.0
-    "Time for the headers of a request to come in."
+    "Seconds for the headers of a request to arrive."
     concurrency: int = 256
-    "Requests at once, in each worker."
+    "Concurrent requests per worker."
     seconds: float = 10.0
-    "Time for one request."
+    "Seconds per request."
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""
@@ -60,37 +60,35 @@ class ServeConfig:
     """How a server runs."""
 
     host: str = "127.0.0.1"
-    "Address to listen on; others than this machine's own loopback reach out to a network."
+    "Address to listen on; any address but loopback exposes the server to the network."
     port: int = 8080
-    "Port to listen on; 0 takes a free one."
+    "Port to listen on; 0 picks a free one."
     workers: int | None = None
-    "Processes that answer; none: one per core, at most 8."
+    "Worker processes; by default one per core, at most 8."
     api_key_file: Path | None = None
-    "File of keys, one a line; calls must then carry one: `Authorization: Bearer KEY`."
+    "File of API keys, one per line; requests then need `Authorization: Bearer KEY`."
     allow_host: tuple[str, ...] = ()
-    "Host names that callers may use, beside localhost and plain addresses."
+    "Host names that callers may use, in addition to localhost and plain addresses."
     watch: bool = False
     "Reload the model when its folder is replaced."
-    snapshot: Snapshot = "link"
-    "How the served files are kept apart: hard links (link), or copies (copy)."
+    snapshot: SnapshotMethod = "link"
+    "How to take snapshots of the served files: hard links (link) or copies (copy)."
     open_docs: bool = False
-    "Give /docs and /openapi.json without a key too."
+    "Serve /docs and /openapi.json without a key."
     open_metrics: bool = False
-    "Give /metrics without a key too."
+    "Serve /metrics without a key."
     log_format: LogFormat = "auto"
-    "Logs as JSON, pretty for a person, or pretty in a terminal only (auto)."
+    "Log lines as JSON, as text for people (pretty), or as text only in a terminal (auto)."
     log_queries: bool = False
-    "Write queries to the log; they can hold personal data."
+    "Log queries; they can contain personal data."
     access_log: bool = True
-    "Write a line for each request."
+    "Log a line for each request."
     stop_seconds: int = 30
-    "Time for requests in flight to end when the server is told to stop."
+    "Seconds for requests in flight to finish when the server stops."
     reload_seconds: float = 60.0
-    "Time for all workers to switch to a new model."
+    "Seconds for all workers to switch to a new model."
     threads: int = 4
-    "Threads of each worker for what takes longer: batches, filters not seen before."
-    filters: int = 64
-    "Filters that each worker remembers."
+    "Threads per worker for longer work: batches, new filters."
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""
@@ -98,7 +96,7 @@ class ServeConfig:
             raise ValueError(f"port must be from 0 to 65535; got {self.port}")
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers must be at least 1; got {self.workers}")
-        for name in ("stop_seconds", "reload_seconds", "threads", "filters"):
+        for name in ("stop_seconds", "reload_seconds", "threads"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive; got {getattr(self, name)}")
 

@@ -1,4 +1,4 @@
-"""Bought: which products did customers buy for a query, in the log beside the server?"""
+"""Purchases: which products did customers buy after a query, according to a log?"""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from matchset.storage.sections import Section, read_strings, store_strings, unde
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
-_KIND = "bought"
+_KIND = "purchases"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bought:
-    """Products by query: mapped, so that workers share it."""
+class Purchases:
+    """Products by query, memory-mapped, so that workers share them."""
 
     hashes: NDArray[np.uint64]  # of the queries, ascending, (n_queries,)
     offsets: NDArray[np.int64]  # of each query's products, (n_queries + 1,)
-    products: NDArray[np.int32]  # places in ids, most bought first, (n_pairs,)
+    products: NDArray[np.int32]  # indices into ids, most bought first, (n_pairs,)
     ids: Strings
     examples: Strings  # frequent queries that may be shown
 
     def find(self, query: str) -> tuple[str, ...]:
-        """Ids of what was bought, most often first; none for a query that is not in the log."""
+        """Product ids, most bought first; none for a query that is not in the log."""
         wanted = normalize_strings(Strings.of([query])).hashes()[0]
-        place = int(np.searchsorted(self.hashes, wanted))
-        if place == len(self.hashes) or self.hashes[place] != wanted:
+        index = int(np.searchsorted(self.hashes, wanted))
+        if index == len(self.hashes) or self.hashes[index] != wanted:
             return ()
-        begin, end = self.offsets[place : place + 2].tolist()
+        begin, end = self.offsets[index : index + 2].tolist()
         return self.ids.decode(np.ascontiguousarray(self.products[begin:end]))
 
 
-def store_bought(log: Log, path: Path, *, n_examples: int, min_query_count: float) -> None:
-    """Write what a log tells to a folder that every worker maps."""
+def store_purchases(log: Log, path: Path, *, n_examples: int, min_query_count: float) -> None:
+    """Write the purchases in a log to a folder that every worker maps."""
     pairs = relevance(log)
     hashes = pairs.queries.hashes()
     order = np.argsort(hashes, kind="stable")
@@ -58,21 +58,21 @@ def store_bought(log: Log, path: Path, *, n_examples: int, min_query_count: floa
     write_folder(path, _KIND, header={}, arrays=arrays)
 
 
-def open_bought(path: Path) -> Bought:
+def open_purchases(path: Path) -> Purchases:
     """Map what was stored."""
     _, arrays = open_folder(path, _KIND)
-    part = Section(arrays=arrays)
-    return Bought(
+    section = Section(arrays=arrays)
+    return Purchases(
         arrays["hashes"],
         arrays["offsets"],
         arrays["products"],
-        read_strings(part.within("ids")),
-        read_strings(part.within("examples")),
+        read_strings(section.within("ids")),
+        read_strings(section.within("examples")),
     )
 
 
 def _choose_examples(log: Log, n: int, min_query_count: float) -> Strings:
     """The most frequent queries among those that may be shown."""
     counts = np.where(log.shown(min_query_count), log.query_counts(), 0.0)
-    places = np.argsort(-counts, kind="stable")[:n]
-    return log.spellings.take(places[counts[places] > 0])
+    indices = np.argsort(-counts, kind="stable")[:n]
+    return log.spellings.take(indices[counts[indices] > 0])

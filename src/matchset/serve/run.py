@@ -1,4 +1,4 @@
-"""Run: how do the processes of a server start, stay and stop?"""
+"""Run: how do the processes of a server start, stay alive and stop?"""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.log import Log
 from matchset.serve.http.access_log import log_settings
 from matchset.serve.http.app import make_app
-from matchset.serve.http.auth import read_keys, warn_of_readers
+from matchset.serve.http.auth import read_keys, warn_if_readable
 from matchset.serve.http.prometheus import prepare
 from matchset.serve.options import Limits, ServeConfig
-from matchset.serve.purchases import store_bought
-from matchset.serve.reload.generations import RunFolder, make_run_folder, publish, read_workers
+from matchset.serve.purchases import store_purchases
+from matchset.serve.reload.run_folder import RunFolder, make_run_folder, publish, read_workers
 from matchset.serve.reload.snapshots import Sources
-from matchset.serve.reload.switch import make_generation, wanted
+from matchset.serve.reload.switch import make_version, reload_trigger
 from matchset.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
 _EXAMPLES = 12
-_CONNECTIONS = 16_384  # of each worker
-_RESPAWN_SECONDS = 0.5  # between two workers that die one after the other
+_CONNECTIONS = 16_384  # per worker
+_RESPAWN_SECONDS = 0.5  # between workers that die one after the other
 _POLL_SECONDS = 0.02
 _PR_SET_PDEATHSIG = 1
 _LISTENS = "0A"  # a state in /proc/net/tcp
@@ -55,19 +55,19 @@ def serve(
     read_log: Callable[[], Log] | None = None,
     on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Serve until told to stop; `on_ready` hears the address when every worker answers."""
+    """Serve until stopped; `on_ready` gets the address once every worker is ready."""
     logging.config.dictConfig(log_settings(config.log_format))
     _check_access(config)
     _raise_open_files()
     with make_run_folder(sources.model) as run, _reserve(config) as reserved:
-        address, port = reserved.getsockname()[:2]  # of a name, and of port 0, what was taken
-        asked = wanted(run, sources, config)  # before: what comes meanwhile is to be tried
-        publish(run, make_generation(run, sources, config, 1))
-        run.write_text("tried", asked)
-        if read_log is not None:  # read here, so that nothing of it is kept
-            store_bought(
+        address, port = reserved.getsockname()[:2]  # the actual ones, of a name or port 0
+        trigger = reload_trigger(run, sources, config)  # first: later changes must be loaded
+        publish(run, make_version(run, sources, config, 1))
+        run.write_text("attempted", trigger)
+        if read_log is not None:  # read here, so that its memory is freed
+            store_purchases(
                 read_log(),
-                run.bought,
+                run.purchases,
                 n_examples=_EXAMPLES,
                 min_query_count=DEFAULT_MIN_QUERY_COUNT,
             )
@@ -85,26 +85,26 @@ def serve(
                 wrap_loader=False,
             )
         except SystemExit:
-            # A signal to the whole group ends workers before they are told to end: no fault.
+            # A signal to the whole group ends workers before we stop them: not an error.
             if not server.interrupt_signal:
                 raise
 
 
 class _Supervisor(MPServer):
-    """Granian's own, but for what a signal to reload and a dying worker mean."""
+    """Granian's supervisor, except for reload signals and dying workers."""
 
     run: RunFolder
 
     def signal_handler_reload(self, *_: Any) -> None:
-        """Ask for a new model; granian would restart its workers."""
+        """Request a reload of the model; granian would restart its workers."""
         try:
-            self.run.write_text("asked", secrets.token_hex(8))
-        except OSError as error:  # no room; raised here, it would end the server
-            logger.error("a reload cannot be asked for: %s", error)  # noqa: TRY400
+            self.run.write_text("requested", secrets.token_hex(8))
+        except OSError as error:  # disk full; raised here, it would end the server
+            logger.error("cannot request a reload: %s", error)  # noqa: TRY400
 
     def _respawn_workers(self, *args: Any, **options: Any) -> None:
         super()._respawn_workers(*args, **options)
-        # Granian gives up when a worker dies twice in a few seconds. A shop would rather not.
+        # Granian gives up when a worker dies twice in a few seconds; we never do.
         self.respawned_wrks.clear()
         time.sleep(_RESPAWN_SECONDS)
 
@@ -121,8 +121,8 @@ def _make_server(
         http=HTTPModes.http1,
         websockets=False,
         backlog=4096,
-        # Granian counts connections, idle ones too, and lets others wait in silence; requests that
-        # are too many are refused by us, with a reason, long before.
+        # Granian counts connections, idle ones too, and lets others wait without a word; our
+        # middleware rejects excess requests long before, with an error code.
         backpressure=max(4 * limits.concurrency, _CONNECTIONS),
         http1_settings=HTTP1Settings(
             header_read_timeout=int(1000 * limits.header_seconds),
@@ -149,25 +149,25 @@ def _start_worker(
 
 
 def _end_with(parent: int) -> None:
-    """Do not outlive the main process, even if it is killed."""
+    """Make this process end with its parent, even if that is killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
         sys.exit(1)
 
 
-def _announce(run: RunFolder, n_workers: int, port: int, say: Callable[[], None]) -> None:
-    """Say so when every worker has opened the model and listens."""
+def _announce(run: RunFolder, n_workers: int, port: int, announce: Callable[[], None]) -> None:
+    """Call `announce` once every worker has opened the model and listens."""
     while True:
         workers = read_workers(run).values()
-        is_open = len(workers) >= n_workers and all(said and said.is_open for said in workers)
+        is_open = len(workers) >= n_workers and all(status and status.is_open for status in workers)
         if is_open and count_listeners(port) >= n_workers:
-            return say()
+            return announce()
         time.sleep(_POLL_SECONDS)
 
 
 def count_listeners(port: int) -> int:
-    """Sockets that listen on a port: one of each worker."""
+    """How many sockets listen on a port: one per worker."""
     rows = [
         line.split()
         for table in ("/proc/net/tcp", "/proc/net/tcp6")
@@ -178,11 +178,11 @@ def count_listeners(port: int) -> int:
 
 
 def _reserve(config: ServeConfig) -> socket.socket:
-    """A socket that keeps the port for the workers, each of which opens its own beside it."""
+    """A socket that reserves the port; each worker opens its own on the same port."""
     kind = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
         if config.port:
-            # Without SO_REUSEPORT: another server on the port would share its requests with us.
+            # Without SO_REUSEPORT: we must not share the port with another server.
             with socket.socket(kind) as alone:
                 alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 alone.bind((config.host, config.port))
@@ -190,21 +190,23 @@ def _reserve(config: ServeConfig) -> socket.socket:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         reserved.bind((config.host, config.port))
     except OSError as error:
-        place = f"{config.host}:{config.port}"
         rule = f"cannot listen: {error.strerror}; choose another --host or --port"
-        raise OSError(f"{place}: {rule}") from None
+        raise OSError(f"{config.host}:{config.port}: {rule}") from None
     return reserved
 
 
 def _check_access(config: ServeConfig) -> None:
     if config.api_key_file is not None:
         read_keys(config.api_key_file)
-        warn_of_readers(config.api_key_file)
+        warn_if_readable(config.api_key_file)
     elif config.host not in _LOOPBACK:
-        logger.warning("anyone who reaches %s may ask; --api-key-file would end that", config.host)
+        logger.warning(
+            "no API key: anyone who can reach %s can query this server; set --api-key-file",
+            config.host,
+        )
 
 
 def _raise_open_files() -> None:
-    """Every connection is an open file."""
+    """Allow as many open files as possible: every connection is one."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -12,55 +12,57 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from matchset.serve.http.access_log import AccessLog
-from matchset.serve.http.problems import RequestError
 from matchset.serve.http.prometheus import Metrics
-from matchset.serve.loaded_model import Served, open_generation
+from matchset.serve.http.request_errors import RequestError
+from matchset.serve.loaded_model import LoadedModel, open_version
 from matchset.serve.options import Limits, ServeConfig
-from matchset.serve.purchases import Bought, open_bought
-from matchset.serve.reload.generations import (
-    Acknowledgement,
-    Generation,
+from matchset.serve.purchases import Purchases, open_purchases
+from matchset.serve.reload.run_folder import (
+    ModelVersion,
     Registration,
     RunFolder,
-    current,
+    WorkerStatus,
+    current_version,
 )
 from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reload.switch import (
-    Reloaded,
-    is_running,
-    is_wanted,
+    ReloadResult,
+    is_reloading,
+    needs_reload,
     reload,
-    reload_if_wanted,
-    wanted,
+    reload_if_needed,
+    reload_trigger,
 )
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 _POLL_SECONDS = 0.05
-_LOOKS = 40  # after a change: a folder comes to rest, a worker that reloads may be killed
-_SWITCH_SECONDS = 0.0005  # a request waits so long at most for a thread that runs Python
+_CHECKS = 40  # after a change: a folder may still be copied, a worker that reloads may be killed
+_SWITCH_SECONDS = 0.0005  # the longest that a request waits for a thread that runs Python
 
 
 class Worker:
-    """The state of one process; `served` is the one thing that changes, by one assignment."""
+    """The state of one process; `model` is the one thing that changes, by one assignment."""
 
     def __init__(
         self, run: RunFolder, sources: Sources, config: ServeConfig, limits: Limits
     ) -> None:
         self.run, self.sources, self.config, self.limits = run, sources, config, limits
-        self._registration = Registration(run)  # before anything that is kept of live workers alone
+        self._registration = Registration(run)  # first: files of unregistered workers are removed
         self.metrics = Metrics(run)
         self.access_log = AccessLog(config.log_format)
-        self.bought: Bought | None = open_bought(run.bought) if run.bought.exists() else None
+        self.purchases: Purchases | None = (
+            open_purchases(run.purchases) if run.purchases.exists() else None
+        )
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="matchset")
-        self._counting = ThreadPoolExecutor(1, thread_name_prefix="metrics")
-        generation = self._registration.claim()
-        self.served: Served = open_generation(run, generation, sources, config)
-        self._told = 0  # number of the generation that was acknowledged last
-        self._acknowledge(generation)
-        self._asked = ""
+        self._metrics_pool = ThreadPoolExecutor(1, thread_name_prefix="metrics")
+        version = self._registration.claim()
+        self.model: LoadedModel = open_version(run, version, sources, config)
+        self._reported = 0  # number of the last model version in a status report
+        self._report(version)
+        self._trigger = ""
         self._stop = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, name="generations", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name="reload watcher", daemon=True)
 
     def start(self) -> None:
         """Follow reloads from now on."""
@@ -72,20 +74,20 @@ class Worker:
         self._stop.set()
         if self._watcher.ident is not None:
             self._watcher.join()
-        for pool in (self._pool, self._counting):
+        for pool in (self._pool, self._metrics_pool):
             pool.shutdown(wait=False, cancel_futures=True)
         self.access_log.flush()
         self._registration.close()
 
     async def in_thread(self, do: Callable[[], T]) -> T:
-        """Do what takes longer beside the requests that take microseconds, within its time."""
-        return await self._wait_for(self._pool, do)
+        """Run longer work in a thread, so that short requests go on; limited in time."""
+        return await self._run_in(self._pool, do)
 
     async def write_metrics(self) -> bytes:
-        """The sums over all workers, also while batches keep every other thread busy."""
-        return await self._wait_for(self._counting, self.metrics.write)
+        """Metrics of all workers, even while batches keep every other thread busy."""
+        return await self._run_in(self._metrics_pool, self.metrics.write)
 
-    async def _wait_for(self, pool: ThreadPoolExecutor, do: Callable[[], T]) -> T:
+    async def _run_in(self, pool: ThreadPoolExecutor, do: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
         try:
             return await asyncio.wait_for(loop.run_in_executor(pool, do), self.limits.seconds)
@@ -93,69 +95,69 @@ class Worker:
             rule = f"a request must take at most {self.limits.seconds:g} s; got more"
             raise RequestError("timeout", rule) from None
 
-    def reload(self) -> Reloaded:
-        """Serve what lies in the model's folder now, in all workers."""
-        done = self._report(reload)
-        assert done is not None  # noqa: S101  # an unconditional reload tells what it did
+    def reload(self) -> ReloadResult:
+        """Load the model's folder again, in all workers."""
+        done = self._log_reload(reload)
+        assert done is not None  # noqa: S101  # only reload_if_needed returns None
         return done
 
-    async def reload_in_thread(self) -> Reloaded:
+    async def reload_in_thread(self) -> ReloadResult:
         """Reload while requests are answered."""
         return await asyncio.to_thread(self.reload)
 
     def _watch(self) -> None:
-        seen, n_looks = "", 0
+        seen, n_checks = "", 0
         while not self._stop.wait(_POLL_SECONDS):
             try:
-                found = self._glance()
-                n_looks = _LOOKS if found != seen else n_looks - 1
+                found = self._poll()
+                n_checks = _CHECKS if found != seen else n_checks - 1
                 seen = found
-                if n_looks > 0:
-                    self._follow()
-                    self._obey()
+                if n_checks > 0:
+                    self._switch()
+                    self._maybe_reload()
             except Exception:
-                logger.exception("the watcher of generations failed")
+                logger.exception("the reload watcher failed")
 
-    def _glance(self) -> str:
-        """What changes when there is something to do; it is looked at twenty times a second."""
-        shared = self.run.identity("current", "asked", "tried")
+    def _poll(self) -> str:
+        """A text that changes when there is something to do; cheap, as it is made often."""
+        shared = self.run.identity("current", "requested", "attempted")
         return shared + (self.sources.identity() if self.config.watch else "")
 
-    def _follow(self) -> None:
-        """Switch to what is published."""
-        published = current(self.run)
-        if published.number == self._told:
+    def _switch(self) -> None:
+        """Switch to the published model version."""
+        published = current_version(self.run)
+        if published.number == self._reported:
             return
-        if published.number != self.served.generation.number:
+        if published.number != self.model.opened_from.number:
             try:
-                served = open_generation(self.run, published, self.sources, self.config)
+                model = open_version(self.run, published, self.sources, self.config)
             except (ValueError, OSError, MemoryError) as error:
-                if current(self.run) == published:
-                    self._acknowledge(published, error=str(error))
+                if current_version(self.run) == published:
+                    self._report(published, error=str(error))
                 return
-            self.served = served  # requests in flight keep the one they began with
-        self._acknowledge(published)
+            self.model = model  # requests in flight keep the one they began with
+        self._report(published)
 
-    def _obey(self) -> None:
-        """Reload if a signal or the folder asks for it."""
-        asked = wanted(self.run, self.sources, self.config)
-        is_at_rest, self._asked = asked == self._asked, asked  # a folder that changes is let alone
-        is_due = is_at_rest and is_wanted(self.run, self.sources, self.config)
-        if is_due and not is_running(self.run):
-            # A thread of its own: this one must follow, for the reload to end.
+    def _maybe_reload(self) -> None:
+        """Reload if a signal or the folder calls for it."""
+        trigger = reload_trigger(self.run, self.sources, self.config)
+        is_settled, self._trigger = trigger == self._trigger, trigger  # not while files change
+        is_due = is_settled and needs_reload(self.run, self.sources, self.config)
+        if is_due and not is_reloading(self.run):
+            # In another thread: this one must switch for the reload to end.
             threading.Thread(target=self._try_reload, name="reload", daemon=True).start()
 
     def _try_reload(self) -> None:
         try:
-            self._report(reload_if_wanted)
+            self._log_reload(reload_if_needed)
         except RequestError:
-            return  # it is in the log
+            return  # already logged
         except Exception:
             logger.exception("a reload failed")
 
-    def _report(
-        self, do: Callable[[RunFolder, Sources, ServeConfig], Reloaded | None]
-    ) -> Reloaded | None:
+    def _log_reload(
+        self, do: Callable[[RunFolder, Sources, ServeConfig], ReloadResult | None]
+    ) -> ReloadResult | None:
         try:
             done = do(self.run, self.sources, self.config)
         except RequestError as error:
@@ -168,9 +170,7 @@ class Worker:
             logger.info("reloaded", extra={"fields": asdict(done)})
         return done
 
-    def _acknowledge(self, published: Generation, error: str | None = None) -> None:
-        now = self.served.generation
-        self._registration.acknowledge(
-            Acknowledgement(published.number, now.folder, now.version, error=error)
-        )
-        self._told = published.number
+    def _report(self, published: ModelVersion, error: str | None = None) -> None:
+        now = self.model.opened_from
+        self._registration.report(WorkerStatus(published.number, now.folder, now.name, error=error))
+        self._reported = published.number

@@ -1,6 +1,6 @@
-"""Logs: what happened, in lines for machines or for people?
+"""Access log: what happened, as lines for programs or for people?
 
-A line never holds a key, nor a query unless that was asked for.
+A line never contains a key, and contains queries only with `--log-queries`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STDERR = 2
 
 
 def is_pretty(form: LogFormat) -> bool:
-    """Whether lines are for a person."""
+    """Whether lines are for people."""
     return form == "pretty" or (form == "auto" and sys.stderr.isatty())
 
 
@@ -41,7 +41,7 @@ def write_line(level: str, event: str, fields: dict[str, Any], *, pretty: bool) 
 
 
 class LineFormatter(logging.Formatter):
-    """Records of `logging` as lines of ours; fields come with `extra={"fields": {...}}`."""
+    """Records of `logging` in our format; fields come with `extra={"fields": {...}}`."""
 
     def __init__(self, *, pretty: bool) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class LineFormatter(logging.Formatter):
 
 
 def log_settings(form: LogFormat) -> dict[str, Any]:
-    """Settings of `logging.config`: everything goes to standard error, in our lines."""
+    """Settings of `logging.config`: everything goes to standard error, in our format."""
     handlers = {
         "lines": {
             "class": "logging.StreamHandler",
@@ -78,19 +78,21 @@ def log_settings(form: LogFormat) -> dict[str, Any]:
             "matchset.serve": {"handlers": ["lines"], "level": "INFO", "propagate": False},
             "_granian": quiet,
             "granian.access": quiet,
+            # Hints about filters repeat what callers sent.
+            "matchset.filters": {**quiet, "level": "ERROR"},
         },
     }
 
 
 class AccessLog:
-    """A line per request. Lines are written together, twenty times a second."""
+    """A line per request; lines are written in groups, twenty times a second."""
 
     def __init__(self, form: LogFormat) -> None:
         self._pretty = is_pretty(form)
         self._lines: list[bytes] = []
 
     def add(self, fields: dict[str, Any]) -> None:
-        """Note a request."""
+        """Add a request."""
         if not self._lines:
             asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.flush)
         self._lines.append(write_line("info", "request", fields, pretty=self._pretty))
@@ -98,17 +100,17 @@ class AccessLog:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is noted."""
+        """Write the lines that were added."""
         lines, self._lines = self._lines, []
         for data in pack(lines):
             try:
                 os.write(_STDERR, data)
-            except OSError:  # nobody reads; answering goes on
+            except OSError:  # no reader; the server goes on
                 return
 
 
 def pack(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines joined to as few writes as a pipe keeps whole: all workers write to the same one."""
+    """Lines joined into as few writes as a pipe keeps intact: all workers write to the same one."""
     parts: list[bytes] = []
     size = 0
     for line in lines:
@@ -121,17 +123,17 @@ def pack(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-def tell_fault(error: BaseException, *, has_messages: bool) -> str:
-    """Where an exception came from; what it says may repeat a query, and is left out for that."""
-    told: list[str] = []
+def format_exception(error: BaseException, *, has_messages: bool) -> str:
+    """Where an exception came from; its message may repeat a query, so it can be left out."""
+    texts: list[str] = []
     cause: BaseException | None = error
     while cause is not None:
         is_shown = has_messages or isinstance(cause, OSError | MemoryError)
-        said = f": {cause}" if is_shown else ""
+        message = f": {cause}" if is_shown else ""
         frames = "".join(traceback.format_tb(cause.__traceback__))
-        told.append(f"{frames}{type(cause).__name__}{said}")
+        texts.append(f"{frames}{type(cause).__name__}{message}")
         cause = cause.__cause__ or cause.__context__
-    return "\nbefore that\n".join(told)
+    return "\ncaused by\n".join(texts)
 
 
 def _one_line(value: object) -> str:

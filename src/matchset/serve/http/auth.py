@@ -1,4 +1,4 @@
-"""Access: who may ask, and by which name of the server?"""
+"""Auth: who may call the server, and under which of its names?"""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from matchset.serve.http.problems import RequestError
+from matchset.serve.http.request_errors import RequestError
 
 logger = logging.getLogger(__name__)
-_LEAST_CHARACTERS = 16
-_KEY = re.compile(rf"[!-~]{{{_LEAST_CHARACTERS},}}")
+_MIN_CHARACTERS = 16
+_KEY = re.compile(rf"[!-~]{{{_MIN_CHARACTERS},}}")
 _SCHEME = b"bearer "
-_LONGEST_HOST = 300  # a DNS name has 253 characters, a port 5
+_MAX_HOST = 300  # a DNS name has 253 characters, a port 5
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Keys:
-    """API keys, as digests: comparing those takes the same time for any guess."""
+    """API keys as digests: comparing them takes the same time for any guess."""
 
     digests: tuple[bytes, ...]
 
     def allow(self, authorization: bytes | None) -> bool:
-        """Whether a header `Authorization: Bearer KEY` holds one of the keys."""
+        """Whether a header `Authorization: Bearer KEY` has one of the keys."""
         if authorization is None or authorization[: len(_SCHEME)].lower() != _SCHEME:
             return False
         digest = hashlib.sha256(authorization[len(_SCHEME) :].strip()).digest()
-        # All are compared, so that time does not tell which one it was.
+        # All are compared, so that the time does not reveal which one matched.
         return sum(hmac.compare_digest(digest, known) for known in self.digests) > 0
 
     def save(self, file: Path) -> None:
-        """Keep the digests, for workers that start later."""
+        """Write the digests, for workers that start later."""
         file.write_bytes(b"".join(self.digests))
 
     @classmethod
     def load(cls, file: Path) -> Keys:
-        """Keys that were saved."""
+        """Read digests that were saved."""
         data = file.read_bytes()
         size = hashlib.sha256().digest_size
         return cls(tuple(data[at : at + size] for at in range(0, len(data), size)))
 
 
 def read_keys(file: Path) -> Keys:
-    """The keys of a file, as a server keeps them."""
+    """The keys in a file, as a server keeps them."""
     return Keys(tuple(hashlib.sha256(key.encode()).digest() for key in read_key_lines(file)))
 
 
 def read_key_lines(file: Path) -> list[str]:
-    """The keys of a file, one a line, at least one; lines that start with # are comments."""
+    """The keys in a file, one per line, at least one; lines that start with # are comments."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -63,46 +63,46 @@ def read_key_lines(file: Path) -> list[str]:
         raise ValueError(f"{file}: API keys must be UTF-8") from None
     keys = [line for line in map(str.strip, lines) if line and not line.startswith("#")]
     if not keys:
-        raise ValueError(f"{file}: must hold at least one API key; got none")
+        raise ValueError(f"{file}: must have at least one API key; got none")
     if not all(map(_KEY.fullmatch, keys)):
-        rule = f"an API key must be {_LEAST_CHARACTERS} or more ASCII characters without spaces"
-        raise ValueError(f"{file}: {rule}; got another")
+        rule = f"an API key must be {_MIN_CHARACTERS} or more ASCII characters without spaces"
+        raise ValueError(f"{file}: {rule}; got one that is not")
     return keys
 
 
-def warn_of_readers(file: Path) -> None:
-    """Say so if anyone on the machine can read the keys."""
+def warn_if_readable(file: Path) -> None:
+    """Log a warning if other users of the machine can read the keys."""
     if file.stat().st_mode & (stat.S_IROTH | stat.S_IRGRP):
-        logger.warning("%s: API keys can be read by others; chmod 600 would end that", file)
+        logger.warning("%s: API keys can be read by others; run chmod 600", file)
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Names of this server.
+    """The names of this server.
 
-    A page from elsewhere can make its own host name point here (DNS rebinding), and its requests
-    then carry that name. Plain addresses cannot be made to point elsewhere.
+    Another site can point its own host name here (DNS rebinding), and requests of its pages then
+    carry that name. A plain address cannot be made to point elsewhere.
     """
 
     names: frozenset[str]
 
     def check(self, host: bytes | None) -> None:
-        """Refuse a Host header that names neither this server nor a plain address."""
-        if host is None or len(host) > _LONGEST_HOST or not _is_allowed(host, self.names):
+        """Reject a Host header that is neither a name of this server nor a plain address."""
+        if host is None or len(host) > _MAX_HOST or not _is_allowed(host, self.names):
             got = "none" if host is None else repr(host[:100].decode("latin-1"))
             rule = "Host must be localhost, an address, or a name given with --allow-host"
             raise RequestError("bad_host", f"{rule}; got {got}")
 
 
 def check_one_host(headers: Sequence[tuple[bytes, bytes]]) -> None:
-    """Refuse several Host headers: who stands before this server may have looked at another."""
+    """Reject several Host headers: a proxy in front may have checked another one."""
     n_hosts = sum(name == b"host" for name, _ in headers)
     if n_hosts > 1:
         raise RequestError("bad_host", f"Host must be given once; got {n_hosts}")
 
 
 def make_hosts(host: str, allowed: tuple[str, ...]) -> Hosts:
-    """The names to answer for: localhost, the name listened on, and those allowed."""
+    """The names of a server: localhost, the one it listens on, and those allowed."""
     names = {name.lower().rstrip(".") for name in ("localhost", host, *allowed)}
     return Hosts(frozenset(names - {""}))
 

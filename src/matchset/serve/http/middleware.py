@@ -1,7 +1,7 @@
-"""Gate: who comes in, what is noted, and what leaves with every answer?
+"""Middleware: which requests come in, what is logged, and what leaves with every response?
 
 One layer around everything, so that a request costs little: host, key and load are checked before
-anything else looks at it, and whatever goes wrong inside leaves as a JSON error.
+anything else looks at it, and every error leaves here, as JSON.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+from collections.abc import Mapping
 from itertools import count
 from time import perf_counter
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from matchset.serve.http.access_log import tell_fault
-from matchset.serve.http.answers import error_answer
+from matchset.serve.http.access_log import format_exception
 from matchset.serve.http.auth import check_one_host, make_hosts
-from matchset.serve.http.problems import RequestError
+from matchset.serve.http.request_errors import RequestError, to_request_error
+from matchset.serve.http.responses import error_response
 from matchset.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -38,28 +39,36 @@ _SECURITY = (
 )
 
 
-class Gate:
-    """ASGI around an ASGI application."""
+class Middleware:
+    """ASGI around an ASGI application.
+
+    `labels` are the names of paths in metrics and logs; `open_paths` need no key.
+    """
 
     def __init__(
-        self, app: ASGIApp, worker: Worker, *, routes: frozenset[str], open_routes: frozenset[str]
+        self,
+        app: ASGIApp,
+        worker: Worker,
+        *,
+        labels: Mapping[str, str],
+        open_paths: frozenset[str],
     ) -> None:
         self._app = app
         self._worker = worker
         self._hosts = make_hosts(worker.config.host, worker.config.allow_host)
-        self._routes = routes
-        self._open = open_routes | HEALTH
+        self._labels = labels
+        self._open = open_paths | HEALTH
         self._ids = (secrets.token_hex(4), count(1))
         self._n_in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or start and stop with the process."""
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif scope["type"] == "http":
-            await self._pass(scope, receive, send)
+            await self._handle(scope, receive, send)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         self._worker.start()
         await send({"type": "lifespan.startup.complete"})
@@ -67,15 +76,14 @@ class Gate:
         self._worker.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = perf_counter()
         headers = dict(scope["headers"])
-        request_id = self._name(headers.get(b"x-request-id"))
-        scope["request_id"] = request_id
+        request_id = self._make_id(headers.get(b"x-request-id"))
         own = (*_SECURITY, (b"x-request-id", request_id.encode()))
         status = 0
 
-        async def send_noted(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -88,22 +96,19 @@ class Gate:
             if len(headers) < len(scope["headers"]):
                 check_one_host(scope["headers"])
             self._check(scope["path"], headers)
-            await self._app(scope, receive, send_noted)
-        except RequestError as error:
-            await error_answer(error, request_id)(scope, receive, send_noted)
+            await self._app(scope, receive, send_with_headers)
         except Exception as error:
-            told = tell_fault(error, has_messages=self._worker.config.log_queries)
-            fields = {"request_id": request_id, "error": told}
-            logger.error("request failed", extra={"fields": fields})  # noqa: TRY400
+            known = to_request_error(error)
+            if known.code == "internal":
+                self._log_failure(error, request_id)
             if not status:
-                fault = RequestError("internal", "the server failed; its log says why")
-                await error_answer(fault, request_id)(scope, receive, send_noted)
+                await error_response(known, request_id)(scope, receive, send_with_headers)
         finally:
             self._n_in_flight -= 1
             self._worker.metrics.in_flight.dec()
-            self._note(scope, request_id, status, perf_counter() - started)
+            self._log(scope, request_id, status, perf_counter() - started)
 
-    def _name(self, given: bytes | None) -> str:
+    def _make_id(self, given: bytes | None) -> str:
         """The caller's id of a request, or a new one."""
         if given is not None and _REQUEST_ID.fullmatch(given):
             return given.decode()
@@ -115,18 +120,21 @@ class Gate:
         self._hosts.check(headers.get(b"host"))
         if path in self._open:
             return
-        keys = worker.served.keys
+        keys = worker.model.keys
         if keys is not None and not keys.allow(headers.get(b"authorization")):
-            rule = "a call must carry `Authorization: Bearer KEY` with a known key"
-            wants = ((b"www-authenticate", b"Bearer"),)
-            raise RequestError("unauthorized", f"{rule}; got none or another", wants)
+            rule = "a request must have the header `Authorization: Bearer KEY` with a valid key"
+            scheme = ((b"www-authenticate", b"Bearer"),)
+            raise RequestError("unauthorized", f"{rule}; got none or another", headers=scheme)
         if self._n_in_flight > worker.limits.concurrency:
-            rule = f"at most {worker.limits.concurrency} requests at once in a worker; got more"
-            raise RequestError("overloaded", rule, ((b"retry-after", b"1"),))
+            rule = f"a worker handles at most {worker.limits.concurrency} requests at once"
+            raise RequestError("overloaded", f"{rule}; got more", headers=((b"retry-after", b"1"),))
 
-    def _note(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
-        path = scope["path"]
-        route = path if path in self._routes else "other"
+    def _log_failure(self, error: Exception, request_id: str) -> None:
+        text = format_exception(error, has_messages=self._worker.config.log_queries)
+        logger.error("request failed", extra={"fields": {"request_id": request_id, "error": text}})
+
+    def _log(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
+        route = self._labels.get(scope["path"], "other")
         self._worker.metrics.count_request(route, status, seconds)
         if self._worker.config.access_log:
             fields: dict[str, Any] = {
@@ -136,6 +144,6 @@ class Gate:
                 "status": status,
                 "ms": round(1000 * seconds, 3),
             }
-            if "queries" in scope:  # put there where they may be logged
+            if "queries" in scope:  # only set if they may be logged
                 fields["queries"] = scope["queries"]
             self._worker.access_log.add(fields)

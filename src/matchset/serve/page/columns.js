@@ -1,4 +1,4 @@
-/** Columns: how does each matcher's answer look beside the others? */
+/** Columns: how do the results of each matcher look next to the others? */
 
 import { byId, count, drawn, make, showScore, showTime, spoken } from "./dom.js";
 
@@ -12,22 +12,22 @@ const SHORT = {
   fused: "Fused",
 };
 
-/** A name of a matcher that fits into a product's line. */
+/** A short name of a matcher, for a product's line. */
 export function shortName(matcher) {
   return SHORT[matcher.name] ?? matcher.label;
 }
 
 /**
- * Draw the columns anew. A column is a matcher with its `answer` (null before the first), its
+ * Redraw the columns. A column is a matcher with its `answer` (null before the first response), its
  * `roundTrip` in milliseconds and its `error` (a sentence or ""). The focus stays on its product.
  */
 export function drawColumns(columns, bought) {
-  const place = byId("columns");
+  const area = byId("columns");
   const held = heldProduct();
   const ranks = columns.map((column) => ranksOf(column.answer));
-  place.replaceChildren(...columns.map((column, at) => drawColumn(column, at, columns, ranks, bought)));
-  place.style.setProperty("--columns", String(columns.length));
-  place.classList.toggle("is-many", columns.length > FITTING);
+  area.replaceChildren(...columns.map((column, at) => drawColumn(column, at, columns, ranks, bought)));
+  area.style.setProperty("--columns", String(columns.length));
+  area.classList.toggle("is-many", columns.length > FITTING);
   if (held) focusProduct(held.column, held.id);
 }
 
@@ -36,13 +36,13 @@ export function ranksOf(answer) {
   return new Map((answer?.products ?? []).map((product, at) => [product.id, at + 1]));
 }
 
-/** Which product of which column has the focus? */
+/** The product that has the focus, and its column. */
 export function heldProduct() {
   const row = document.activeElement?.closest?.(".product");
   return row ? { column: row.closest(".column").dataset.name, id: row.dataset.id } : null;
 }
 
-/** Put the focus on a product's line: in this column, or in any. */
+/** Focus a product in this column, or else in any. */
 export function focusProduct(column, id) {
   const rows = [...document.querySelectorAll(".product")].filter((row) => row.dataset.id === id);
   const row = rows.find((each) => each.closest(".column").dataset.name === column) ?? rows[0];
@@ -50,17 +50,17 @@ export function focusProduct(column, id) {
   return Boolean(row);
 }
 
-/** Arrow keys go from product to product; true if the key was used. */
+/** Move the focus with an arrow key; true if the key was used. */
 export function moveFocus(key) {
   const row = document.activeElement?.closest?.(".product");
   if (!row) return false;
-  const target = neighbour(row, key);
+  const target = neighbor(row, key);
   if (target === null && key === "ArrowUp") byId("q").focus();
   if (target) focusRow(target);
   return target !== undefined;
 }
 
-/** Go to the first product of the first column that is shown and has one. */
+/** Focus the first visible product. */
 export function enterColumns() {
   const rows = [...document.querySelectorAll(".product")];
   const first = rows.find((row) => row.offsetParent !== null);
@@ -68,15 +68,15 @@ export function enterColumns() {
   return Boolean(first);
 }
 
-/** Light up a product wherever it stands; null: none. */
+/** Highlight a product in every column; null: none. */
 export function markSame(id) {
   for (const row of document.querySelectorAll(".product")) {
     row.classList.toggle("same", id !== null && row.dataset.id === id);
   }
 }
 
-// undefined: not a key of ours; null: nowhere to go.
-function neighbour(row, key) {
+// undefined: another key; null: nowhere to go.
+function neighbor(row, key) {
   const rows = [...row.closest("ol").querySelectorAll(".product")];
   const at = rows.indexOf(row);
   const steps = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 };
@@ -88,7 +88,7 @@ function neighbour(row, key) {
   return others.find((each) => each.dataset.id === row.dataset.id) ?? others[at] ?? others.at(-1) ?? null;
 }
 
-// One stop per column for the Tab key: the product that had the focus last.
+// The Tab key stops once per column, at the product that had the focus last.
 function focusRow(row) {
   for (const each of row.closest("ol").querySelectorAll(".product")) each.tabIndex = -1;
   row.tabIndex = 0;
@@ -98,16 +98,16 @@ function focusRow(row) {
 function drawColumn(column, at, columns, ranks, bought) {
   const { matcher, answer, error } = column;
   const products = answer?.products ?? [];
-  const others = columns.map((each, place) => ({ matcher: each.matcher, ranks: ranks[place] }));
+  const others = columns.map((each, index) => ({ matcher: each.matcher, ranks: ranks[index] }));
   others.splice(at, 1);
-  const rows = products.map((product, place) => drawProduct(product, place + 1, others, bought));
+  const rows = products.map((product, index) => drawProduct(product, index + 1, others, bought));
   if (rows.length) rows[0].firstChild.tabIndex = 0;
   return make(
     "section",
     { className: "column", id: `column-${matcher.name}`, data: { name: matcher.name } },
     drawHead(column, bought),
     error ? make("p", { className: "error" }, error) : null,
-    answer && !rows.length && !error ? make("p", { className: "nothing" }, "No product.") : null,
+    answer && !rows.length && !error ? make("p", { className: "nothing" }, "No products.") : null,
     make("ol", { className: "products", "aria-label": `Products of ${matcher.label}` }, ...rows),
   );
 }

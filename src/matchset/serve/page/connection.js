@@ -1,4 +1,4 @@
-/** Connection: what is done while the server is away, is busy or wants a key? */
+/** Connection: what happens while the server is away or busy, or needs a key? */
 
 import { hasKey, isReady, setKey, Unreachable } from "./api.js";
 import { byId } from "./dom.js";
@@ -10,7 +10,7 @@ let tries = 0;
 let timer = null;
 let onReturn = () => {};
 
-/** Set up the notice and the question for the key; `action` is done when the server is back. */
+/** Set up the notice and the key dialog; `action` runs when the server is back. */
 export function watchConnection(action) {
   onReturn = action;
   byId("notice-retry").addEventListener("click", tryNow);
@@ -19,24 +19,24 @@ export function watchConnection(action) {
     if (timer !== null && !document.hidden) tryNow();
   });
   byId("key-form").addEventListener("submit", useKey);
-  byId("key").addEventListener("cancel", () => notify("This server asks for an API key."));
+  byId("key").addEventListener("cancel", () => notify("This server needs an API key."));
   byId("forget-key").addEventListener("click", () => {
     setKey("");
     location.reload();
   });
 }
 
-/** Deal with an error that has nothing to do with what was asked; false if it has. */
+/** Handle an error that is not about the request itself; false if it is. */
 export function handle(error) {
-  if (error instanceof Unreachable) retry("The server does not answer. Trying again until it does.");
+  if (error instanceof Unreachable) retry("The server does not answer. Retrying…");
   else if (error.status === 429 || error.status === 503) {
-    retry("The server is busy. Trying again until it answers.", error.retryAfter);
+    retry("The server is busy. Retrying…", error.retryAfter);
   } else if (error.status === 401) askKey();
   else return false;
   return true;
 }
 
-/** The server answered: whatever was wrong is over. */
+/** The server answered: clear the notice. */
 export function answered() {
   tries = 0;
   clearTimeout(timer);
@@ -46,7 +46,7 @@ export function answered() {
 }
 
 function notify(text) {
-  // A screen reader speaks what changes, so the same text is not set twice.
+  // A screen reader reads out what changes, so the same text is not set twice.
   if (byId("notice-text").textContent !== text) byId("notice-text").textContent = text;
   byId("notice").hidden = false;
 }
@@ -63,18 +63,18 @@ async function tryNow() {
   clearTimeout(timer);
   timer = null;
   if (await isReady()) onReturn();
-  else retry("The server does not answer. Trying again until it does.");
+  else retry("The server does not answer. Retrying…");
 }
 
 function askKey() {
-  if (byId("key").open) return; // every column is refused with the same key
-  sayOfKey(hasKey() ? "The server did not accept this key." : "");
+  if (byId("key").open) return; // every column gets the same error
+  showKeyError(hasKey() ? "The server did not accept this key." : "");
   setKey("");
   byId("key").showModal();
   byId("key-input").focus();
 }
 
-function sayOfKey(sentence) {
+function showKeyError(sentence) {
   byId("key-error").textContent = sentence;
   byId("key-error").hidden = sentence === "";
 }
@@ -83,7 +83,7 @@ function useKey(event) {
   const key = byId("key-input").value.trim();
   if (!SENDABLE.test(key)) {
     event.preventDefault();
-    sayOfKey("A key has letters, digits and signs of ASCII, and no spaces.");
+    showKeyError("A key consists of printable ASCII characters, without spaces.");
     return;
   }
   setKey(key);

@@ -1,11 +1,11 @@
-/** Controls: what did the person ask for, and what can be asked for? */
+/** Controls: what was asked for, and what can be asked for? */
 
 import { byId, count, make, setFieldError } from "./dom.js";
 import { positive } from "./view.js";
 
 const PAUSES = { q: 120, where: 400, k: 250, beam: 250 }; // milliseconds without a key
 
-/** Call `ask(isStep)` when the controls have settled; Enter settles them at once. */
+/** Call `ask(isStep)` when the controls have settled; Enter does not wait. */
 export function watchControls(ask) {
   let timer = null;
   const settle = (isStep) => {
@@ -23,7 +23,7 @@ export function watchControls(ask) {
   });
 }
 
-/** The part of the view that the controls hold; columns only once they are known. */
+/** The part of the view that the controls show; columns only once they are known. */
 export function readControls() {
   const boxes = [...byId("shown").querySelectorAll("input")];
   const chosen = boxes.filter((box) => box.checked).map((box) => box.value);
@@ -37,7 +37,7 @@ export function readControls() {
   };
 }
 
-/** Make the controls say what the view says. */
+/** Set the controls to the view. */
 export function fillControls(view) {
   for (const field of ["q", "where", "k", "beam"]) {
     if (byId(field).value !== String(view[field])) byId(field).value = view[field];
@@ -51,7 +51,7 @@ function checkColumns({ columns }) {
   }
 }
 
-/** Say what is served, and offer its columns, attributes and examples. */
+/** Show the model, and offer its columns, attributes and examples. */
 export function drawModel(model, view, useExample) {
   byId("model").textContent = `${count(model.products, "product")} · model ${model.model_version}`;
   byId("shown").replaceChildren(byId("shown").firstElementChild, ...model.matchers.map(drawBox));
@@ -61,7 +61,7 @@ export function drawModel(model, view, useExample) {
   byId("k").max = model.limits.k;
   byId("beam").max = model.limits.beam;
   drawAttributes(model.attributes);
-  checkColumns(view); // and nothing else: a query may be half typed
+  checkColumns(view); // nothing else: a query may be half typed
 }
 
 function drawBox({ name, label }) {
@@ -79,7 +79,7 @@ function drawAttributes(attributes) {
   const lists = [...kinds].map(([kind, of]) => `${of.map(({ name }) => name).join(", ")} (${kind})`);
   byId("where-hint").textContent = lists.length
     ? `Filter by ${lists.join("; ")}.`
-    : "The catalogue has no attributes to filter by.";
+    : "The catalog has no attributes to filter by.";
   byId("where").disabled = !attributes.length;
   byId("where").placeholder = exampleFilter(attributes);
 }

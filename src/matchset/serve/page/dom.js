@@ -20,25 +20,25 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/** Words for a screen reader alone. */
+/** Text for screen readers only. */
 export function spoken(text) {
   return make("span", { className: "spoken" }, text);
 }
 
-/** A mark for the eye alone. */
+/** A mark that screen readers skip. */
 export function drawn(className, text) {
   return make("span", { className, "aria-hidden": "true" }, text);
 }
 
-/** Show the sentence at a field, or take it away with "". */
+/** Show an error at a field, or remove it with "". */
 export function setFieldError(id, sentence) {
-  const place = byId(`${id}-error`);
-  place.textContent = sentence;
-  place.hidden = sentence === "";
+  const error = byId(`${id}-error`);
+  error.textContent = sentence;
+  error.hidden = sentence === "";
   byId(id).setAttribute("aria-invalid", String(sentence !== ""));
 }
 
-/** A score with three digits that count; null is one that was no number. */
+/** A score with three significant digits; null was not a number. */
 export function showScore(score) {
   if (score === null) return "–";
   const size = Math.abs(score);
@@ -46,7 +46,7 @@ export function showScore(score) {
   return size >= 100 ? score.toFixed(0) : score.toPrecision(3);
 }
 
-/** Microseconds, or milliseconds where those are many. */
+/** A time in microseconds or milliseconds. */
 export function showTime(microseconds) {
   if (microseconds < 1000) return `${Math.round(microseconds)} µs`;
   const milliseconds = microseconds / 1000;

@@ -1,6 +1,6 @@
-/** Page: what happens when one types, chooses or comes back? */
+/** Page: what happens when someone types, chooses or goes back? */
 
-import { get, post, Refused } from "./api.js";
+import { get, post, RequestError } from "./api.js";
 import * as columns from "./columns.js";
 import { answered, handle, watchConnection } from "./connection.js";
 import { drawModel, fillControls, readControls, watchControls } from "./controls.js";
@@ -15,8 +15,8 @@ const MISSING = 40; // products bought but not found that are listed
 let model = null;
 let view = readView(location.search);
 let found = null; // what the last search found
-let opened = null; // {column, id} whose reasons are shown
-let searching = null; // promise of the search under way
+let opened = null; // {column, id} of the product that is explained
+let searching = null; // promise of the running search
 let explaining = null;
 
 function matchers() {
@@ -36,7 +36,7 @@ async function start() {
   refresh();
 }
 
-/** Show what the view asks for. */
+/** Show the view. */
 function refresh() {
   if (!model) return;
   document.title = view.q ? `${view.q} – matchset` : "matchset";
@@ -46,22 +46,22 @@ function refresh() {
   if (isEmpty) {
     stopSearch();
     found = null;
-    showFault(null);
+    showError(null);
     draw();
-  } else searching = search(view, matchers(), model.has_bought, show);
+  } else searching = search(view, matchers(), model.has_purchases, show);
   if (view.product && !isEmpty) openReasons(view.product, opened?.column ?? "");
 }
 
-function showFault(fault) {
+function showError(error) {
   for (const field of ["q", "where", "k", "beam"]) {
-    setFieldError(field, fault?.field === field ? fault.message : "");
+    setFieldError(field, error?.field === field ? error.message : "");
   }
 }
 
 function show(result) {
-  showFault(result.fault);
-  if (result.fault) {
-    byId("status").textContent = found ? "Below is the last answer that could be given." : "";
+  showError(result.error);
+  if (result.error) {
+    byId("status").textContent = found ? "Showing the last valid results." : "";
     return;
   }
   found = result;
@@ -74,22 +74,22 @@ function draw() {
   const shown = found?.columns ?? [];
   columns.drawColumns(shown, found?.bought);
   drawTabs(shown.map(({ matcher }) => matcher), view.tab);
-  byId("status").textContent = found?.isDone ? tell(found) : "";
+  byId("status").textContent = found?.isDone ? summarize(found) : "";
   drawMissing(missingOf(found));
 }
 
-/** Every product that some column has. */
+/** Ids of the products in any column. */
 function idsOf(shown) {
   return new Set(shown.flatMap(({ answer }) => answer?.products.map(({ id }) => id) ?? []));
 }
 
-function tell({ columns: shown, bought }) {
+function summarize({ columns: shown, bought }) {
   const all = idsOf(shown);
   const sum = `${count(all.size, "product")} in ${count(shown.length, "column")}`;
   if (bought === null) return `${sum}.`;
-  if (!bought.size) return `${sum}. Nobody bought anything for this query in the test log.`;
+  if (!bought.size) return `${sum}. Nothing was bought after this query in the log.`;
   const hits = [...bought].filter((id) => all.has(id)).length;
-  return `${sum}. Of ${count(bought.size, "product")} bought for this query in the test log, ${hits} found.`;
+  return `${sum}. Found ${hits} of ${count(bought.size, "product")} bought after this query in the log.`;
 }
 
 function missingOf(result) {
@@ -101,7 +101,7 @@ function missingOf(result) {
 function drawMissing(ids) {
   byId("missing-bought").hidden = !ids.length;
   const rest = ids.length > MISSING ? `, of which ${MISSING} are listed` : "";
-  byId("missing-count").textContent = `${count(ids.length, "product")} bought, but in no column${rest}:`;
+  byId("missing-count").textContent = `${count(ids.length, "product")} bought but not found${rest}:`;
   const rows = ids.slice(0, MISSING).map((id) => {
     const button = make("button", { type: "button", className: "chip chip-bought" }, make("bdi", {}, id));
     button.addEventListener("click", () => open(id, ""));
@@ -119,8 +119,8 @@ async function renewModel() {
   }
 }
 
-/** Keep the view in the address; a step of the history ends where `isStep`. */
-function keep(isStep = false) {
+/** Put the view into the address; `isStep` ends a step of the history. */
+function updateAddress(isStep = false) {
   const method = history.state?.isStep ? "pushState" : "replaceState";
   const isSame = writeView(view) === writeView(readView(location.search));
   if (isSame && (!isStep || history.state?.isStep)) return;
@@ -129,7 +129,7 @@ function keep(isStep = false) {
 
 function change(changes, isStep) {
   view = { ...view, ...changes };
-  keep(isStep);
+  updateAddress(isStep);
   refresh();
 }
 
@@ -163,9 +163,9 @@ async function openReasons(id, column) {
     drawReasons(reasons, ranks(id), view);
   } catch (error) {
     if (signal.aborted) return;
-    const isRefused = error instanceof Refused;
-    drawFailure(isRefused ? error.message : "The server does not answer.", ranks(id));
-    if (!handle(error) && !isRefused) throw error;
+    const isRequestError = error instanceof RequestError;
+    drawFailure(isRequestError ? error.message : "The server does not answer.", ranks(id));
+    if (!handle(error) && !isRequestError) throw error;
   }
 }
 
@@ -179,11 +179,11 @@ function titleOf(id) {
   return products.find((product) => product.id === id)?.title ?? "";
 }
 
-/** The panel was closed: by its button, by Escape, or because the history went back. */
+/** The panel was closed: by its button, by Escape or by going back. */
 function closed() {
-  if (byId("reasons").open) return; // opened again before this event came
+  if (byId("reasons").open) return; // opened again before this event
   explaining?.abort();
-  // The browser gives the focus back, unless what had it was drawn anew.
+  // The browser restores the focus, unless its element was redrawn.
   const isLost = document.activeElement === document.body;
   if (isLost && !columns.focusProduct(opened?.column, opened?.id)) byId("q").focus();
   opened = null;
@@ -215,16 +215,16 @@ function onKey(event) {
 }
 
 function watchProducts() {
-  const place = byId("columns");
+  const area = byId("columns");
   const rowOf = (event) => event.target.closest(".product");
-  place.addEventListener("click", (event) => {
+  area.addEventListener("click", (event) => {
     const row = rowOf(event);
     if (row) open(row.dataset.id, row.closest(".column").dataset.name);
   });
   const mark = (event) => columns.markSame(rowOf(event)?.dataset.id ?? null);
-  place.addEventListener("pointerover", mark);
-  place.addEventListener("focusin", mark);
-  place.addEventListener("pointerleave", () => columns.markSame(null));
+  area.addEventListener("pointerover", mark);
+  area.addEventListener("focusin", mark);
+  area.addEventListener("pointerleave", () => columns.markSame(null));
   byId("ask-product").addEventListener("submit", (event) => {
     event.preventDefault();
     open(byId("product").value.trim(), "");
@@ -235,7 +235,7 @@ watchConnection(start);
 watchControls((isStep) => change(readControls(), isStep));
 watchTabs((tab) => {
   view = { ...view, tab };
-  keep();
+  updateAddress();
   drawTabs(found.columns.map(({ matcher }) => matcher), tab);
 }, draw);
 watchProducts();
@@ -245,5 +245,5 @@ addEventListener("popstate", comeBack);
 document.addEventListener("keydown", onKey);
 history.replaceState({ ...history.state, isStep: true }, "");
 fillControls(view);
-if (!view.q && !isNarrow()) byId("q").focus(); // a phone would put up its keyboard
+if (!view.q && !isNarrow()) byId("q").focus(); // a phone would show its keyboard
 start();

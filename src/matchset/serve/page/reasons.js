@@ -1,21 +1,21 @@
-/** Reasons: why does the query get the product, or where was it lost? */
+/** Reasons: why does the query find the product, or where was the product lost? */
 
 import { byId, drawn, make, showScore, spoken } from "./dom.js";
 
 const SHOWN = 8; // n-grams for, and as many against
 const HINT =
-  "A bar is what one n-gram of the query adds; # in it is a space. A product's score is the " +
-  "product of the scores on its way.";
-const FILTER_HINT = "Ranks on the way are those without the filter.";
+  "Each bar shows what one n-gram of the query adds (# is a space). A product's score is the " +
+  "scores along its path, multiplied.";
+const FILTER_HINT = "Ranks along the path ignore the filter.";
 
-/** Head the panel with the product, and say that the rest is on its way. */
+/** Show the product, and that its explanation is loading. */
 export function drawWaiting(id, title) {
   byId("reasons-title").textContent = title || id;
   byId("reasons-id").textContent = id;
-  byId("reasons-body").replaceChildren(make("p", { className: "hint" }, "Asking for the reasons…"));
+  byId("reasons-body").replaceChildren(make("p", { className: "hint" }, "Loading…"));
 }
 
-/** Say why there are no reasons. */
+/** Show why there is no explanation. */
 export function drawFailure(sentence, ranks) {
   const failure = make("p", { className: "error" }, sentence);
   byId("reasons-body").replaceChildren(failure, drawRanks(ranks));
@@ -31,7 +31,7 @@ export function drawReasons(reasons, ranks, asked) {
   byId("reasons-body").replaceChildren(
     drawVerdict(reasons, asked),
     drawRanks(ranks),
-    make("h3", {}, "Way through the tree"),
+    make("h3", {}, "Path through the tree"),
     make("ol", { className: "steps" }, ...steps.map((step) => drawStep(step, steps, largest, asked))),
     make("p", { className: "hint" }, asked.where ? `${HINT} ${FILTER_HINT}` : HINT),
   );
@@ -43,15 +43,15 @@ function drawVerdict(reasons, asked) {
     const text = `Found at rank ${reasons.rank}. ${score}.`;
     return make("p", { className: "verdict verdict-found" }, drawn("", "✓ "), text);
   }
-  const text = `Not in the answer: ${explainLoss(reasons, asked)}. ${score} if it had come through.`;
+  const text = `Not in the results: ${explainLoss(reasons, asked)}. ${score} if it had not been lost.`;
   return make("p", { className: "verdict verdict-lost" }, drawn("", "✕ "), text);
 }
 
 function explainLoss(reasons, asked) {
   const { steps } = reasons;
-  if (!reasons.is_allowed) return "the filter leaves it out";
+  if (!reasons.is_allowed) return "the filter excludes it";
   const lost = steps.findIndex((step) => !step.in_beam);
-  if (lost < 0) return "others came before it";
+  if (lost < 0) return "other products rank higher";
   const isLast = lost + 1 === steps.length;
   const rule = isLast ? `k keeps ${asked.k}` : `the beam keeps ${asked.beam}`;
   return `lost at step ${lost + 1} of ${steps.length}, where its rank was ${steps[lost].rank} and ${rule}`;
@@ -61,12 +61,12 @@ function drawRanks(ranks) {
   const cells = ranks.map(([label, rank]) =>
     make(
       "div",
-      { className: rank ? "place" : "place place-none" },
+      { className: rank ? "rank-cell" : "rank-cell rank-none" },
       make("dt", {}, label),
       make("dd", {}, rank ? String(rank) : drawn("", "–"), rank ? "" : spoken("not found")),
     ),
   );
-  return make("dl", { className: "places", "aria-label": "Rank in each column" }, ...cells);
+  return make("dl", { className: "ranks", "aria-label": "Rank in each column" }, ...cells);
 }
 
 function drawStep(step, steps, largest, asked) {
@@ -97,7 +97,7 @@ function showRank(step, isLast, asked) {
 
 function drawWeights(step, largest) {
   const rows = [...step.for.slice(0, SHOWN), ...step.against.slice(0, SHOWN)];
-  if (!rows.length) return make("p", { className: "hint" }, "No n-gram of the query speaks here.");
+  if (!rows.length) return make("p", { className: "hint" }, "No n-gram of the query has a weight here.");
   return make("ul", { className: "weights" }, ...rows.map((row) => drawWeight(row, largest)));
 }
 

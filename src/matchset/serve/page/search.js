@@ -1,45 +1,41 @@
-/** Search: what does every matcher answer to the view, and who bought what? */
+/** Search: what does every matcher find, and what was bought? */
 
-import { get, Refused } from "./api.js";
+import { get, RequestError } from "./api.js";
 import { answered, handle } from "./connection.js";
 
-const PATIENCE = 250; // milliseconds until columns are shown one by one
-
-// The control that a refusal is about, by its code.
-const FIELDS = {
-  query_too_long: "q",
-  bad_filter: "where",
-  filter_too_long: "where",
-  k_out_of_range: "k",
-  beam_out_of_range: "beam",
-};
+const SLOW = 250; // milliseconds until columns are shown one by one
+const CONTROLS = ["q", "where", "k", "beam"]; // parameters that have a control of the same name
 
 let running = null;
 
-/** Forget what is being asked. */
+/** Cancel the running search. */
 export function stopSearch() {
   running?.abort();
   running = null;
 }
 
 /**
- * Ask every matcher for the view and call `show({columns, bought, isDone, fault})` when all have
- * answered, and before that where some are slow. A later search makes an earlier one fall silent.
+ * Query every matcher and call `show({columns, bought, isDone, error})` when all have answered, and
+ * earlier if some are slow. A new search cancels the one before.
  */
-export async function search(view, matchers, hasBought, show) {
+export async function search(view, matchers, hasPurchases, show) {
   stopSearch();
   const mine = (running = new AbortController());
-  const found = { columns: matchers.map(emptyColumn), bought: null, isDone: false, fault: null };
+  const found = { columns: matchers.map(emptyColumn), bought: null, isDone: false, error: null };
   let isLate = false;
-  const tell = () => running === mine && show(found);
-  const late = setTimeout(() => (isLate = true) && !found.fault && tell(), PATIENCE);
-  const step = () => isLate && !found.fault && tell();
+  const showIfCurrent = () => running === mine && show(found);
+  const hasAnswer = () => found.columns.some(({ answer }) => answer);
+  const step = () => isLate && !found.error && hasAnswer() && showIfCurrent();
+  const late = setTimeout(() => {
+    isLate = true;
+    step();
+  }, SLOW);
   const tasks = found.columns.map((column) => fillColumn(column, view, mine.signal, found).then(step));
-  if (hasBought) tasks.push(fillBought(view, mine.signal, found).then(step));
+  if (hasPurchases) tasks.push(fillBought(view, mine.signal, found).then(step));
   await Promise.all(tasks);
   clearTimeout(late);
   found.isDone = true;
-  tell();
+  showIfCurrent();
 }
 
 function emptyColumn(matcher) {
@@ -57,17 +53,18 @@ async function fillColumn(column, view, signal, found) {
     answered();
   } catch (error) {
     if (signal.aborted) return;
-    if (handle(error)) found.fault = { field: "", message: "" };
-    else if (FIELDS[error.code]) found.fault = { field: FIELDS[error.code], message: error.message };
-    else if (error instanceof Refused) column.error = error.message;
+    const { parameter, message } = error;
+    if (handle(error)) found.error = { field: "", message: "" };
+    else if (CONTROLS.includes(parameter)) found.error = { field: parameter, message };
+    else if (error instanceof RequestError) column.error = message;
     else throw error;
   }
 }
 
 async function fillBought(view, signal, found) {
   try {
-    found.bought = new Set((await get("v1/bought", { q: view.q }, signal)).products);
+    found.bought = new Set((await get("v1/purchases", { q: view.q }, signal)).products);
   } catch (error) {
-    if (!signal.aborted && !handle(error) && !(error instanceof Refused)) throw error;
+    if (!signal.aborted && !handle(error) && !(error instanceof RequestError)) throw error;
   }
 }

@@ -4,12 +4,12 @@ import { byId, make } from "./dom.js";
 
 const NARROW = matchMedia("(max-width: 760px)");
 
-/** Is there room for one column only? */
+/** Whether there is room for only one column. */
 export function isNarrow() {
   return NARROW.matches;
 }
 
-/** `choose(name)` is called for the tab that was chosen, `redraw()` when the width changes. */
+/** Call `choose(name)` for the chosen tab, and `redraw()` when the width changes. */
 export function watchTabs(choose, redraw) {
   NARROW.addEventListener("change", redraw);
   const tabs = byId("tabs");
@@ -29,7 +29,7 @@ export function watchTabs(choose, redraw) {
   });
 }
 
-/** Draw a tab for each column and show the chosen one; all columns, and no tab, where they fit. */
+/** Draw a tab for each column and show the chosen one; all columns and no tabs if they fit. */
 export function drawTabs(matchers, chosen) {
   const tabs = byId("tabs");
   const isUsed = isNarrow() && matchers.length > 1;

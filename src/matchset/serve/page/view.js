@@ -1,4 +1,4 @@
-/** View: what does the address bar say is shown? */
+/** View: what does the address bar show? */
 
 export const DEFAULT_K = 50;
 export const DEFAULT_BEAM = 10;
@@ -20,7 +20,7 @@ export function readView(search) {
   };
 }
 
-/** The address of a view: what is as always is left out. */
+/** The address of a view, without defaults. */
 export function writeView(view) {
   const given = new URLSearchParams();
   if (view.q) given.set("q", view.q);
@@ -34,7 +34,7 @@ export function writeView(view) {
   return search ? `?${search}` : location.pathname;
 }
 
-/** A whole number of at least 1, or else what stands in for it. */
+/** A whole number of at least 1, or else the other value. */
 export function positive(text, otherwise) {
   const number = Number(text);
   return Number.isInteger(number) && number >= 1 ? number : otherwise;

@@ -1,7 +1,7 @@
-"""Snapshots: how is a model kept as it was verified, whatever happens to its folder?
+"""Snapshots: how does a model stay as it was verified, even if its folder changes?
 
-The files of a model never change once written, so that hard links to them hold what was verified
-even when the folder is replaced or removed. Where links are not possible, files are copied.
+The files of a model never change once written, so hard links to them keep what was verified even
+if the folder is replaced or removed. If links are not possible, files are copied.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from matchset.errors import ModelFileError
-from matchset.serve.options import Snapshot
+from matchset.serve.options import SnapshotMethod
 from matchset.storage.folders import MANIFEST, verify_folder
 
 _ATTEMPTS = 5  # a folder may be replaced while it is read
@@ -28,89 +28,91 @@ class Sources:
     """Where the served matchers come from."""
 
     model: Path
-    beside: tuple[Path, ...] = ()
+    also: tuple[Path, ...] = ()
 
     @property
     def folders(self) -> tuple[Path, ...]:
         """The model first."""
-        return (self.model, *self.beside)
+        return (self.model, *self.also)
 
     def identity(self) -> str:
-        """Changes when a folder is replaced, or a file in it."""
+        """A text that changes when a folder is replaced, or a file in it."""
         return " ".join(map(_identify, self.folders))
 
 
 @contextmanager
-def naming(sources: Sources, target: Path) -> Iterator[None]:
-    """What is wrong with a snapshot is told of its source: nobody knows our copy of it."""
+def naming_sources(sources: Sources, target: Path) -> Iterator[None]:
+    """Make errors name the source of a snapshot, which is the path that a user knows."""
     try:
         yield
     except ModelFileError as error:
-        said = str(error)
-        for number, folder in enumerate(sources.folders):
-            said = said.replace(str(target / str(number)), str(folder))
-        raise ModelFileError(said) from None
+        for folder, snapshot in zip(
+            sources.folders, snapshot_folders(target, len(sources.folders)), strict=True
+        ):
+            if error.path is not None and error.path.is_relative_to(snapshot):
+                error.path = folder / error.path.relative_to(snapshot)
+        raise
 
 
-def take_snapshots(sources: Sources, target: Path, how: Snapshot) -> str:
-    """Put every source into `target`, verified byte by byte, and give their common version."""
-    for number, folder in enumerate(sources.folders):
-        kept = target / str(number)
-        _take(folder, kept, how)
-        verify_folder(kept)
-    return version_of(kept_folders(target, len(sources.folders)))
+def take_snapshots(sources: Sources, target: Path, method: SnapshotMethod) -> str:
+    """Put every source into `target`, verified byte by byte; returns their common version."""
+    snapshots = snapshot_folders(target, len(sources.folders))
+    for folder, snapshot in zip(sources.folders, snapshots, strict=True):
+        _take(folder, snapshot, method)
+        verify_folder(snapshot)
+    return version_of(snapshots)
 
 
-def kept_folders(target: Path, n: int) -> list[Path]:
-    """Folders of a snapshot of n sources, the model first."""
+def snapshot_folders(target: Path, n: int) -> list[Path]:
+    """Folders of the snapshots of n sources, the model first."""
     return [target / str(number) for number in range(n)]
 
 
 def version_of(folders: Iterable[Path]) -> str:
-    """A short name for what is in model folders: the same files have the same."""
+    """A short digest of what is in model folders: the same files have the same."""
     digest = hashlib.sha256()
     for folder in folders:
         digest.update(json.loads((folder / MANIFEST).read_bytes())["sha256"].encode())
     return digest.hexdigest()[:_VERSION_DIGITS]
 
 
-def _take(folder: Path, kept: Path, how: Snapshot) -> None:
+def _take(folder: Path, snapshot: Path, method: SnapshotMethod) -> None:
     for _ in range(_ATTEMPTS):
-        shutil.rmtree(kept, ignore_errors=True)
+        shutil.rmtree(snapshot, ignore_errors=True)
         try:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise ModelFileError(f"not a matchset folder: {error.strerror}", path=folder) from None
         try:
-            _keep_all(handle, kept, how)
+            _take_files(handle, snapshot, method)
         except FileNotFoundError:  # replaced meanwhile, and removed
             continue
         finally:
             os.close(handle)
         return
-    raise ModelFileError("must be at rest; its files went away while they were read", path=folder)
+    raise ModelFileError("must not change while it is read; got files that went away", path=folder)
 
 
-def _keep_all(handle: int, kept: Path, how: Snapshot) -> None:
-    """Keep the files of a folder, and the folders in it.
+def _take_files(handle: int, snapshot: Path, method: SnapshotMethod) -> None:
+    """Link or copy the files of a folder, and those of the folders in it.
 
     All are reached from one handle: the path may name another folder a moment later.
     """
-    kept.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
     with os.scandir(handle) as entries:
         for entry in entries:
             if not entry.is_dir():
-                _keep(handle, entry.name, kept / entry.name, how)
+                _take_file(handle, entry.name, snapshot / entry.name, method)
                 continue
             inner = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=handle)
             try:
-                _keep_all(inner, kept / entry.name, how)
+                _take_files(inner, snapshot / entry.name, method)
             finally:
                 os.close(inner)
 
 
-def _keep(handle: int, name: str, target: Path, how: Snapshot) -> None:
-    if how == "link":
+def _take_file(handle: int, name: str, target: Path, method: SnapshotMethod) -> None:
+    if method == "link":
         try:
             os.link(name, target, src_dir_fd=handle, follow_symlinks=True)
         except FileNotFoundError:
@@ -127,16 +129,16 @@ def _keep(handle: int, name: str, target: Path, how: Snapshot) -> None:
 def _identify(folder: Path) -> str:
     """Changes when a file of a folder does: one that is copied in grows under the same name."""
     try:
-        found = sorted(_tell_files(str(folder)))
+        found = sorted(_list_files(str(folder)))
     except OSError:
         return "none"
     return hashlib.sha256("\n".join(found).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _tell_files(folder: str) -> Iterator[str]:
+def _list_files(folder: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             stat = entry.stat()
             yield f"{entry.path} {stat.st_dev} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
             if entry.is_dir():
-                yield from _tell_files(entry.path)
+                yield from _list_files(entry.path)

@@ -1,8 +1,8 @@
-"""Reload: how does a new model take the place of the one that is served?
+"""Switch: how does a new model take the place of the one that is served?
 
-Nobody serves from the model's folder. A reload takes a snapshot of it, verifies every byte, opens
-it once, and only then publishes it; a bad model changes nothing. Workers open what is published
-and switch between two requests.
+Nothing is served from the model's folder itself. A reload takes a snapshot of it, verifies every
+byte, opens it once, and only then publishes it; a bad model changes nothing. Workers open what is
+published and switch between two requests.
 """
 
 from __future__ import annotations
@@ -10,30 +10,31 @@ from __future__ import annotations
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from matchset.errors import ModelFileError
 from matchset.serve.http.auth import read_keys
-from matchset.serve.http.problems import RequestError
-from matchset.serve.loaded_model import KEYS, open_generation
+from matchset.serve.http.request_errors import RequestError
+from matchset.serve.loaded_model import KEYS, open_version
 from matchset.serve.options import ServeConfig
-from matchset.serve.reload.generations import (
-    Generation,
+from matchset.serve.reload.run_folder import (
+    ModelVersion,
     RunFolder,
-    current,
-    is_held,
+    current_version,
+    is_locked,
     publish,
     read_workers,
-    sweep,
-    try_hold,
+    remove_unused_versions,
+    try_lock,
 )
-from matchset.serve.reload.snapshots import Sources, naming, take_snapshots
+from matchset.serve.reload.snapshots import Sources, naming_sources, take_snapshots
 
 _POLL_SECONDS = 0.01
 _LOCK = "reload.lock"
 
 
 @dataclass(frozen=True, slots=True)
-class Reloaded:
+class ReloadResult:
     """What a reload did."""
 
     version: str
@@ -41,98 +42,117 @@ class Reloaded:
     workers: int
 
 
-def make_generation(
-    run: RunFolder, sources: Sources, config: ServeConfig, number: int
-) -> Generation:
-    """A verified snapshot that has been opened once; a ModelFileError says why there is none."""
-    folder = run.generations / str(number)
-    shutil.rmtree(folder, ignore_errors=True)  # of a reload that was killed
+def make_version(
+    run: RunFolder,
+    sources: Sources,
+    config: ServeConfig,
+    number: int,
+    *,
+    kinds: tuple[str, ...] | None = None,
+) -> ModelVersion:
+    """A verified snapshot that has been opened once, of matchers of these kinds."""
+    folder = run.versions / str(number)
+    shutil.rmtree(folder, ignore_errors=True)  # left by a reload that was killed
     try:
-        with naming(sources, folder):
-            version = take_snapshots(sources, folder, config.snapshot)
+        with naming_sources(sources, folder):
+            name = take_snapshots(sources, folder, config.snapshot)
             if config.api_key_file is not None:
                 read_keys(config.api_key_file).save(folder / KEYS)
-            made = Generation(number, folder.name, version)
-            open_generation(run, made, sources, config)
+            made = ModelVersion(number, folder.name, name)
+            opened = open_version(run, made, sources, config)
+        made = replace(made, kinds=tuple(opened.matchers))
+        _check_kinds(sources, made.kinds, kinds)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return made
 
 
-def reload(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded:
-    """Serve what lies in the model's folder now; returns when every worker does."""
+def _check_kinds(sources: Sources, kinds: tuple[str, ...], before: tuple[str, ...] | None) -> None:
+    """Names of matchers are those of their kinds, and callers rely on them: they stay."""
+    for path, kind, expected in zip(sources.folders, kinds, before or kinds, strict=True):
+        if kind != expected:
+            rule = f"a reload must bring a {expected} matcher as before; got a {kind}"
+            raise ModelFileError(rule, path=path)
+
+
+def reload(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResult:
+    """Load the model's folder again; returns when every worker has switched."""
     deadline = time.monotonic() + config.reload_seconds
     while True:
-        with try_hold(run.path / _LOCK) as is_mine:
+        with try_lock(run.path / _LOCK) as is_mine:
             if is_mine:
-                return _switch(run, sources, config)
+                return _reload_locked(run, sources, config)
         # Another reload may have begun before the folder was replaced: this one waits its turn.
         if time.monotonic() > deadline:
-            raise RequestError("reload_running", "one reload at a time; another is under way")
+            raise RequestError("reload_running", "only one reload at a time; another is running")
         time.sleep(_POLL_SECONDS)
 
 
-def reload_if_wanted(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded | None:
-    """Reload where a signal or the folder asks for it, unless another worker does so."""
-    with try_hold(run.path / _LOCK) as is_mine:
-        if not is_mine or not is_wanted(run, sources, config):
+def reload_if_needed(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResult | None:
+    """Reload if a signal or the folder calls for it, unless another worker is doing so."""
+    with try_lock(run.path / _LOCK) as is_mine:
+        if not is_mine or not needs_reload(run, sources, config):
             return None
-        return _switch(run, sources, config)
+        return _reload_locked(run, sources, config)
 
 
-def is_wanted(run: RunFolder, sources: Sources, config: ServeConfig) -> bool:
-    """Whether something should be tried that was not tried yet."""
-    return wanted(run, sources, config) != run.read_text("tried")
+def needs_reload(run: RunFolder, sources: Sources, config: ServeConfig) -> bool:
+    """Whether there is something to load that has not been attempted yet."""
+    return reload_trigger(run, sources, config) != run.read_text("attempted")
 
 
-def is_running(run: RunFolder) -> bool:
-    """Whether some worker reloads just now."""
-    return is_held(run.path / _LOCK)
+def is_reloading(run: RunFolder) -> bool:
+    """Whether a worker is reloading right now."""
+    return is_locked(run.path / _LOCK)
 
 
-def _switch(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded:
-    asked = wanted(run, sources, config)
+def reload_trigger(run: RunFolder, sources: Sources, config: ServeConfig) -> str:
+    """A text that changes when a signal or the watched folder calls for a reload."""
+    return f"{run.read_text('requested')}\n{sources.identity() if config.watch else ''}"
+
+
+def _reload_locked(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResult:
+    trigger = reload_trigger(run, sources, config)
     try:
-        return _try(run, sources, config)
+        return _load_and_switch(run, sources, config)
     finally:
-        # At the end: what a worker that is killed has begun, another begins anew.
-        with suppress(OSError):  # no room: it will be tried again, a few times
-            run.write_text("tried", asked)
+        # At the end: if this worker is killed before, another one starts over.
+        with suppress(OSError):  # disk full: it will be attempted again, a few times
+            run.write_text("attempted", trigger)
 
 
-def _try(run: RunFolder, sources: Sources, config: ServeConfig) -> Reloaded:
-    before = current(run)
+def _load_and_switch(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResult:
+    before = current_version(run)
     try:
-        made = make_generation(run, sources, config, before.number + 1)
+        made = make_version(run, sources, config, before.number + 1, kinds=before.kinds)
         publish(run, made)
     except (ValueError, OSError, MemoryError) as error:
-        raise RequestError("model_refused", f"{error}; the old model is served on") from None
-    n_workers = _wait(run, made, before, config.reload_seconds)
-    sweep(run)
-    return Reloaded(made.version, before.version, n_workers)
+        raise RequestError("model_rejected", f"{error}; still serving the old model") from None
+    n_workers = _wait_for_workers(run, made, before, config.reload_seconds)
+    remove_unused_versions(run)
+    return ReloadResult(made.name, before.name, n_workers)
 
 
-def wanted(run: RunFolder, sources: Sources, config: ServeConfig) -> str:
-    """What should be tried: it changes when a reload is asked for by a signal or by the folder."""
-    return f"{run.read_text('asked')}\n{sources.identity() if config.watch else ''}"
-
-
-def _wait(run: RunFolder, made: Generation, before: Generation, seconds: float) -> int:
-    """Wait until every live worker serves what was made; how many they are."""
+def _wait_for_workers(
+    run: RunFolder, made: ModelVersion, before: ModelVersion, seconds: float
+) -> int:
+    """Wait until every live worker serves the new version; returns how many there are."""
     deadline = time.monotonic() + seconds
     while True:
         workers = read_workers(run)
-        said = [one for one in workers.values() if one is not None]
-        faults = [one.error for one in said if one.number == made.number and one.error]
-        if faults:  # the snapshot before is still there: workers use it
-            publish(run, Generation(made.number + 1, before.folder, before.version))
-            rule = "every worker must be able to open the model; the old one is served on"
-            raise RequestError("model_refused", f"{rule}; got {faults[0]}")
+        reported = [status for status in workers.values() if status is not None]
+        errors = [one.error for one in reported if one.number == made.number and one.error]
+        if errors:  # the snapshot before is still there: workers use it
+            publish(run, replace(before, number=made.number + 1))
+            rule = "every worker must be able to open the model"
+            raise RequestError(
+                "model_rejected", f"{rule}; got {errors[0]}; still serving the old model"
+            )
         late = [
             pid
-            for pid, one in workers.items()
-            if one is None or one.number < made.number or not one.is_open
+            for pid, status in workers.items()
+            if status is None or status.number < made.number or not status.is_open
         ]
         if not late and workers:
             return len(workers)

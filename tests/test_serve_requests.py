@@ -1,4 +1,4 @@
-"""Everything that a caller says is checked before any work is done for it."""
+"""Every request is checked before any work is done for it."""
 
 import json
 
@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matchset as ms
-from matchset.matchers.registry import XR_LINEAR
-from matchset.serve.http.bodies import check_weights
-from matchset.serve.http.problems import CODES, RequestError
-from matchset.serve.http.requests import MatchReader, Question, read_batch, read_bought, read_doubt
-from matchset.serve.loaded_model import Filters, Named
+from matchset.errors import FilterError
+from matchset.serve.http.request_errors import CODES, RequestError, to_request_error
+from matchset.serve.http.request_schemas import make_request_schemas
+from matchset.serve.http.requests import MatchOptions, RequestReader, check_weights
 from matchset.serve.options import Limits, ServeConfig
 
 LIMITS = Limits(
@@ -26,15 +25,21 @@ LIMITS = Limits(
 )
 
 
-def code_of(read, *given):
+MATCHERS = ("xr_linear", "bm25")
+READER = RequestReader(LIMITS, MATCHERS)
+read_match, read_batch = READER.read_match, READER.read_batch
+read_explain, read_purchases = READER.read_explain, READER.read_purchases
+
+
+def code_of(read, given):
     with pytest.raises(RequestError) as raised:
-        read(*given, LIMITS)
+        read(given)
     assert raised.value.code in CODES
     return raised.value.code
 
 
-def read_match(query_string, limits=LIMITS):
-    return MatchReader(limits).read(query_string)
+def options(matcher="xr_linear", **given):
+    return MatchOptions(matcher, **{"k": 10, **given})  # the default k, if the limit allows it
 
 
 def body(**fields):
@@ -42,20 +47,19 @@ def body(**fields):
 
 
 def test_a_query_string_is_read():
-    assert read_match(b"q=so%20fa") == ("so fa", Question(k=10))  # the default, if it may be
+    assert read_match(b"q=so%20fa") == ("so fa", options())
     assert read_match(b"k=3&q=a%2Bb+c&beam=4&titles=false&matcher=bm25&where=") == (
         "a+b c",
-        Question(k=3, beam=4, matcher="bm25", has_titles=False),
+        options("bm25", k=3, beam=4, titles=False),
     )
     assert read_match(b"q=%C3%BC&where=price%3C2")[1].where == "price<2"
     assert read_match(b"q=")[0] == ""
 
 
-def test_how_a_query_is_asked_is_remembered_but_not_the_query():
-    reader = MatchReader(LIMITS)
-    assert reader.read(b"q=a&k=3") == ("a", Question(k=3))
-    assert reader.read(b"k=3&q=b") == ("b", Question(k=3))
-    assert reader.read(b"k=4&q=b") == ("b", Question(k=4))
+def test_options_are_cached_but_queries_are_not():
+    assert read_match(b"q=a&k=3") == ("a", options(k=3))
+    assert read_match(b"k=3&q=b") == ("b", options(k=3))
+    assert read_match(b"k=4&q=b") == ("b", options(k=4))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +86,7 @@ def test_how_a_query_is_asked_is_remembered_but_not_the_query():
         (b"q=a&k=-1", "k_out_of_range"),
         (b"q=a&k=11", "k_out_of_range"),
         (b"q=a&beam=21", "beam_out_of_range"),
+        (b"q=a&matcher=oracle", "unknown_matcher"),
         (b"q=abcdef", "query_too_long"),
         (b"q=a&where=" + b"x" * 21, "filter_too_long"),
         (b"q=" + b"a" * 59, "url_too_long"),
@@ -91,7 +96,7 @@ def test_a_bad_query_string_is_refused(query_string, code):
     assert code_of(read_match, query_string) == code
 
 
-def test_a_wrong_name_is_told_all_the_right_ones():
+def test_an_unknown_parameter_is_an_error_that_lists_the_known_ones():
     with pytest.raises(
         RequestError, match="one of beam, k, matcher, q, titles, where; got 'query'"
     ):
@@ -177,23 +182,23 @@ def test_bad_candidates_are_refused(sent, code):
 
 
 def test_candidates_are_read():
-    batch = read_batch(fused([["p", "q"]], method="append", keep=2.0), LIMITS)
+    batch = read_batch(fused([["p", "q"]], method="append", keep=2.0))
     assert batch.candidates == [["p", "q"]]
     assert (batch.rule.method, batch.rule.keep) == ("append", 2)
 
 
 def test_weights_are_one_per_ranking():
-    rule = read_batch(fused(weights=[1, 0.5]), LIMITS).rule
+    rule = read_batch(fused(weights=[1, 0.5])).rule
     check_weights(rule, 2)
     with pytest.raises(RequestError, match="weights must be 3"):
         check_weights(rule, 3)
 
 
 def test_a_batch_is_read():
-    batch = read_batch(body(queries=["a", ""], k=10.0, where=None), LIMITS)
-    assert (batch.queries, batch.question) == (["a", ""], Question(k=10))
+    batch = read_batch(body(queries=["a", ""], k=10.0, where=None))
+    assert (batch.queries, batch.options) == (["a", ""], options())
     for where, read in (([], ()), (["p1", "p2"], ("p1", "p2")), ("", None)):
-        assert read_batch(body(queries=["a"], where=where), LIMITS).question.where == read
+        assert read_batch(body(queries=["a"], where=where)).options.where == read
 
 
 @pytest.mark.parametrize(
@@ -207,14 +212,49 @@ def test_a_batch_is_read():
         (body(query="a", product="p", matcher="bm25"), "bad_parameter"),
     ],
 )
-def test_a_bad_doubt_is_refused(sent, code):
-    assert code_of(read_doubt, sent) == code
+def test_a_bad_explain_request_is_refused(sent, code):
+    assert code_of(read_explain, sent) == code
 
 
-def test_what_was_bought_needs_a_query():
-    assert read_bought(b"q=sofa", LIMITS) == "sofa"
-    assert code_of(read_bought, b"") == "bad_parameter"
-    assert code_of(read_bought, b"q=a&k=1") == "bad_parameter"
+def test_purchases_need_a_query():
+    assert read_purchases(b"q=sofa") == "sofa"
+    assert code_of(read_purchases, b"") == "bad_parameter"
+    assert code_of(read_purchases, b"q=a&k=1") == "bad_parameter"
+    assert code_of(read_purchases, b"q=abcdef") == "query_too_long"
+
+
+@pytest.mark.parametrize(
+    ("sent", "message", "parameter"),
+    [
+        (body(), "queries must be given; got none", "queries"),
+        (body(queries=["a", 7]), "queries[1] must be a string; got 7", "queries[1]"),
+        (body(queries=["a"], k=None), "k must be an integer; got null", "k"),
+        (body(queries=["a"], beam=21), "beam must be from 1 to 20; got 21", "beam"),
+        (fused([["p", "ppppp"]]), "candidates[0][1] must have at most 4 characters; got 5", None),
+        (fused(weights=[1, -2]), "fusion.weights[1] must be from 0 to 1000000; got -2", None),
+        (fused(seed=1), "a field of fusion must be one of constant, keep, ...", None),
+    ],
+)
+def test_an_error_names_the_parameter_the_rule_and_the_value(sent, message, parameter):
+    with pytest.raises(RequestError) as raised:
+        read_batch(sent)
+    assert raised.value.message.startswith(message.removesuffix("..."))
+    assert raised.value.fields.get("parameter", parameter) == parameter or parameter is None
+
+
+@given(st.data())
+def test_what_the_schema_describes_is_what_is_read(data):
+    """The same table describes a field and reads it."""
+    schema = make_request_schemas(LIMITS, MATCHERS)["batch"]["properties"]
+    name = data.draw(st.sampled_from(["k", "beam"]))
+    number = data.draw(st.integers(-5, 50))
+    is_described = schema[name]["minimum"] <= number <= schema[name]["maximum"]
+    try:
+        assert getattr(read_batch(body(queries=["a"], **{name: number})).options, name) == number
+    except RequestError:
+        assert not is_described
+    else:
+        assert is_described
 
 
 @given(st.binary(max_size=60))
@@ -232,7 +272,7 @@ def test_no_value_does_worse_than_be_refused(value):
     for name in ("queries", "k", "beam", "where", "matcher", "titles"):
         sent = json.dumps({"queries": ["a"], name: value}).encode()
         try:
-            read_batch(sent, LIMITS)
+            read_batch(sent)
         except RequestError as error:
             assert error.status == 400  # noqa: PT017
 
@@ -274,35 +314,33 @@ INJECTIONS = [
 @pytest.mark.parametrize("expression", INJECTIONS, ids=range(len(INJECTIONS)))
 def test_a_filter_is_our_language_and_nothing_else(served_shop, expression):
     model = ms.load(served_shop / "model")
-    named = Named(XR_LINEAR, model, model.products)
-    with pytest.raises(RequestError) as raised:
-        Filters(4).make(named, expression)
-    assert raised.value.code == "bad_filter"
-    assert "root:" not in raised.value.message
+    with pytest.raises(FilterError) as raised:
+        model.filter(expression)
+    error = to_request_error(raised.value)
+    assert error.code == "bad_filter"
+    assert error.fields["position"] == raised.value.position
+    assert "root:" not in error.message
 
 
-def test_filters_are_remembered_up_to_a_number(served_shop):
-    model = ms.load(served_shop / "model")
-    named = Named(XR_LINEAR, model, model.products)
-    filters = Filters(2)
-    first = filters.make(named, "price < 1")
-    assert filters.make(named, "price < 1") is first
-    filters.make(named, "price < 2")
-    assert filters.find(named, "price < 1") is first
-    filters.make(named, "price < 3")
-    assert filters.find(named, "price < 2") is None
-    assert filters.find(named, "price < 1") is first
+def test_filters_are_cached_up_to_a_number(served_shop, monkeypatch):
+    monkeypatch.setattr("matchset.filters.filter._MOST_KEPT", 2)
+    products = ms.load(served_shop / "model").products
+    first = products.filter("price < 1")
+    assert products.filter("price < 1") is first
+    products.filter("price < 2")
+    assert products.filter("price < 1") is first
+    products.filter("price < 3")
+    assert not products.has_filter("price < 2")
+    assert products.has_filter("price < 1")
 
 
-def test_filters_are_remembered_up_to_a_size(served_shop, monkeypatch):
-    model = ms.load(served_shop / "model")
-    named = Named(XR_LINEAR, model, model.products)
-    monkeypatch.setattr("matchset.serve.loaded_model._MOST_BYTES", 2 * len(model.products))
-    filters = Filters(64)
+def test_filters_are_cached_up_to_a_size(served_shop, monkeypatch):
+    products = ms.load(served_shop / "model").products
+    monkeypatch.setattr("matchset.filters.filter._MOST_BYTES", 2 * len(products))
     for bound in (1, 2, 3):
-        filters.make(named, f"price < {bound}")
-    assert filters.find(named, "price < 1") is None
-    assert filters.find(named, "price < 2") is not None
+        products.filter(f"price < {bound}")
+    assert not products.has_filter("price < 1")
+    assert products.has_filter("price < 2")
 
 
 def test_settings_are_checked():

@@ -1,4 +1,4 @@
-"""What a server sends is JSON, whatever a model holds."""
+"""Responses are JSON, no matter what a model contains."""
 
 import json
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from matchset import _native
 from matchset.matchers.match import Match
-from matchset.serve.http.answers import write_result
+from matchset.serve.http.responses import write_batch, write_match, write_result
 from matchset.strings import Strings
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=80)
@@ -84,10 +84,15 @@ def test_labels_and_scores_must_be_as_many():
 
 def test_a_result_holds_the_query_as_it_was_asked():
     match = Match.of('so"fa\n', ["p1"], [0.5], ["Sofa"])
-    found = json.loads(b"{" + b"".join(write_result(match, 12, has_titles=True)) + b"}")
-    assert found == {
+    result = write_result(match, 12, titles=True)
+    expected = {
         "query": 'so"fa\n',
         "microseconds": 12,
         "products": [{"id": "p1", "score": 0.5, "title": "Sofa"}],
     }
-    assert b"title" not in b"".join(write_result(match, 12, has_titles=False))
+    named = {"model_version": "v1", "matcher": "bm25"}
+    assert json.loads(write_match("v1", "bm25", result)) == {**named, **expected}
+    for n in (0, 1, 3):
+        found = json.loads(write_batch("v1", "bm25", [result] * n))
+        assert found == {**named, "results": [expected] * n}
+    assert b"title" not in write_result(match, 12, titles=False)

@@ -1,4 +1,4 @@
-"""What goes wrong inside stays inside, and the log says it."""
+"""Failures inside the server stay inside, and are logged."""
 
 import json
 import logging
@@ -9,12 +9,12 @@ import pytest
 from serving import ask
 
 from matchset.serve.http.access_log import LineFormatter, write_line
-from matchset.serve.http.auth import make_hosts, read_keys, warn_of_readers
-from matchset.serve.http.problems import RequestError
+from matchset.serve.http.auth import make_hosts, read_keys, warn_if_readable
+from matchset.serve.http.request_errors import RequestError
 from matchset.serve.options import Limits, ServeConfig
-from matchset.serve.reload.generations import current, make_run_folder, publish, try_hold
+from matchset.serve.reload.run_folder import current_version, make_run_folder, publish, try_lock
 from matchset.serve.reload.snapshots import Sources
-from matchset.serve.reload.switch import make_generation, reload, wanted
+from matchset.serve.reload.switch import make_version, reload, reload_trigger
 from matchset.serve.worker import Worker
 
 
@@ -22,20 +22,20 @@ from matchset.serve.worker import Worker
 def worker(served_shop):
     sources, config = Sources(served_shop / "model"), ServeConfig(reload_seconds=0.2)
     with make_run_folder(sources.model) as run:
-        publish(run, make_generation(run, sources, config, 1))
-        run.write_text("tried", wanted(run, sources, config))
+        publish(run, make_version(run, sources, config, 1))
+        run.write_text("attempted", reload_trigger(run, sources, config))
         made = Worker(run, sources, config, Limits())
         yield made
         made.stop()
 
 
-def test_a_fault_inside_is_told_without_its_trace(worker, monkeypatch, caplog):
+def test_a_failure_inside_is_reported_without_its_traceback(worker, monkeypatch, caplog):
     query = "a secret query"
 
     def fail(*_):
         raise ZeroDivisionError(query) from OSError(28, "No space left on device")
 
-    monkeypatch.setattr("matchset.serve.http.app.answer_quickly", fail)
+    monkeypatch.setattr("matchset.serve.http.handlers.match_inline", fail)
     with caplog.at_level(logging.ERROR):
         status, answer = ask(worker, "/v1/match", b"q=sofa")
     assert (status, answer["error"]["code"]) == (500, "internal")
@@ -55,7 +55,7 @@ def test_a_fault_inside_is_told_without_its_trace(worker, monkeypatch, caplog):
     assert ask(worker, "/v1/match", b"q=sofa")[0] == 200
 
 
-def test_queries_are_logged_only_where_that_is_asked_for(worker, monkeypatch):
+def test_queries_are_logged_only_on_request(worker, monkeypatch):
     noted = []
     monkeypatch.setattr(worker.access_log, "add", noted.append)
     ask(worker, "/v1/match", b"q=sofa")
@@ -71,28 +71,28 @@ def test_a_reload_that_a_worker_does_not_follow_ends_in_time(worker):
     assert raised.value.code == "reload_timeout"
 
 
-def test_a_reload_does_not_wait_for_another_without_end(worker):
-    with try_hold(worker.run.path / "reload.lock") as is_mine:
+def test_a_reload_does_not_wait_forever_for_another(worker):
+    with try_lock(worker.run.path / "reload.lock") as is_mine:
         assert is_mine
-        with pytest.raises(RequestError, match="another is under way") as raised:
+        with pytest.raises(RequestError, match="another is running") as raised:
             reload(worker.run, worker.sources, worker.config)
     assert (raised.value.code, raised.value.status) == ("reload_running", 409)
 
 
-def test_a_worker_that_cannot_open_a_model_takes_the_others_back(worker, monkeypatch):
-    before = worker.served.version
+def test_if_a_worker_cannot_open_a_model_all_go_back(worker, monkeypatch):
+    before = worker.model.version
     worker.config = ServeConfig(reload_seconds=20)
 
     def fail(*_):
         raise MemoryError("no room")
 
-    monkeypatch.setattr("matchset.serve.worker.open_generation", fail)
+    monkeypatch.setattr("matchset.serve.worker.open_version", fail)
     worker.start()
     with pytest.raises(RequestError, match="got no room") as raised:
         reload(worker.run, worker.sources, worker.config)
-    assert raised.value.code == "model_refused"
-    assert worker.served.version == current(worker.run).version == before
-    assert (worker.run.generations / current(worker.run).folder).exists()
+    assert raised.value.code == "model_rejected"
+    assert worker.model.version == current_version(worker.run).name == before
+    assert (worker.run.versions / current_version(worker.run).folder).exists()
 
 
 def test_lines_are_json_or_for_people():
@@ -116,7 +116,7 @@ def test_lines_are_json_or_for_people():
         ("ümläüte-sind-kein-ascii\n", "ASCII"),
     ],
 )
-def test_a_bad_file_of_keys_is_refused(tmp_path, text, fault):
+def test_a_bad_key_file_is_an_error(tmp_path, text, fault):
     file = tmp_path / "keys"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=fault):
@@ -125,7 +125,7 @@ def test_a_bad_file_of_keys_is_refused(tmp_path, text, fault):
         read_keys(tmp_path / "none")
 
 
-def test_several_keys_open_and_are_never_shown(tmp_path, caplog):
+def test_every_key_is_valid_and_none_is_ever_shown(tmp_path, caplog):
     file = tmp_path / "keys"
     file.write_text("first-key-of-several\nsecond-key-of-several\n")
     keys = read_keys(file)
@@ -134,7 +134,7 @@ def test_several_keys_open_and_are_never_shown(tmp_path, caplog):
     assert not keys.allow(b"Bearer third-key-of-several")
     assert "several" not in repr(keys)
     file.chmod(0o644)
-    warn_of_readers(file)
+    warn_if_readable(file)
     assert "can be read by others" in caplog.text
 
 
@@ -155,7 +155,7 @@ def test_names_of_the_server_are_whole_names():
             hosts.check(host)
 
 
-def test_without_its_packages_the_server_says_how_to_get_them(served_shop):
+def test_without_its_packages_the_server_says_how_to_install_them(served_shop):
     program = (
         "import sys; sys.modules['granian'] = None\n"
         "import matchset\n"

@@ -1,0 +1,125 @@
+"""Endpoints: which paths are there, and what does each take and return?
+
+A new endpoint is an entry here, a method of `Handlers` and a schema of its response; fields that it
+takes go into `request_schemas` and are read in `requests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from matchset.serve.http.handlers import Handlers
+from matchset.serve.http.validation import Json
+from matchset.serve.openapi.schema import PRODUCT, VERSION
+
+_OK: Json = {"status": "ok"}
+_RESULT: Json = {"query": "sofa", "microseconds": 43, "products": [PRODUCT]}
+_EXPLANATION: Json = {
+    "model_version": VERSION,
+    "query": "sofa",
+    "product": {"id": PRODUCT["id"], "title": PRODUCT["title"]},
+    "score": PRODUCT["score"],
+    "is_allowed": True,
+    "is_returned": True,
+    "rank": 1,
+    "lost_at": None,
+    "steps": [
+        {
+            "level": 0,
+            "name": "sofa, couch",
+            "score": 0.99,
+            "rank": 1,
+            "in_beam": True,
+            "bias": -0.94,
+            "for": [{"ngram": "sofa", "weight": 0.57}],
+            "against": [],
+        }
+    ],
+}
+_XR_LINEAR = {"name": "xr_linear", "label": "XR-Linear", "can_explain": True, "has_beam": True}
+_MODEL: Json = {
+    "model_version": VERSION,
+    "matchers": [_XR_LINEAR],
+    "products": 200_000,
+    "attributes": [{"name": "price", "type": "number"}],
+    "has_titles": True,
+    "opened_at": "2026-11-15T10:48:09.936+00:00",
+    "provenance": {"trained": "2026-11-14T02:00:00+00:00"},
+    "limits": {"k": 1000, "queries": 256},
+    "examples": ["sofa"],
+    "has_purchases": True,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A path and a method. The name and docstring of the handler are those of the operation."""
+
+    method: str
+    path: str
+    handler: Callable[[Handlers, Request], Awaitable[Response]]
+    response: str | None  # name of a schema; None: plain text
+    example: Json | None = None  # of a response
+    request: str | None = None  # name of a schema: a GET has parameters, a POST a body
+    body: Json | None = None  # example of a body
+    codes: tuple[str, ...] = ()  # errors in addition to those of the request's fields
+    needs_key: bool = True
+
+
+# Paths are tried in this order: the busiest comes first.
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/v1/match",
+        Handlers.match,
+        "MatchResponse",
+        {"model_version": VERSION, "matcher": "xr_linear", **_RESULT},
+        request="match",
+        codes=("timeout",),
+    ),
+    Endpoint("GET", "/healthz", Handlers.health, "HealthResponse", _OK, needs_key=False),
+    Endpoint("GET", "/readyz", Handlers.ready, "HealthResponse", _OK, needs_key=False),
+    Endpoint(
+        "POST",
+        "/v1/match",
+        Handlers.match_batch,
+        "BatchResponse",
+        {"model_version": VERSION, "matcher": "xr_linear", "results": [_RESULT]},
+        request="batch",
+        body={"queries": ["sofa"], "k": 10},
+        codes=("timeout",),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/explain",
+        Handlers.explain,
+        "ExplainResponse",
+        _EXPLANATION,
+        request="explain",
+        body={"query": "sofa", "product": PRODUCT["id"]},
+        codes=("timeout", "unknown_product", "cannot_explain"),
+    ),
+    Endpoint("GET", "/v1/model", Handlers.model, "ModelResponse", _MODEL),
+    Endpoint(
+        "GET",
+        "/v1/purchases",
+        Handlers.purchases,
+        "PurchasesResponse",
+        {"model_version": VERSION, "query": "sofa", "products": [PRODUCT["id"]]},
+        request="purchases",
+        codes=("no_log",),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/reload",
+        Handlers.reload,
+        "ReloadResponse",
+        {"model_version": VERSION, "previous": "0a1b2c3d4e5f", "workers": 2},
+        codes=("reload_forbidden", "reload_running", "model_rejected", "reload_timeout"),
+    ),
+    Endpoint("GET", "/metrics", Handlers.metrics, None, codes=("timeout",)),
+)

@@ -1,0 +1,118 @@
+"""Request schemas: what may a request hold?
+
+This table describes every request once: it checks them, and OpenAPI and /docs are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from matchset.matchers.base import DEFAULT_BEAM, DEFAULT_K
+from matchset.matchers.fusion_rules import Method
+from matchset.serve.http.validation import Json, make_object
+from matchset.serve.options import Limits
+
+_MAX_NUMBER = 1_000_000  # in a fusion rule
+_MAX_WEIGHTS = 32
+
+
+def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, Json]:
+    """The JSON Schema of every request; the first matcher is the default one."""
+    query = _text("What the customer typed.", limits.query_characters, "query_too_long")
+    product = _text("Product id.", limits.id_characters)
+    where = {
+        **_text(
+            "Filter on product attributes; an empty filter allows every product.",
+            limits.filter_characters,
+            "filter_too_long",
+            "bad_filter",
+        ),
+        "format": "filter",  # our own: the language of `matchset.filters`
+        "examples": ["price < 500 and brand is not null"],
+    }
+    options = {
+        "k": _integer("Products per query.", limits.k, DEFAULT_K, "k_out_of_range"),
+        "beam": _integer(
+            "Nodes kept per level of the tree; other matchers ignore it.",
+            limits.beam,
+            DEFAULT_BEAM,
+            "beam_out_of_range",
+        ),
+        "where": where,
+        "matcher": {
+            **_choice("Name of the matcher, as listed by /v1/model.", matchers),
+            "x-errors": ["unknown_matcher"],
+        },
+        "titles": {
+            "type": "boolean",
+            "default": True,
+            "description": "Whether products come with their titles.",
+        },
+    }
+    where_in_body = {
+        **where,
+        "type": ["string", "array", "null"],
+        "items": product,
+        "description": f"{where['description']} Or the ids of the allowed products.",
+    }
+    batch = {
+        **options,
+        "where": where_in_body,
+        "candidates": _candidates(product, limits),
+        "fusion": _fusion(),
+    }
+    queries = _array("Queries to match.", query, limits.queries, "too_many_queries")
+    explain = {"k": options["k"], "beam": options["beam"], "where": where_in_body}
+    return {
+        "match": make_object({"q": query}, options),
+        "batch": make_object({"queries": queries}, batch),
+        "explain": make_object({"query": query, "product": product}, explain),
+        "purchases": make_object({"q": query}),
+    }
+
+
+def _candidates(product: Json, limits: Limits) -> Json:
+    ranking = _array("Product ids, best first.", product, limits.candidates, "too_many_candidates")
+    description = (
+        "Your own ranking for each query, to fuse with ours. `where` filters it too: an expression "
+        "keeps every id that the model does not know, a list of ids keeps only those it contains."
+    )
+    lists = _array(description, {**ranking, "uniqueItems": True}, limits.queries)
+    return {**lists, "type": ["array", "null"]}
+
+
+def _fusion() -> Json:
+    number = {"type": "number", "minimum": 0, "maximum": _MAX_NUMBER}
+    weights = "For rrf and weighted: the weight of your ranking, then each matcher's."
+    constant = {"type": "number", "exclusiveMinimum": 0, "maximum": _MAX_NUMBER}
+    fields = {
+        "method": _choice("How to fuse.", get_args(Method)),
+        "weights": {**_array(weights, number, _MAX_WEIGHTS), "minItems": 2},
+        "constant": {**constant, "description": "For rrf."},
+        "keep": _integer("For append: how many of your candidates come first.", _MAX_NUMBER),
+    }
+    description = "How your candidates and our products become one ranking."
+    return {**make_object({}, fields), "type": ["object", "null"], "description": description}
+
+
+def _schema(kind: str, description: str, errors: Sequence[str], **more: Any) -> Json:
+    limited = {"x-errors": list(errors)} if errors else {}
+    return {"type": kind, "description": description, **more, **limited}
+
+
+def _text(description: str, most: int, *errors: str) -> Json:
+    return _schema("string", description, errors, maxLength=most)
+
+
+def _choice(description: str, choices: Sequence[str]) -> Json:
+    return _schema("string", description, (), enum=list(choices), default=choices[0])
+
+
+def _integer(description: str, most: int, default: int | None = None, *errors: str) -> Json:
+    more = {} if default is None else {"default": min(default, most)}
+    return _schema("integer", description, errors, minimum=1, maximum=most, **more)
+
+
+def _array(description: str, items: Json, most: int, *errors: str) -> Json:
+    return _schema("array", description, errors, items=items, maxItems=most)

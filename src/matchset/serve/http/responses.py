@@ -1,0 +1,105 @@
+"""Responses: how do products leave the server, fast?
+
+Bodies are bytes from the start: product objects are written natively from the mapped model, and
+the little around them is joined here, and only here. Nothing is validated on the way out; the
+tests do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from matchset import _native
+from matchset.matchers.fused_match import FusedMatch
+from matchset.matchers.match import Match
+from matchset.serve.http.request_errors import RequestError
+
+_JSON = (b"content-type", b"application/json")
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class BytesResponse(Response):
+    """A body of bytes that is ready to send, with few headers."""
+
+    def __init__(self, body: bytes, status: int = 200, headers: Headers = (_JSON,)) -> None:
+        self.status_code = status
+        self.body = body
+        self.background = None
+        self.raw_headers = list(headers)
+        if status != 304:  # its content-length would be that of the full response (RFC 9110)
+            self.raw_headers.append((b"content-length", b"%d" % len(body)))
+
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+        """Send it."""
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def json_response(content: Any, status: int = 200, headers: Headers = ()) -> BytesResponse:
+    """Plain values as JSON."""
+    return BytesResponse(orjson.dumps(content), status, (_JSON, *headers))
+
+
+def model_response(version: str, content: bytes | dict[str, Any]) -> BytesResponse:
+    """A response of a model, which its body and a header name.
+
+    Bytes are a whole body; the fields of a dict are put behind the model's version.
+    """
+    if not isinstance(content, bytes):
+        content = orjson.dumps({"model_version": version, **content})
+    return BytesResponse(content, headers=(_JSON, (b"x-model-version", version.encode())))
+
+
+def error_response(error: RequestError, request_id: str) -> BytesResponse:
+    """What the caller of a failed request gets."""
+    described = {"code": error.code, "message": error.message, **error.fields}
+    content = {"error": described, "request_id": request_id}
+    return json_response(content, error.status, error.headers)
+
+
+def write_match(version: str, matcher: str, result: bytes) -> bytes:
+    """The body of a response to one query."""
+    return b'{"model_version":"%b","matcher":"%b",%b}' % (
+        version.encode(),
+        matcher.encode(),
+        result,
+    )
+
+
+def write_batch(version: str, matcher: str, results: Sequence[bytes]) -> bytes:
+    """The body of a response to many queries."""
+    listed = b"{%b}" % b"},{".join(results) if results else b""
+    return write_match(version, matcher, b'"results":[%b]' % listed)
+
+
+def write_result(match: Match, microseconds: int, *, titles: bool) -> bytes:
+    """The fields of one result: `"query":...,"microseconds":...,"products":[...]`."""
+    if isinstance(match, FusedMatch):
+        products = _write_fused(match, titles=titles)
+    else:
+        known = match.products
+        named = known.titles if titles else None
+        products = _native.write_products(
+            (known.ids.data, known.ids.offsets),
+            None if named is None else (named.data, named.offsets),
+            match.labels,
+            match.scores,
+        )
+    query = orjson.dumps(match.query)
+    return b'"query":%b,"microseconds":%d,"products":%b' % (query, microseconds, products)
+
+
+def _write_fused(match: FusedMatch, *, titles: bool) -> bytes:
+    """Products with their rank in each part; those without a title lack the field."""
+    known = match.titles if titles else None
+    products: list[dict[str, Any]] = []
+    for index, (product, ranks) in enumerate(zip(match.ids, match.ranks, strict=True)):
+        title = {} if known is None or not known[index] else {"title": known[index]}
+        products.append({"id": product, "score": match.scores[index], **title, "ranks": ranks})
+    return orjson.dumps(products, option=orjson.OPT_SERIALIZE_NUMPY)
