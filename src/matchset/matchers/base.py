@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import (
     Any,
     ClassVar,
-    NamedTuple,
     Protocol,
     Self,
     SupportsIndex,
@@ -39,6 +38,8 @@ DEFAULT_K = 100
 DEFAULT_BEAM = 10
 Sections: TypeAlias = Mapping[str, Section]
 OpenPart: TypeAlias = Callable[[str], "Matcher"]
+# k, where, beam and min_score of a call, checked: a plain tuple, as nanoseconds count here.
+Options: TypeAlias = tuple[int, Filter | None, int | None, float | None]
 
 
 @runtime_checkable
@@ -86,15 +87,6 @@ class TrainingRecord:
         """Which product ids had a positive pair in training, (n_ids,)."""
         labels = self.products.ids.index_of(ids)
         return np.asarray((labels >= 0) & (self.n_queries_of[labels] > 0))
-
-
-class Options(NamedTuple):
-    """The options of one call of `match`, checked."""
-
-    k: int  # at most the number of products, at least 1
-    where: Filter | None
-    beam: int | None
-    min_score: float | None
 
 
 class Matcher(ABC):
@@ -161,9 +153,10 @@ class Matcher(ABC):
         """
         if beam is not None and "beam" not in self.takes:
             raise ValueError(f"beam is not an option of a {self.kind} matcher; got {beam}")
-        k = min(check_k(k), len(self.products)) or 1
+        if (k := check_k(k)) > len(self.products):
+            k = len(self.products) or 1
         chosen = None if where is None else self.products.filter(where)
-        options = Options(k, chosen, beam, min_score)
+        options = k, chosen, beam, min_score
         if isinstance(queries, str):
             return self._match_one(queries, options)
         return self._match_many(to_texts(queries), options)
@@ -251,14 +244,15 @@ class Matcher(ABC):
         return self
 
     def _match_one(self, query: str, options: Options) -> Match:
-        found = self._search(Strings.of([query]), options.k, options.where)
+        k, where, _, min_score = options
+        found = self._search(Strings.of([query]), k, where)
         match = Match(query, found.indices, found.data, self.products)
-        return match if options.min_score is None else match.at_least(options.min_score)
+        return match if min_score is None else match.at_least(min_score)
 
     def _match_many(self, queries: Strings, options: Options) -> Matches:
-        found = self._search(queries, options.k, options.where)
-        matches = Matches(queries, found, self.products)
-        return matches if options.min_score is None else matches.at_least(options.min_score)
+        k, where, _, min_score = options
+        matches = Matches(queries, self._search(queries, k, where), self.products)
+        return matches if min_score is None else matches.at_least(min_score)
 
     @abstractmethod
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:

@@ -136,15 +136,17 @@ class Fusion(Matcher):
         return f"Fusion({self.rule.method} of {', '.join(parts)}; {len(self.products):,} products)"
 
     def _match_one(self, query: str, options: Options) -> Match:
-        fused = self._fuse(query, options.k, options.where)
+        k, where, _, min_score = options
+        fused = self._fuse(query, k, where)
         labels, scores = fused.found.indices, fused.found.data
         match = FusedMatch(query, labels, scores, self.products, self.names, fused.ranks)
-        return match if options.min_score is None else match.at_least(options.min_score)
+        return match if min_score is None else match.at_least(min_score)
 
     def _match_many(self, queries: Strings, options: Options) -> Matches:
-        fused = self._fuse(queries, options.k, options.where)
+        k, where, _, min_score = options
+        fused = self._fuse(queries, k, where)
         matches = FusedMatches(queries, fused.found, self.products, self.names, fused.ranks)
-        return matches if options.min_score is None else matches.at_least(options.min_score)
+        return matches if min_score is None else matches.at_least(min_score)
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         return self._fuse(queries, k, where).found

@@ -31,7 +31,7 @@ from matchset.matrices import Csr
 from matchset.model.explain import follow_label
 from matchset.model.packed import PackedTree, prune_packed, read_tree, store_tree
 from matchset.model.products import Products, read_products, store_products
-from matchset.model.search import search_rule
+from matchset.model.search import DEFAULT_SCORES, search_rule
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
@@ -100,7 +100,8 @@ class XRLinearMatcher(Matcher):
 
     def _match_one(self, query: str, options: Options) -> Match:
         k, where, beam, min_score = options
-        rule = search_rule(k, self.beam if beam is None else beam, min_score=min_score)
+        beam = self.beam if beam is None else beam
+        rule = search_rule(k, beam, DEFAULT_SCORES, min_score)  # cached: keywords cost more
         allowed = None if where is None else self._allow(where)
         labels, scores = self.tree.search_text(self.vectorizer.native, query, rule, allowed)
         return Match(query, labels, scores, self.products)

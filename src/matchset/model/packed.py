@@ -232,7 +232,7 @@ def prune(model: TreeModel, threshold: float) -> TreeModel:
     largest = max((float(np.abs(each.weights).max(initial=0)) for each in model.layers), default=0)
     if 0 < largest <= threshold:
         rule = f"threshold must be below the largest weight's magnitude, {largest:.4g}"
-        raise ValueError(f"{rule}, or no weight is left; got {threshold}")
+        raise ValueError(f"{rule}, or none is left; got {threshold}")
     layers = tuple(_prune_layer(layer, threshold) for layer in model.layers)
     return TreeModel(model.tree, layers, model.n_features, model.n_labels)
 

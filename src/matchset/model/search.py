@@ -14,12 +14,13 @@ from matchset.matrices import Csr
 from matchset.model.packed import pack_layers
 from matchset.model.tree import LabelTree, TreeModel
 
+DEFAULT_SCORES = "l3-hinge"  # as in the paper
 SCORES = "l1-hinge to l6-hinge or sigmoid, perhaps with the prefix log-"
 
 
 @lru_cache(maxsize=256)
 def search_rule(
-    k: int = 100, beam: int = 10, scores: str = "l3-hinge", min_score: float | None = None
+    k: int = 100, beam: int = 10, scores: str = DEFAULT_SCORES, min_score: float | None = None
 ) -> _native.SearchRule:
     """How to search: the k best, `beam` nodes per level, and what a node scores.
 

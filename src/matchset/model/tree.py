@@ -32,7 +32,7 @@ class LabelTree:
         return tuple(int(offsets[-1]) for offsets in self.offsets)
 
     def parents(self, level: int) -> Ids:
-        """Parent in `level` of each node of the next level, (n_children,)."""
+        """Node of `level` above each node of the level below, (n_nodes below,)."""
         sizes = np.diff(self.offsets[level])
         return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
