@@ -93,7 +93,8 @@ def test_the_log_has_neither_keys_nor_queries(keyed):
     keyed.post("/v1/match", {"queries": ["secretword"]}, headers=headers)
     keyed.call("/secretword?q=secretword", headers=headers)
     assert keyed.stop() == 0
-    lines = keyed.lines()
+    # A busy machine makes granian log a warning as well, about a worker that has just ended.
+    lines = [line for line in keyed.lines() if line["event"] == "request"]
     assert {"time", "level", "event", "request_id", "method", "route", "status", "ms"} <= set(
         lines[-1]
     )

@@ -86,7 +86,10 @@ class RequestReader:
         if len(queries) != 1:
             message = f"q must be given once; got {len(queries)}"
             raise RequestError("bad_parameter", message, parameter="q")
-        return check("q", _decode(queries[0]), self._query), options
+        query = _decode(queries[0])
+        if len(query) > self._query["maxLength"]:  # `check` alone would do, but takes longer
+            check("q", query, self._query)
+        return query, options
 
     def _read_options_uncached(self, rest: bytes) -> MatchOptions:
         return _to_options(check("", _parse(rest, self._schemas["match"]), self._options))
