@@ -160,7 +160,7 @@ def recalls(table):
 def test_the_command_evaluates_a_running_server(address, shop):
     log = shop / "log.parquet"
     from_afar = evaluate(address, log, "--sample", 200)
-    assert "Give the log of its training: --train LOG" in " ".join(from_afar.stderr.split())
+    assert "Give its training log: --train LOG" in " ".join(from_afar.stderr.split())
     at_home = evaluate(shop / "model", log, "--sample", 200)
     assert recalls(from_afar.stdout) == recalls(at_home.stdout) != []
     with_training = evaluate(address, log, "--sample", 200, "--train", log)

@@ -323,7 +323,7 @@ def test_a_filter_is_our_language_and_nothing_else(served_shop, expression):
 
 
 def test_filters_are_cached_up_to_a_number(served_shop, monkeypatch):
-    monkeypatch.setattr("matchset.filters.filter._MOST_KEPT", 2)
+    monkeypatch.setattr("matchset.filters.filter._MAX_FILTERS", 2)
     products = ms.load(served_shop / "model").products
     first = products.filter("price < 1")
     assert products.filter("price < 1") is first
@@ -336,7 +336,7 @@ def test_filters_are_cached_up_to_a_number(served_shop, monkeypatch):
 
 def test_filters_are_cached_up_to_a_size(served_shop, monkeypatch):
     products = ms.load(served_shop / "model").products
-    monkeypatch.setattr("matchset.filters.filter._MOST_BYTES", 2 * len(products))
+    monkeypatch.setattr("matchset.filters.filter._MAX_BYTES", 2 * len(products))
     for bound in (1, 2, 3):
         products.filter(f"price < {bound}")
     assert not products.has_filter("price < 1")

@@ -43,7 +43,7 @@ from matchset.serve.reload.snapshots import Sources
 FOLDER = Path("matchset-demo")
 DEFAULT_PORT = ServeConfig().port
 EXAMPLES = 3  # queries to show
-ADDED = ("recall_first", "recall_second", "union")
+ADDED = ("recall_first", "recall_second", "interleaved")
 _SERVED = "served"  # in the demo's folder
 _MODEL, _BM25, _TITLES, _TEST = "model", "bm25", "title-similarity", "test.parquet"
 _MARKER = "demo.json"  # written last: if it is there, everything beside it is complete
