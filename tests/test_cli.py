@@ -241,7 +241,7 @@ def test_the_demo_is_served_from_what_an_earlier_one_kept(tmp_path):
         assert ("A simulated shop" in said) is is_new
         names = [each["name"] for each in model["matchers"]]
         assert names[:3] == ["xr_linear", "bm25", "title_similarity"]
-        assert (model["products"], model["has_bought"]) == (500, True)
+        assert (model["products"], model["has_purchases"]) == (500, True)
     said, model = _serve_demo(tmp_path, "--products", 600)
     assert model["products"] == 600
 

@@ -152,7 +152,8 @@ def test_a_log_without_positives_is_an_error(split):
 def test_ratings_that_were_not_read_give_a_hint(split):
     frame = pa.table({"query": ["hat"] * 2, "product_id": ["a", "b"], "stars": [3, 1]})
     config = ms.TrainConfig(min_count=2.33)
-    with pytest.raises(ms.DataError, match=r"min_count 2\.33; name a column of ratings .* with --count"):
+    rule = r"min_count 2\.33; name a column of ratings .* with --count"
+    with pytest.raises(ms.DataError, match=rule):
         ms.train(ms.read_log(frame), config=config)
     assert ms.train(ms.read_log(frame, count="stars"), config=config).match("hat").ids == ("a",)
     with pytest.raises(ms.DataError, match=r"min_count 1e\+09$"):  # it has events
