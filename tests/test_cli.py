@@ -77,6 +77,15 @@ def test_columns_of_the_catalogue_can_be_named_too(tmp_path, shop):
     assert ms.load(tmp_path / "model").products.titles is not None
 
 
+def test_a_bad_target_is_an_error_before_the_log_is_read(model, tmp_path):
+    assert "already exists" in run("train", tmp_path / "no.log", "-o", model, ok=False)
+
+
+@pytest.mark.parametrize("command", ["split", "evaluate", "sweep", "serve"])
+def test_a_command_without_a_catalog_has_no_flags_for_one(command):
+    assert "--catalog" not in run(command, "--help")
+
+
 def test_settings_come_from_flags_that_come_from_the_configuration(model):
     config = ms.load(model).config
     assert config.learn.branching == 8

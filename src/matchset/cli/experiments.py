@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from rich.status import Status
 
 from matchset.cli.console import errors, print_error, print_text
-from matchset.cli.options import LogColumns, Settings, make_config
+from matchset.cli.options import Columns, LogColumns, Settings, make_config
 from matchset.config import TrainConfig, read_config
 from matchset.data.split import SplitOptions
 from matchset.evaluate.qrels import Qrels
@@ -30,7 +30,8 @@ from matchset.matchers.xr_linear import XRLinearMatcher
 SHOP = {"products": 50_000, "queries": 200_000}
 QUICK_SHOP = {"products": 5_000, "queries": 20_000}
 QUICK_SAMPLE = 5_000
-COLUMNS, SETTINGS, OPTIONS = LogColumns(), Settings(), SplitOptions()
+COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
+SETTINGS, OPTIONS = Settings(), SplitOptions()
 Split = Annotated[SplitOptions, Parameter(name="*")]
 TRAINED_ON = (
     "nearly every query of this log was in training: is it the log that the model was trained on?"
@@ -48,7 +49,7 @@ def compare(
     price_per_hour: float | None = None,
     config: Path | None = None,
     split: Split = OPTIONS,
-    columns: LogColumns = COLUMNS,
+    columns: Columns = COLUMNS,
     settings: Annotated[Settings, Parameter(name="*", group="Settings")] = SETTINGS,  # type: ignore[valid-type]
 ) -> None:
     """Compare matchers on one log and write the paper's table as a web page.
@@ -108,7 +109,7 @@ def sweep(
     quick: bool = False,
     seed: int = 0,
     split: Split = OPTIONS,
-    columns: LogColumns = COLUMNS,
+    columns: LogColumns = LOG_COLUMNS,
 ) -> None:
     """Measure a model at several pruning thresholds and beams, and add the results to the report.
 
@@ -141,7 +142,7 @@ def sweep(
     with showing_progress() as progress:
         if model is None or not log:
             config = read_config({"learn": {"seed": seed}})
-            benchmark = read_benchmark([], None, config, split, columns, quick=quick)
+            benchmark = simulate_benchmark(config, split, quick=quick)
             qrels, origin = benchmark.qrels, str(benchmark.facts["origin"])
             matcher, graph, reason = take_models(benchmark, out, budget, progress=progress)
         else:
@@ -171,20 +172,26 @@ def read_benchmark(
     catalog: Path | None,
     config: TrainConfig,
     split: SplitOptions,
-    columns: LogColumns,
+    columns: Columns,
     *,
     quick: bool,
 ) -> Benchmark:
     """Read a log and its catalog, or simulate a shop if there is no log."""
-    plan = limit_sample(split, quick=quick)
     if sources:
         log, goods = columns.read(sources), columns.read_catalog(catalog)
+        plan = limit_sample(split, quick=quick)
         return make_benchmark(log, goods, config, plan, origin="a search log")
     if catalog is not None:
         raise ValueError(f"a catalog needs a log; got {catalog} alone")
+    return simulate_benchmark(config, split, quick=quick)
+
+
+def simulate_benchmark(config: TrainConfig, split: SplitOptions, *, quick: bool) -> Benchmark:
+    """Simulate a shop to experiment on."""
     size = QUICK_SHOP if quick else SHOP
     shop = simulate_shop(**size, seed=config.learn.seed)
     origin = f"a simulated shop of {size['products']:,} products (seed {config.learn.seed})"
+    plan = limit_sample(split, quick=quick)
     return make_benchmark(shop.log, shop.catalog, config, plan, origin=origin)
 
 

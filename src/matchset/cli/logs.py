@@ -11,7 +11,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from matchset.cli.console import format_error, print_facts, print_heading, print_text
-from matchset.cli.options import LogColumns
+from matchset.cli.options import Columns, LogColumns
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.log import Log
 from matchset.data.positives import positives, relevance
@@ -20,7 +20,7 @@ from matchset.errors import DataError, ParameterError, TargetExistsError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.shop import describe_shop, simulate_shop
 
-COLUMNS = LogColumns()
+COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
 EXAMPLES = 5  # queries to show
 DEFAULT_DAYS = 30
 DEFAULT_SHARE = 0.2
@@ -31,7 +31,7 @@ def describe(
     /,
     *,
     catalog: Path | None = None,
-    columns: LogColumns = COLUMNS,
+    columns: Columns = COLUMNS,
     events: dict[str, float] | None = None,
     test_days: int = DEFAULT_DAYS,
     min_query_count: Annotated[float, Parameter(show_default=True)] = DEFAULT_MIN_QUERY_COUNT,
@@ -82,7 +82,7 @@ def split(
     test_share: float | None = None,
     seed: int = 0,
     events: dict[str, float] | None = None,
-    columns: LogColumns = COLUMNS,
+    columns: LogColumns = LOG_COLUMNS,
     overwrite: bool = False,
 ) -> None:
     """Split a log into a training and a test part, to measure a model on data it has not seen.

@@ -10,15 +10,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from matchset.cli.console import output, print_facts, print_heading, print_text, training_bar
-from matchset.cli.options import LogColumns, Settings, make_config
+from matchset.cli.options import Columns, Settings, make_config
 from matchset.matchers.registry import XR_LINEAR, kind_of, load
 from matchset.matchers.train import train as train_matcher
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.model.explain import strongest
 from matchset.model.packed import count_weights
+from matchset.storage.folders import check_target
 from matchset.storage.sections import verify as verify_model
 
-COLUMNS, SETTINGS = LogColumns(), Settings()
+COLUMNS, SETTINGS = Columns(), Settings()
 SHOWN_NODES = 12  # of the first level
 NGRAMS_PER_NODE = 6
 
@@ -31,7 +32,7 @@ def train(
     catalog: Path | None = None,
     config: Path | None = None,
     overwrite: bool = False,
-    columns: LogColumns = COLUMNS,
+    columns: Columns = COLUMNS,
     settings: Annotated[Settings, Parameter(name="*", group="Settings")] = SETTINGS,  # type: ignore[valid-type]
 ) -> None:
     """Learn from a search log which products answer a query.
@@ -56,6 +57,7 @@ def train(
 
     """
     chosen = make_config(config, settings)
+    check_target(out, overwrite=overwrite)  # before a long log is read
     with training_bar() as bar:
         read, goods = columns.read(log), columns.read_catalog(catalog)
         matcher = train_matcher(read, goods, chosen, out=out, overwrite=overwrite, progress=bar)

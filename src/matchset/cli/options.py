@@ -37,7 +37,7 @@ WITHIN: dict[str, type[VectorizerConfig | LearnConfig]] = {
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogColumns:
-    """Columns of log and catalog; a column that is not named is found by its usual names."""
+    """Columns of a log; a column that is not named is found by its usual names."""
 
     query: str | None = None
     "Column of the query."
@@ -52,18 +52,6 @@ class LogColumns:
     strict: bool = False
     "Stop at the first row that cannot be used, and show where it is."
 
-    catalog_product: str | None = None
-    "Column of the product id in the catalog."
-    catalog_title: str | None = None
-    "Column of the title in the catalog."
-
-    def read_catalog(self, file: Path | None) -> Catalog | None:
-        """Read the catalog, if there is one."""
-        if file is None:
-            return None
-        with _naming_catalog_flags():
-            return read_catalog(str(file), product=self.catalog_product, title=self.catalog_title)
-
     def read(self, sources: list[str]) -> Log:
         """Read the log."""
         return read_log(
@@ -75,6 +63,24 @@ class LogColumns:
             count=self.count,
             strict=self.strict,
         )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns(LogColumns):
+    """Columns of a log and its catalog, for commands that take both."""
+
+    catalog_product: str | None = None
+    "Column of the product id in the catalog."
+    catalog_title: str | None = None
+    "Column of the title in the catalog."
+
+    def read_catalog(self, file: Path | None) -> Catalog | None:
+        """Read the catalog, if there is one."""
+        if file is None:
+            return None
+        with _naming_catalog_flags():
+            return read_catalog(str(file), product=self.catalog_product, title=self.catalog_title)
 
 
 @contextmanager
