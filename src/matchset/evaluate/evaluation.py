@@ -14,7 +14,7 @@ from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.data.split import DEFAULT_SAMPLE
 from matchset.evaluate.judgments import BATCH, Judgments, Run, run_qrels
-from matchset.evaluate.metrics import METRICS, ceiling
+from matchset.evaluate.metrics import METRICS, NAMES, ceiling
 from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.evaluate.segments import (
     ALL,
@@ -31,15 +31,6 @@ from matchset.matchers.frames import Tabular
 from matchset.strings import Strings
 
 KS = (10, 50, 100)
-NAMES = {
-    "recall": "Recall",
-    "precision": "Precision",
-    "ndcg": "nDCG",
-    "mrr": "MRR",
-    "hit_rate": "Hit rate",
-    "coverage": "Coverage",
-    "long_tail": "Long tail",
-}
 _NAN = float("nan")
 _LARGEST = 2**31 - 1  # products that a catalog may have
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from matchset.evaluate.judgments import MISSING, Judgments
 from matchset.evaluate.significance import Values
+from matchset.matrices import offsets_of, positions_of
 
 
 def recall(judgments: Judgments, k: int) -> Values:
@@ -47,8 +48,7 @@ def ndcg(judgments: Judgments, k: int) -> Values:
     A relevant product at position r (from 1) contributes its gain over log2(1 + r).
     """
     order = np.lexsort([-judgments.gain, judgments.row])  # each query's largest gains first
-    first = np.concatenate([[0], np.cumsum(judgments.count())[:-1]]).astype(np.int64)
-    ideal = np.arange(len(order)) - first[judgments.row]
+    ideal = positions_of(offsets_of(judgments.count()))  # ranks of the ideal ranking
     return _divide(
         _discount(judgments, judgments.gain, judgments.rank, k),
         _discount(judgments, judgments.gain[order], ideal, k),
@@ -62,6 +62,16 @@ METRICS: Mapping[str, Metric] = {
     "ndcg": ndcg,
     "mrr": reciprocal_rank,
     "hit_rate": hit_rate,
+}
+# As tables show them; the last two are not means over queries, see `evaluation`.
+NAMES: Mapping[str, str] = {
+    "recall": "Recall",
+    "precision": "Precision",
+    "ndcg": "nDCG",
+    "mrr": "MRR",
+    "hit_rate": "Hit rate",
+    "coverage": "Coverage",
+    "long_tail": "Long tail",
 }
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import LearnConfig
-from matchset.matrices import Csr, Floats, Offsets
+from matchset.matrices import Csr, Floats, Offsets, offsets_of
 from matchset.model.tree import LayerWeights
 
 # Large enough to keep all threads busy, small enough to report progress and to cancel in between.
@@ -127,8 +127,6 @@ def _join_parts(parts: list[list[NDArray[Any]]]) -> LayerWeights:
         joined.append(np.concatenate(arrays))
         arrays.clear()
     n_rows, features, n_entries, children, weights, bias = joined
-    return LayerWeights(_offsets(n_rows), features, _offsets(n_entries), children, weights, bias)
-
-
-def _offsets(counts: NDArray[Any]) -> Offsets:
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    return LayerWeights(
+        offsets_of(n_rows), features, offsets_of(n_entries), children, weights, bias
+    )

@@ -31,7 +31,7 @@ class ExplanationStep:
     is_kept: bool  # it stayed in the beam, or in the answer
     spoke_for: tuple[tuple[str, float], ...]  # n-grams of the query and their contributions
     spoke_against: tuple[tuple[str, float], ...]
-    bias: float  # added whatever the query
+    bias: float  # the same for every query
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,8 +189,9 @@ def _cut(
         best = order[:k]
         return best, np.arange(len(best)), np.array([0, len(best)])
     sizes = np.bincount(found.row[order], minlength=found.n_queries)
-    place = positions_of(offsets_of(sizes))
-    return order[place < k], place[place < k], offsets_of(np.minimum(sizes, k))
+    position = positions_of(offsets_of(sizes))
+    is_kept = position < k
+    return order[is_kept], position[is_kept], offsets_of(np.minimum(sizes, k))
 
 
 def _normalize(found: Csr, rule: FusionRule) -> NDArray[np.float64]:

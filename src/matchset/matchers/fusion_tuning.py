@@ -51,10 +51,9 @@ class ValidationRankings:
         fused = fuse(self.rankings, k, rule, depth=self.depth, queries=queries).found
         width = np.int64(fused.n_cols)
         given = fused.row_of_entry * width + fused.indices
-        place = fused.position_in_row
         rank = np.full(len(self.row), np.iinfo(np.int64).max)
         _, at, entry = np.intersect1d(self.row * width + self.label, given, return_indices=True)
-        rank[at] = place[entry]
+        rank[at] = fused.position_in_row[entry]
         return float(sum(self.worth[rank < k].sum() for k in self.ks))
 
 

@@ -20,7 +20,7 @@ from matchset.text import normalize_strings
 
 @dataclass(frozen=True, eq=False)
 class Popularity(Matcher):
-    """The baseline for all other matchers: the most popular products, whatever the query.
+    """The baseline for all other matchers: the most popular products, for every query.
 
     A score is the sum of the weighted counts of a product over all queries. Products without any
     are never given. An empty query gets nothing, as the contract requires.

@@ -56,12 +56,12 @@ def follow_label(
     scores: str = "l3-hinge",
 ) -> LabelPath:
     """Follow one label down the tree for the sparse vector (ids, values)."""
-    places = np.flatnonzero(tree.labels == label)
-    if len(places) == 0:
+    positions = np.flatnonzero(tree.labels == label)
+    if len(positions) == 0:
         raise ValueError(f"label must be in the tree; got {label}")
     order = np.argsort(ids)
     ids, values = ids[order], values[order]
-    path = [int(places[0])]
+    path = [int(positions[0])]
     for level in range(len(tree.sizes) - 1, 0, -1):
         path.insert(0, parent_of(tree, level, path[0]))
     steps: list[Step] = []
@@ -127,8 +127,8 @@ def _rank(
 ) -> int | None:
     rule = search_rule(tree.sizes[level], beam, scores)
     found, _ = _top(tree, level).search_row(ids, values, rule)
-    places = np.flatnonzero(found == node)
-    return int(places[0]) + 1 if len(places) else None
+    positions = np.flatnonzero(found == node)
+    return int(positions[0]) + 1 if len(positions) else None
 
 
 def _step(
