@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serving import KEY, ask
 
+import matchset as ms
 from matchset.serve.http.access_log import pack
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import BatchRequest, MatchOptions
@@ -46,6 +47,23 @@ def worker(folder):
         made = Worker(run, sources, config, Limits())
         yield made
         made.stop()
+
+
+def test_a_model_is_served_with_its_own_beam(folder):
+    narrow = ms.load(folder / "model").with_beam(1)
+    narrow.save(folder / "narrow")
+    sources, config = Sources(folder / "narrow"), ServeConfig(threads=2)
+    with make_run_folder(sources.model) as run:
+        publish(run, make_version(run, sources, config, 1))
+        worker = Worker(run, sources, config, Limits())
+        try:
+            found = ask(worker, "/v1/match", b"q=sofa")[1]["products"]
+            wider = ask(worker, "/v1/match", b"q=sofa&beam=10")[1]["products"]
+        finally:
+            worker.stop()
+    assert [each["id"] for each in found] == list(narrow.match("sofa").ids)
+    assert [each["id"] for each in wider] == list(narrow.match("sofa", beam=10).ids)
+    assert len(found) < len(wider)
 
 
 def test_a_worker_that_starts_later_has_the_keys_of_the_others(worker, folder):

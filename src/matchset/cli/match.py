@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from matchset.cli.console import output
-from matchset.matchers.base import DEFAULT_BEAM
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import load
 
@@ -43,7 +42,8 @@ def match(
     k
         Products per query.
     beam
-        Nodes kept per level of the tree (default: 10); a wider beam is slower and finds more.
+        Nodes kept per level of the tree (default: the model's own number); a wider beam is slower
+        and finds more.
     where
         Filter, such as "price < 20 and locale = 'us'".
     min_score
@@ -66,7 +66,7 @@ def match(
             print_matches(opened.match(batch, **options), form or "tsv")
 
 
-def explain(model: Path, query: str, product: str, /, *, beam: int = DEFAULT_BEAM) -> None:
+def explain(model: Path, query: str, product: str, /, *, beam: int | None = None) -> None:
     """Show a product's path through the tree and what counted for and against it.
 
     Parameters
@@ -78,7 +78,7 @@ def explain(model: Path, query: str, product: str, /, *, beam: int = DEFAULT_BEA
     product
         Product id.
     beam
-        Nodes kept per level of the tree.
+        Nodes kept per level of the tree (default: the model's own number).
 
     """
     output.print(load(model).explain(query, product, beam=beam))

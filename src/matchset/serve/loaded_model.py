@@ -51,7 +51,9 @@ class LoadedModel:
         """Names that can be asked for: each matcher, and if there are several, all fused."""
         return (*self.matchers, *((FUSED,) if len(self.matchers) > 1 else ()))
 
-    def match(self, name: str, query: str, k: int, *, beam: int, where: Filter | None) -> Match:
+    def match(
+        self, name: str, query: str, k: int, *, beam: int | None, where: Filter | None
+    ) -> Match:
         """Ask one matcher; the beam is only for those that take one."""
         matcher = self.matchers[name]
         return matcher.match(query, k, where=where, beam=beam if "beam" in matcher.takes else None)

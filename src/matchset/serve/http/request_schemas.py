@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from matchset.matchers.base import DEFAULT_BEAM, DEFAULT_K
+from matchset.matchers.base import DEFAULT_K
 from matchset.matchers.fusion_rules import Method
 from matchset.serve.http.validation import Json, make_object
 from matchset.serve.options import Limits
@@ -34,9 +34,10 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
     options = {
         "k": _integer("Products per query.", limits.k, DEFAULT_K, "k_out_of_range"),
         "beam": _integer(
-            "Nodes kept per level of the tree; other matchers ignore it.",
+            "Nodes kept per level of the tree, by default the model's own number; other matchers "
+            "ignore it.",
             limits.beam,
-            DEFAULT_BEAM,
+            None,
             "beam_out_of_range",
         ),
         "where": where,

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from matchset.matchers.base import DEFAULT_BEAM, DEFAULT_K
+from matchset.matchers.base import DEFAULT_K
 from matchset.matchers.fusion_rules import FusionRule
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.request_schemas import make_request_schemas
@@ -31,7 +31,7 @@ class MatchOptions:
 
     matcher: str
     k: int = DEFAULT_K
-    beam: int = DEFAULT_BEAM
+    beam: int | None = None  # None: the model's own
     where: Wanted | None = None
     titles: bool = True
 
@@ -53,7 +53,7 @@ class ExplainRequest:
     query: str
     product: str
     k: int
-    beam: int
+    beam: int | None  # None: the model's own
     where: Wanted | None
 
 

@@ -20,7 +20,7 @@ CANDIDATES = "candidates"
 
 def match_inline(model: LoadedModel, query: str, options: MatchOptions) -> tuple[bytes, int] | None:
     """What `match_one` returns, if it takes only microseconds; None if it deserves a thread."""
-    if options.matcher != model.default or options.beam > _MAX_INLINE_BEAM:
+    if options.matcher != model.default or (options.beam or 0) > _MAX_INLINE_BEAM:
         return None
     if options.where is not None and not model.has_filter(options.where):
         return None
