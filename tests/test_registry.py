@@ -100,3 +100,7 @@ def test_labels_and_colors_are_distinct():
     assert len({kind.label for kind in KINDS.values()}) == len(KINDS)
     assert len({kind.color for kind in KINDS.values()}) == len(KINDS)
     assert np.all([kind.name == name for name, kind in KINDS.items()])
+
+
+def test_a_class_has_the_name_that_it_is_registered_under():
+    assert [kind.find_class().kind for kind in KINDS.values()] == list(KINDS)
