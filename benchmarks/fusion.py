@@ -56,7 +56,7 @@ def learn_parts(train: ms.Log, catalog: ms.Catalog, min_count: float) -> dict[st
         "xr_linear": ms.train(train, catalog, ms.TrainConfig(min_count=min_count)),
         "bm25": ms.BM25.from_catalog(catalog),
         "title_similarity": ms.TitleSimilarity.from_catalog(catalog),
-        "nearest_queries": ms.NearestQueries.from_log(pairs, catalog=catalog),
+        "nearest_queries": ms.NearestQueries.from_positives(pairs, catalog=catalog),
     }
 
 

@@ -42,7 +42,7 @@ def matcher(ratings):
 
 def test_ratings_are_tested_by_the_rule_of_the_training(matcher, ratings):
     assert choose_rule(matcher, ratings).min_count == 2.33
-    popular = ms.Popularity.from_log(ms.positives(ratings))
+    popular = ms.Popularity.from_positives(ms.positives(ratings))
     assert choose_rule(popular, ratings).min_count == 1
     assert choose_rule(ms.Fusion([popular, matcher]), ratings).min_count == 2.33
     assert choose_rule(matcher, ratings, min_count=2).min_count == 2
@@ -63,7 +63,7 @@ def test_an_event_without_a_usual_name_is_tested_as_it_was_trained():
     unnamed = ms.read_log(read_rows([("hat", "p1")]))  # its events are others
     assert choose_rule(matcher, unnamed).min_count == 1
     with pytest.raises(ms.DataError, match="events= must say which events"):
-        choose_rule(ms.Popularity.from_log(ms.positives(unnamed)), log)
+        choose_rule(ms.Popularity.from_positives(ms.positives(unnamed)), log)
 
 
 def test_the_rule_is_said_and_the_log_of_the_training_is_noticed(matcher, tmp_path):

@@ -111,7 +111,7 @@ def test_a_trained_matcher_remembers_what_it_was_trained_on(shop):
 
 def test_the_ceiling_is_that_of_the_split(shop):
     _, split = shop
-    matcher = Popularity.from_log(positives(split.train))
+    matcher = Popularity.from_positives(positives(split.train))
     result = evaluate(matcher, split.test, train=split.train, ks=(3, 100), resamples=20)
     for k in (3, 100):
         report = split.report(k=k)
@@ -156,7 +156,7 @@ def test_products_that_the_matcher_does_not_know_are_missed():
 
 def test_the_relevance_rule_of_a_log_is_used(shop):
     _, split = shop
-    matcher = Popularity.from_log(positives(split.train))
+    matcher = Popularity.from_positives(positives(split.train))
     bought = evaluate(matcher, split.test, ks=[5], resamples=5)
     clicked = evaluate(matcher, split.test, ks=[5], resamples=5, events=["click"])
     often = evaluate(matcher, split.test, ks=[5], resamples=5, min_count=3)

@@ -143,7 +143,7 @@ def test_what_a_killed_run_left_is_cleared_away(tmp_path):
 
 
 def test_nothing_is_left_of_a_model_that_was_measured(benchmark, tmp_path):
-    matcher = Popularity.from_log(benchmark.pairs)
+    matcher = Popularity.from_positives(benchmark.pairs)
     assert measure_disk(matcher, tmp_path) > 0
     assert list(tmp_path.iterdir()) == []
 
@@ -151,7 +151,7 @@ def test_nothing_is_left_of_a_model_that_was_measured(benchmark, tmp_path):
 def test_what_matchset_did_not_write_is_never_removed(benchmark, tmp_path):
     models = tmp_path / "own" / "models"
     models.mkdir(parents=True)
-    Popularity.from_log(benchmark.pairs).save(models / "popularity")
+    Popularity.from_positives(benchmark.pairs).save(models / "popularity")
     with pytest.raises(FileExistsError, match="models: must be the folder of an experiment"):
         Store(tmp_path / "own").prepare()
     store, kept = Store(tmp_path).prepare(), []
@@ -164,7 +164,9 @@ def test_what_matchset_did_not_write_is_never_removed(benchmark, tmp_path):
     with pytest.raises(FileExistsError, match="must be written by matchset"):
         store.remove_result("bm25")
     with pytest.raises(FileExistsError, match="must be written by matchset"):
-        measure_disk(Popularity.from_log(benchmark.pairs), tmp_path, store_at=store.model("bm25"))
+        measure_disk(
+            Popularity.from_positives(benchmark.pairs), tmp_path, store_at=store.model("bm25")
+        )
     assert all(file.exists() for file in kept)
     assert not list(tmp_path.glob(".*"))
 

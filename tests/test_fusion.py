@@ -29,7 +29,7 @@ def make_parts():
     catalog = make_catalog()
     return [
         ms.BM25.from_catalog(catalog),
-        ms.NearestQueries.from_log(make_pairs(), catalog=catalog),
+        ms.NearestQueries.from_positives(make_pairs(), catalog=catalog),
         ms.TitleSimilarity.from_catalog(catalog),
     ]
 
@@ -144,7 +144,7 @@ def test_the_draft_depends_on_the_query_alone():
 
 
 def test_parts_may_know_different_products():
-    first = ms.Popularity.from_log(make_positives({"q": {2: 5, 1: 3}}, 4))
+    first = ms.Popularity.from_positives(make_positives({"q": {2: 5, 1: 3}}, 4))
     catalog = make_catalog()
     second = ms.BM25.from_catalog(catalog)
     fusion = ms.Fusion([first, second])

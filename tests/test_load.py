@@ -16,11 +16,11 @@ LOG = "query,product_id,event\nred rose,p0,purchase\nclay pot,p2,purchase\nvase,
 
 def make_matchers():
     catalog, pairs = make_catalog(), make_pairs()
-    bm25, popularity = ms.BM25.from_catalog(catalog), ms.Popularity.from_log(pairs, catalog)
+    bm25, popularity = ms.BM25.from_catalog(catalog), ms.Popularity.from_positives(pairs, catalog)
     return {
         "bm25": bm25,
         "title_similarity": ms.TitleSimilarity.from_catalog(catalog),
-        "nearest_queries": ms.NearestQueries.from_log(pairs, catalog=catalog),
+        "nearest_queries": ms.NearestQueries.from_positives(pairs, catalog=catalog),
         "popularity": popularity,
         "fusion": ms.Fusion([bm25, popularity]),
     }

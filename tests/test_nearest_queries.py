@@ -10,7 +10,7 @@ from matchset.matchers.nearest_queries import NearestQueries
 
 
 def learn(**options):
-    return NearestQueries.from_log(make_pairs(), catalog=make_catalog(), **options)
+    return NearestQueries.from_positives(make_pairs(), catalog=make_catalog(), **options)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_scores_are_sums_of_similarities(power):
     vectorizer = Vectorizer().fit(list(RELEVANT))
     X = vectorizer.transform(list(RELEVANT)).toarray()
     Y = np.array([[float(p in counts) for p in range(len(IDS))] for counts in RELEVANT.values()])
-    matcher = NearestQueries.from_log(make_pairs(), vectorizer, power=power)
+    matcher = NearestQueries.from_positives(make_pairs(), vectorizer, power=power)
     for match in matcher.match(QUERIES):
         wanted = (X @ vectorizer.transform([match.query]).toarray()[0]) ** power @ Y
         scores = dict(zip(match.ids, match.scores, strict=True))

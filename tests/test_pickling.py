@@ -41,11 +41,13 @@ def make_matcher(kind):
     return {
         "bm25": lambda: ms.BM25.from_catalog(catalog),
         "title_similarity": lambda: ms.TitleSimilarity.from_catalog(catalog),
-        "nearest_queries": lambda: ms.NearestQueries.from_log(pairs, catalog=catalog, neighbors=3),
-        "popularity": lambda: ms.Popularity.from_log(pairs, catalog),
+        "nearest_queries": lambda: ms.NearestQueries.from_positives(
+            pairs, catalog=catalog, neighbors=3
+        ),
+        "popularity": lambda: ms.Popularity.from_positives(pairs, catalog),
         "dssm": make_dssm,
         "fusion": lambda: ms.Fusion(
-            [ms.BM25.from_catalog(catalog), ms.Popularity.from_log(pairs, catalog)],
+            [ms.BM25.from_catalog(catalog), ms.Popularity.from_positives(pairs, catalog)],
             "weighted",
             weights=[2, 1],
             depth=5,

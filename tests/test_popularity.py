@@ -31,23 +31,23 @@ def make_catalog():
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
 @pytest.mark.parametrize("catalog", [None, make_catalog()], ids=["log alone", "catalogue"])
 def test_popularity_keeps_the_contract(check, catalog):
-    matcher = Popularity.from_log(make_positives(), catalog)
+    matcher = Popularity.from_positives(make_positives(), catalog)
     check(Subject(matcher, ["rose", "plant pot", "q0"], [f"p{i}" for i in range(6)]))
 
 
 def test_the_product_with_the_most_positives_comes_first_and_ties_go_by_label():
-    match = Popularity.from_log(make_positives()).match("anything")
+    match = Popularity.from_positives(make_positives()).match("anything")
     assert match.ids == ("p4", "p2", "p0", "p1")
     assert list(match.scores) == [7, 3, 2, 2]
 
 
 def test_products_without_positives_are_not_given():
-    matcher = Popularity.from_log(make_positives([[0, 1, 0]]))
+    matcher = Popularity.from_positives(make_positives([[0, 1, 0]]))
     assert matcher.match("rose", k=100).ids == ("p1",)
 
 
 def test_titles_and_attributes_come_from_the_catalogue():
-    matcher = Popularity.from_log(make_positives(), make_catalog())
+    matcher = Popularity.from_positives(make_positives(), make_catalog())
     assert matcher.match("rose", k=3).titles == ("four", "", "zero")
     assert matcher.match("rose", where="price < 10").ids == ("p4",)
     assert matcher.match("rose", where="price is null").ids == ("p2", "p0", "p1")
@@ -59,16 +59,18 @@ def test_titles_and_attributes_come_from_the_catalogue():
 
 
 def test_sums_are_made_in_double_precision():
-    match = Popularity.from_log(make_positives([[2**24, 2**24], [0, 1], [0, 1]])).match("rose")
+    match = Popularity.from_positives(make_positives([[2**24, 2**24], [0, 1], [0, 1]])).match(
+        "rose"
+    )
     assert list(zip(match.ids, match.scores, strict=True)) == [("p1", 2**24 + 2), ("p0", 2**24)]
 
 
 def test_no_positives_give_no_products():
-    assert len(Popularity.from_log(make_positives(np.zeros((1, 0)))).match("rose")) == 0
+    assert len(Popularity.from_positives(make_positives(np.zeros((1, 0)))).match("rose")) == 0
 
 
 def test_a_saved_matcher_answers_alike(tmp_path):
-    matcher = Popularity.from_log(make_positives(), make_catalog())
+    matcher = Popularity.from_positives(make_positives(), make_catalog())
     matcher.save(tmp_path / "popular")
     loaded = Popularity.load(tmp_path / "popular")
     for options in ({}, {"k": 2}, {"where": "price < 10"}):

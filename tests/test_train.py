@@ -58,7 +58,7 @@ def test_the_contract_of_matchers(check, wide_matcher):
 
 
 def test_it_finds_far_more_than_the_most_popular_products(matcher, split):
-    floor = ms.Popularity.from_log(ms.positives(split.train))
+    floor = ms.Popularity.from_positives(ms.positives(split.train))
     assert recall(matcher, split.test, 10) > 3 * recall(floor, split.test, 10)
 
 
@@ -256,7 +256,7 @@ def test_reasons_tell_the_way_to_a_product(matcher):
     assert reasons.lost_at is None
     assert [step.level for step in reasons.steps] == list(range(len(matcher.tree.sizes)))
     assert reasons.steps[-1].rank == 1
-    assert any("sho" in name for step in reasons.steps for name, _ in step.spoke_for)
+    assert any("sho" in name for step in reasons.steps for name, _ in step.counted_for)
     assert "found at rank 1" in str(reasons)
     lost = matcher.explain("running shoes", matcher.match("coffee", k=1).ids[0], k=3)
     assert lost.lost_at is not None

@@ -247,8 +247,8 @@ def _to_explanation(response: Mapping[str, Any]) -> Explanation:
             score=step["score"],
             rank=step["rank"],
             is_kept=step["in_beam"],
-            spoke_for=_to_pairs(step["for"]),
-            spoke_against=_to_pairs(step["against"]),
+            counted_for=_to_pairs(step["for"]),
+            counted_against=_to_pairs(step["against"]),
             bias=step["bias"],
         )
         for level, step in enumerate(response["steps"])

@@ -29,8 +29,8 @@ class ExplanationStep:
     score: float  # of this node alone
     rank: int | None  # among the candidates of its level; None where its parent was lost
     is_kept: bool  # it stayed in the beam, or in the answer
-    spoke_for: tuple[tuple[str, float], ...]  # n-grams of the query and their contributions
-    spoke_against: tuple[tuple[str, float], ...]
+    counted_for: tuple[tuple[str, float], ...]  # n-grams of the query and their contributions
+    counted_against: tuple[tuple[str, float], ...]
     bias: float  # the same for every query
 
 
@@ -59,7 +59,9 @@ class Explanation:
             lines.append(
                 f"  {step.level + 1}. {printable(step.name)}  score {step.score:.4g}, {_rank(step)}"
             )
-            lines.append(f"     for: {_list(step.spoke_for)}; against: {_list(step.spoke_against)}")
+            lines.append(
+                f"     for: {_list(step.counted_for)}; against: {_list(step.counted_against)}"
+            )
         return "\n".join(lines)
 
     def __rich__(self) -> Group:
@@ -71,8 +73,8 @@ class Explanation:
                 printable(step.name),
                 f"{step.score:.4g}",
                 _rank(step),
-                _list(step.spoke_for),
-                _list(step.spoke_against),
+                _list(step.counted_for),
+                _list(step.counted_against),
             )
             table.add_row(*map(Text, cells))
         head = f"{printable(self.query)}  →  {self.product} {printable(self.title or '')}"
@@ -105,7 +107,7 @@ def _name_node(step: Step, vectorizer: Vectorizer, tree: PackedTree) -> str:
 
 
 def _name_step(step: Step, name: str, vectorizer: Vectorizer) -> ExplanationStep:
-    spoke = [
+    counted = [
         (vectorizer.name(int(feature)), round(float(value), 4))
         for feature, value in zip(step.features, step.contributions, strict=True)
     ]
@@ -115,8 +117,8 @@ def _name_step(step: Step, name: str, vectorizer: Vectorizer) -> ExplanationStep
         score=step.score,
         rank=step.rank,
         is_kept=step.is_kept,
-        spoke_for=tuple(pair for pair in spoke if pair[1] > 0),
-        spoke_against=tuple(pair for pair in spoke if pair[1] < 0),
+        counted_for=tuple(pair for pair in counted if pair[1] > 0),
+        counted_against=tuple(pair for pair in counted if pair[1] < 0),
         bias=step.bias,
     )
 

@@ -52,7 +52,7 @@ class NearestQueries(Matcher):
         self.answers.require(self.queries.n_documents, len(self.products))
 
     @classmethod
-    def from_log(
+    def from_positives(
         cls,
         positives: Positives,
         vectorizer: Vectorizer | None = None,

@@ -32,7 +32,7 @@ class Popularity(Matcher):
     scores: Floats  # (n_popular,)
 
     @classmethod
-    def from_log(cls, positives: Positives, catalog: Catalog | None = None) -> Self:
+    def from_positives(cls, positives: Positives, catalog: Catalog | None = None) -> Self:
         """Sum the positives of each product; the catalog gives titles and attributes."""
         pairs = positives.pairs
         sums = np.bincount(pairs.indices, weights=pairs.data, minlength=pairs.shape[1])

@@ -205,14 +205,14 @@ def _make_title_similarity(benchmark: Benchmark) -> Contender:
 
 def _make_nearest_queries(benchmark: Benchmark) -> Contender:
     def recipe(_: Path) -> Matcher:
-        return NearestQueries.from_log(benchmark.pairs, catalog=benchmark.catalog)
+        return NearestQueries.from_positives(benchmark.pairs, catalog=benchmark.catalog)
 
     return _of_kind(NearestQueries.kind, {"neighbors": NEIGHBORS, "power": POWER}, recipe)
 
 
 def _make_popularity(benchmark: Benchmark) -> Contender:
     def recipe(_: Path) -> Matcher:
-        return Popularity.from_log(benchmark.pairs, benchmark.catalog)
+        return Popularity.from_positives(benchmark.pairs, benchmark.catalog)
 
     return _of_kind(Popularity.kind, {}, recipe)
 

@@ -125,8 +125,8 @@ def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
                 "rank": step.rank,
                 "in_beam": step.is_kept,
                 "bias": step.bias,
-                "for": _list_weights(step.spoke_for),
-                "against": _list_weights(step.spoke_against),
+                "for": _list_weights(step.counted_for),
+                "against": _list_weights(step.counted_against),
             }
             for step in reasons.steps
         ],
