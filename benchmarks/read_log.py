@@ -50,7 +50,7 @@ COPY (
 
 
 def generate(path: Path, rows: int) -> None:
-    """Write a log of so many rows."""
+    """Write a log of this many rows."""
     with duckdb.connect(config={"threads": 1}) as connection:  # one thread: the seed decides
         connection.execute("SELECT setseed(0.5)")
         sizes = {"queries": max(rows // 10, 1), "products": max(rows // 25, 1)}

@@ -128,19 +128,19 @@ def measure_filters(folder: Path, singles: int) -> dict[str, float]:
 
 
 def choose(n: int, singles: int) -> list[int]:
-    """Places of the questions to ask one by one: they are sorted, so the first are no sample."""
+    """Indices of the queries to search one by one: they are sorted, so the first are no sample."""
     return np.random.default_rng(0).permutation(n)[:singles].tolist()
 
 
-def time_singles(name: str, ask: Callable, questions: Sequence, singles: int) -> dict[str, float]:
+def time_singles(name: str, ask: Callable, queries: Sequence, singles: int) -> dict[str, float]:
     """Median and 99th percentile, in microseconds, after a warm-up; the same for every side."""
-    asked = [questions[index] for index in choose(len(questions), singles)]
-    for question in asked[: len(asked) // 4]:
-        ask(question)
+    chosen = [queries[index] for index in choose(len(queries), singles)]
+    for query in chosen[: len(chosen) // 4]:
+        ask(query)
     times = []
-    for question in asked:
+    for query in chosen:
         started = time.perf_counter()
-        ask(question)
+        ask(query)
         times.append(time.perf_counter() - started)
     p50, p99 = np.percentile(times, [50, 99]) * 1e6
     return {f"{name}_p50": p50, f"{name}_p99": p99}

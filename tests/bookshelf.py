@@ -1,4 +1,4 @@
-"""A small catalogue and log over which every baseline has a certain answer."""
+"""A small catalog and log over which every baseline has a certain answer."""
 
 import numpy as np
 from rankings import make_positives

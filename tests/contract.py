@@ -68,7 +68,7 @@ def fewer_products_are_the_first_of_more(subject):
 
 def a_batch_equals_its_queries_one_by_one(subject):
     mixed = [*subject.queries, "", *reversed(subject.queries)]
-    allowed = [product for place, product in enumerate(subject.ids) if place % 2]
+    allowed = [product for index, product in enumerate(subject.ids) if index % 2]
     for options in ({}, {"k": 1}, {"where": allowed}):
         alone = [subject.matcher.match(query, **options) for query in mixed]
         assert list(subject.matcher.match(mixed, **options)) == alone

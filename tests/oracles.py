@@ -97,7 +97,7 @@ def normalize(text):
 
 
 def ngrams(text, unit, n):
-    """The n-grams of a normalised text, a space standing for what is shown as '#'."""
+    """The n-grams of a normalized text, a space standing for what is shown as '#'."""
     words = text.split()
     if unit == "word":
         return [" ".join(words[i : i + n]) for i in range(len(words) - n + 1)]

@@ -53,7 +53,7 @@ def page_address(page_shop):
 
 @pytest.fixture
 def seen(browser, page_address):
-    """The page, ready to be used; whatever it does, it asks nobody else and has no error."""
+    """The page, ready to be used; it sends requests to no other server and has no error."""
     with visit(browser, page_address) as seen:
         seen.page.set_default_timeout(8_000)
         yield seen

@@ -75,6 +75,6 @@ class Script:
             thread.join()
 
 
-def refusal(status, code, message, headers=None, **fields):
+def failure(status, code, message, headers=None, **fields):
     error = {"code": code, "message": message, **fields}
     return status, headers or {}, {"error": error, "request_id": "7"}

@@ -34,7 +34,7 @@ def random_layer(rng, first_child, n_features, density):
 
 
 def random_model(seed=0, *, splits=(5, 7, 9), n_features=40, density=0.2, n_labels=None):
-    """A tree with about so many children per node and level; some labels are not in it."""
+    """A tree with about this many children per node and level; some labels are not in it."""
     rng = np.random.default_rng(seed)
     offsets, layers, n_nodes = [], [], 1
     for split in splits:

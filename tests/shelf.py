@@ -1,4 +1,4 @@
-"""Five products with an attribute of each kind, as a catalogue holds them."""
+"""Five products with an attribute of each kind, as a catalog holds them."""
 
 import math
 from datetime import date
@@ -21,7 +21,7 @@ ROWS = [  # price, in_stock, locale, since
 
 
 def make_columns(rows=ROWS):
-    """The attributes of rows, as a catalogue holds them."""
+    """The attributes of rows, as a catalog holds them."""
     price, in_stock, locale, since = zip(*rows, strict=True) if rows else ([],) * 4
     texts = sorted({text for text in locale if text is not None}, key=str.encode)
     days = [NO_DAY if day is None else (day - EPOCH).days for day in since]

@@ -226,8 +226,8 @@ class Stream(ctypes.Structure):
     ]
 
 
-def set_offset(array, place, value):
-    ctypes.cast(array.buffers[1], ctypes.POINTER(ctypes.c_int32))[place] = value
+def set_offset(array, index, value):
+    ctypes.cast(array.buffers[1], ctypes.POINTER(ctypes.c_int32))[index] = value
 
 
 DAMAGES = {

@@ -69,7 +69,7 @@ def test_a_saved_matcher_answers_alike(saved):
         TitleSimilarity.load(saved)
 
 
-def test_a_catalogue_without_words_gives_nothing():
+def test_a_catalog_without_words_gives_nothing():
     catalog = make_catalog()
     empty = type(catalog)(catalog.ids, catalog.titles.take(np.full(7, 5)))
     assert len(BM25.from_catalog(empty).match("rose")) == 0

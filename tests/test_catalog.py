@@ -1,4 +1,4 @@
-"""A catalogue keeps ids, titles and typed attributes in the order of its file."""
+"""A catalog keeps ids, titles and typed attributes in the order of its file."""
 
 import datetime as dt
 import json
@@ -50,7 +50,7 @@ def check_products(catalog):
     assert list(catalog.attributes["colour"].categories) == ["blue", "red"]
 
 
-def test_frames_and_files_give_the_same_catalogue(tmp_path):
+def test_frames_and_files_give_the_same_catalog(tmp_path):
     table = pa.table(PRODUCTS)
     pq.write_table(table, tmp_path / "c.parquet")
     pl.DataFrame(PRODUCTS).write_csv(tmp_path / "c.csv")
@@ -60,7 +60,7 @@ def test_frames_and_files_give_the_same_catalogue(tmp_path):
         check_products(read_catalog(source))
 
 
-def test_a_saved_catalogue_reads_back(tmp_path):
+def test_a_saved_catalog_reads_back(tmp_path):
     catalog = read_catalog(pa.table(PRODUCTS | {"description": ["x", None, "z"]}))
     catalog.save(tmp_path / "c.parquet")
     back = read_catalog(tmp_path / "c.parquet")
@@ -178,7 +178,7 @@ def test_a_broken_file_is_named(tmp_path):
         read_catalog(tmp_path / "c.csv")
 
 
-def test_a_catalogue_says_what_it_holds():
+def test_a_catalog_says_what_it_holds():
     assert repr(read_catalog(pa.table({"sku": ["1"], "title": ["a"], "n": [1]}))) == (
         "Catalog(1 products; n (number))"
     )

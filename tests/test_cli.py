@@ -65,7 +65,7 @@ def test_other_columns_can_be_named(tmp_path):
     assert "5 rows read, 0 dropped" in said
 
 
-def test_columns_of_the_catalogue_can_be_named_too(tmp_path, shop):
+def test_columns_of_the_catalog_can_be_named_too(tmp_path, shop):
     goods = ms.read_catalog(str(shop / "products.parquet"))
     file = tmp_path / "artikel.csv"
     rows = [f'{product},"{title}"' for product, title in zip(goods.ids, goods.titles, strict=True)]

@@ -1,4 +1,4 @@
-"""`matchset evaluate` tells by which rule it tests, and when the test is no test."""
+"""`matchset evaluate` shows what counts as relevant, and warns if it tests on the training log."""
 
 import os
 import subprocess
@@ -75,8 +75,8 @@ def test_the_rule_is_said_and_the_log_of_the_training_is_noticed(matcher, tmp_pa
     assert "8 relevant products" in done.stdout
     # The log has a query without a positive pair, which training did not see.
     assert "is it the log that the model was trained on?" in done.stderr
-    told = evaluate(model, file, "--count", "stars", "--min-count", 1)
-    assert "Relevant: count of at least 1." in told.stdout
+    done = evaluate(model, file, "--count", "stars", "--min-count", 1)
+    assert "Relevant: count of at least 1." in done.stdout
 
 
 def test_a_later_month_is_not_taken_for_the_log_of_the_training(tmp_path):

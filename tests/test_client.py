@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scripted import LIMITS, Script, refusal
+from scripted import LIMITS, Script, failure
 from urllib3 import HTTPResponse
 
 import matchset as ms
@@ -30,11 +30,11 @@ def ask(script, **options):
         yield client
 
 
-OVERLOADED = refusal(503, "overloaded", "at most 4 requests at once; try again", {"Retry-After": 0})
+OVERLOADED = failure(503, "overloaded", "at most 4 requests at once; try again", {"Retry-After": 0})
 
 
 def test_requests_to_an_overloaded_server_are_retried():
-    script = Script(OVERLOADED, refusal(429, "overloaded", "later"), OVERLOADED)
+    script = Script(OVERLOADED, failure(429, "overloaded", "later"), OVERLOADED)
     with ask(script) as client:
         assert client.match("rose").ids == ("rose",)
     assert len(script.requests) == 4
@@ -85,15 +85,15 @@ def test_a_server_that_does_not_answer_in_time_is_an_error():
     ("answer", "error", "message"),
     [
         (
-            refusal(400, "query_too_long", "q must have at most 5 characters; got 9"),
+            failure(400, "query_too_long", "q must have at most 5 characters; got 9"),
             ValueError,
             "q ",
         ),
-        (refusal(404, "unknown_product", "product must be one of the model's"), ValueError, "prod"),
-        (refusal(413, "body_too_large", "a body must have at most 9 bytes"), ValueError, "body"),
-        (refusal(401, "unauthorized", "an API key must be given"), ServerError, "127.*an API key"),
-        (refusal(400, "bad_host", "Host must be localhost"), ServerError, "Host must be"),
-        (refusal(500, "internal", "a fault of the server"), ServerError, "a fault of the server"),
+        (failure(404, "unknown_product", "product must be one of the model's"), ValueError, "prod"),
+        (failure(413, "body_too_large", "a body must have at most 9 bytes"), ValueError, "body"),
+        (failure(401, "unauthorized", "an API key must be given"), ServerError, "127.*an API key"),
+        (failure(400, "bad_host", "Host must be localhost"), ServerError, "Host must be"),
+        (failure(500, "internal", "a fault of the server"), ServerError, "a fault of the server"),
         ((200, {}, b"<html>"), ServerError, "server must answer with JSON; got status 200"),
         (
             (404, {}, b"nothing here"),
@@ -115,7 +115,7 @@ def test_an_error_is_what_a_local_matcher_would_raise_or_else_a_server_error(
 
 def test_a_bad_filter_points_at_the_same_position_as_locally():
     where = {"rule": "there is no attribute `prize`", "position": 4}
-    error = refusal(400, "bad_filter", "any words", **where)
+    error = failure(400, "bad_filter", "any words", **where)
     with ask(Script(error)) as client, pytest.raises(FilterError) as caught:
         client.match("rose", where="not prize < 3")
     assert (caught.value.rule, caught.value.position) == ("there is no attribute `prize`", 4)
@@ -254,7 +254,7 @@ def test_waits_between_attempts_grow_and_vary(monkeypatch):
     for _ in range(5):
         waits = []
         monkeypatch.setattr("urllib3.util.retry.time.sleep", waits.append)
-        with ask(Script(*[refusal(503, "overloaded", "later")] * 4)) as client:
+        with ask(Script(*[failure(503, "overloaded", "later")] * 4)) as client:
             assert client.match("rose").ids == ("rose",)
         assert len(waits) == 4
         assert all(later > earlier for earlier, later in pairwise(waits))

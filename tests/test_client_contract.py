@@ -79,9 +79,9 @@ def test_reasons_are_those_of_the_model(client, local):
 
 
 def test_a_model_tells_of_itself(client, local):
-    told = client.model()
-    assert told["products"] == len(local.products)
-    assert {one["name"] for one in told["attributes"]} == set(local.products.attributes)
+    model = client.model()
+    assert model["products"] == len(local.products)
+    assert {one["name"] for one in model["attributes"]} == set(local.products.attributes)
 
 
 @pytest.mark.parametrize("where", ["", "price <", "prize < 3", "price < 'a'", "stock > 0; drop"])
@@ -145,7 +145,7 @@ def test_a_running_server_has_the_recall_of_its_model(address, shop, client, loc
         assert from_afar.score("ndcg", k).value == at_home.score("ndcg", k).value
     segments = {score.segment for score in from_afar.scores}
     assert segments == {"all", "head query", "tail query"}
-    # A server does not tell its catalogue, so that coverage is not known, rather than wrong.
+    # A server does not list its catalog, so coverage is unknown rather than wrong.
     assert not {s.metric for s in from_afar.scores} - {s.metric for s in at_home.scores}
     coverage = [score.value for score in from_afar.scores if score.metric == "coverage"]
     assert all(value != value for value in coverage)

@@ -85,7 +85,7 @@ def test_the_numpy_tower_gives_what_the_network_gives():
     ids, starts = take_rows(titles, np.flatnonzero(np.diff(titles.indptr)))
     bags = torch.from_numpy(ids), torch.from_numpy(starts[:-1])
     with torch.no_grad():
-        for _ in range(5):  # batch normalisation learns its statistics
+        for _ in range(5):  # batch normalization learns its statistics
             network.embed(network.table * 2 + 1, *bags)
         network.norm.weight.uniform_(0.5, 2)
         network.norm.bias.uniform_(-1, 1)

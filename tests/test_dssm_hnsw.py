@@ -149,13 +149,13 @@ def test_a_saved_matcher_answers_alike(matcher, saved):
         ms.DSSM.load(saved)
 
 
-@pytest.mark.parametrize("place", [0, 30, 70, 500, -1])
-def test_a_damaged_graph_is_never_followed(saved, tmp_path, place):
+@pytest.mark.parametrize("offset", [0, 30, 70, 500, -1])
+def test_a_damaged_graph_is_never_followed(saved, tmp_path, offset):
     folder = tmp_path / "copy"
     shutil.copytree(saved, folder)
     file = folder / "graph.data.bin"
     data = bytearray(file.read_bytes())
-    data[place] ^= 0xFF
+    data[offset] ^= 0xFF
     file.write_bytes(data)
     with pytest.raises(ModelFileError, match=r"graph\.data"):
         ms.DSSMWithHNSW.load(folder)

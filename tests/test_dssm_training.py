@@ -116,9 +116,9 @@ def test_a_step_changes_only_the_embeddings_of_its_ngrams(examples):
     batch = next(draw_batches(examples, pairs_of(examples), np.random.default_rng(0), CONFIG))
     network = Network(40, 8, seed=0)  # 12 n-grams are used, 28 are not
     before = network.table.clone()
-    cosines, places, rows = network.compare(examples, batch)
+    cosines, indices, rows = network.compare(examples, batch)
     assert cosines.shape == (len(batch.queries), len(batch.products))
     cosines.sum().backward()
-    network.update_rows(places, rows, 0.1)
+    network.update_rows(indices, rows, 0.1)
     has_changed = (network.table != before).any(dim=1)
     assert torch.equal(torch.nonzero(has_changed)[:, 0], torch.arange(12))

@@ -21,13 +21,13 @@ def unit(rows):
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
 
 
-def test_pifa_is_the_normalised_sum_of_the_positive_instances():
+def test_pifa_is_the_normalized_sum_of_the_positive_instances():
     X, Y = oracles.make_problem()
     wanted = unit((Y.T @ X).toarray())
     np.testing.assert_allclose(embed(X, Y, pifa_max_entries=None), wanted, atol=1e-6)
 
 
-def test_an_instance_of_many_labels_counts_less_when_rows_are_normalised():
+def test_an_instance_of_many_labels_counts_less_when_rows_are_normalized():
     X, Y = oracles.make_problem()
     shares = Y.toarray() / np.sqrt(np.maximum(Y.sum(axis=1), 1))[:, None]
     found = embed(X, Y, pifa_max_entries=None, pifa_normalize=True)

@@ -24,7 +24,7 @@ PYTHON = {
 }
 
 
-def places(text, rows=ROWS):
+def matching_rows(text, rows=ROWS):
     return list(np.flatnonzero(evaluate(parse(text), make_columns(rows), len(rows))))
 
 
@@ -142,15 +142,15 @@ def test_evaluation_equals_three_valued_logic_row_by_row(condition, rows):
     ],
 )
 def test_expressions_mean_what_search_engineers_expect(text, wanted):
-    assert places(text) == wanted
+    assert matching_rows(text) == wanted
 
 
 def test_null_is_neither_true_nor_false_nor_equal_to_anything():
     null = [(None, None, None, None)]
     for text in ("price = 1", "price != 1", "price in (1)", "in_stock", "locale < 'x'"):
-        assert places(text, null) == places(f"not ({text})", null) == []
-        assert places(f"{text} or price is null", null) == [0]
-        assert places(f"not ({text} and price is not null)", null) == [0]
+        assert matching_rows(text, null) == matching_rows(f"not ({text})", null) == []
+        assert matching_rows(f"{text} or price is null", null) == [0]
+        assert matching_rows(f"not ({text} and price is not null)", null) == [0]
 
 
 def test_date_is_also_a_name():

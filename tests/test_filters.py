@@ -23,7 +23,7 @@ def make_shelf(ids=IDS):
     return Products(ids, None, make_columns())
 
 
-def places(filtered):
+def indices(filtered):
     return list(np.flatnonzero(filtered.allowed))
 
 
@@ -50,14 +50,14 @@ def places(filtered):
 )
 def test_expressions_ids_and_arrays_make_the_same_filter(what):
     made = make_filter(make_shelf(), what)
-    assert places(made) == [0, 2]
+    assert indices(made) == [0, 2]
     assert (made.n_allowed, made.n_unknown) == (2, 0)
     assert made.ids is IDS
 
 
-def test_a_catalogue_can_be_filtered_too():
+def test_a_catalog_can_be_filtered_too():
     catalog = Catalog(IDS, Strings.of([""] * 5), None, make_columns())
-    assert places(make_filter(catalog, "price < 20")) == [0, 3]
+    assert indices(make_filter(catalog, "price < 20")) == [0, 3]
 
 
 def test_ids_that_no_product_has_are_ignored_and_counted():
@@ -75,7 +75,7 @@ def test_a_filter_does_not_change_with_the_array_it_was_made_from():
     mask = MASK.copy()
     made = make_filter(make_shelf(), mask)
     mask[:] = True
-    assert places(made) == [0, 2]
+    assert indices(made) == [0, 2]
     with pytest.raises(ValueError, match="read-only"):
         made.allowed[1] = True
 
@@ -94,7 +94,7 @@ def test_filters_join_without_joining_their_texts():
     shop = make_filter(make_shelf(), "locale = 'us'")
     customer = make_filter(make_shelf(), ["p0", "p1", "gone"])
     both = shop & customer
-    assert places(both) == [0]
+    assert indices(both) == [0]
     assert (both.n_allowed, both.n_unknown) == (1, 1)
     assert both.description == "(locale = 'us') and (3 product ids)"
     with pytest.raises(FilterError, match=r"got \)"):
@@ -180,7 +180,7 @@ def test_the_same_expression_is_read_once():
         products.filter(f"price < {price}")
     again = products.filter("in_stock")
     assert again is not made
-    assert places(again) == places(made)
+    assert indices(again) == indices(made)
     with pytest.raises(FilterError):
         products.filter("in_stock and")
-    assert places(pickle.loads(pickle.dumps(products)).filter("in_stock")) == places(made)
+    assert indices(pickle.loads(pickle.dumps(products)).filter("in_stock")) == indices(made)

@@ -41,16 +41,16 @@ def recite(answers, n_products=10):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fusion")
-    for place, options in enumerate(METHODS):
-        ms.Fusion(make_parts(), **options).save(folder / str(place))
+    for index, options in enumerate(METHODS):
+        ms.Fusion(make_parts(), **options).save(folder / str(index))
     return folder
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
-@pytest.mark.parametrize("place", range(len(METHODS)), ids=map(str, METHODS))
+@pytest.mark.parametrize("index", range(len(METHODS)), ids=map(str, METHODS))
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["made", "loaded"])
-def test_every_method_keeps_the_contract(check, place, is_loaded, saved):
-    fusion = ms.load(saved / str(place)) if is_loaded else ms.Fusion(make_parts(), **METHODS[place])
+def test_every_method_keeps_the_contract(check, index, is_loaded, saved):
+    fusion = ms.load(saved / str(index)) if is_loaded else ms.Fusion(make_parts(), **METHODS[index])
     check(Subject(fusion, QUERIES, fusion.products.ids))
 
 
@@ -75,7 +75,7 @@ def test_equal_scores_go_to_the_smaller_label():
 @pytest.mark.parametrize(
     ("normalize", "wanted"), [("minmax", [1.0, 0.5, 0.0]), ("best", [1.0, 0.75, 0.5])]
 )
-def test_weighted_normalises_scores_per_query(normalize, wanted):
+def test_weighted_normalizes_scores_per_query(normalize, wanted):
     part = scored({"q": {"p1": 4.0, "p2": 3.0, "p3": 2.0}, "r": {"p3": -1.0, "p1": -1.0}})
     fusion = ms.Fusion([part], "weighted", normalize=normalize)
     match = fusion.match("q")

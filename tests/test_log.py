@@ -1,4 +1,4 @@
-"""A log holds distinct, sorted rows of normalised queries."""
+"""A log holds distinct, sorted rows of normalized queries."""
 
 from collections import defaultdict
 
@@ -104,7 +104,7 @@ def test_keys_too_wide_for_one_integer_are_grouped_alike(rows):
         expected[tuple(key)] += count
     types = (np.int32, np.int32, np.uint8, np.int32, np.float64)
     columns = [
-        np.array([row[place] for row in rows], dtype=dtype) for place, dtype in enumerate(types)
+        np.array([row[column] for row in rows], dtype=dtype) for column, dtype in enumerate(types)
     ]
     grouped = grouping.group_rows(grouping.Rows(*columns))
     keys = list(zip(*(key.tolist() for key in grouped.keys), strict=True))

@@ -1,4 +1,4 @@
-"""A Match tells which products answer, in any form, whatever its texts hold."""
+"""A Match gives the products that answer a query, in any form and for any text."""
 
 import builtins
 import io
@@ -55,7 +55,7 @@ def test_a_match_has_ids_scores_and_titles_best_first():
     assert match[::-1].ids == match.ids[::-1]
 
 
-def test_without_a_catalogue_there_are_no_titles():
+def test_without_a_catalog_there_are_no_titles():
     match = make_matches(titles=None)[0]
     assert match.titles is None
     assert list(match) == [Hit("p2", 1.0, None), Hit("p0", 0.5, None)]

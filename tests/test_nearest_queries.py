@@ -21,10 +21,10 @@ def saved(tmp_path_factory):
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
-@pytest.mark.parametrize("form", ["learned", "few neighbours", "loaded"])
+@pytest.mark.parametrize("form", ["learned", "few neighbors", "loaded"])
 def test_nearest_queries_keep_the_contract(check, form, saved):
     matcher = NearestQueries.load(saved) if form == "loaded" else learn(
-        neighbors=2 if form == "few neighbours" else 100)  # fmt: skip
+        neighbors=2 if form == "few neighbors" else 100)  # fmt: skip
     check(Subject(matcher, QUERIES, IDS))
 
 
@@ -43,8 +43,8 @@ def test_scores_are_sums_of_similarities(power):
     for match in matcher.match(QUERIES):
         wanted = (X @ vectorizer.transform([match.query]).toarray()[0]) ** power @ Y
         scores = dict(zip(match.ids, match.scores, strict=True))
-        for place, product in enumerate(IDS):
-            assert scores.get(product, 0.0) == pytest.approx(wanted[place], rel=1e-4)
+        for label, product in enumerate(IDS):
+            assert scores.get(product, 0.0) == pytest.approx(wanted[label], rel=1e-4)
 
 
 def test_a_training_query_gets_its_own_products_first():

@@ -29,7 +29,7 @@ def make_catalog():
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
-@pytest.mark.parametrize("catalog", [None, make_catalog()], ids=["log alone", "catalogue"])
+@pytest.mark.parametrize("catalog", [None, make_catalog()], ids=["log alone", "catalog"])
 def test_popularity_keeps_the_contract(check, catalog):
     matcher = Popularity.from_positives(make_positives(), catalog)
     check(Subject(matcher, ["rose", "plant pot", "q0"], [f"p{i}" for i in range(6)]))
@@ -46,7 +46,7 @@ def test_products_without_positives_are_not_given():
     assert matcher.match("rose", k=100).ids == ("p1",)
 
 
-def test_titles_and_attributes_come_from_the_catalogue():
+def test_titles_and_attributes_come_from_the_catalog():
     matcher = Popularity.from_positives(make_positives(), make_catalog())
     assert matcher.match("rose", k=3).titles == ("four", "", "zero")
     assert matcher.match("rose", where="price < 10").ids == ("p4",)

@@ -1,4 +1,4 @@
-"""Products know which product is which label, and what the catalogue tells of it."""
+"""Products know which product is which label, and what the catalog knows about it."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ CATALOG = Catalog(
 )
 
 
-def test_without_a_catalogue_there_are_ids_alone():
+def test_without_a_catalog_there_are_ids_alone():
     products = make_products(Strings.of(["x", "y"]))
     assert (list(products.ids), products.titles, dict(products.attributes)) == (
         ["x", "y"],
@@ -28,7 +28,7 @@ def test_without_a_catalogue_there_are_ids_alone():
     assert repr(products) == "Products(2 products)"
 
 
-def test_labels_follow_the_log_and_what_the_catalogue_lacks_has_no_title_and_nulls():
+def test_labels_follow_the_log_and_what_the_catalog_lacks_has_no_title_and_nulls():
     products = make_products(Strings.of(["d", "x", "a"]), CATALOG)
     assert list(products.ids) == ["d", "x", "a"]
     assert list(products.titles) == ["Dog", "", "Ant"]
@@ -38,7 +38,7 @@ def test_labels_follow_the_log_and_what_the_catalogue_lacks_has_no_title_and_nul
     assert products.attributes["locale"].categories is CATALOG.attributes["locale"].categories
 
 
-def test_products_without_positives_follow_in_the_order_of_the_catalogue():
+def test_products_without_positives_follow_in_the_order_of_the_catalog():
     products = make_products(Strings.of(["d", "x", "a"]), CATALOG, with_unseen=True)
     assert list(products.ids) == ["d", "x", "a", "b", "c", "e"]
     assert list(products.titles) == ["Dog", "", "Ant", "Bee", "", "Emu"]

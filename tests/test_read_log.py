@@ -66,8 +66,8 @@ def test_every_frame_gives_the_same_log(tmp_path):
 def test_globs_folders_and_lists_are_read_together(tmp_path):
     folder = tmp_path / "log"
     (folder / "day=2").mkdir(parents=True)
-    for place, row in enumerate(ROWS):
-        write_rows(folder / ("day=2" if place % 2 else ".") / f"part{place}.parquet", [row])
+    for number, row in enumerate(ROWS):
+        write_rows(folder / ("day=2" if number % 2 else ".") / f"part{number}.parquet", [row])
     (folder / "_SUCCESS").touch()
     (folder / ".part.crc").touch()
     expected = read_log(write_rows(tmp_path / "all.csv"))

@@ -55,8 +55,10 @@ class Wire:
             while part := self._socket.recv(65_536):
                 found += part
                 head, _, body = found.partition(b"\r\n\r\n")
-                told = [line for line in head.split(b"\r\n") if line.startswith(b"content-length:")]
-                if told and len(body) >= int(told[0].split(b":")[1]):
+                lengths = [
+                    line for line in head.split(b"\r\n") if line.startswith(b"content-length:")
+                ]
+                if lengths and len(body) >= int(lengths[0].split(b":")[1]):
                     break
         except ConnectionError:
             pass
@@ -164,8 +166,8 @@ def test_what_is_no_http_does_no_harm(server, sent):
 @pytest.mark.parametrize("hosts", [(b"evil.example", b"localhost"), (b"localhost", b"localhost")])
 def test_a_request_has_one_host(server, hosts):
     with Wire(server.port) as wire:
-        told = b"".join(b"host: %b\r\n" % host for host in hosts)
-        wire.send(b"GET /healthz HTTP/1.1\r\n" + told + b"\r\n")
+        headers = b"".join(b"host: %b\r\n" % host for host in hosts)
+        wire.send(b"GET /healthz HTTP/1.1\r\n" + headers + b"\r\n")
         answer = wire.read()
         assert answer.startswith(b"HTTP/1.1 400")
         assert b"Host must be given once; got 2" in answer
@@ -180,7 +182,7 @@ def test_a_caller_who_goes_away_does_no_harm(server):
 
 
 def ask_while_full(server):
-    """A refusal, and what health says meanwhile; nothing where the others' time was over."""
+    """A rejected request and the health check meanwhile; None if the others had timed out."""
     with ExitStack() as stack:
         for _ in range(3):
             wire = stack.enter_context(Wire(server.port))

@@ -42,10 +42,10 @@ def test_a_failure_inside_is_reported_without_its_traceback(worker, monkeypatch,
     assert "secret" not in json.dumps(answer)
     (record,) = caplog.records
     assert record.fields["request_id"] == answer["request_id"]
-    told = record.fields["error"]
-    assert "in fail" in told
-    assert "ZeroDivisionError\n" in told
-    assert "No space left on device" in told
+    logged = record.fields["error"]
+    assert "in fail" in logged
+    assert "ZeroDivisionError\n" in logged
+    assert "No space left on device" in logged
     assert "secret" not in LineFormatter(pretty=False).format(record)  # it may be a query
     worker.config = ServeConfig(log_queries=True)
     with caplog.at_level(logging.ERROR):

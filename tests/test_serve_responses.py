@@ -45,7 +45,7 @@ def test_products_are_written_as_json_writes_them(rows, has_titles):
 
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1))
 def test_a_score_reads_back_as_the_same_float(scores):
-    ids = Strings.of([str(place) for place in range(len(scores))])
+    ids = Strings.of([str(label) for label in range(len(scores))])
     found = orjson.loads(write(ids, None, range(len(scores)), scores))
     read = np.array([one["score"] for one in found], dtype=np.float32)
     assert np.array_equal(read, np.array(scores, dtype=np.float32))

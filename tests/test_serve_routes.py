@@ -209,8 +209,8 @@ def test_health_is_reported(server, path):
 @pytest.mark.parametrize("title", HOSTILE)
 def test_hostile_titles_are_only_text(server, matcher, title):
     product = matcher.products.ids[list(matcher.products.titles).index(title)]
-    told = server.post("/v1/explain", {"query": title, "product": product}).json
-    assert told["product"]["title"] == title
+    described = server.post("/v1/explain", {"query": title, "product": product}).json
+    assert described["product"]["title"] == title
     reply = server.post("/v1/match", {"queries": [title], "matcher": "bm25"})
     assert reply.json["results"][0]["query"] == title
     assert reply.headers["x-content-type-options"] == "nosniff"
@@ -327,7 +327,7 @@ def test_the_schema_has_every_path_and_code(server):
     }  # fmt: skip
     enum = document["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["code"]
     assert set(enum["enum"]) == set(CODES)
-    told = {
+    described = {
         code
         for path in document["paths"].values()
         for operation in path.values()
@@ -335,7 +335,7 @@ def test_the_schema_has_every_path_and_code(server):
         for code in response["content"].get("application/json", {}).get("examples", {})
     }
     # Paths and methods that are not there, of course, are not described.
-    assert told == set(CODES) - {"not_found", "method_not_allowed"}
+    assert described == set(CODES) - {"not_found", "method_not_allowed"}
     assert set(document["components"]["schemas"]) == {
         "BatchRequest", "ExplainRequest", "Error", "Product", "HealthResponse", "MatchResponse",
         "BatchResponse", "ExplainResponse", "ModelResponse", "PurchasesResponse", "ReloadResponse",

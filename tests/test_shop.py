@@ -35,7 +35,7 @@ def shop() -> Shop:
 
 
 def fingerprint(shop: Shop) -> str:
-    """A hash over everything that the catalogue and the log hold."""
+    """A hash over everything that the catalog and the log hold."""
     digest = hashlib.sha256()
     catalog, log = shop.catalog, shop.log
     columns = [catalog.attributes[name] for name in sorted(catalog.attributes)]
@@ -50,7 +50,7 @@ def fingerprint(shop: Shop) -> str:
 
 
 def bought(shop: Shop) -> tuple[np.ndarray, np.ndarray]:
-    """Query and product (place in the catalogue) of every purchase."""
+    """Query and product (place in the catalog) of every purchase."""
     rows = shop.log.event == shop.log.events.index("purchase")
     place = shop.catalog.ids.index_of(shop.log.products)
     return shop.log.query[rows], place[shop.log.product[rows]]

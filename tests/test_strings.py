@@ -29,15 +29,15 @@ def test_equal_texts_share_a_group_numbered_by_first_appearance(values):
 @given(texts, texts)
 def test_find_gives_the_place_or_minus_one(values, wanted):
     distinct = list(dict.fromkeys(values))
-    places = Strings.of(distinct).index_of(Strings.of(wanted))
-    assert list(places) == [distinct.index(w) if w in distinct else -1 for w in wanted]
+    indices = Strings.of(distinct).index_of(Strings.of(wanted))
+    assert list(indices) == [distinct.index(w) if w in distinct else -1 for w in wanted]
 
 
 @given(texts.filter(bool), st.data())
 def test_take_and_slices_are_strings_too(values, data):
-    places = data.draw(st.lists(st.integers(0, len(values) - 1)))
+    indices = data.draw(st.lists(st.integers(0, len(values) - 1)))
     packed = Strings.of(values)
-    assert list(packed.take(np.array(places, dtype=np.int64))) == [values[i] for i in places]
+    assert list(packed.take(np.array(indices, dtype=np.int64))) == [values[i] for i in indices]
     assert list(packed[1:-1]) == values[1:-1]
     assert packed[-1] == values[-1]
 
@@ -78,15 +78,15 @@ def test_places_outside_are_refused():
 
 @given(texts.filter(bool), st.data())
 def test_decode_gives_the_texts_at_places_as_str(values, data):
-    places = data.draw(st.lists(st.integers(0, len(values) - 1)))
-    decoded = Strings.of(values).decode(np.array(places, dtype=np.int32))
-    assert decoded == tuple(values[i] for i in places)
+    indices = data.draw(st.lists(st.integers(0, len(values) - 1)))
+    decoded = Strings.of(values).decode(np.array(indices, dtype=np.int32))
+    assert decoded == tuple(values[i] for i in indices)
 
 
-@pytest.mark.parametrize("place", [-1, 1, 2**31 - 1])
-def test_decode_refuses_places_outside(place):
+@pytest.mark.parametrize("index", [-1, 1, 2**31 - 1])
+def test_decode_rejects_indices_out_of_range(index):
     with pytest.raises(IndexError, match="indices must be within the strings"):
-        Strings.of(["a"]).decode(np.array([place], dtype=np.int32))
+        Strings.of(["a"]).decode(np.array([index], dtype=np.int32))
 
 
 @pytest.mark.parametrize("offsets", [[0, 5], [3, 1], [-1, 2]])

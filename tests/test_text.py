@@ -1,4 +1,4 @@
-"""Normalisation: the same query however it is typed."""
+"""Normalization: the same query however it is typed."""
 
 import unicodedata
 
@@ -12,7 +12,7 @@ from matchset.strings import Strings
 from matchset.text import UNICODE_VERSION, normalize, normalize_strings
 
 any_text = st.text(st.characters(), max_size=40)
-# Dense in what the rules treat apart, so that neighbours meet.
+# Dense in what the rules treat apart, so that neighbors meet.
 tricky_text = st.text(
     st.sampled_from("aB0159 .,/#+%'\"`-&½²™®°×″’“”😀👍🏽\u200d\ufe0fé\u0301ß한İΣ"), max_size=16
 )

@@ -90,7 +90,7 @@ def test_a_damaged_folder_is_an_error_that_names_it(fault, tmp_path):
         TitleSimilarity.load(tmp_path / "matcher")
 
 
-def test_a_catalogue_without_titles_gives_nothing():
+def test_a_catalog_without_titles_gives_nothing():
     catalog = make_catalog()
     empty = type(catalog)(catalog.ids, catalog.titles.take(np.full(7, 5)))
     assert len(TitleSimilarity.from_catalog(empty).match("rose")) == 0
