@@ -23,7 +23,7 @@ LEGEND = (
     "with titles a matcher can find others too."
 )
 WITHOUT_TRAINING = (
-    "A server does not know what it was trained on, so seen and unseen queries, warm and cold "
+    "It is not known what this matcher was trained on, so seen and unseen queries, warm and cold "
     "products, and the ceiling are left out. Give its training log: --train LOG."
 )
 
@@ -78,9 +78,10 @@ def evaluate(
     output.print(evaluate_qrels(matcher, qrels, train=learned, seed=seed))
     print_text(f"Relevant: {rule}.")
     print_text(LEGEND)
-    if isinstance(matcher, Client) and train is None:
+    seen = find_seen_in_training(qrels, learned, matcher)
+    if seen.is_seen is None:
         print_error(WITHOUT_TRAINING)
-    warn_if_trained_on(qrels, find_seen_in_training(qrels, learned, matcher))
+    warn_if_trained_on(qrels, seen)
 
 
 def open_matcher(model: str, api_key_file: Path | None) -> Retriever:

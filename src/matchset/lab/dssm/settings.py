@@ -40,7 +40,7 @@ class DSSMConfig:
     """
 
     events: Mapping[str, float] | None = None
-    "Weight of each event that counts; None: by the usual names, see `data.events.training_rule`."
+    "Weight of each event that counts; chosen by the usual names if not set."
     min_count: float = 1.0
     "A pair of query and product is positive when its weighted events reach this."
     min_query_count: float = DEFAULT_MIN_QUERY_COUNT
@@ -54,11 +54,11 @@ class DSSMConfig:
     temperature: float = 0.05
     "softmax: cosines are divided by it."
     purchased: float = 0.9
-    "hinge: cosines of positive pairs should be at least this,"
+    "hinge: positive pairs should have a cosine of at least this."
     impressed: float = 0.55
-    "those of impressed products at most this,"
+    "hinge: pairs of a query and an impressed product should have a cosine of at most this."
     random: float = 0.2
-    "and those of other products at most this."
+    "hinge: pairs of a query and any other product should have a cosine of at most this."
     n_impressed: int = 1
     "hinge: products added per pair, drawn from the impressed ones of its query."
     n_random: int = 0
@@ -66,19 +66,19 @@ class DSSMConfig:
     batch_size: int = 1024
     "Pairs per step."
     learning_rate: float = 0.05
-    "At the start; it decays to zero along a half cosine."
+    "Learning rate at the start; it decays to zero along a half cosine."
     epochs: int = 4
     "Maximum number of passes over the pairs."
     patience: int = 2
     "Epochs without better recall of the validation queries after which training stops."
     validation_share: float = 0.05
-    "Share of the queries that are kept from training to measure recall,"
+    "Share of the queries that are not trained on, but used to measure recall."
     validation_queries: int = 2_000
-    "and the maximum number of them."
+    "Maximum number of these queries."
     time_limit: float | None = None
     "Seconds after which no epoch starts; the result then depends on the machine."
     seed: int = 0
-    "Of every random choice."
+    "Random seed."
     device: Device = "auto"
     "Where to train: auto uses a GPU if there is one."
 

@@ -177,7 +177,7 @@ def find_graph(qrels: Qrels, out: Path) -> tuple[DSSMWithHNSW | None, str]:
     store = Store(out)
     compared = store.load_findings(COMPARISON)
     if compared is None or compared["qrels"] != digest_qrels(qrels):
-        return None, "run `matchset compare` with the same test and the same --out before."
+        return None, "run `matchset compare` with the same test and the same --out first."
     row = next(row for row in compared["rows"] if row["name"] == GRAPH)
     if row["absent"] is not None:
         return None, row["absent"]
