@@ -14,7 +14,7 @@ import pytest
 
 import matchset as ms
 from matchset.cli.app import COMMANDS
-from matchset.cli.options import IN_FILES_ONLY, Settings, make_config
+from matchset.cli.options import IN_FILES_ONLY, MATRICES_ONLY, Settings, make_config
 
 COMMAND = Path(sys.executable).with_name("matchset")
 
@@ -92,7 +92,7 @@ def test_settings_come_from_flags_that_come_from_the_configuration(model):
     assert config.events == {"purchase": 1.0}
     flags = {field.name for field in fields(Settings)}
     kinds = (ms.TrainConfig, ms.VectorizerConfig, ms.LearnConfig)
-    assert flags == {f.name for kind in kinds for f in fields(kind)} - IN_FILES_ONLY
+    assert flags == {f.name for kind in kinds for f in fields(kind)} - IN_FILES_ONLY - MATRICES_ONLY
 
 
 def test_a_flag_beats_the_file_and_the_file_beats_the_default(tmp_path):

@@ -59,6 +59,10 @@ def chosen(benchmark, made, names=NAMES):
     return count_training(choose_contenders(contenders_of(benchmark), names), made)
 
 
+def test_every_contender_is_listed_by_name(benchmark):
+    assert {each.name for each in contenders_of(benchmark)} == set(contenders.NAMES)
+
+
 def test_a_run_that_was_stopped_goes_on_where_it_was(benchmark, tmp_path):
     store, made, heard = Store(tmp_path).prepare(), [], []
 

@@ -21,6 +21,7 @@ from matchset.evaluate.qrels import Qrels
 from matchset.evaluate.segments import SeenInTraining, find_seen_in_training, is_like_training
 from matchset.lab.experiments.benchmark import Benchmark, make_benchmark, take_test
 from matchset.lab.experiments.comparison import run_comparison
+from matchset.lab.experiments.contenders import NAMES
 from matchset.lab.experiments.runner import QUICK, Budget, ProgressListener
 from matchset.lab.experiments.sweeps import find_graph, run_sweep, take_models
 from matchset.lab.report.page import require_plots, write_report
@@ -33,6 +34,10 @@ QUICK_SAMPLE = 5_000
 COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
 SETTINGS, OPTIONS = Settings(), SplitOptions()
 Split = Annotated[SplitOptions, Parameter(name="*")]
+ROWS_HELP = (
+    f"Rows to run: {', '.join(NAMES)}. By default all that can run here. "
+    "Rows stored earlier are in the report too."
+)
 TRAINED_ON = (
     "nearly every query of this log was in training: is it the log that the model was trained on?"
 )
@@ -44,7 +49,9 @@ def compare(
     *,
     out: Annotated[Path, Parameter(alias="-o")],
     catalog: Path | None = None,
-    rows: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    rows: Annotated[
+        list[str] | None, Parameter(help=ROWS_HELP, consume_multiple=True, negative="")
+    ] = None,
     quick: bool = False,
     price_per_hour: float | None = None,
     config: Path | None = None,
@@ -66,9 +73,7 @@ def compare(
     catalog
         The products: id, title and attributes.
     rows
-        Rows to run: xr_linear, xr_linear_unigrams, xr_linear_bigrams, xr_linear_more_bigrams,
-        xr_linear_trigrams, dssm, dssm_hnsw, bm25, title_similarity, nearest_queries, popularity. By
-        default all that can run here. Rows stored earlier are in the report too.
+        Rows to run, as listed by `NAMES` of `lab.experiments.contenders`.
     quick
         Use a small shop, fewer test queries and a shorter training of DSSM.
     price_per_hour

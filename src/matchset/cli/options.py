@@ -28,6 +28,8 @@ from matchset.errors import InputError
 
 # Settings that are tables, and can be given in a file only.
 IN_FILES_ONLY = {"vectorizer", "learn", "ngrams"}
+# Settings of matrices that a log does not have; they are for `XRLinear`.
+MATRICES_ONLY = {"given_share"}
 WITHIN: dict[str, type[VectorizerConfig | LearnConfig]] = {
     "vectorizer": VectorizerConfig,
     "learn": LearnConfig,
@@ -100,7 +102,8 @@ def _flags() -> list[tuple[str, Any, Any]]:
     for default in (train, train.vectorizer, train.learn):
         kind = type(default)
         types, docs = get_type_hints(kind), _read_docs(kind)
-        for name in (field.name for field in fields(kind) if field.name not in IN_FILES_ONLY):
+        hidden = IN_FILES_ONLY | MATRICES_ONLY
+        for name in (field.name for field in fields(kind) if field.name not in hidden):
             text = f"{docs[name]} [default: {getattr(default, name)}]"
             value_type = dict[str, float] if name == "events" else types[name]
             shown = Parameter(help=text, show_default=False)

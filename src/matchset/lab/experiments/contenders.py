@@ -224,6 +224,7 @@ BASELINES: Mapping[str, Callable[[Benchmark], Contender]] = {
     Popularity.kind: _make_popularity,
 }
 FAST = (OURS, *PAPER, *BASELINES)  # all but the neural ones, which take minutes
+NAMES = (*FAST, EXACT, GRAPH)  # of all contenders
 
 
 def _of_kind(
