@@ -211,11 +211,11 @@ def _make_attributes(
     colours = lexicon.titles.words[lexicon.first_value[COLOUR] : lexicon.first_value[COLOUR + 1]]
     departments = lexicon.department[products.category]
     return {
-        "department": _text(list(lexicon.vocabulary.departments), departments),
-        "category": _text(categories, products.category),
-        "brand": _text(list(lexicon.brands), brand),
-        "colour": _text(list(colours), products.values[:, COLOUR]),
-        "locale": _text(list(_LOCALES), locale[brand]),
+        "department": text_column(list(lexicon.vocabulary.departments), departments),
+        "category": text_column(categories, products.category),
+        "brand": text_column(list(lexicon.brands), brand),
+        "colour": text_column(list(colours), products.values[:, COLOUR]),
+        "locale": text_column(list(_LOCALES), locale[brand]),
         "price": Column("number", products.price),
         "stock": Column("number", products.stock.astype(np.float64)),
         "rating": Column("number", np.where(is_unrated, np.nan, np.round(rating, 1))),
@@ -224,7 +224,7 @@ def _make_attributes(
     }
 
 
-def _text(texts: list[str], codes: NDArray[np.integer]) -> Column:
+def text_column(texts: list[str], codes: NDArray[np.integer]) -> Column:
     """A text column; equal texts become one category, those that no product has stay out."""
     used = np.zeros(len(texts), dtype=np.bool_)
     used[codes[codes >= 0]] = True

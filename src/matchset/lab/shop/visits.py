@@ -123,7 +123,7 @@ def visit_shop(
         for number, want in enumerate(_batches(alike, visits[alike])):
             rng = np.random.default_rng([seed, 4, asked, number])
             target = wants.target[want]
-            day = _choose_days(calendar, season[products.category[target]], rng)
+            day = choose_days(calendar, season[products.category[target]], rng.random(len(target)))
             looks = _look(len(want), rng)
             visit = looks.visit
             shelves = wanted, category, department
@@ -153,14 +153,14 @@ def _batches(wants: NDArray[np.int64], visits: NDArray[np.int64]) -> Iterator[ND
             yield np.repeat(wants[places], visits[places])
 
 
-def _choose_days(
-    calendar: NDArray[np.float64], season: NDArray[np.int64], rng: np.random.Generator
+def choose_days(
+    calendar: NDArray[np.float64], season: NDArray[np.int64], chance: NDArray[np.float64]
 ) -> NDArray[np.int32]:
-    """The day of each visit."""
+    """The day of each visit: the first of the calendar at chance 0, the last towards 1."""
     n_seasons, days = calendar.shape
     # The calendars of all seasons in one rising array: season 2 takes the range from 2 to 3.
     rising = (calendar + np.arange(n_seasons)[:, None]).ravel()
-    at = np.searchsorted(rising, season + rng.random(len(season)), side="right")
+    at = np.searchsorted(rising, season + chance, side="right")
     number = np.clip(at - season * days, 0, days - 1)
     day: NDArray[np.int32] = (number + (LAST_DAY - days + 1)).astype(np.int32)
     return day

@@ -60,6 +60,7 @@ def _capitalise(word: str) -> str:
 
 _BLOCK = 1 << 20  # rows joined at a time, so that the pieces never take more than a few 100 MB
 _SPACE = ord(" ")
+N_SLIPS = 7  # kinds of slips
 # A letter's neighbour on the keyboard, by byte.
 _NEIGHBOUR = np.arange(256, dtype=np.uint8)
 for _row in ("qwertyuiop", "asdfghjkl", "zxcvbnm"):
@@ -127,34 +128,38 @@ def _join(spaced: Strings, codes: NDArray[np.integer], n_words: int) -> Strings:
 
 
 def misspell(texts: Strings, rng: np.random.Generator) -> Strings:
-    """Make one slip in each text.
+    """Make one slip in each text."""
+    n = len(texts)
+    kind = rng.integers(0, N_SLIPS, n) if n else np.empty(0, dtype=np.int64)
+    return slip(texts, kind, rng.random(n))
+
+
+def slip(texts: Strings, kind: NDArray[np.int64], chance: NDArray[np.float64]) -> Strings:
+    """Make a slip of a kind (0 to 6) in each text, nearer to its end with a larger chance.
 
     A letter is lost, doubled, swapped, missed or heard as another, or two words are joined, or one
-    is split.
-
-    A slip that does not fit its place (no letter, no space there) leaves the text as it was.
+    is split. A slip that does not fit its position (no letter, no space there) leaves the text as
+    it was.
     """
-    n = len(texts)
-    if n == 0:
+    if len(texts) == 0:
         return texts
     data = texts.data.copy()
     copies = np.ones(len(data), dtype=np.int64)
-    kind = rng.integers(0, 7, n)
     # Customers see the beginning of a word, so the first letter of the text stays.
-    place = texts.offsets[:-1] + 1 + (rng.random(n) * np.maximum(texts.lengths - 2, 0)).astype(int)
-    place = np.minimum(place, len(data) - 2)
-    is_letter = _is_letter(data[place]) & _is_letter(data[place + 1]) & (texts.lengths > 4)
-    copies[place[is_letter & (kind == 0)]] = 0
-    copies[place[is_letter & (kind == 1)]] = 2
-    swapped = place[is_letter & (kind == 2)]
+    at = texts.offsets[:-1] + 1 + (chance * np.maximum(texts.lengths - 2, 0)).astype(int)
+    at = np.minimum(at, len(data) - 2)
+    is_letter = _is_letter(data[at]) & _is_letter(data[at + 1]) & (texts.lengths > 4)
+    copies[at[is_letter & (kind == 0)]] = 0
+    copies[at[is_letter & (kind == 1)]] = 2
+    swapped = at[is_letter & (kind == 2)]
     data[swapped], data[swapped + 1] = data[swapped + 1], data[swapped]
-    missed = place[is_letter & (kind == 3)]
+    missed = at[is_letter & (kind == 3)]
     data[missed] = _NEIGHBOUR[data[missed]]
-    heard = place[is_letter & (kind == 4)]
+    heard = at[is_letter & (kind == 4)]
     data[heard] = _SOUNDS_LIKE[data[heard]]
-    split = place[is_letter & (kind == 5)]
+    split = at[is_letter & (kind == 5)]
     copies[split] = 2  # the second becomes a space
-    copies[_next_space(texts, place)[kind == 6]] = 0
+    copies[_next_space(texts, at)[kind == 6]] = 0
     copies[-1] = 1  # where there is no next space
     ends = np.zeros(len(data) + 1, dtype=np.int64)
     np.cumsum(copies, out=ends[1:])

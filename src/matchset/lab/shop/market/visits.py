@@ -1,0 +1,244 @@
+"""Visits: which of the many products that agree with a query does a customer buy?
+
+Search shows products that agree, those of more appeal more often. The customer considers a few of
+them in turn. A product suits if it is on sale, in fashion this week, and known well enough. Half of
+the customers keep to their taste, which shows in the word they use for the thing and in no title.
+Some leave with the rival of a product they looked at, or with what goes with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.lab.shop.customers import LAST_DAY, MODEL, SEASONS
+from matchset.lab.shop.lexicon import Lexicon
+from matchset.lab.shop.market.chance import Keys, draw, extend, make_keys
+from matchset.lab.shop.market.listings import Listings
+from matchset.lab.shop.market.queries import CAMPAIGN, NICKNAME, Ask, Queries
+from matchset.lab.shop.market.shares import Shares
+from matchset.lab.shop.visits import CLICK, IMPRESSION, PURCHASE, choose_days
+
+Index = NDArray[np.int64]
+_SHOWN = 12  # products that search shows in a visit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shelf:
+    """All products, those that agree in what is asked side by side, and in it those of a taste."""
+
+    key: Index  # of each product; equal for products that agree, (n_products,)
+    sorted_key: Index  # key and taste, rising, (n_products,)
+    order: NDArray[np.int32]  # products in that order, (n_products,)
+    appeal: NDArray[np.float64]  # running sums in that order, (n_products + 1,)
+    tastes: int
+
+    def find(self, queries: Queries) -> tuple[Index, Index, Index, Index]:
+        """Range of the products that agree with each query, and of those of its taste, (n,) each.
+
+        Where no product that agrees is of the taste, all that agree are.
+        """
+        key = self.key[queries.target] * self.tastes
+        begin, end = (np.searchsorted(self.sorted_key, key + n) for n in (0, self.tastes))
+        of_taste = key + np.maximum(queries.taste, 0)
+        first, last = (np.searchsorted(self.sorted_key, of_taste + n) for n in (0, 1))
+        has_taste = (queries.taste >= 0) & (last > first)
+        return begin, end, np.where(has_taste, first, begin), np.where(has_taste, last, end)
+
+    def pick(self, begin: Index, end: Index, chance: NDArray[np.float64]) -> Index:
+        """A product of each range, those of more appeal more often, (n,)."""
+        low, high = self.appeal[begin], self.appeal[end]
+        at = np.searchsorted(self.appeal, low + chance * (high - low), side="right") - 1
+        picked: Index = self.order[np.clip(at, begin, end - 1)].astype(np.int64)
+        return picked
+
+
+def make_shelf(listings: Listings, ask: Ask, shares: Shares) -> Shelf:
+    """Sort all products by what one way to ask distinguishes."""
+    if ask.manner in (NICKNAME, MODEL):
+        key = listings.family.astype(np.int64)
+    else:
+        key = listings.category().astype(np.int64)
+    if ask.manner == CAMPAIGN:
+        key = key * shares.campaigns + listings.families.campaign[listings.family]
+    for slot in ask.slots:
+        value = listings.values(slot)
+        key = key * (int(value.max()) + 2) + value + 1
+    with_taste = key * shares.tastes + listings.families.taste[listings.family]
+    order = np.argsort(with_taste, kind="stable").astype(np.int32)
+    appeal = np.zeros(len(order) + 1)
+    np.cumsum(listings.appeal[order], out=appeal[1:])
+    return Shelf(key, with_taste[order], order, appeal, shares.tastes)
+
+
+def make_family_shelf(listings: Listings, shares: Shares) -> Shelf:
+    """Products by family, which is the order of their numbers."""
+    appeal = np.zeros(len(listings) + 1)
+    np.cumsum(listings.appeal, out=appeal[1:])
+    empty = np.empty(0, dtype=np.int64)
+    return Shelf(empty, empty, np.arange(len(listings), dtype=np.int32), appeal, shares.tastes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of the log, by query, visit and look."""
+
+    query: Index  # index into the queries that were given, (n_rows,)
+    product: Index  # (n_rows,)
+    event: NDArray[np.uint8]  # IMPRESSION, CLICK or PURCHASE, (n_rows,)
+    day: NDArray[np.int32]  # days since 1970-01-01, (n_rows,)
+    count: NDArray[np.float64]  # how often; a kept row stands for those that were left out
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """Rows of one event."""
+
+    visit: Index  # (n,)
+    product: Index  # (n,)
+    event: int
+    count: int = 1
+
+
+def count_visits(seed: int, ask: Ask, number: Index, shares: Shares) -> Index:
+    """How many visits each query leads to: some hundreds, mostly tens, fewer if it asks for more."""
+    tail = (1.0 - draw(make_keys(seed, "query", number), "visits")) ** (-1 / shares.visit_tail)
+    least = shares.visits / np.sqrt(1 + len(ask.slots))
+    visits: Index = (least * np.minimum(tail, shares.most_visits)).astype(np.int64)
+    return visits
+
+
+def visit_market(
+    lexicon: Lexicon,
+    listings: Listings,
+    ask: Ask,
+    queries: Queries,
+    shelves: tuple[Shelf, Shelf],
+    calendar: NDArray[np.float64],
+    shares: Shares,
+) -> Rows:
+    """All visits of some queries; `shelves` are that of the way to ask, and that of families."""
+    shelf, families = shelves
+    visits = count_visits(listings.seed, ask, queries.number, shares)
+    query = np.repeat(np.arange(len(queries)), visits)
+    number = np.arange(len(query)) - np.repeat(np.cumsum(visits) - visits, visits)
+    keys = extend(make_keys(listings.seed, "query", queries.number)[query], number)
+    day = _choose_days(lexicon, listings, ask, queries.target[query], keys, calendar, shares)
+    begin, end, first, last = (bound[query] for bound in shelf.find(queries))
+    has_taste = draw(keys, "taste") < shares.taste
+    begin, end = np.where(has_taste, first, begin), np.where(has_taste, last, end)
+    found = [_glance(shelf, begin, end, day, listings, keys, shares)]
+    active = np.arange(len(query))  # visits that have not bought yet
+    for look in range(shares.looks):
+        of_look = extend(keys[active], look + 1)
+        product = shelf.pick(begin[active], end[active], draw(of_look, "product"))
+        chance = np.where(
+            draw(of_look, "suits") < suitability(listings, product, day[active], shares), 1.0, 0.25
+        )
+        is_on_sale = _is_on_sale(listings, product, day[active])
+        is_clicked = is_on_sale & (draw(of_look, "click") < shares.clicks * chance)
+        is_bought = is_clicked & (chance == 1.0) & (draw(of_look, "buy") < shares.buys)
+        bought = _change_mind(listings, families, product, of_look, shares)
+        is_bought &= _is_on_sale(listings, bought, day[active])
+        is_kept = is_clicked & ~is_bought & (draw(of_look, "kept") < 1 / shares.kept_clicks)
+        found.append(_Found(active[is_kept], product[is_kept], CLICK, shares.kept_clicks))
+        for event in (CLICK, PURCHASE):  # who buys has clicked before
+            found.append(_Found(active[is_bought], bought[is_bought], event))
+        active = active[~is_bought]
+    return _to_rows(found, query, day)
+
+
+def suitability(
+    listings: Listings, product: Index, day: NDArray[np.int32], shares: Shares
+) -> NDArray[np.float64]:
+    """The chance that a product suits a customer on a day: its fashion, and how well known it is."""
+    family = make_keys(listings.seed, "family", listings.family[product])
+    shortest, longest = shares.fashion_weeks
+    period = 7 * (shortest + (longest - shortest) * draw(family, "fashion period"))
+    wave = 0.5 + 0.5 * np.sin(2 * np.pi * (day / period + draw(family, "fashion phase")))
+    age = np.maximum(day - listings.launched[product], 0)
+    known = 1.0 - shares.newness * np.exp(-age / shares.settling)
+    suits: NDArray[np.float64] = (1.0 - shares.fashion * (1.0 - wave)) * known
+    return suits
+
+
+def _is_on_sale(
+    listings: Listings, product: Index, day: NDArray[np.int32]
+) -> NDArray[np.bool_]:
+    is_on_sale: NDArray[np.bool_] = (listings.launched[product] <= day) & (
+        day < listings.ends[product]
+    )
+    return is_on_sale
+
+
+def _change_mind(
+    listings: Listings, shelf: Shelf, product: Index, keys: Keys, shares: Shares
+) -> Index:
+    """What is bought after a look at a product: mostly that, else of its rival or companion."""
+    way = draw(keys, "instead")
+    family = listings.family[product]
+    families = listings.families
+    other = np.where(way < shares.substitute, families.rival[family], families.companion[family])
+    changed = np.flatnonzero(way < shares.substitute + shares.accessory)
+    other = other[changed]
+    bought = product.copy()
+    bought[changed] = shelf.pick(
+        families.begin[other], families.begin[other + 1], draw(keys[changed], "which instead")
+    )
+    return bought
+
+
+def _glance(
+    shelf: Shelf,
+    begin: Index,
+    end: Index,
+    day: NDArray[np.int32],
+    listings: Listings,
+    keys: Keys,
+    shares: Shares,
+) -> _Found:
+    """The impressions that the log keeps: of a visit one or none."""
+    visit = np.flatnonzero(draw(keys, "glance") < _SHOWN / shares.kept_impressions)
+    product = shelf.pick(begin[visit], end[visit], draw(keys[visit], "shown"))
+    is_on_sale = _is_on_sale(listings, product, day[visit])
+    return _Found(visit[is_on_sale], product[is_on_sale], IMPRESSION, shares.kept_impressions)
+
+
+def _choose_days(
+    lexicon: Lexicon,
+    listings: Listings,
+    ask: Ask,
+    target: Index,
+    keys: Keys,
+    calendar: NDArray[np.float64],
+    shares: Shares,
+) -> NDArray[np.int32]:
+    """The day of each visit: in season, or in the week of the campaign."""
+    season = np.array([SEASONS.index(c.season) for c in lexicon.vocabulary.categories])
+    category = listings.category(target)
+    day = choose_days(calendar, season[category], draw(keys, "day"))
+    if ask.manner != CAMPAIGN:
+        return day
+    first = LAST_DAY - calendar.shape[1] + 1
+    week, weekday = np.divmod(day - first, 7)
+    campaign = listings.families.campaign[listings.family[target]]
+    week = week - week % shares.campaigns + campaign
+    in_campaign = first + 7 * week + weekday
+    return np.where(in_campaign <= LAST_DAY, in_campaign, day).astype(np.int32)
+
+
+def _to_rows(found: list[_Found], query: Index, day: NDArray[np.int32]) -> Rows:
+    """Rows sorted by visit, in the order of looks."""
+    visit = np.concatenate([part.visit for part in found])
+    product = np.concatenate([part.product for part in found])
+    sizes = [len(part.visit) for part in found]
+    event = np.repeat(np.array([part.event for part in found], dtype=np.uint8), sizes)
+    count = np.repeat(np.array([part.count for part in found], dtype=np.float64), sizes)
+    order = np.argsort(visit, kind="stable")
+    visit = visit[order]
+    return Rows(query[visit], product[order], event[order], day[visit], count[order])
