@@ -30,6 +30,7 @@ _VALUE_SKEW = 1.3
 class Families:
     """The designs; a few numbers each, so that all of them fit into memory."""
 
+    n_categories: int
     begin: NDArray[np.int64]  # first listing of each, and the end, (n_families + 1,)
     category: Ints  # number in the vocabulary, (n_families,)
     values: Ints  # number of the value in each slot, -1 for none, (n_families, n_slots)
@@ -143,6 +144,7 @@ def _make_families(lexicon: Lexicon, n: int, seed: int, shares: Shares) -> Famil
     values[:, PRICE] = np.select([dearness < 1 / 3, dearness < 2 / 3], [CHEAP, MIDDLE], FINE)
     next_category = np.roll(np.arange(len(chosen)), -1)
     return Families(
+        n_categories=len(chosen),
         begin=begin,
         category=category.astype(np.int32),
         values=values,

@@ -27,15 +27,15 @@ class Shares:
     # What sellers write. Titles have no field for search words, so sellers stuff them.
     told: float = 0.8  # of the properties of a design or variant that a title may tell
     stuffed_name: float = 0.75  # titles that name the thing a second time, in other words
-    stuffed_use: float = 0.8  # titles that say what it is good for
-    stuffed_gift: float = 0.3  # titles that say for whom it is a gift
+    stuffed_use: float = 0.9  # titles that say what it is good for
+    stuffed_gift: float = 0.4  # titles that say for whom it is a gift
     untrue: float = 0.2  # titles that name a property which another product has
     rewritten: float = 0.2  # listings whose seller changes the words of the others
     seller_named: float = 0.15  # titles that name the seller
 
     # What a listing sells by, among those that agree with a query: parts of the variance of the
     # logarithm of its appeal. None of them is in the title.
-    spread: float = 1.5  # standard deviation of that logarithm: a tenth has half of the sales
+    spread: float = 1.3  # standard deviation of that logarithm: a tenth has half of the sales
     quality: float = 0.4  # of the design; customers hear of it, and see it in pictures
     reviews: float = 0.3  # of the listing; one of several sellers wins most of the sales
     price: float = 0.2  # cheaper than its rivals
@@ -59,20 +59,23 @@ class Shares:
     filled: float = 0.12  # with words that narrow nothing, before or after
     any_order: float = 0.12
 
-    # What decides a visit.
+    # What decides a visit. Of the results that people judged for real shopping queries, 22 % are
+    # substitutes and 3 % go with what was asked for (Reddy et al., 2022, Shopping Queries).
     taste: float = 0.5  # visits that keep to the taste that goes with the customer's words
     tastes: int = 5
-    substitute: float = 0.08  # purchases of the rival that other customers chose
-    accessory: float = 0.06  # purchases of what goes with it, from another category
+    compromise: float = 0.16  # visits that give up the property that was asked last
+    substitute: float = 0.06  # purchases of the rival that other customers chose
+    accessory: float = 0.03  # purchases of what goes with it, from another category
     looks: int = 4  # products that a customer considers at most
     clicks: float = 0.7  # of considered products that suit; others are clicked a quarter as often
     buys: float = 0.35  # of clicked products that suit
 
     # How much there is.
     queries: float = 2.4  # distinct queries per product: 240 million for 100 million in the paper
-    repeats: float = 1.2  # customers who ask per distinct query: some say the same
-    visits: float = 18.0  # of a query at least about that many; fitted to the positives per query
-    visit_tail: float = 1.6  # power of the tail: few queries have many visits, as in the shop
+    repeats: float = 2.5  # of wordings drawn per distinct query: many say the same
+    visits: float = 120.0  # of a query for all of a category, at least; narrower ones have fewer,
+    # by the square root of what agrees; fitted to the positives per query
+    visit_tail: float = 2.0  # power of the tail: few queries have many visits
     most_visits: float = 40.0  # times the least
     kept_impressions: int = 64  # the log keeps one impression in so many, with that count
     kept_clicks: int = 4  # and one click without a purchase in so many

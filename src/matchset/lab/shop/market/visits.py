@@ -22,6 +22,7 @@ from matchset.lab.shop.market.shares import Shares
 from matchset.lab.shop.visits import CLICK, IMPRESSION, PURCHASE, choose_days
 
 Index = NDArray[np.int64]
+AGREED, TASTE, COMPROMISE = range(3)  # what a visit chooses from
 _SHOWN = 12  # products that search shows in a visit
 
 
@@ -30,22 +31,37 @@ class Shelf:
     """All products, those that agree in what is asked side by side, and in it those of a taste."""
 
     key: Index  # of each product; equal for products that agree, (n_products,)
+    last: int  # keys per value of what is asked last: key // last leaves that out
     sorted_key: Index  # key and taste, rising, (n_products,)
     order: NDArray[np.int32]  # products in that order, (n_products,)
     appeal: NDArray[np.float64]  # running sums in that order, (n_products + 1,)
     tastes: int
 
-    def find(self, queries: Queries) -> tuple[Index, Index, Index, Index]:
-        """Range of the products that agree with each query, and of those of its taste, (n,) each.
-
-        Where no product that agrees is of the taste, all that agree are.
-        """
+    def count_agreeing(self, queries: Queries) -> Index:
+        """How many products agree with each query, (n_queries,)."""
         key = self.key[queries.target] * self.tastes
         begin, end = (np.searchsorted(self.sorted_key, key + n) for n in (0, self.tastes))
-        of_taste = key + np.maximum(queries.taste, 0)
-        first, last = (np.searchsorted(self.sorted_key, of_taste + n) for n in (0, 1))
-        has_taste = (queries.taste >= 0) & (last > first)
-        return begin, end, np.where(has_taste, first, begin), np.where(has_taste, last, end)
+        agreeing: Index = end - begin
+        return agreeing
+
+    def find(self, queries: Queries, ways: Index, query: Index) -> tuple[Index, Index]:
+        """The range that each visit chooses from, by its query and its way to choose, (n_visits,).
+
+        AGREED: products that agree. TASTE: those of them that are to the taste, where there are
+        any. COMPROMISE: products that agree in all but what is asked last.
+        """
+        key = self.key[queries.target]
+        of_taste = key * self.tastes + np.maximum(queries.taste, 0)
+        loose = key // self.last * self.last
+        bounds = (
+            (key * self.tastes, (key + 1) * self.tastes),
+            (of_taste, of_taste + 1),
+            (loose * self.tastes, (loose + self.last) * self.tastes),
+        )
+        ranges = np.array([np.searchsorted(self.sorted_key, bound) for bound in bounds])
+        is_missing = (queries.taste < 0) | (ranges[TASTE, 0] == ranges[TASTE, 1])
+        ranges[TASTE] = np.where(is_missing, ranges[AGREED], ranges[TASTE])
+        return ranges[ways, 0, query], ranges[ways, 1, query]
 
     def pick(self, begin: Index, end: Index, chance: NDArray[np.float64]) -> Index:
         """A product of each range, those of more appeal more often, (n,)."""
@@ -63,14 +79,16 @@ def make_shelf(listings: Listings, ask: Ask, shares: Shares) -> Shelf:
         key = listings.category().astype(np.int64)
     if ask.manner == CAMPAIGN:
         key = key * shares.campaigns + listings.families.campaign[listings.family]
+    last = 1
     for slot in ask.slots:
         value = listings.values(slot)
-        key = key * (int(value.max()) + 2) + value + 1
+        last = int(value.max()) + 2
+        key = key * last + value + 1
     with_taste = key * shares.tastes + listings.families.taste[listings.family]
     order = np.argsort(with_taste, kind="stable").astype(np.int32)
     appeal = np.zeros(len(order) + 1)
     np.cumsum(listings.appeal[order], out=appeal[1:])
-    return Shelf(key, with_taste[order], order, appeal, shares.tastes)
+    return Shelf(key, last, with_taste[order], order, appeal, shares.tastes)
 
 
 def make_family_shelf(listings: Listings, shares: Shares) -> Shelf:
@@ -78,7 +96,7 @@ def make_family_shelf(listings: Listings, shares: Shares) -> Shelf:
     appeal = np.zeros(len(listings) + 1)
     np.cumsum(listings.appeal, out=appeal[1:])
     empty = np.empty(0, dtype=np.int64)
-    return Shelf(empty, empty, np.arange(len(listings), dtype=np.int32), appeal, shares.tastes)
+    return Shelf(empty, 1, empty, np.arange(len(listings), dtype=np.int32), appeal, shares.tastes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,12 +123,14 @@ class _Found:
     count: int = 1
 
 
-def count_visits(seed: int, ask: Ask, number: Index, shares: Shares) -> Index:
-    """How many visits each query leads to: some hundreds, mostly tens, fewer if it asks for more."""
-    tail = (1.0 - draw(make_keys(seed, "query", number), "visits")) ** (-1 / shares.visit_tail)
-    least = shares.visits / np.sqrt(1 + len(ask.slots))
-    visits: Index = (least * np.minimum(tail, shares.most_visits)).astype(np.int64)
-    return visits
+def count_visits(listings: Listings, shelf: Shelf, queries: Queries, shares: Shares) -> Index:
+    """How many visits each query leads to: few to what is narrow, many to some of the broad."""
+    keys = make_keys(listings.seed, "query", queries.number)
+    tail = (1.0 - draw(keys, "visits")) ** (-1 / shares.visit_tail)
+    category_size = len(listings) / listings.families.n_categories
+    breadth = np.minimum(shelf.count_agreeing(queries) / category_size, 1.0)
+    visits = shares.visits * np.sqrt(breadth) * np.minimum(tail, shares.most_visits)
+    return 1 + visits.astype(np.int64)
 
 
 def visit_market(
@@ -124,14 +144,18 @@ def visit_market(
 ) -> Rows:
     """All visits of some queries; `shelves` are that of the way to ask, and that of families."""
     shelf, families = shelves
-    visits = count_visits(listings.seed, ask, queries.number, shares)
+    visits = count_visits(listings, shelf, queries, shares)
     query = np.repeat(np.arange(len(queries)), visits)
     number = np.arange(len(query)) - np.repeat(np.cumsum(visits) - visits, visits)
     keys = extend(make_keys(listings.seed, "query", queries.number)[query], number)
     day = _choose_days(lexicon, listings, ask, queries.target[query], keys, calendar, shares)
-    begin, end, first, last = (bound[query] for bound in shelf.find(queries))
-    has_taste = draw(keys, "taste") < shares.taste
-    begin, end = np.where(has_taste, first, begin), np.where(has_taste, last, end)
+    # Nobody has a product in mind that is not there yet: new products bring new queries.
+    is_known = listings.launched[queries.target[query]] <= day
+    query, keys, day = query[is_known], keys[is_known], day[is_known]
+    way = draw(keys, "way to choose")
+    is_taste, is_compromise = way < shares.taste, way >= 1.0 - shares.compromise
+    ways = np.select([is_taste, is_compromise], [TASTE, COMPROMISE], AGREED)
+    begin, end = shelf.find(queries, ways, query)
     found = [_glance(shelf, begin, end, day, listings, keys, shares)]
     active = np.arange(len(query))  # visits that have not bought yet
     for look in range(shares.looks):
