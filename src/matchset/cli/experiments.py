@@ -25,7 +25,7 @@ from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.runner import QUICK, Effort, Following
 from matchset.lab.experiments.sweeps import find_graph, run_sweep, take_models
 from matchset.lab.report.page import require_plots, write_report
-from matchset.lab.shop import simulate_shop
+from matchset.lab.shop import ShopKind, simulate_shop
 from matchset.matchers.xr_linear import XRLinearMatcher
 
 SHOP = {"products": 50_000, "queries": 200_000}
@@ -75,6 +75,7 @@ def read_problem(
     columns: LogColumns,
     *,
     quick: bool,
+    shop: ShopKind = "shop",
 ) -> Problem:
     """Read a log and its catalogue, or simulate a shop where there is no log."""
     plan = test.plan(config, "auto", quick=quick)
@@ -84,9 +85,11 @@ def read_problem(
     if catalog is not None:
         raise ValueError(f"a catalogue must come with a log; got {catalog} alone")
     size = QUICK_SHOP if quick else SHOP
-    shop = simulate_shop(**size, seed=config.learn.seed)
-    origin = f"a simulated shop of {size['products']:,} products (seed {config.learn.seed})"
-    return make_problem(shop.log, shop.catalog, config, plan, origin=origin)
+    queries = size["queries"] if shop == "shop" else None  # None: the marketplace's own density
+    seed = config.learn.seed
+    made = simulate_shop(kind=shop, products=size["products"], queries=queries, seed=seed)
+    origin = f"a simulated {shop} of {size['products']:,} products (seed {seed})"
+    return make_problem(made.log, made.catalog, config, plan, origin=origin)
 
 
 def tell_command(hidden: Mapping[str, Path | None], logs: Iterable[str]) -> str:
@@ -131,6 +134,7 @@ def compare(
     catalog: Path | None = None,
     rows: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     quick: bool = False,
+    shop: ShopKind = "shop",
     price_per_hour: float | None = None,
     config: Path | None = None,
     test: Test = TEST,
@@ -156,6 +160,8 @@ def compare(
         are kept already are told too.
     quick
         A small shop, fewer test queries, a shorter training of DSSM.
+    shop
+        Which kind of shop is simulated where no log is given.
     price_per_hour
         What an hour of this machine costs; gives each training's cost.
     config
@@ -171,7 +177,7 @@ def compare(
     require_plots()
     chosen = make_config(config, settings)
     hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
-    problem = read_problem(log or [], catalog, chosen, test, columns, quick=quick)
+    problem = read_problem(log or [], catalog, chosen, test, columns, quick=quick, shop=shop)
     with following() as follow:
         run_comparison(
             problem,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,7 +17,7 @@ from matchset.data.positives import positives, relevance
 from matchset.data.split import Split, split_by_query, split_by_time
 from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
-from matchset.lab.shop import describe_shop, simulate_shop
+from matchset.lab.shop import ShopKind, describe_shop, simulate_shop, stream_shop
 
 COLUMNS = LogColumns()
 EXAMPLES = 5
@@ -195,10 +194,12 @@ def choose_split(
 def simulate(
     *,
     out: Annotated[Path, Parameter(alias="-o")],
+    kind: ShopKind = "shop",
     products: int = 10_000,
     queries: int | None = None,
     days: int = 395,
     seed: int = 0,
+    stream: bool = False,
 ) -> None:
     """Simulate a shop: its catalogue, and the search log of customers who want things.
 
@@ -206,18 +207,28 @@ def simulate(
     ----------
     out
         Folder for products.parquet and log.parquet.
+    kind
+        Shop: titles say what customers buy. Marketplace: thousands of products agree with a query,
+        and what customers did says which of them is bought.
     products
         Number of products.
     queries
-        Number of distinct queries to aim at; twice the products if not given.
+        Number of distinct queries to aim at; by default twice the products, or 2.4 times in a
+        marketplace.
     days
         Length of the log.
     seed
         The same seed gives the same shop.
+    stream
+        Write in chunks, to OUT/products and OUT/log, for logs larger than memory; prints no facts.
 
     """
-    out.mkdir(parents=True, exist_ok=True)  # before the work, lest it be in vain
-    shop = simulate_shop(products=products, queries=queries, days=days, seed=seed)
-    facts(asdict(describe_shop(shop)))
+    out.mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
+    if stream:
+        rows = stream_shop(out, kind=kind, products=products, queries=queries, days=days, seed=seed)
+        say(f"{rows:,} rows in {out / 'log'}, products in {out / 'products'}")
+        return
+    shop = simulate_shop(kind=kind, products=products, queries=queries, days=days, seed=seed)
+    facts(describe_shop(shop).beside_paper())
     for path in shop.save(out):
         say(path)

@@ -110,13 +110,31 @@ def visit_shop(
     seed: int,
 ) -> Events:
     """Simulate so many visits of each want over the last `days` days."""
+    parts = list(iterate_visits(lexicon, products, wants, visits, days=days, seed=seed))
+    return Events(
+        want=np.concatenate([part.want for part in parts]),
+        product=np.concatenate([part.product for part in parts]),
+        event=np.concatenate([part.event for part in parts]),
+        day=np.concatenate([part.day for part in parts]),
+    )
+
+
+def iterate_visits(
+    lexicon: Lexicon,
+    products: Products,
+    wants: Wants,
+    visits: NDArray[np.int64],
+    *,
+    days: int,
+    seed: int,
+) -> Iterator[Events]:
+    """The same visits, a batch at a time, so that memory does not grow with the log."""
     category = Shelf.of(products.category.astype(np.int64), products)
     department = Shelf.of(lexicon.department[products.category], products)
     appeal = np.empty(len(products))  # from 0 for the least popular product to 1
     appeal[products.by_popularity] = np.linspace(1, 0, len(products))
     calendar = season_days(days)
     season = np.array([SEASONS.index(c.season) for c in lexicon.vocabulary.categories])
-    parts: list[Events] = []
     for asked in np.unique(wants.asked).tolist():
         wanted = Shelf.of(satisfaction_key(products, asked), products)
         alike = np.flatnonzero(wants.asked == asked)
@@ -135,13 +153,7 @@ def visit_shop(
             can_buy = (event == CLICK) & (day[visit] < products.sold_out[product])
             can_buy &= wanted.is_alike(product, target[visit])
             event[can_buy & (rng.random(len(event)) < _BUYS)] = PURCHASE
-            parts.append(_to_events(want[visit], product, event, day[visit]))
-    return Events(
-        want=np.concatenate([part.want for part in parts]),
-        product=np.concatenate([part.product for part in parts]),
-        event=np.concatenate([part.event for part in parts]),
-        day=np.concatenate([part.day for part in parts]),
-    )
+            yield _to_events(want[visit], product, event, day[visit])
 
 
 def _batches(wants: NDArray[np.int64], visits: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -6,6 +6,6 @@ Read `shares.py` first: it holds every assumption about sellers and customers. T
 """
 
 from matchset.lab.shop.market.shares import SHARES, Shares
-from matchset.lab.shop.market.simulate import simulate_market, stream_market
+from matchset.lab.shop.market.simulate import Market, make_market
 
-__all__ = ["SHARES", "Shares", "simulate_market", "stream_market"]
+__all__ = ["SHARES", "Market", "Shares", "make_market"]

@@ -35,7 +35,8 @@ def draw(keys: Keys, purpose: str) -> Chances:
     """A number from 0 up to, but without, 1 for each key, (n,)."""
     # The same multiplier is used for numbers below 2^32; a larger one keeps purposes apart.
     code = (zlib.crc32(purpose.encode()) + (1 << 33)) * _STEP & _MASK
-    return (_mix(keys + np.uint64(code)) >> np.uint64(11)) * 2.0**-53
+    bits = _mix(keys + np.uint64(code)) >> np.uint64(11)
+    return bits.astype(np.float64) * 2.0**-53
 
 
 def draw_normal(keys: Keys, purpose: str) -> Chances:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.lab.shop.lexicon import CHEAP, FINE, MIDDLE, Lexicon
-from matchset.lab.shop.market.chance import Keys, draw, draw_normal, extend, make_keys
+from matchset.lab.shop.market.chance import Keys, draw, draw_normal, make_keys
 from matchset.lab.shop.market.shares import Shares
 from matchset.lab.shop.words import BRAND, CATEGORY_SLOTS, COLOUR, LINE, PRICE, SIZE, SLOTS
 
@@ -21,6 +21,7 @@ Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 VARIANT_SLOTS = (COLOUR, SIZE)  # differ within a family; all other slots are those of the design
+N_SELLERS = 600
 _MEAN_SOLD_OUT = 60.0  # days
 _BRAND_SKEW = 2.5  # as in the shop: few brands are strong in a category
 _VALUE_SKEW = 1.3
@@ -66,7 +67,8 @@ class Listings:
             return self.color[products]
         if slot == SIZE:
             return self.size[products]
-        return self.families.values[self.family[products], slot]
+        values: Ints = self.families.values[self.family[products], slot]
+        return values
 
     def category(self, products: NDArray[np.integer] | slice = slice(None)) -> Ints:
         """The category of each product, (n,)."""
@@ -114,13 +116,13 @@ def appeal_parts(seed: int, family: Ints, products: NDArray[np.integer]) -> dict
         "quality": draw_normal(make_keys(seed, "family", family), "quality"),
         "reviews": draw_normal(keys, "reviews"),
         "price": draw_normal(keys, "price"),
-        "seller": draw_normal(make_keys(seed, "seller", sellers(keys)), "reputation"),
+        "seller": draw_normal(make_keys(seed, "seller", find_sellers(keys)), "reputation"),
     }
 
 
-def sellers(keys: Keys) -> NDArray[np.int64]:
+def find_sellers(keys: Keys) -> NDArray[np.int64]:
     """The number of the seller of each listing: a few sell much, (n,)."""
-    return (draw(keys, "seller") ** 2 * 600).astype(np.int64)
+    return (draw(keys, "seller") ** 2 * N_SELLERS).astype(np.int64)
 
 
 def _make_families(lexicon: Lexicon, n: int, seed: int, shares: Shares) -> Families:

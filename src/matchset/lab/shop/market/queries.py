@@ -35,7 +35,9 @@ from matchset.lab.shop.words import BRAND, PRICE, SIZE, SLOTS
 from matchset.strings import Strings
 
 NICKNAME, CAMPAIGN = 5, 6  # ways to ask beside those of the shop's customers
-_CONSONANTS, _VOWELS = (np.frombuffer(letters, dtype=np.uint8) for letters in (b"bdgjkmnpvz", b"aiou"))
+_CONSONANTS, _VOWELS = (
+    np.frombuffer(letters, dtype=np.uint8) for letters in (b"bdgjkmnpvz", b"aiou")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +162,9 @@ def _say_thing(
         pieces[has_model & (way < 0.6), AT_NAME] = -1
         # Without a model number the customer names the brand and its line.
         brand = lexicon.first_value[BRAND] + listings.values(BRAND, target)
-        pieces[~has_model | (way > 0.35), BRAND] = spoken.values.draw(
-            brand, np.zeros(len(target))
-        )[~has_model | (way > 0.35)]
+        pieces[~has_model | (way > 0.35), BRAND] = spoken.values.draw(brand, np.zeros(len(target)))[
+            ~has_model | (way > 0.35)
+        ]
     elif ask.manner == NICKNAME:
         others = make_nicknames(listings.seed, family)
         pieces[:, AT_MODEL] = new

@@ -171,8 +171,8 @@ def visit_market(
         is_bought &= _is_on_sale(listings, bought, day[active])
         is_kept = is_clicked & ~is_bought & (draw(of_look, "kept") < 1 / shares.kept_clicks)
         found.append(_Found(active[is_kept], product[is_kept], CLICK, shares.kept_clicks))
-        for event in (CLICK, PURCHASE):  # who buys has clicked before
-            found.append(_Found(active[is_bought], bought[is_bought], event))
+        buyers, bought = active[is_bought], bought[is_bought]  # who buys has clicked before
+        found += [_Found(buyers, bought, CLICK), _Found(buyers, bought, PURCHASE)]
         active = active[~is_bought]
     return _to_rows(found, query, day)
 
@@ -180,7 +180,7 @@ def visit_market(
 def suitability(
     listings: Listings, product: Index, day: NDArray[np.int32], shares: Shares
 ) -> NDArray[np.float64]:
-    """The chance that a product suits a customer on a day: its fashion, and how well known it is."""
+    """The chance that a product suits on a day: by fashion, and by how well known it is, (n,)."""
     family = make_keys(listings.seed, "family", listings.family[product])
     shortest, longest = shares.fashion_weeks
     period = 7 * (shortest + (longest - shortest) * draw(family, "fashion period"))
@@ -191,9 +191,7 @@ def suitability(
     return suits
 
 
-def _is_on_sale(
-    listings: Listings, product: Index, day: NDArray[np.int32]
-) -> NDArray[np.bool_]:
+def _is_on_sale(listings: Listings, product: Index, day: NDArray[np.int32]) -> NDArray[np.bool_]:
     is_on_sale: NDArray[np.bool_] = (listings.launched[product] <= day) & (
         day < listings.ends[product]
     )
