@@ -64,8 +64,8 @@ class Shares:
     taste: float = 0.5  # visits that keep to the taste that goes with the customer's words
     tastes: int = 5
     compromise: float = 0.16  # visits that give up the property that was asked last
-    substitute: float = 0.06  # purchases of the rival that other customers chose
-    accessory: float = 0.03  # purchases of what goes with it, from another category
+    substitute: float = 0.06  # buyers who take the rival that others chose, where it is on sale
+    accessory: float = 0.03  # buyers who take what goes with it instead, from another category
     looks: int = 4  # products that a customer considers at most
     clicks: float = 0.7  # of considered products that suit; others are clicked a quarter as often
     buys: float = 0.35  # of clicked products that suit

@@ -167,8 +167,7 @@ def visit_market(
         is_on_sale = _is_on_sale(listings, product, day[active])
         is_clicked = is_on_sale & (draw(of_look, "click") < shares.clicks * chance)
         is_bought = is_clicked & (chance == 1.0) & (draw(of_look, "buy") < shares.buys)
-        bought = _change_mind(listings, families, product, of_look, shares)
-        is_bought &= _is_on_sale(listings, bought, day[active])
+        bought = _change_mind(listings, families, product, of_look, day[active], shares)
         is_kept = is_clicked & ~is_bought & (draw(of_look, "kept") < 1 / shares.kept_clicks)
         found.append(_Found(active[is_kept], product[is_kept], CLICK, shares.kept_clicks))
         buyers, bought = active[is_bought], bought[is_bought]  # who buys has clicked before
@@ -199,19 +198,24 @@ def _is_on_sale(listings: Listings, product: Index, day: NDArray[np.int32]) -> N
 
 
 def _change_mind(
-    listings: Listings, shelf: Shelf, product: Index, keys: Keys, shares: Shares
+    listings: Listings,
+    shelf: Shelf,
+    product: Index,
+    keys: Keys,
+    day: NDArray[np.int32],
+    shares: Shares,
 ) -> Index:
     """What is bought after a look at a product: mostly that, else of its rival or companion."""
     way = draw(keys, "instead")
-    family = listings.family[product]
-    families = listings.families
-    other = np.where(way < shares.substitute, families.rival[family], families.companion[family])
     changed = np.flatnonzero(way < shares.substitute + shares.accessory)
-    other = other[changed]
+    way, keys, families = way[changed], keys[changed], listings.families
+    family = listings.family[product[changed]]
+    other = np.where(way < shares.substitute, families.rival[family], families.companion[family])
+    begin, end = families.begin[other], families.begin[other + 1]
+    found = shelf.pick(begin, end, draw(keys, "which instead"))
+    is_on_sale = _is_on_sale(listings, found, day[changed])
     bought = product.copy()
-    bought[changed] = shelf.pick(
-        families.begin[other], families.begin[other + 1], draw(keys[changed], "which instead")
-    )
+    bought[changed[is_on_sale]] = found[is_on_sale]
     return bought
 
 
