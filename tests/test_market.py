@@ -26,7 +26,7 @@ from matchset.lab.shop.market.visits import (
 )
 from matchset.lab.shop.stream import LogChunk, join_catalogs
 from matchset.lab.shop.visits import IMPRESSION, PURCHASE
-from matchset.lab.shop.words import COLOUR, PRICE
+from matchset.lab.shop.words import COLOR, PRICE
 
 # The marketplace of seed 0. Whoever changes it states every matcher's results before and after.
 PINNED = "f8d23d7af9d5b99f"
@@ -179,7 +179,7 @@ def test_the_ways_to_ask_have_their_shares() -> None:
 
 
 def test_one_query_in_eight_is_misspelt() -> None:
-    ask = named(COLOUR)
+    ask = named(COLOR)
     texts = []
     for misspelt in (0.0, SHARES.misspelt):
         market = make(replace(SHARES, misspelt=misspelt))
@@ -206,20 +206,20 @@ def test_half_of_the_visits_keep_to_the_taste_of_the_words() -> None:
 
 def test_a_compromise_gives_up_what_was_asked_last() -> None:
     market = make(replace(STEADY, taste=0.0, compromise=1.0))
-    shelf = make_shelf(market.listings, named(PRICE, COLOUR), market.shares)
+    shelf = make_shelf(market.listings, named(PRICE, COLOR), market.shares)
     queries = make_queries(
         market.lexicon,
         market.listings,
-        named(PRICE, COLOUR),
+        named(PRICE, COLOR),
         np.arange(400),
         market.interest,
         market.shares,
     )
-    rows, _ = visit(market, named(PRICE, COLOUR))
+    rows, _ = visit(market, named(PRICE, COLOR))
     target = queries.target[rows.query]
     values = market.listings.values
     assert np.all(values(PRICE, rows.product) == values(PRICE, target))
-    assert np.mean(values(COLOUR, rows.product) == values(COLOUR, target)) < 0.95
+    assert np.mean(values(COLOR, rows.product) == values(COLOR, target)) < 0.95
     assert np.all(shelf.count_agreeing(queries) >= 1)
 
 
@@ -280,7 +280,7 @@ def test_what_titles_do_not_say_has_its_shares_of_appeal() -> None:
 
 def test_nothing_is_bought_before_its_launch_or_after_its_end() -> None:
     market = make()
-    rows, _ = visit(market, named(COLOUR))
+    rows, _ = visit(market, named(COLOR))
     assert np.all(market.listings.launched[rows.product] <= rows.day)
     assert np.all(rows.day < market.listings.ends[rows.product])
     assert rows.day.max() <= LAST_DAY

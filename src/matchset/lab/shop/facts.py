@@ -140,8 +140,8 @@ def _share_without_title_word(shop: Shop) -> float:
         return float("nan")
     sample = np.random.default_rng(0).choice(bought, min(_SAMPLE, len(bought)), replace=False)
     queries = log.queries.take(log.query[sample].astype(np.int64))
-    place = shop.catalog.ids.index_of(log.products.take(log.product[sample].astype(np.int64)))
-    titles = shop.catalog.titles.take(place)
+    index = shop.catalog.ids.index_of(log.products.take(log.product[sample].astype(np.int64)))
+    titles = shop.catalog.titles.take(index)
     pairs = zip(queries, titles, strict=True)
     return float(np.mean([set(q.split()).isdisjoint(t.lower().split()) for q, t in pairs]))
 

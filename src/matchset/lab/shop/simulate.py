@@ -34,7 +34,7 @@ _MAX_PRODUCTS = 100_000_000  # ids have eight digits
 _PRODUCTS_PER_BRAND = 20
 _MAX_BRANDS = 9_600
 _MAX_ROUNDS = 8
-_SAID = 1.03  # texts said per query of the log: some lead to nothing, some normalise to the same
+_SAID = 1.03  # texts said per query of the log: some lead to nothing, some normalize to the same
 
 
 @dataclass(frozen=True, slots=True)

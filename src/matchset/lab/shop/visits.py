@@ -32,7 +32,7 @@ from matchset.lab.shop.words import SLOTS
 
 EVENTS = ("impression", "click", "purchase")
 IMPRESSION, CLICK, PURCHASE = range(3)
-KEPT_IMPRESSIONS = 64  # the log keeps one unclicked impression in so many, counted so often
+KEPT_IMPRESSIONS = 64  # the log keeps one unclicked impression in 64, with a count of 64
 
 _BATCH = 1 << 18  # visits at a time, so that memory does not grow with the log
 _SHOWN = 0.6  # power of the popularity: search shows popular products more, but not only them
@@ -82,9 +82,9 @@ class Shelf:
 class Events:
     """What happened: one row per visit, product and event."""
 
-    want: NDArray[np.int32]  # place in the wants, (n_rows,)
+    want: NDArray[np.int32]  # index into the wants, (n_rows,)
     product: NDArray[np.int32]  # (n_rows,)
-    event: NDArray[np.uint8]  # place in EVENTS, (n_rows,)
+    event: NDArray[np.uint8]  # index into EVENTS, (n_rows,)
     day: NDArray[np.int32]  # days since 1970-01-01, (n_rows,)
 
 
@@ -109,7 +109,7 @@ def visit_shop(
     days: int,
     seed: int,
 ) -> Events:
-    """Simulate so many visits of each want over the last `days` days."""
+    """Simulate `visits` visits of each want over the last `days` days."""
     parts = list(iterate_visits(lexicon, products, wants, visits, days=days, seed=seed))
     return Events(
         want=np.concatenate([part.want for part in parts]),
@@ -160,9 +160,9 @@ def _batches(wants: NDArray[np.int64], visits: NDArray[np.int64]) -> Iterator[ND
     """The want of every visit, a batch of visits at a time."""
     ends = np.cumsum(visits)
     cuts = np.searchsorted(ends, np.arange(_BATCH, ends[-1], _BATCH)) + 1
-    for places in np.split(np.arange(len(wants)), np.unique(cuts)):
-        if len(places):
-            yield np.repeat(wants[places], visits[places])
+    for index in np.split(np.arange(len(wants)), np.unique(cuts)):
+        if len(index):
+            yield np.repeat(wants[index], visits[index])
 
 
 def choose_days(
@@ -189,7 +189,7 @@ class _Looks:
 
 
 def _look(n_visits: int, rng: np.random.Generator) -> _Looks:
-    """Every look at a product; what the log cannot keep whatever is shown is left out at once."""
+    """Every look at a product that the log may keep; the others are left out at once."""
     looks = np.minimum(1 + rng.poisson(_MEAN_LOOKS, n_visits), _MAX_LOOKS)
     visit = np.repeat(np.arange(n_visits), looks)
     position = np.arange(1, len(visit) + 1) - (np.cumsum(looks) - looks)[visit]

@@ -13,7 +13,7 @@ from matchset.lab.shop.market.listings import Listings, appeal_parts, find_selle
 from matchset.lab.shop.market.shares import Shares
 from matchset.lab.shop.market.titles import read_seller_words, write_titles
 from matchset.lab.shop.wording import compact
-from matchset.lab.shop.words import BRAND, COLOUR
+from matchset.lab.shop.words import BRAND, COLOR
 from matchset.strings import Strings
 
 _N_IDS = 10**8
@@ -54,9 +54,7 @@ def _make_attributes(
     rating = np.clip(4.1 + 0.4 * parts["quality"] + 0.2 * draw_normal(keys, "rating"), 1.0, 5.0)
     is_unrated = last_day - listings.launched[products] < 14
     stock = np.floor(np.exp(3.0 + 1.2 * draw_normal(keys, "stock")))
-    colors = list(
-        lexicon.titles.words[lexicon.first_value[COLOUR] : lexicon.first_value[COLOUR + 1]]
-    )
+    colors = list(lexicon.titles.words[lexicon.first_value[COLOR] : lexicon.first_value[COLOR + 1]])
     vocabulary = lexicon.vocabulary
     return {
         "department": text_column(list(vocabulary.departments), lexicon.department[category]),

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from matchset.lab.shop.lexicon import CHEAP, FINE, MIDDLE, Lexicon
 from matchset.lab.shop.market.chance import Keys, draw, draw_normal, make_keys
 from matchset.lab.shop.market.shares import Shares
-from matchset.lab.shop.words import BRAND, CATEGORY_SLOTS, COLOUR, LINE, PRICE, SIZE, SLOTS
+from matchset.lab.shop.words import BRAND, CATEGORY_SLOTS, COLOR, LINE, PRICE, SIZE, SLOTS
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-VARIANT_SLOTS = (COLOUR, SIZE)  # differ within a family; all other slots are those of the design
+VARIANT_SLOTS = (COLOR, SIZE)  # differ within a family; all other slots are those of the design
 N_SELLERS = 600
 _MEAN_SOLD_OUT = 60.0  # days
 _BRAND_SKEW = 2.5  # as in the shop: few brands are strong in a category
@@ -47,7 +47,7 @@ class Families:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listings:
-    """All products: what the simulation knows of each. Titles tell less."""
+    """All products: what the simulation knows of each. Titles say less."""
 
     seed: int
     families: Families
@@ -63,7 +63,7 @@ class Listings:
 
     def values(self, slot: int, products: NDArray[np.integer] | slice = slice(None)) -> Ints:
         """The value of each product in a slot, -1 for none, (n,)."""
-        if slot == COLOUR:
+        if slot == COLOR:
             return self.color[products]
         if slot == SIZE:
             return self.size[products]

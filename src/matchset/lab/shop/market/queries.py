@@ -65,7 +65,8 @@ class Queries:
 def list_asks(shares: Shares) -> tuple[Ask, ...]:
     """All ways to ask; their shares sum to 1.
 
-    Customers name the same things as in the shop. With so many products alike they name more.
+    Customers name the same properties as in the shop, but more of them, because thousands of
+    products are alike.
     """
     special = (
         Ask(shares.needed, NEEDED),
@@ -136,7 +137,7 @@ def _say_thing(
 ) -> tuple[Strings, NDArray[np.int64]]:
     """Fill in the words for the thing itself.
 
-    Returns all phrases that pieces refer to, and the phrase that tells the customer's taste.
+    Returns all phrases that pieces refer to, and the phrase that shows the customer's taste.
     """
     spoken = lexicon.queries
     category, family = listings.category(target), listings.family[target]

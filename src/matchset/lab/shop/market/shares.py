@@ -25,7 +25,7 @@ class Shares:
     with_year: float = 0.2  # listings that are one of several model years
 
     # What sellers write. Titles have no field for search words, so sellers stuff them.
-    told: float = 0.8  # of the properties of a design or variant that a title may tell
+    mentioned: float = 0.8  # of the properties of a design or variant, each on its own
     stuffed_name: float = 0.75  # titles that name the thing a second time, in other words
     stuffed_use: float = 0.9  # titles that say what it is good for
     stuffed_gift: float = 0.4  # titles that say for whom it is a gift
@@ -77,8 +77,8 @@ class Shares:
     # by the square root of what agrees; fitted to the positives per query
     visit_tail: float = 2.0  # power of the tail: few queries have many visits
     most_visits: float = 40.0  # times the least
-    kept_impressions: int = 64  # the log keeps one impression in so many, with that count
-    kept_clicks: int = 4  # and one click without a purchase in so many
+    kept_impressions: int = 64  # the log keeps one impression in 64, with a count of 64
+    kept_clicks: int = 4  # and one click without a purchase in 4, with a count of 4
 
 
 SHARES = Shares()

@@ -23,7 +23,7 @@ from matchset.lab.shop.wording import compact, join_words
 from matchset.lab.shop.words import (
     AUDIENCE,
     BRAND,
-    COLOUR,
+    COLOR,
     FEATURE,
     KIND,
     LINE,
@@ -40,10 +40,10 @@ NAME, NAME2, UNTRUE, PRAISE, USE, GIFT, PACK, YEAR, SELLER, MODEL = range(
 )
 _STYLES = (  # where each piece stands, by the habit of the brand's sellers
     (BRAND, LINE, PRAISE, AUDIENCE, MATERIAL, FEATURE, KIND, NAME, MODEL, SIZE, UNTRUE, NAME2,
-     USE, GIFT, COLOUR, PACK, YEAR, SELLER, PRICE),
+     USE, GIFT, COLOR, PACK, YEAR, SELLER, PRICE),
     (YEAR, BRAND, NAME, KIND, FEATURE, LINE, MODEL, NAME2, UNTRUE, MATERIAL, AUDIENCE, PRAISE,
-     USE, SIZE, COLOUR, GIFT, PACK, SELLER, PRICE),
-    (PACK, BRAND, LINE, SIZE, COLOUR, PRAISE, KIND, NAME, MODEL, FEATURE, MATERIAL, NAME2,
+     USE, SIZE, COLOR, GIFT, PACK, SELLER, PRICE),
+    (PACK, BRAND, LINE, SIZE, COLOR, PRAISE, KIND, NAME, MODEL, FEATURE, MATERIAL, NAME2,
      AUDIENCE, UNTRUE, GIFT, USE, YEAR, SELLER, PRICE),
 )  # fmt: skip
 
@@ -80,7 +80,7 @@ def write_titles(
     """The title of each product, (n,)."""
     draws = _Draws.of(listings, products, shares)
     pieces = np.full((len(products), len(_STYLES[0])), -1, dtype=np.int64)
-    _tell_properties(lexicon, listings, products, draws, pieces, shares)
+    _mention_properties(lexicon, listings, products, draws, pieces, shares)
     _name_thing(lexicon, listings.category(products), draws, pieces, shares)
     # Codes after those of the lexicon are for phrases that only titles of the marketplace have.
     phrases: list[str] = []
@@ -113,7 +113,7 @@ class _Draws:
         return cls(listing, family, np.where(is_rewritten, listing, family))
 
 
-def _tell_properties(
+def _mention_properties(
     lexicon: Lexicon,
     listings: Listings,
     products: NDArray[np.int64],
@@ -125,8 +125,10 @@ def _tell_properties(
     for slot in range(PRICE):
         value = listings.values(slot, products)
         keys = draws.listing if slot in VARIANT_SLOTS else draws.family
-        is_told = (draw(keys, f"tells {SLOTS[slot]}") < shares.told) | (slot == BRAND)
-        pieces[:, slot] = np.where(is_told & (value >= 0), lexicon.first_value[slot] + value, -1)
+        is_mentioned = (draw(keys, f"tells {SLOTS[slot]}") < shares.mentioned) | (slot == BRAND)
+        pieces[:, slot] = np.where(
+            is_mentioned & (value >= 0), lexicon.first_value[slot] + value, -1
+        )
 
 
 def _name_thing(
@@ -144,7 +146,7 @@ def _name_thing(
     pieces[:, NAME2] = np.where(is_stuffed & (second != pieces[:, NAME]), second, -1)
     everything = np.zeros(len(category), dtype=np.int64)
     pieces[:, PRAISE] = words.praise.draw(everything, draw(draws.seller, "praise"))
-    slot = np.where(draw(draws.family, "untrue slot") < 0.7, FEATURE, COLOUR)
+    slot = np.where(draw(draws.family, "untrue slot") < 0.7, FEATURE, COLOR)
     value = lexicon.choices.draw(category * len(SLOTS) + slot, draw(draws.family, "untrue value"))
     is_added = (draw(draws.family, "untrue") < shares.untrue) & (value >= 0)
     pieces[:, UNTRUE] = np.where(is_added, lexicon.first_value[slot] + value, -1)
