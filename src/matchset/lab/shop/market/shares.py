@@ -24,7 +24,8 @@ class Shares:
     in_packs: float = 0.25  # listings sold in packs of several
     with_year: float = 0.2  # listings that are one of several model years
 
-    # What sellers write. Titles have no field for search words, so sellers stuff them.
+    # What sellers write. Titles have no field for search words, so sellers stuff them. Fitted to
+    # the words and features per title.
     mentioned: float = 0.8  # of the properties of a design or variant, each on its own
     stuffed_name: float = 0.75  # titles that name the thing a second time, in other words
     stuffed_use: float = 0.9  # titles that say what it is good for
@@ -34,14 +35,15 @@ class Shares:
     seller_named: float = 0.15  # titles that name the seller
 
     # What a listing sells by, among those that agree with a query: parts of the variance of the
-    # logarithm of its appeal. None of them is in the title.
+    # logarithm of its appeal. None of them is in the title. Assumed: what is sold matters most,
+    # then whom others trusted, then the price, then who sells it.
     spread: float = 1.3  # standard deviation of that logarithm: a tenth has half of the sales
     quality: float = 0.4  # of the design; customers hear of it, and see it in pictures
     reviews: float = 0.3  # of the listing; one of several sellers wins most of the sales
     price: float = 0.2  # cheaper than its rivals
     seller: float = 0.1  # reputation and delivery
 
-    # When it sells.
+    # When it sells. Assumed: strong enough that last month differs from the year.
     newness: float = 0.6  # of its sales that a listing lacks on its first day, without reviews
     settling: float = 60.0  # days until it lacks a third of that
     fashion: float = 0.6  # of the sales in the best week that a design loses in the worst
@@ -51,17 +53,18 @@ class Shares:
     needed: float = 0.05  # by what it is needed for, as in the shop
     given: float = 0.03  # as a gift, as in the shop
     by_model: float = 0.05  # by model number, where there is one: fewer than in a specialist's shop
-    nickname: float = 0.08  # by a nickname that spread among customers; no title has it
-    campaign: float = 0.04  # by the word of a campaign; no title has it
+    nickname: float = 0.08  # by a nickname that spread among customers; assumed: seen, but rare
+    campaign: float = 0.04  # by the word of a campaign; assumed: half as many as nicknames
     campaigns: int = 13  # each runs for a week in every quarter
-    plural: float = 0.22
-    misspelt: float = 0.12  # web searches: 10 to 15 % (Cucerzan and Brill, 2004)
+    plural: float = 0.22  # as in the shop
+    misspelt: float = 0.12  # more than a tenth of web searches are (Cucerzan and Brill, 2004)
     filled: float = 0.12  # with words that narrow nothing, before or after
-    any_order: float = 0.12
+    any_order: float = 0.12  # as in the shop
 
-    # What decides a visit. Of the results that people judged for real shopping queries, 22 % are
-    # substitutes and 3 % go with what was asked for (Reddy et al., 2022, Shopping Queries).
-    taste: float = 0.5  # visits that keep to the taste that goes with the customer's words
+    # What decides a visit. Of the results that people judged for real shopping queries, about a
+    # fifth are substitutes, and a few percent go with what was asked for (Reddy et al., 2022,
+    # Shopping Queries Dataset): compromise and substitute sum to 0.22, accessory is 0.03.
+    taste: float = 0.5  # visits that keep to the taste that goes with the words; assumed: half
     tastes: int = 5
     compromise: float = 0.16  # visits that give up the property that was asked last
     substitute: float = 0.06  # buyers who take the rival that others chose, where it is on sale
