@@ -143,7 +143,7 @@ def visit_market(
     shares: Shares,
 ) -> Rows:
     """All visits of some queries; `shelves` are that of the way to ask, and that of families."""
-    shelf, families = shelves
+    shelf = shelves[0]
     visits = count_visits(listings, shelf, queries, shares)
     query = np.repeat(np.arange(len(queries)), visits)
     number = np.arange(len(query)) - np.repeat(np.cumsum(visits) - visits, visits)
@@ -156,24 +156,45 @@ def visit_market(
     is_taste, is_compromise = way < shares.taste, way >= 1.0 - shares.compromise
     ways = np.select([is_taste, is_compromise], [TASTE, COMPROMISE], AGREED)
     begin, end = shelf.find(queries, ways, query)
-    found = [_glance(shelf, begin, end, day, listings, keys, shares)]
-    active = np.arange(len(query))  # visits that have not bought yet
+    crowd = _Crowd(keys, day, begin, end)
+    found = [_glance(listings, shelf, crowd, shares)]
+    found += _look_around(listings, shelves, crowd, shares)
+    return _to_rows(found, query, day)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Crowd:
+    """Visits: when, and which range of the shelf each chooses from."""
+
+    keys: Keys  # (n_visits,)
+    day: NDArray[np.int32]  # (n_visits,)
+    begin: Index  # (n_visits,)
+    end: Index  # (n_visits,)
+
+
+def _look_around(
+    listings: Listings, shelves: tuple[Shelf, Shelf], crowd: _Crowd, shares: Shares
+) -> list[_Found]:
+    """Clicks and purchases: every customer considers products in turn until one is bought."""
+    shelf, families = shelves
+    found: list[_Found] = []
+    active = np.arange(len(crowd.keys))  # visits that have not bought yet
     for look in range(shares.looks):
-        of_look = extend(keys[active], look + 1)
-        product = shelf.pick(begin[active], end[active], draw(of_look, "product"))
-        chance = np.where(
-            draw(of_look, "suits") < suitability(listings, product, day[active], shares), 1.0, 0.25
-        )
-        is_on_sale = _is_on_sale(listings, product, day[active])
-        is_clicked = is_on_sale & (draw(of_look, "click") < shares.clicks * chance)
-        is_bought = is_clicked & (chance == 1.0) & (draw(of_look, "buy") < shares.buys)
-        bought = _change_mind(listings, families, product, of_look, day[active], shares)
-        is_kept = is_clicked & ~is_bought & (draw(of_look, "kept") < 1 / shares.kept_clicks)
+        keys, day = extend(crowd.keys[active], look + 1), crowd.day[active]
+        product = shelf.pick(crowd.begin[active], crowd.end[active], draw(keys, "product"))
+        suits = draw(keys, "suits") < suitability(listings, product, day, shares)
+        click_rate = shares.clicks * np.where(suits, 1.0, 0.25)
+        is_clicked = _is_on_sale(listings, product, day) & (draw(keys, "click") < click_rate)
+        is_bought = is_clicked & suits & (draw(keys, "buy") < shares.buys)
+        is_kept = is_clicked & ~is_bought & (draw(keys, "kept") < 1 / shares.kept_clicks)
         found.append(_Found(active[is_kept], product[is_kept], CLICK, shares.kept_clicks))
-        buyers, bought = active[is_bought], bought[is_bought]  # who buys has clicked before
+        bought = _change_mind(
+            listings, families, product[is_bought], keys[is_bought], day[is_bought], shares
+        )
+        buyers = active[is_bought]  # who buys has clicked before
         found += [_Found(buyers, bought, CLICK), _Found(buyers, bought, PURCHASE)]
         active = active[~is_bought]
-    return _to_rows(found, query, day)
+    return found
 
 
 def suitability(
@@ -219,19 +240,12 @@ def _change_mind(
     return bought
 
 
-def _glance(
-    shelf: Shelf,
-    begin: Index,
-    end: Index,
-    day: NDArray[np.int32],
-    listings: Listings,
-    keys: Keys,
-    shares: Shares,
-) -> _Found:
-    """The impressions that the log keeps: of a visit one or none."""
-    visit = np.flatnonzero(draw(keys, "glance") < _SHOWN / shares.kept_impressions)
-    product = shelf.pick(begin[visit], end[visit], draw(keys[visit], "shown"))
-    is_on_sale = _is_on_sale(listings, product, day[visit])
+def _glance(listings: Listings, shelf: Shelf, crowd: _Crowd, shares: Shares) -> _Found:
+    """The impressions that the log keeps: one or none of a visit."""
+    visit = np.flatnonzero(draw(crowd.keys, "glance") < _SHOWN / shares.kept_impressions)
+    chance = draw(crowd.keys[visit], "shown")
+    product = shelf.pick(crowd.begin[visit], crowd.end[visit], chance)
+    is_on_sale = _is_on_sale(listings, product, crowd.day[visit])
     return _Found(visit[is_on_sale], product[is_on_sale], IMPRESSION, shares.kept_impressions)
 
 
