@@ -141,43 +141,45 @@ def _say_thing(
     """
     spoken = lexicon.queries
     category, family = listings.category(target), listings.family[target]
-    named = spoken.names.draw(category, draw(keys, "name") ** 1.4)
-    is_plural = draw(keys, "plural") < shares.plural
-    pieces[:, AT_NAME] = np.where(is_plural, spoken.plurals[named], named)
-    others = Strings.of([])
-    way = draw(keys, "way")
-    new = len(spoken.phrases) + np.arange(len(target))
+    name = spoken.names.draw(category, draw(keys, "name") ** 1.4)
+    said = np.where(draw(keys, "plural") < shares.plural, spoken.plurals[name], name)
+    pieces[:, AT_NAME] = said
+    others = Strings.of([])  # phrases that the lexicon does not have
     if ask.manner == NEEDED:
-        need = spoken.needs.draw(category, draw(keys, "need"))
-        pieces[:, AT_NEED] = need
-        pieces[need >= 0, AT_NAME] = -1
-        named = np.where(need >= 0, need, named)
+        pieces[:, AT_NEED] = spoken.needs.draw(category, draw(keys, "need"))
+        pieces[pieces[:, AT_NEED] >= 0, AT_NAME] = -1
     elif ask.manner == GIVEN:
         gift = spoken.gifts.draw(category, draw(keys, "gift"))
-        pieces[:, AT_NAME] = np.where(gift >= 0, gift, pieces[:, AT_NAME])
-        named = np.where(gift >= 0, -1, named)
+        pieces[:, AT_NAME] = np.where(gift >= 0, gift, said)
     elif ask.manner == MODEL:
-        others, has_model = make_models(lexicon, listings, family)
-        others = _to_lower(others)
-        pieces[has_model, AT_MODEL] = new[has_model]
-        pieces[has_model & (way < 0.6), AT_NAME] = -1
-        # Without a model number the customer names the brand and its line.
-        brand = lexicon.first_value[BRAND] + listings.values(BRAND, target)
-        pieces[~has_model | (way > 0.35), BRAND] = spoken.values.draw(brand, np.zeros(len(target)))[
-            ~has_model | (way > 0.35)
-        ]
+        others = _say_model(lexicon, listings, family, pieces, draw(keys, "way"))
     elif ask.manner == NICKNAME:
         others = make_nicknames(listings.seed, family)
-        pieces[:, AT_MODEL] = new
-        pieces[way < 0.4, AT_NAME] = -1
+        pieces[:, AT_MODEL] = len(spoken.phrases) + np.arange(len(family))
+        pieces[draw(keys, "way") < 0.4, AT_NAME] = -1
     elif ask.manner == CAMPAIGN:
-        others = Strings.of(list(read_seller_words().campaigns))
-        n_known = len(others)
-        campaign = listings.families.campaign[family].astype(np.int64) % n_known
+        others = Strings.of(read_seller_words().campaigns)
+        campaign = listings.families.campaign[family].astype(np.int64) % len(others)
         pieces[:, AT_BEFORE] = len(spoken.phrases) + campaign
-    is_silent = pieces[:, AT_NAME] < 0
-    named = np.where(is_silent & (pieces[:, AT_NEED] < 0), -1, named)
-    return Strings.concatenate([spoken.phrases, others]), named
+    of_taste = np.where(pieces[:, AT_NAME] == said, name, pieces[:, AT_NEED])
+    return Strings.concatenate([spoken.phrases, others]), of_taste
+
+
+def _say_model(
+    lexicon: Lexicon,
+    listings: Listings,
+    family: NDArray[np.int32],
+    pieces: NDArray[np.int64],
+    way: NDArray[np.float64],
+) -> Strings:
+    """Ask by model number, perhaps with brand or name; by brand and name where there is none."""
+    models, has_model = make_models(lexicon, listings, family)
+    pieces[has_model, AT_MODEL] = len(lexicon.queries.phrases) + np.flatnonzero(has_model)
+    pieces[has_model & (way < 0.6), AT_NAME] = -1
+    brand = lexicon.first_value[BRAND] + listings.families.values[family, BRAND]
+    phrase = lexicon.queries.values.draw(brand, np.zeros(len(family)))
+    pieces[:, BRAND] = np.where(has_model & (way <= 0.35), -1, phrase)
+    return _to_lower(models)
 
 
 def make_nicknames(seed: int, family: NDArray[np.integer]) -> Strings:
