@@ -34,9 +34,7 @@ def main() -> None:
     parser.add_argument("--kind", nargs="+", default=["shop", "marketplace"])
     parser.add_argument("--products", type=int, nargs="+", default=[20_000])
     parser.add_argument("--queries", type=int)
-    parser.add_argument(
-        "--methods", action="store_true", help="every method, not only BM25"
-    )
+    parser.add_argument("--methods", action="store_true", help="every method, not only BM25")
     parser.add_argument("--stream", action="store_true", help="only write, and measure the memory")
     options = parser.parse_args()
     for kind, n_products in itertools.product(options.kind, options.products):

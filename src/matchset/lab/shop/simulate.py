@@ -78,8 +78,9 @@ def simulate_shop(
     before.
 
     The same arguments give the same shop, everywhere. A shop of a million products and two million
-    queries (96 million rows) takes three minutes and 7 GB of memory; both grow with products and
-    queries. `stream_shop` needs less memory.
+    queries (96 million rows) takes three minutes and 7 GB of memory; a marketplace of 50,000
+    products (14 million rows) takes 25 seconds of one core. Both grow with products and queries.
+    `stream_shop` needs less memory.
     """
     queries = _check_arguments(kind, products, queries, days, seed)
     if kind == "marketplace":
