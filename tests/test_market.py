@@ -120,7 +120,7 @@ def test_its_texts_are_as_long_as_the_papers(market: Shop) -> None:
     assert facts.words_per_title == pytest.approx(16.8, rel=0.2)
     assert facts.features_per_title == pytest.approx(142.1, rel=0.2)
     assert facts.cold == pytest.approx(0.12, rel=0.25)
-    assert "words per title      " in str(facts)
+    assert "words per title" in str(facts)
     assert "(paper: 16.8)" in str(facts)
 
 

@@ -64,7 +64,6 @@ class ShopFacts:
 # million products, and the pairs of 12 months.
 PAPER: Mapping[str, float] = {
     "words_per_query": 4.3,
-    "features": 4_200_000,
     "features_per_query": 27.3,
     "cold": 0.12,
     "words_per_title": 16.8,
