@@ -93,7 +93,7 @@ def test_a_streamed_shop_reads_back_as_the_one_in_memory(tmp_path: Path, kind) -
     assert (catalog.ids, catalog.titles) == (shop.catalog.ids, shop.catalog.titles)
     for name, column in shop.catalog.attributes.items():
         np.testing.assert_array_equal(catalog.attributes[name].values, column.values)
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileExistsError, match=r"products: already exists; choose another folder$"):
         stream_shop(tmp_path, kind=kind, **SMALL)
 
 
@@ -304,3 +304,9 @@ def test_it_is_simulated_on_the_command_line(tmp_path: Path) -> None:
     said = run("simulate", "--products", 100, "--stream", "--out", tmp_path / "b")
     assert "rows in" in said
     assert len(read_log(str(tmp_path / "b" / "log")).products) > 50
+
+
+def test_compare_offers_both_kinds() -> None:
+    said = run("compare", "--help")
+    assert "--shop" in said
+    assert "marketplace" in said

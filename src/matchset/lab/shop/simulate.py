@@ -121,6 +121,9 @@ def stream_shop(
     """
     queries = _check_arguments(kind, products, queries, days, seed)
     goods, target = Path(folder) / "products", Path(folder) / "log"
+    for path in (goods, target):
+        if path.exists():
+            raise FileExistsError(f"{path}: already exists; choose another folder")
     if kind == "marketplace":
         market = make_market(products=products, queries=queries, days=days, seed=seed)
         write_catalog(market.catalog_parts(threads=threads), goods)
