@@ -115,9 +115,9 @@ def stream_shop(
     """Write the shop of `simulate_shop` to Parquet files; returns the number of rows of the log.
 
     The files are in `folder`/products and `folder`/log, for `read_catalog` and `read_log`; these
-    folders must not exist. Only products and a few chunks of the log are in memory: a marketplace of
-    10 million products takes 1.6 GB. A shop also keeps its titles and queries in memory, because each
-    of its draws depends on the one before.
+    folders must not exist. Only products and a few chunks of the log are in memory: a marketplace
+    of 10 million products takes 1.6 GB. A shop also keeps its titles and queries in memory, because
+    each of its draws depends on the one before.
     """
     queries = _check_arguments(kind, products, queries, days, seed)
     goods, target = Path(folder) / "products", Path(folder) / "log"

@@ -1,8 +1,8 @@
 """Marketplace: how is one made of any size, in chunks that do not change it?
 
-Listings are held in memory, about 130 bytes each while they are sorted. Titles and the log are made chunk by chunk, in several
-threads. Every draw depends on the seed and on the number of the product, query and visit, so the
-chunks and threads do not show in the result.
+Listings are held in memory, about 130 bytes each while they are sorted. Titles and the log are made
+chunk by chunk, in several threads. Every draw depends on the seed and on the number of the product,
+query and visit, so the chunks and threads do not show in the result.
 """
 
 from __future__ import annotations
