@@ -24,7 +24,7 @@ from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.runner import QUICK, Budget, ProgressListener
 from matchset.lab.experiments.sweeps import find_graph, run_sweep, take_models
 from matchset.lab.report.page import require_plots, write_report
-from matchset.lab.shop import simulate_shop
+from matchset.lab.shop import ShopKind, simulate_shop
 from matchset.matchers.xr_linear import XRLinearMatcher
 
 SHOP = {"products": 50_000, "queries": 200_000}
@@ -45,6 +45,7 @@ def compare(
     catalog: Path | None = None,
     rows: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     quick: bool = False,
+    shop: ShopKind = "shop",
     price_per_hour: float | None = None,
     config: Path | None = None,
     split: Split = OPTIONS,
@@ -70,6 +71,8 @@ def compare(
         default all that can run here. Rows stored earlier are in the report too.
     quick
         Use a small shop, fewer test queries and a shorter training of DSSM.
+    shop
+        Kind of shop to simulate if no log is given.
     price_per_hour
         Cost of an hour of this machine, to report the cost of each training.
     config
@@ -85,7 +88,7 @@ def compare(
     require_plots()
     chosen = make_config(config, settings)
     hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
-    benchmark = read_benchmark(log or [], catalog, chosen, split, columns, quick=quick)
+    benchmark = read_benchmark(log or [], catalog, chosen, split, columns, quick=quick, shop=shop)
     with showing_progress() as progress:
         findings = run_comparison(
             benchmark,
@@ -174,6 +177,7 @@ def read_benchmark(
     columns: LogColumns,
     *,
     quick: bool,
+    shop: ShopKind = "shop",
 ) -> Benchmark:
     """Read a log and its catalog, or simulate a shop if there is no log."""
     plan = limit_sample(split, quick=quick)
@@ -183,9 +187,11 @@ def read_benchmark(
     if catalog is not None:
         raise ValueError(f"a catalog needs a log; got {catalog} alone")
     size = QUICK_SHOP if quick else SHOP
-    shop = simulate_shop(**size, seed=config.learn.seed)
-    origin = f"a simulated shop of {size['products']:,} products (seed {config.learn.seed})"
-    return make_benchmark(shop.log, shop.catalog, config, plan, origin=origin)
+    queries = size["queries"] if shop == "shop" else None  # None: the marketplace's own density
+    seed = config.learn.seed
+    made = simulate_shop(kind=shop, products=size["products"], queries=queries, seed=seed)
+    origin = f"a simulated {shop} of {size['products']:,} products (seed {seed})"
+    return make_benchmark(made.log, made.catalog, config, plan, origin=origin)
 
 
 def limit_sample(split: SplitOptions, *, quick: bool) -> SplitOptions:
