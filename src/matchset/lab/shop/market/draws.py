@@ -1,4 +1,4 @@
-"""Draws: how can a random draw depend on the seed and a number alone, never on the chunk it is made in?
+"""Draws: how can a draw depend on the seed and a number alone, never on the chunk it is in?
 
 A key is a 64-bit hash of the seed and some numbers, such as a query and the number of a visit. A
 draw hashes the key once more, together with the purpose of the draw. So product 7 has the same
