@@ -62,12 +62,13 @@ sanitize-thread: build/thread/installed $(VENV)/test
 	TSAN_OPTIONS=halt_on_error=1 HYPOTHESIS_PROFILE=few \
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_concurrency.py -k "not forked and not memory"
 
-bench: $(VENV)/installed ## Run the benchmarks beside the peers, on a simulated shop of 200,000 products
+bench: $(VENV)/installed ## Run the benchmarks beside the peers, on simulated shops of 200,000 products
 	$(BIN)/python benchmarks/vectorize.py
 	$(BIN)/python benchmarks/learn.py
 	$(BIN)/python benchmarks/search.py --products 200000
-	$(BIN)/python benchmarks/peers.py --problem shop-200000
+	$(BIN)/python benchmarks/peers.py --problem shop-200000 market-200000
 	$(BIN)/python benchmarks/titles.py
+	$(BIN)/python benchmarks/shops.py --products 20000 --methods
 	$(BIN)/python benchmarks/read_log.py
 
 clean: ## Remove every environment and build product

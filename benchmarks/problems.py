@@ -19,13 +19,15 @@ COOKING_TRAIN = 12_404  # lines of the usual split
 
 
 def make_problem(name: str, *, real: Path | None = None) -> Path:
-    """The folder of a problem: shop-200000, homedepot-0 to homedepot-4 (folds), or cooking."""
+    """The folder of a problem: shop-200000, market-200000, homedepot-0 to -4 (folds), cooking."""
     folder = ROOT / "build" / "problems" / name
     if not (folder / "ceiling.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
         kind, _, number = name.partition("-")
         if kind == "shop":
-            write_shop(folder, int(number))
+            write_shop(folder, int(number), "shop")
+        elif kind == "market":
+            write_shop(folder, int(number), "marketplace")
         elif real is None:
             raise SystemExit(f"{name}: needs --real, the folder of the data sets")
         elif kind == "homedepot":
@@ -35,11 +37,11 @@ def make_problem(name: str, *, real: Path | None = None) -> Path:
     return folder
 
 
-def write_shop(folder: Path, n_products: int) -> None:
+def write_shop(folder: Path, n_products: int, kind: str) -> None:
     """A simulated shop with two queries per product, one query in twenty held out."""
     import matchset as ms
 
-    log = ms.simulate_shop(products=n_products, queries=2 * n_products).log
+    log = ms.simulate_shop(kind=kind, products=n_products, queries=2 * n_products).log
     split = ms.split_by_query(log, folds=20)
     write_pairs(folder, ms.positives(split.train), ms.positives(split.test))
 

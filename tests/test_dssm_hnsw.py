@@ -145,7 +145,7 @@ def test_a_saved_matcher_answers_alike(matcher, saved):
     assert loaded.match([*QUERIES, "zebra"]) == matcher.match([*QUERIES, "zebra"])
     assert loaded.match("vase", where="price > 8") == matcher.match("vase", where="price > 8")
     assert loaded.graph.config == matcher.graph.config
-    with pytest.raises(ModelFileError, match=r"holds a 'dssm\+hnsw' matcher; expected a 'dssm'"):
+    with pytest.raises(ModelFileError, match=r"holds a 'dssm_hnsw' matcher; expected a 'dssm'"):
         ms.DSSM.load(saved)
 
 

@@ -78,6 +78,7 @@ def test_the_keyboard_is_enough(seen):
     page = seen.page
     expect(page.get_by_label("Query")).to_be_focused()
     page.keyboard.type(QUERY)
+    page.wait_for_load_state("networkidle")  # results of "sof" would take the focus with them
     expect(rows(page, "xr_linear").first).to_be_visible()
     page.keyboard.press("ArrowDown")
     expect(rows(page, "xr_linear").first).to_be_focused()

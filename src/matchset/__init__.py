@@ -30,7 +30,7 @@ from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.hnsw import DSSMWithHNSW
 from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.dssm.train import train_dssm
-from matchset.lab.shop import Shop, describe_shop, simulate_shop
+from matchset.lab.shop import Shop, describe_shop, simulate_shop, stream_shop
 from matchset.matchers.base import Matcher
 from matchset.matchers.bm25 import BM25
 from matchset.matchers.estimator import XRLinear
@@ -103,6 +103,7 @@ __all__ = [
     "simulate_shop",
     "split_by_query",
     "split_by_time",
+    "stream_shop",
     "train",
     "train_dssm",
     "verify",

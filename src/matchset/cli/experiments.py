@@ -25,7 +25,7 @@ from matchset.lab.experiments.contenders import NAMES
 from matchset.lab.experiments.runner import QUICK, Budget, ProgressListener
 from matchset.lab.experiments.sweeps import find_graph, run_sweep, take_models
 from matchset.lab.report.page import require_plots, write_report
-from matchset.lab.shop import simulate_shop
+from matchset.lab.shop import ShopKind, simulate_shop
 from matchset.matchers.xr_linear import XRLinearMatcher
 
 SHOP = {"products": 50_000, "queries": 200_000}
@@ -53,6 +53,7 @@ def compare(
         list[str] | None, Parameter(help=ROWS_HELP, consume_multiple=True, negative="")
     ] = None,
     quick: bool = False,
+    shop: ShopKind = "shop",
     price_per_hour: float | None = None,
     config: Path | None = None,
     split: Split = OPTIONS,
@@ -76,6 +77,8 @@ def compare(
         Rows to run, as listed by `NAMES` of `lab.experiments.contenders`.
     quick
         Use a small shop, fewer test queries and a shorter training of DSSM.
+    shop
+        Kind of shop to simulate if no log is given.
     price_per_hour
         Cost of an hour of this machine, to report the cost of each training.
     config
@@ -91,7 +94,7 @@ def compare(
     require_plots()
     chosen = make_config(config, settings)
     hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
-    benchmark = read_benchmark(log or [], catalog, chosen, split, columns, quick=quick)
+    benchmark = read_benchmark(log or [], catalog, chosen, split, columns, quick=quick, shop=shop)
     with showing_progress() as progress:
         findings = run_comparison(
             benchmark,
@@ -180,6 +183,7 @@ def read_benchmark(
     columns: Columns,
     *,
     quick: bool,
+    shop: ShopKind = "shop",
 ) -> Benchmark:
     """Read a log and its catalog, or simulate a shop if there is no log."""
     if sources:
@@ -188,16 +192,20 @@ def read_benchmark(
         return make_benchmark(log, goods, config, plan, origin="a search log")
     if catalog is not None:
         raise ValueError(f"a catalog needs a log; got {catalog} alone")
-    return simulate_benchmark(config, split, quick=quick)
+    return simulate_benchmark(config, split, quick=quick, shop=shop)
 
 
-def simulate_benchmark(config: TrainConfig, split: SplitOptions, *, quick: bool) -> Benchmark:
+def simulate_benchmark(
+    config: TrainConfig, split: SplitOptions, *, quick: bool, shop: ShopKind = "shop"
+) -> Benchmark:
     """Simulate a shop to experiment on."""
     size = QUICK_SHOP if quick else SHOP
-    shop = simulate_shop(**size, seed=config.learn.seed)
-    origin = f"a simulated shop of {size['products']:,} products (seed {config.learn.seed})"
+    queries = size["queries"] if shop == "shop" else None  # None: the marketplace's own density
+    seed = config.learn.seed
+    made = simulate_shop(kind=shop, products=size["products"], queries=queries, seed=seed)
+    origin = f"a simulated {shop} of {size['products']:,} products (seed {seed})"
     plan = limit_sample(split, quick=quick)
-    return make_benchmark(shop.log, shop.catalog, config, plan, origin=origin)
+    return make_benchmark(made.log, made.catalog, config, plan, origin=origin)
 
 
 def limit_sample(split: SplitOptions, *, quick: bool) -> SplitOptions:

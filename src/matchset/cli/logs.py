@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,7 +17,7 @@ from matchset.data.positives import positives, relevance
 from matchset.data.split import Split, split_by_query, split_by_time
 from matchset.errors import DataError, ParameterError, TargetExistsError
 from matchset.features.vectorizer import Vectorizer
-from matchset.lab.shop import describe_shop, simulate_shop
+from matchset.lab.shop import ShopKind, describe_shop, simulate_shop, stream_shop
 
 COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
 EXAMPLES = 5  # queries to show
@@ -131,10 +130,12 @@ def split(
 def simulate(
     *,
     out: Annotated[Path, Parameter(alias="-o")],
+    kind: ShopKind = "shop",
     products: int = 10_000,
     queries: int | None = None,
     days: int = 395,
     seed: int = 0,
+    stream: bool = False,
 ) -> None:
     """Simulate a shop: a catalog and a search log of its customers.
 
@@ -142,19 +143,29 @@ def simulate(
     ----------
     out
         Folder for products.parquet and log.parquet.
+    kind
+        In a shop, titles say what customers buy. In a marketplace thousands of products match a
+        query, and what customers did says which of them are bought.
     products
         Number of products.
     queries
-        Approximate number of distinct queries (default: twice the number of products).
+        Approximate number of distinct queries (default: twice the number of products, or 2.4 times
+        in a marketplace).
     days
         Length of the log in days.
     seed
         Random seed.
+    stream
+        Write in chunks, to OUT/products and OUT/log, for logs larger than memory; prints no facts.
 
     """
     out.mkdir(parents=True, exist_ok=True)  # first, so that a bad folder fails before the work
-    shop = simulate_shop(products=products, queries=queries, days=days, seed=seed)
-    print_facts(asdict(describe_shop(shop)))
+    if stream:
+        rows = stream_shop(out, kind=kind, products=products, queries=queries, days=days, seed=seed)
+        print_text(f"{rows:,} rows in {out / 'log'}, products in {out / 'products'}")
+        return
+    shop = simulate_shop(kind=kind, products=products, queries=queries, days=days, seed=seed)
+    print_facts(describe_shop(shop).beside_paper())
     for path in shop.save(out):
         print_text(path)
 

@@ -14,7 +14,7 @@ from matchset.lab.shop.words import (
     AUDIENCE,
     BRAND,
     CATEGORY_SLOTS,
-    COLOUR,
+    COLOR,
     FEATURE,
     KIND,
     LINE,
@@ -31,17 +31,17 @@ _MEAN_SOLD_OUT = 60  # days for which they have been; before, they were bought l
 _LOCALES = ("en-AU", "en-CA", "en-GB", "en-US")
 _LOCALE_SHARES = (0.08, 0.12, 0.2, 0.6)
 # Where each piece of a title stands, by the house style of the brand. NAME and the pieces after
-# it are no slots.
+# it are not slots.
 NAME, PRAISE, DASH = len(SLOTS), len(SLOTS) + 1, len(SLOTS) + 2
 _STYLES = (
-    (BRAND, LINE, PRAISE, AUDIENCE, SIZE, COLOUR, MATERIAL, FEATURE, KIND, NAME, DASH, PRICE),
-    (BRAND, LINE, AUDIENCE, PRAISE, FEATURE, MATERIAL, KIND, NAME, SIZE, DASH, COLOUR, PRICE),
-    (BRAND, AUDIENCE, PRAISE, KIND, MATERIAL, NAME, FEATURE, SIZE, LINE, DASH, COLOUR, PRICE),
+    (BRAND, LINE, PRAISE, AUDIENCE, SIZE, COLOR, MATERIAL, FEATURE, KIND, NAME, DASH, PRICE),
+    (BRAND, LINE, AUDIENCE, PRAISE, FEATURE, MATERIAL, KIND, NAME, SIZE, DASH, COLOR, PRICE),
+    (BRAND, AUDIENCE, PRAISE, KIND, MATERIAL, NAME, FEATURE, SIZE, LINE, DASH, COLOR, PRICE),
 )
-# How often a title tells each of them; the rest only customers and pictures know.
-_TOLD = {
+# How often a title mentions each; the rest only customers and pictures know.
+_MENTIONED = {
     LINE: 0.7,
-    COLOUR: 0.85,
+    COLOR: 0.85,
     MATERIAL: 0.85,
     FEATURE: 0.9,
     SIZE: 0.9,
@@ -52,7 +52,7 @@ _TOLD = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Products:
-    """What the simulation knows of each product; the catalogue tells less."""
+    """What the simulation knows of each product; the catalog has less."""
 
     category: NDArray[np.int32]  # (n,)
     values: NDArray[np.int32]  # number of the value in each slot, -1 for none, (n, n_slots)
@@ -148,7 +148,7 @@ def _make_models(
 
 
 def make_catalog(lexicon: Lexicon, products: Products, *, last_day: int, seed: int) -> Catalog:
-    """What the shop tells about its products: id, title and attributes."""
+    """What the shop says about its products: id, title and attributes."""
     rng = np.random.default_rng([seed, 2])
     n = len(products)
     digits = 10 ** np.arange(8, dtype=np.int64)[::-1]
@@ -166,15 +166,15 @@ def _write_titles(lexicon: Lexicon, products: Products, rng: np.random.Generator
     pieces = np.full((n, len(_STYLES[0])), -1, dtype=np.int32)
     for slot in range(PRICE):  # a title does not call itself cheap
         value = products.values[:, slot]
-        is_told = (value >= 0) & (rng.random(n) < _TOLD.get(slot, 1.0))
-        pieces[is_told, slot] = lexicon.first_value[slot] + value[is_told]
+        is_mentioned = (value >= 0) & (rng.random(n) < _MENTIONED.get(slot, 1.0))
+        pieces[is_mentioned, slot] = lexicon.first_value[slot] + value[is_mentioned]
     pieces[:, NAME] = lexicon.titles.names.draw(products.category, rng.random(n) ** 2)
     is_short = np.count_nonzero(pieces >= 0, axis=1) < 5
     praise = lexicon.titles.praise.draw(np.zeros(n, dtype=np.int64), rng.random(n))
     pieces[:, PRAISE] = np.where(is_short | (rng.random(n) < 0.1), praise, -1)
     style = rng.integers(0, len(_STYLES), len(lexicon.brands))[products.values[:, BRAND]]
-    pieces[:, DASH] = np.where((style > 0) & (pieces[:, COLOUR] >= 0), lexicon.titles.dash, -1)
-    order = np.argsort(np.array(_STYLES), axis=1)[style]  # place of each piece, (n, n_pieces)
+    pieces[:, DASH] = np.where((style > 0) & (pieces[:, COLOR] >= 0), lexicon.titles.dash, -1)
+    order = np.argsort(np.array(_STYLES), axis=1)[style]  # position of each piece, (n, n_pieces)
     is_slot = np.arange(pieces.shape[1]) < PRICE
     order += 5 * (lexicon.titles.is_trailing[pieces] & (pieces >= 0) & is_slot)
     pieces = np.take_along_axis(pieces, np.argsort(order, axis=1, kind="stable"), axis=1)
@@ -208,14 +208,14 @@ def _make_attributes(
     locale = np.searchsorted(np.cumsum(_LOCALE_SHARES[:-1]), rng.random(len(lexicon.brands)))
     rating = np.clip(rng.normal(4.1, 0.45, n) + 0.1 * np.log10(products.popularity), 1.0, 5.0)
     is_unrated = (last_day - products.launched < 14) | (rng.random(n) < 0.05)
-    colours = lexicon.titles.words[lexicon.first_value[COLOUR] : lexicon.first_value[COLOUR + 1]]
+    colors = lexicon.titles.words[lexicon.first_value[COLOR] : lexicon.first_value[COLOR + 1]]
     departments = lexicon.department[products.category]
     return {
-        "department": _text(list(lexicon.vocabulary.departments), departments),
-        "category": _text(categories, products.category),
-        "brand": _text(list(lexicon.brands), brand),
-        "colour": _text(list(colours), products.values[:, COLOUR]),
-        "locale": _text(list(_LOCALES), locale[brand]),
+        "department": text_column(list(lexicon.vocabulary.departments), departments),
+        "category": text_column(categories, products.category),
+        "brand": text_column(list(lexicon.brands), brand),
+        "colour": text_column(list(colors), products.values[:, COLOR]),
+        "locale": text_column(list(_LOCALES), locale[brand]),
         "price": Column("number", products.price),
         "stock": Column("number", products.stock.astype(np.float64)),
         "rating": Column("number", np.where(is_unrated, np.nan, np.round(rating, 1))),
@@ -224,11 +224,11 @@ def _make_attributes(
     }
 
 
-def _text(texts: list[str], codes: NDArray[np.integer]) -> Column:
+def text_column(texts: list[str], codes: NDArray[np.integer]) -> Column:
     """A text column; equal texts become one category, those that no product has stay out."""
     used = np.zeros(len(texts), dtype=np.bool_)
     used[codes[codes >= 0]] = True
     categories = sorted({text for text, is_used in zip(texts, used, strict=True) if is_used})
-    place = {text: number for number, text in enumerate(categories)}
-    renumbered = np.array([*(place.get(text, -1) for text in texts), -1], dtype=np.int32)
+    index = {text: number for number, text in enumerate(categories)}
+    renumbered = np.array([*(index.get(text, -1) for text in texts), -1], dtype=np.int32)
     return Column("text", renumbered[codes], Strings.of(categories))

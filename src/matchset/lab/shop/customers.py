@@ -1,4 +1,4 @@
-"""Seasons: on which days is a category wanted?"""
+"""Customers: what do they want, on which days, and in which words do they ask for it?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matchset.lab.shop.wording import Lists, compact, join_words, misspell
 from matchset.lab.shop.words import (
     AUDIENCE,
     BRAND,
-    COLOUR,
+    COLOR,
     FEATURE,
     KIND,
     LINE,
@@ -74,22 +74,22 @@ _IN_CAPITALS = 0.01
 
 # What customers ask for beside the category, and how often. An ask for what the category does not
 # have (the size of a candle) falls away.
-_ASKS: tuple[tuple[float, tuple[int, ...]], ...] = (
+ASKS: tuple[tuple[float, tuple[int, ...]], ...] = (
     (7, ()),
-    (16, (BRAND,)), (11, (COLOUR,)), (11, (FEATURE,)), (10, (SIZE,)), (8, (MATERIAL,)),
+    (16, (BRAND,)), (11, (COLOR,)), (11, (FEATURE,)), (10, (SIZE,)), (8, (MATERIAL,)),
     (8, (KIND,)), (7, (AUDIENCE,)), (4, (PRICE,)),
-    (3, (BRAND, FEATURE)), (2, (BRAND, SIZE)), (3, (BRAND, COLOUR)), (4, (BRAND, LINE)),
-    (4, (FEATURE, SIZE)), (4, (COLOUR, FEATURE)), (3, (MATERIAL, FEATURE)), (4, (COLOUR, SIZE)),
-    (3, (MATERIAL, SIZE)), (4, (COLOUR, MATERIAL)), (3, (FEATURE, KIND)), (3, (SIZE, KIND)),
-    (4, (COLOUR, AUDIENCE)), (3, (FEATURE, AUDIENCE)), (1, (FEATURE, PRICE)), (2, (SIZE, AUDIENCE)),
-    (2, (COLOUR, FEATURE, SIZE)), (1, (MATERIAL, FEATURE, SIZE)), (1, (COLOUR, FEATURE, AUDIENCE)),
-    (1, (BRAND, FEATURE, SIZE)), (1, (BRAND, COLOUR, KIND)), (1, (COLOUR, SIZE, AUDIENCE)),
+    (3, (BRAND, FEATURE)), (2, (BRAND, SIZE)), (3, (BRAND, COLOR)), (4, (BRAND, LINE)),
+    (4, (FEATURE, SIZE)), (4, (COLOR, FEATURE)), (3, (MATERIAL, FEATURE)), (4, (COLOR, SIZE)),
+    (3, (MATERIAL, SIZE)), (4, (COLOR, MATERIAL)), (3, (FEATURE, KIND)), (3, (SIZE, KIND)),
+    (4, (COLOR, AUDIENCE)), (3, (FEATURE, AUDIENCE)), (1, (FEATURE, PRICE)), (2, (SIZE, AUDIENCE)),
+    (2, (COLOR, FEATURE, SIZE)), (1, (MATERIAL, FEATURE, SIZE)), (1, (COLOR, FEATURE, AUDIENCE)),
+    (1, (BRAND, FEATURE, SIZE)), (1, (BRAND, COLOR, KIND)), (1, (COLOR, SIZE, AUDIENCE)),
 )  # fmt: skip
 # The order of words: slots first, then the name, a model number, words before and after.
-_NAME, _MODEL, _NEED, _BEFORE, _AFTER = range(len(SLOTS), len(SLOTS) + 5)
-_ORDER = {
-    _NEED: -1, _BEFORE: 0, PRICE: 1, BRAND: 2, LINE: 3, AUDIENCE: 4, COLOUR: 5, MATERIAL: 6,
-    FEATURE: 7, SIZE: 8, KIND: 9, _MODEL: 9.5, _NAME: 10, _AFTER: 20,
+AT_NAME, AT_MODEL, AT_NEED, AT_BEFORE, AT_AFTER = range(len(SLOTS), len(SLOTS) + 5)
+ORDER = {
+    AT_NEED: -1, AT_BEFORE: 0, PRICE: 1, BRAND: 2, LINE: 3, AUDIENCE: 4, COLOR: 5, MATERIAL: 6,
+    FEATURE: 7, SIZE: 8, KIND: 9, AT_MODEL: 9.5, AT_NAME: 10, AT_AFTER: 20,
 }  # fmt: skip
 
 
@@ -137,13 +137,13 @@ def _ask(
 ) -> NDArray[np.int32]:
     """Which slots must agree, as bits, (n,)."""
     n = len(target)
-    weights = np.cumsum([weight for weight, _ in _ASKS])
-    bits = np.array([sum(1 << slot for slot in slots) for _, slots in _ASKS], dtype=np.int32)
+    weights = np.cumsum([weight for weight, _ in ASKS])
+    bits = np.array([sum(1 << slot for slot in slots) for _, slots in ASKS], dtype=np.int32)
     asked: NDArray[np.int32] = bits[
         np.searchsorted(weights, rng.random(n) * weights[-1], side="right")
     ]
     # Who speaks of a need asks for little else, who seeks a present at most for its price.
-    asked[manner == NEEDED] &= np.int32(1 << COLOUR | 1 << FEATURE | 1 << AUDIENCE)
+    asked[manner == NEEDED] &= np.int32(1 << COLOR | 1 << FEATURE | 1 << AUDIENCE)
     asked[(manner == BROAD) | (manner == GIVEN)] &= np.int32(1 << PRICE)
     has = np.zeros(n, dtype=np.int32)
     for slot in range(len(SLOTS)):
@@ -157,19 +157,19 @@ def _ask(
 def say(lexicon: Lexicon, products: Products, wants: Wants, rng: np.random.Generator) -> Strings:
     """What each customer types, (n,)."""
     n = len(wants)
-    pieces = np.full((n, len(_ORDER)), -1, dtype=np.int64)
+    pieces = np.full((n, len(ORDER)), -1, dtype=np.int64)
     for slot in range(len(SLOTS)):
         pieces[:, slot] = _say_value(lexicon, products, wants, slot, rng)
     category = products.category[wants.target]
-    pieces[:, _NAME] = _say_name(lexicon, category, wants.manner, rng)
+    pieces[:, AT_NAME] = _say_name(lexicon, category, wants.manner, rng)
     is_model = np.flatnonzero(wants.manner == MODEL)
     models = _say_models(products.model[wants.target[is_model]], rng)
-    pieces[is_model, _MODEL] = len(lexicon.queries.phrases) + np.arange(len(is_model))
+    pieces[is_model, AT_MODEL] = len(lexicon.queries.phrases) + np.arange(len(is_model))
     _replace_names(lexicon, products, wants, pieces, rng)
-    for place, which in ((_BEFORE, 0), (_AFTER, 1)):
+    for at, which in ((AT_BEFORE, 0), (AT_AFTER, 1)):
         filler = lexicon.queries.fillers.draw(np.full(n, which), rng.random(n))
         is_said = (rng.random(n) < _FILLED) & (wants.manner == NAMED)
-        pieces[:, place] = np.where(is_said, filler, -1)
+        pieces[:, at] = np.where(is_said, filler, -1)
     pieces = _arrange(lexicon, pieces, rng)
     texts = join_words(Strings.concatenate([lexicon.queries.phrases, models]), pieces)
     return _slip(texts, wants.is_slip, rng)
@@ -225,14 +225,14 @@ def _replace_names(
     pieces: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> None:
-    """Say a need or a model number in place of the name, or beside it."""
+    """Say a need or a model number instead of the name, or beside it."""
     is_need = wants.manner == NEEDED
     need = lexicon.queries.needs.draw(products.category[wants.target], rng.random(len(wants)))
-    pieces[:, _NEED] = np.where(is_need, need, -1)
-    pieces[is_need & (wants.asked == 0), _NAME] = -1
+    pieces[:, AT_NEED] = np.where(is_need, need, -1)
+    pieces[is_need & (wants.asked == 0), AT_NAME] = -1
     is_model = wants.manner == MODEL
     way = rng.random(len(wants))
-    pieces[is_model & (way < 0.6), _NAME] = -1
+    pieces[is_model & (way < 0.6), AT_NAME] = -1
     has_brand = is_model & (way > 0.35)
     brand = products.values[wants.target[has_brand], BRAND]
     pieces[has_brand, BRAND] = lexicon.queries.values.draw(brand, np.zeros(len(brand)))
@@ -243,12 +243,12 @@ def _arrange(
 ) -> NDArray[np.int64]:
     """Put phrases in the order of English, which some customers do not keep to."""
     n = len(pieces)
-    order = np.array([_ORDER[piece] for piece in range(len(_ORDER))])
+    order = np.array([ORDER[piece] for piece in range(len(ORDER))])
     key = np.repeat(order[None, :], n, axis=0)
     known = np.append(lexicon.queries.is_trailing, False)
     code = np.where(pieces < len(lexicon.queries.is_trailing), pieces, -1)
     key[:, : len(SLOTS)] += 10 * known[code[:, : len(SLOTS)]]
-    key[:, _NEED] += np.where(rng.random(n) < 0.4, 30, 0)  # "office chair back pain"
+    key[:, AT_NEED] += np.where(rng.random(n) < 0.4, 30, 0)  # "office chair back pain"
     key[:, SIZE] += np.where(rng.random(n) < 0.4, 5, 0)  # "12 inch pan", "pan 12 inch"
     is_free = rng.random(n) < _IN_ANY_ORDER
     key[is_free] += rng.normal(0.0, 5.0, (int(is_free.sum()), len(order)))
@@ -259,9 +259,9 @@ def _slip(texts: Strings, is_slip: NDArray[np.bool_], rng: np.random.Generator) 
     """Misspell some, and type a few in capitals."""
     slips = np.flatnonzero(is_slip)
     mixed = Strings.concatenate([texts, misspell(texts.take(slips), rng)])
-    places = np.arange(len(texts))
-    places[slips] = len(texts) + np.arange(len(slips))
-    texts = mixed.take(places)
+    index = np.arange(len(texts))
+    index[slips] = len(texts) + np.arange(len(slips))
+    texts = mixed.take(index)
     data = texts.data.copy()
     is_lower = (data >= ord("a")) & (data <= ord("z"))
     is_loud = np.repeat(rng.random(len(texts)) < _IN_CAPITALS, texts.lengths)

@@ -64,7 +64,7 @@ class Lexicon:
     vocabulary: Vocabulary
     brands: tuple[str, ...]
     brands_of: Lists  # department -> brands
-    department: NDArray[np.int64]  # place in vocabulary.departments, (n_categories,)
+    department: NDArray[np.int64]  # index into vocabulary.departments, (n_categories,)
     choices: Lists  # category * len(SLOTS) + slot -> values
     first_value: NDArray[np.int64]  # (n_slots + 1,)
     titles: TitleWords
@@ -72,7 +72,7 @@ class Lexicon:
 
 
 def make_lexicon(vocabulary: Vocabulary, *, brands: int, seed: int) -> Lexicon:
-    """Number every word, with so many brands spread over the departments."""
+    """Number every word, with `brands` brands spread over the departments."""
     rng = np.random.default_rng([seed, 0])
     brand_values = _make_brands(vocabulary, brands, rng)
     values = _collect_values(vocabulary, brand_values)
@@ -92,8 +92,8 @@ def make_lexicon(vocabulary: Vocabulary, *, brands: int, seed: int) -> Lexicon:
 def _make_brands(vocabulary: Vocabulary, n: int, rng: np.random.Generator) -> list[Value]:
     """Invented brands; some customers split them: "northpeak" is "north peak"."""
     first, second = vocabulary.brand_halves
-    places = rng.permutation(len(first) * len(second)).tolist()
-    halves = [(first[place // len(second)], second[place % len(second)]) for place in places]
+    pairs = rng.permutation(len(first) * len(second)).tolist()
+    halves = [(first[pair // len(second)], second[pair % len(second)]) for pair in pairs]
     # Neither "Stonestone" nor three equal letters in a row.
     halves = [(a, b) for a, b in halves if a.lower() != b and a[-2:].lower() != b[0] * 2]
     return [
@@ -113,7 +113,7 @@ def _spread_brands(n_brands: int, n_departments: int, rng: np.random.Generator) 
 
 
 def _collect_values(vocabulary: Vocabulary, brands: list[Value]) -> list[list[Value]]:
-    """All values of each slot; a colour that several categories have is one value."""
+    """All values of each slot; a color that several categories have is one value."""
     values: list[list[Value]] = [[] for _ in SLOTS]
     values[BRAND] = brands
     values[LINE] = [Value(line, (line.lower(),)) for line in vocabulary.lines]
@@ -125,10 +125,10 @@ def _collect_values(vocabulary: Vocabulary, brands: list[Value]) -> list[list[Va
 
 
 def _collect_choices(vocabulary: Vocabulary, values: list[list[Value]]) -> Lists:
-    place = [{value: number for number, value in enumerate(of_slot)} for of_slot in values]
+    index = [{value: number for number, value in enumerate(of_slot)} for of_slot in values]
     return Lists.of(
         [
-            [place[slot][value] for value in category.values.get(slot, ())]
+            [index[slot][value] for value in category.values.get(slot, ())]
             for category in vocabulary.categories
             for slot in range(len(SLOTS))
         ]
@@ -147,7 +147,7 @@ class _Numbered(dict[str, int]):
 
 
 def _make_title_words(vocabulary: Vocabulary, values: list[list[Value]]) -> TitleWords:
-    # Values whose titles read alike stay apart, so that a value's code is its place.
+    # Values whose titles read alike stay apart, so that a value's code is its index.
     value_titles = [value.title for of_slot in values for value in of_slot]
     others = _Numbered(first=len(value_titles))
     names = [others.add(map(headline, c.names)) for c in vocabulary.categories]
@@ -167,7 +167,7 @@ def _make_query_words(vocabulary: Vocabulary, values: list[list[Value]]) -> Quer
     gifts = [phrases.add(t for who in c.gifts for t in vocabulary.gifts[who]) for c in categories]
     broad = [phrases.add(c.broad) for c in categories]
     limits = phrases.add(f"under {_round_limit(c.price)}" for c in categories)
-    fillers = [phrases.add(vocabulary.fillers[place]) for place in ("before", "after")]
+    fillers = [phrases.add(vocabulary.fillers[position]) for position in ("before", "after")]
     return QueryWords(
         phrases=Strings.of(list(phrases)),
         is_trailing=_follow(phrases),

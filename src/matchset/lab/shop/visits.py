@@ -33,7 +33,7 @@ from matchset.matrices import offsets_of, positions_of
 
 EVENTS = ("impression", "click", "purchase")
 IMPRESSION, CLICK, PURCHASE = range(3)
-KEPT_IMPRESSIONS = 64  # the log keeps one unclicked impression in so many, counted so often
+KEPT_IMPRESSIONS = 64  # the log keeps one unclicked impression in 64, with a count of 64
 
 _BATCH = 1 << 18  # visits at a time, so that memory does not grow with the log
 _SHOWN = 0.6  # power of the popularity: search shows popular products more, but not only them
@@ -83,9 +83,9 @@ class Shelf:
 class Events:
     """What happened: one row per visit, product and event."""
 
-    want: NDArray[np.int32]  # place in the wants, (n_rows,)
+    want: NDArray[np.int32]  # index into the wants, (n_rows,)
     product: NDArray[np.int32]  # (n_rows,)
-    event: NDArray[np.uint8]  # place in EVENTS, (n_rows,)
+    event: NDArray[np.uint8]  # index into EVENTS, (n_rows,)
     day: NDArray[np.int32]  # days since 1970-01-01, (n_rows,)
 
 
@@ -110,21 +110,39 @@ def visit_shop(
     days: int,
     seed: int,
 ) -> Events:
-    """Simulate so many visits of each want over the last `days` days."""
+    """Simulate `visits` visits of each want over the last `days` days."""
+    parts = list(iterate_visits(lexicon, products, wants, visits, days=days, seed=seed))
+    return Events(
+        want=np.concatenate([part.want for part in parts]),
+        product=np.concatenate([part.product for part in parts]),
+        event=np.concatenate([part.event for part in parts]),
+        day=np.concatenate([part.day for part in parts]),
+    )
+
+
+def iterate_visits(
+    lexicon: Lexicon,
+    products: Products,
+    wants: Wants,
+    visits: NDArray[np.int64],
+    *,
+    days: int,
+    seed: int,
+) -> Iterator[Events]:
+    """The same visits, a batch at a time, so that memory does not grow with the log."""
     category = Shelf.of(products.category.astype(np.int64), products)
     department = Shelf.of(lexicon.department[products.category], products)
     appeal = np.empty(len(products))  # from 0 for the least popular product to 1
     appeal[products.by_popularity] = np.linspace(1, 0, len(products))
     calendar = season_days(days)
     season = np.array([SEASONS.index(c.season) for c in lexicon.vocabulary.categories])
-    parts: list[Events] = []
     for asked in np.unique(wants.asked).tolist():
         wanted = Shelf.of(satisfaction_key(products, asked), products)
         alike = np.flatnonzero(wants.asked == asked)
         for number, want in enumerate(_batches(alike, visits[alike])):
             rng = np.random.default_rng([seed, 4, asked, number])
             target = wants.target[want]
-            day = _choose_days(calendar, season[products.category[target]], rng)
+            day = choose_days(calendar, season[products.category[target]], rng.random(len(target)))
             looks = _look(len(want), rng)
             visit = looks.visit
             shelves = wanted, category, department
@@ -136,32 +154,26 @@ def visit_shop(
             can_buy = (event == CLICK) & (day[visit] < products.sold_out[product])
             can_buy &= wanted.is_alike(product, target[visit])
             event[can_buy & (rng.random(len(event)) < _BUYS)] = PURCHASE
-            parts.append(_to_events(want[visit], product, event, day[visit]))
-    return Events(
-        want=np.concatenate([part.want for part in parts]),
-        product=np.concatenate([part.product for part in parts]),
-        event=np.concatenate([part.event for part in parts]),
-        day=np.concatenate([part.day for part in parts]),
-    )
+            yield _to_events(want[visit], product, event, day[visit])
 
 
 def _batches(wants: NDArray[np.int64], visits: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """The want of every visit, a batch of visits at a time."""
     ends = np.cumsum(visits)
     cuts = np.searchsorted(ends, np.arange(_BATCH, ends[-1], _BATCH)) + 1
-    for places in np.split(np.arange(len(wants)), np.unique(cuts)):
-        if len(places):
-            yield np.repeat(wants[places], visits[places])
+    for index in np.split(np.arange(len(wants)), np.unique(cuts)):
+        if len(index):
+            yield np.repeat(wants[index], visits[index])
 
 
-def _choose_days(
-    calendar: NDArray[np.float64], season: NDArray[np.int64], rng: np.random.Generator
+def choose_days(
+    calendar: NDArray[np.float64], season: NDArray[np.int64], chance: NDArray[np.float64]
 ) -> NDArray[np.int32]:
-    """The day of each visit."""
+    """The day of each visit: the first of the calendar at chance 0, the last towards 1."""
     n_seasons, days = calendar.shape
     # The calendars of all seasons in one rising array: season 2 takes the range from 2 to 3.
     rising = (calendar + np.arange(n_seasons)[:, None]).ravel()
-    at = np.searchsorted(rising, season + rng.random(len(season)), side="right")
+    at = np.searchsorted(rising, season + chance, side="right")
     number = np.clip(at - season * days, 0, days - 1)
     day: NDArray[np.int32] = (number + (LAST_DAY - days + 1)).astype(np.int32)
     return day
@@ -178,7 +190,7 @@ class _Looks:
 
 
 def _look(n_visits: int, rng: np.random.Generator) -> _Looks:
-    """Every look at a product; what the log cannot keep whatever is shown is left out at once."""
+    """Every look at a product that the log may keep; the others are left out at once."""
     looks = np.minimum(1 + rng.poisson(_MEAN_LOOKS, n_visits), _MAX_LOOKS)
     visit = np.repeat(np.arange(n_visits), looks)
     position = positions_of(offsets_of(looks)) + 1

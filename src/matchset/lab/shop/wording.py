@@ -38,8 +38,8 @@ def headline(text: str) -> str:
     'USB-C Hub for iPhone'
     """
     *words, last = text.split(" ")
-    written = [word if word in _SMALL_WORDS else _capitalise(word) for word in words]
-    return " ".join([*written, last if last in _UNITS else _capitalise(last)])
+    written = [word if word in _SMALL_WORDS else _capitalize(word) for word in words]
+    return " ".join([*written, last if last in _UNITS else _capitalize(last)])
 
 
 def plural(name: str) -> str:
@@ -52,7 +52,7 @@ def plural(name: str) -> str:
     return name.removesuffix(ending) + replacement
 
 
-def _capitalise(word: str) -> str:
+def _capitalize(word: str) -> str:
     return "-".join(
         part.upper() if part in _CAPITALS else _OWN_SPELLING.get(part, part[:1].upper() + part[1:])
         for part in word.split("-")
@@ -61,11 +61,12 @@ def _capitalise(word: str) -> str:
 
 _BLOCK = 1 << 20  # rows joined at a time, so that the pieces never take more than a few 100 MB
 _SPACE = ord(" ")
-# A letter's neighbour on the keyboard, by byte.
-_NEIGHBOUR = np.arange(256, dtype=np.uint8)
+N_SLIPS = 7  # kinds of slips
+# A letter's neighbor on the keyboard, by byte.
+_NEIGHBOR = np.arange(256, dtype=np.uint8)
 for _row in ("qwertyuiop", "asdfghjkl", "zxcvbnm"):
     for _letter, _next in zip(_row, _row[1:] + _row[-2], strict=True):
-        _NEIGHBOUR[ord(_letter)] = ord(_next)
+        _NEIGHBOR[ord(_letter)] = ord(_next)
 # Another letter of similar sound.
 _SOUNDS_LIKE = np.arange(256, dtype=np.uint8)
 for _letter, _next in zip("aeiouyckszgjfvmntdbpw", "eaeauiskzsjgvfnmdtpbv", strict=True):
@@ -90,15 +91,15 @@ class Lists:
         """Items of each list, (n_lists,)."""
         return np.diff(self.offsets)
 
-    def draw(self, places: NDArray[np.integer], chance: NDArray[np.float64]) -> NDArray[np.int64]:
-        """One item of the list at each place: the first at chance 0, the last towards 1.
+    def draw(self, lists: NDArray[np.integer], chance: NDArray[np.float64]) -> NDArray[np.int64]:
+        """One item of each of some lists: the first item at chance 0, the last towards 1.
 
         An empty list gives -1.
         """
-        lengths = self.lengths[places]
-        at = self.offsets[places] + np.minimum((chance * lengths).astype(np.int64), lengths - 1)
+        lengths = self.lengths[lists]
+        at = self.offsets[lists] + np.minimum((chance * lengths).astype(np.int64), lengths - 1)
         if len(self.items) == 0:
-            return np.full(len(places), -1, dtype=np.int64)
+            return np.full(len(lists), -1, dtype=np.int64)
         return np.where(lengths > 0, self.items[np.minimum(at, len(self.items) - 1)], -1)
 
 
@@ -124,34 +125,38 @@ def _join(spaced: Strings, codes: NDArray[np.integer], n_words: int) -> Strings:
 
 
 def misspell(texts: Strings, rng: np.random.Generator) -> Strings:
-    """Make one slip in each text.
+    """Make one slip in each text."""
+    n = len(texts)
+    kind = rng.integers(0, N_SLIPS, n) if n else np.empty(0, dtype=np.int64)
+    return slip(texts, kind, rng.random(n))
+
+
+def slip(texts: Strings, kind: NDArray[np.int64], chance: NDArray[np.float64]) -> Strings:
+    """Make a slip of a kind (0 to 6) in each text, nearer to its end with a larger chance.
 
     A letter is lost, doubled, swapped, missed or heard as another, or two words are joined, or one
-    is split.
-
-    A slip that does not fit its place (no letter, no space there) leaves the text as it was.
+    is split. A slip that does not fit its position (no letter, no space there) leaves the text as
+    it was.
     """
-    n = len(texts)
-    if n == 0:
+    if len(texts) == 0:
         return texts
     data = texts.data.copy()
     copies = np.ones(len(data), dtype=np.int64)
-    kind = rng.integers(0, 7, n)
     # Customers see the beginning of a word, so the first letter of the text stays.
-    place = texts.offsets[:-1] + 1 + (rng.random(n) * np.maximum(texts.lengths - 2, 0)).astype(int)
-    place = np.minimum(place, len(data) - 2)
-    is_letter = _is_letter(data[place]) & _is_letter(data[place + 1]) & (texts.lengths > 4)
-    copies[place[is_letter & (kind == 0)]] = 0
-    copies[place[is_letter & (kind == 1)]] = 2
-    swapped = place[is_letter & (kind == 2)]
+    at = texts.offsets[:-1] + 1 + (chance * np.maximum(texts.lengths - 2, 0)).astype(int)
+    at = np.minimum(at, len(data) - 2)
+    is_letter = _is_letter(data[at]) & _is_letter(data[at + 1]) & (texts.lengths > 4)
+    copies[at[is_letter & (kind == 0)]] = 0
+    copies[at[is_letter & (kind == 1)]] = 2
+    swapped = at[is_letter & (kind == 2)]
     data[swapped], data[swapped + 1] = data[swapped + 1], data[swapped]
-    missed = place[is_letter & (kind == 3)]
-    data[missed] = _NEIGHBOUR[data[missed]]
-    heard = place[is_letter & (kind == 4)]
+    missed = at[is_letter & (kind == 3)]
+    data[missed] = _NEIGHBOR[data[missed]]
+    heard = at[is_letter & (kind == 4)]
     data[heard] = _SOUNDS_LIKE[data[heard]]
-    split = place[is_letter & (kind == 5)]
+    split = at[is_letter & (kind == 5)]
     copies[split] = 2  # the second becomes a space
-    copies[_next_space(texts, place)[kind == 6]] = 0
+    copies[_next_space(texts, at)[kind == 6]] = 0
     copies[-1] = 1  # where there is no next space
     ends = offsets_of(copies)
     data = np.repeat(data, copies)
@@ -159,11 +164,11 @@ def misspell(texts: Strings, rng: np.random.Generator) -> Strings:
     return Strings(data, ends[texts.offsets])
 
 
-def _next_space(texts: Strings, place: NDArray[np.int64]) -> NDArray[np.int64]:
+def _next_space(texts: Strings, at: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where the next space stands in the same text, the last byte of all where there is none."""
     last = len(texts.data) - 1
     spaces = np.append(np.flatnonzero(texts.data == _SPACE), last)
-    found = spaces[np.searchsorted(spaces, place)]
+    found = spaces[np.searchsorted(spaces, at)]
     return np.where(found < texts.offsets[1:], found, last)
 
 

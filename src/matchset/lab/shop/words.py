@@ -11,11 +11,11 @@ from typing import Any
 
 from matchset.lab.shop.wording import headline
 
-# What a product can be told apart by. A category gives values for the middle ones; brand, line and
-# price tier come with every product.
+# The properties that distinguish products. A category gives values for the middle ones; brand,
+# line and price tier come with every product.
 SLOTS = ("brand", "line", "colour", "material", "feature", "size", "audience", "kind", "price")
-BRAND, LINE, COLOUR, MATERIAL, FEATURE, SIZE, AUDIENCE, KIND, PRICE = range(len(SLOTS))
-CATEGORY_SLOTS = range(COLOUR, PRICE)
+BRAND, LINE, COLOR, MATERIAL, FEATURE, SIZE, AUDIENCE, KIND, PRICE = range(len(SLOTS))
+CATEGORY_SLOTS = range(COLOR, PRICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def read_vocabulary() -> Vocabulary:
             for category in _read_department(tomllib.loads(file.read_text("utf-8")), lists, units)
         ),
         gifts={name: tuple(said) for name, said in sayings["gifts"].items()},
-        fillers={place: tuple(said) for place, said in sayings["fillers"].items()},
+        fillers={position: tuple(said) for position, said in sayings["fillers"].items()},
         tiers={tier: tuple(said) for tier, said in sayings["tier"].items()},
         praise=tuple(sayings["praise"]["words"]),
         brand_halves=(tuple(brands["first"]), tuple(brands["second"])),
