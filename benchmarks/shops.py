@@ -68,8 +68,8 @@ def measure(kind: str, n_products: int, n_queries: int | None, *, every: bool) -
     makers: dict[str, Callable[[], ms.Matcher]] = {
         "BM25": lambda: ms.BM25.from_catalog(shop.catalog),
         "title similarity": lambda: ms.TitleSimilarity.from_catalog(shop.catalog),
-        "popularity": lambda: ms.Popularity.from_log(pairs, catalog=shop.catalog),
-        "nearest queries": lambda: ms.NearestQueries.from_log(pairs, catalog=shop.catalog),
+        "popularity": lambda: ms.Popularity.from_positives(pairs, catalog=shop.catalog),
+        "nearest queries": lambda: ms.NearestQueries.from_positives(pairs, catalog=shop.catalog),
         "XR-Linear": lambda: ms.train(split.train, shop.catalog),
     }
     print("| | R@10/50/100 | " + " | ".join(SEGMENTS) + " |")
