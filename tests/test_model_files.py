@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from search_oracles import random_model, random_rows
+from search_oracles import random_model
 from test_vectorizer import SHOP, same_rows
 
 import matchset as ms
@@ -21,14 +23,14 @@ from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.model.packed import pack, read_tree, store_tree
 from matchset.model.products import Products, read_products, store_products
-from matchset.model.search import search_rule
 from matchset.storage import atomic
 from matchset.storage.folders import open_folder, verify_folder, write_folder
 from matchset.storage.sections import open_sections, read_section, save_sections
 from matchset.strings import Strings
 
 GOLDEN = Path(__file__).parent / "golden" / "model-2"
-OLD = Path(__file__).parent / "golden" / "manifest-1.json"  # of a model of format 1
+ANSWERS = GOLDEN.with_name("model-2.json")  # of the model of format 2
+OLD = GOLDEN.with_name("manifest-1.json")  # of a model of format 1
 
 PRODUCTS = Products(
     Strings.of(["p1", "p2", "ü"]),
@@ -209,14 +211,17 @@ def test_damaged_products_are_named(saved):
 def test_a_model_of_format_2_opens_and_answers_the_same():
     """`python tests/test_model_files.py` wrote it; it never changes."""
     ms.verify(GOLDEN)
-    header, sections = open_sections(GOLDEN)
-    tree = read_tree(sections["tree"])
-    vocabulary = read_vocabulary(sections["vectorizer"]).to_native()
-    assert list(read_products(sections["products"]).ids) == list(PRODUCTS.ids)
-    found = tree.search_rows(random_rows(1, n=5), search_rule(5, 2))
-    assert [int(label) for label in found.indices] == header["answers"]["labels"]
-    np.testing.assert_allclose(found.data, header["answers"]["scores"], rtol=1e-5)
-    assert vocabulary.vectorize("red shoe")[0].tolist() == header["answers"]["ids"]
+    matcher = ms.load(GOLDEN)
+    assert isinstance(matcher, ms.XRLinearMatcher)
+    assert matcher.config.min_count == 2.0
+    assert matcher.summary.pairs == 8
+    for answer in json.loads(ANSWERS.read_text()):
+        found = matcher.match(answer["query"], k=3, where=answer["where"])
+        assert list(found.ids) == answer["ids"]
+        assert list(found.titles) == answer["titles"]
+        np.testing.assert_allclose(found.scores, answer["scores"], rtol=1e-5)
+    assert matcher.explain("red shoe", "p0").score > 0
+    assert matcher.training.is_seen(Strings.of(["red shoe", "hat"])).tolist() == [True, False]
 
 
 def test_a_model_of_format_1_must_be_trained_again(tmp_path):
@@ -233,20 +238,32 @@ def test_a_model_of_format_1_must_be_trained_again(tmp_path):
 
 
 def write_golden():
-    vocabulary = Vectorizer().fit(SHOP).vocabulary
-    tree = pack(random_model(1, splits=(3, 6)))
-    found = tree.search_rows(random_rows(1, n=5), search_rule(5, 2))
-    answers = {
-        "labels": found.indices.tolist(),
-        "scores": found.data.tolist(),
-        "ids": vocabulary.to_native().vectorize("red shoe")[0].tolist(),
-    }
-    sections = {
-        "vectorizer": store_vocabulary(vocabulary),
-        "tree": store_tree(tree),
-        "products": store_products(PRODUCTS),
-    }
-    save_sections(GOLDEN, sections, header={"answers": answers})
+    queries = ["red shoe", "blue shoe", "running shoe", "garden chair", "chair", "red chair"]
+    pairs = [(0, 0), (0, 1), (1, 1), (2, 0), (3, 2), (4, 2), (4, 3), (5, 3)]
+    log = pa.table(
+        {
+            "query": [queries[query] for query, _ in pairs] * 2,
+            "product_id": [f"p{product}" for _, product in pairs] * 2,
+        }
+    )
+    catalog = pa.table(
+        {
+            "product_id": ["p0", "p1", "p2", "p3", "p4"],
+            "title": ["Red Running Shoe", "Blue Shoe", "Garden Chair", "Chair, red", "Lamp"],
+            "brand": ["ada", None, "bo", "bo", "ada"],
+            "price": [20.0, 35.5, 80.0, None, 12.0],
+            "in_stock": [True, False, True, None, True],
+            "since": [date(2026, 1, 2), None, date(2025, 5, 6), date(2026, 7, 8), date(2024, 9, 9)],
+        }
+    )
+    config = ms.TrainConfig(min_count=2.0, learn=ms.LearnConfig(branching=2, max_leaf_size=2))
+    matcher = ms.train(log, catalog, config, out=GOLDEN, overwrite=GOLDEN.exists())
+    answers = []
+    for query, where in [("red shoe", None), ("chair", "price < 100"), ("lamp", "in_stock")]:
+        found = matcher.match(query, k=3, where=where)
+        answer = {"query": query, "where": where, "ids": found.ids, "titles": found.titles}
+        answers.append(answer | {"scores": found.scores.tolist()})
+    ANSWERS.write_text(json.dumps(answers, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,10 @@
 """A matcher that someone else wrote is registered once, and then is like our own."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from serving import ask
@@ -104,3 +109,26 @@ def test_labels_and_colors_are_distinct():
 
 def test_a_class_has_the_name_that_it_is_registered_under():
     assert [kind.find_class().kind for kind in KINDS.values()] == list(KINDS)
+
+
+def test_a_fresh_process_finds_it_by_its_entry_point(tmp_path):
+    """As an installed package would declare it: a .dist-info folder on the path."""
+    make_word_overlap().save(tmp_path / "toy")
+    info = tmp_path / "site" / "toy-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[matchset.matchers]\nword_overlap = plugin:TOY\n")
+    (tmp_path / "site" / "plugin.py").write_text(
+        "from matchset.matchers.registry import Kind\n"
+        f"TOY = Kind({TOY.name!r}, {TOY.label!r}, {TOY.target!r}, {TOY.color!r})\n"
+    )
+    paths = [tmp_path / "site", Path(__file__).parent, os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [Path(sys.executable).with_name("matchset"), "match", tmp_path / "toy", "red pot"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "p3" in done.stdout

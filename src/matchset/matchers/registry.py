@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from matchset.errors import ModelFileError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 HEADER = "matcher"  # entry of a folder's header that names the kind
 XR_LINEAR = "xr_linear"
+PLUGINS = "matchset.matchers"  # group of entry points
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,14 @@ def register(kind: Kind) -> None:
 
 
 def find_kind(name: str) -> Kind:
-    """A kind by its name."""
+    """A kind by its name.
+
+    One that is not known yet is looked for among the entry points of installed packages: a `Kind`
+    in the group `matchset.matchers`, under its name.
+    """
+    if name not in KINDS:
+        for entry in entry_points(group=PLUGINS, name=name):
+            register(entry.load())
     if name not in KINDS:
         raise ValueError(f"a matcher must be one of {', '.join(KINDS)}; got {name!r}")
     return KINDS[name]
