@@ -115,6 +115,7 @@ def sweep(
     *,
     out: Annotated[Path, Parameter(alias="-o")],
     quick: bool = False,
+    shop: ShopKind = "shop",
     seed: int = 0,
     split: Split = OPTIONS,
     columns: LogColumns = LOG_COLUMNS,
@@ -134,6 +135,8 @@ def sweep(
         Folder for the report; give the folder of `matchset compare` to have both in one report.
     quick
         Use a small shop and fewer test queries.
+    shop
+        Kind of shop to simulate without a model.
     seed
         Random seed of the simulated shop; a log is split with the model's own seed.
     split
@@ -150,7 +153,7 @@ def sweep(
     with showing_progress() as progress:
         if model is None or not log:
             config = read_config({"learn": {"seed": seed}})
-            benchmark = simulate_benchmark(config, split, quick=quick)
+            benchmark = simulate_benchmark(config, split, quick=quick, shop=shop)
             qrels, origin = benchmark.qrels, str(benchmark.facts["origin"])
             matcher, graph, reason = take_models(benchmark, out, budget, progress=progress)
         else:
