@@ -87,7 +87,8 @@ def read_log(
     Rows without a query, a product or a usable count are dropped (NaN and infinity are no product);
     rows whose time cannot be read are kept without a day. `log.report` counts both, and a warning
     sums them up. With `strict`, the first such row is a DataError that names file, row and column;
-    rows are then read in order, by one thread. DuckDB uses at most `memory_limit` and spills the rest to a temporary folder.
+    rows are then read in order, by one thread. DuckDB uses at most `memory_limit` and
+    spills the rest to a temporary folder.
     """
     choices = {
         "query": query,
