@@ -84,6 +84,13 @@ def read_section(path: str | os.PathLike[str], what: str, read: Callable[[], T])
         raise ModelFileError(f"the {what} is damaged: {found}", path=path) from None
 
 
+def read_object(value: object) -> dict[str, Any]:
+    """A JSON object of a header; anything else is a TypeError."""
+    if not isinstance(value, dict):
+        raise TypeError(f"must be an object; got {type(value).__name__}")
+    return value
+
+
 def verify(path: str | os.PathLike[str]) -> None:
     """Compare every byte of a saved folder with its checksum; damage is a ModelFileError."""
     verify_folder(path)
