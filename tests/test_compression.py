@@ -62,8 +62,9 @@ def test_m8_a_whole_file_is_read(tmp_path, name, data):
 
 @pytest.mark.parametrize(
     ("flags", "header"),
-    [(0x00, b"\x58"), (0x20, b"\x05"), (0x40, b"\x58\0\0"), (0x60, b"\0\0"), (0x80, b"\x58" + b"\0" * 4),
-     (0xC0, b"\x58" + b"\0" * 8), (0x01, b"\x58\1"), (0x02, b"\x58\1\1"), (0x03, b"\x58\1\1\1\1")],
+    [(0x00, b"\x58"), (0x20, b"\x05"), (0x40, b"\x58\0\0"), (0x60, b"\0\0"),
+     (0x80, b"\x58" + b"\0" * 4), (0xC0, b"\x58" + b"\0" * 8), (0x01, b"\x58\1"),
+     (0x02, b"\x58\1\1"), (0x03, b"\x58\1\1\1\1")],
 )  # fmt: skip
 def test_m8_every_form_of_a_zstd_header_is_understood(tmp_path, flags, header):
     data = zstd_frame([b"12345"], flags=flags, header=header)
