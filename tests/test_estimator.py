@@ -3,6 +3,7 @@
 import itertools
 import logging
 import pickle
+import re
 from dataclasses import asdict, fields, replace
 
 import learn_oracles as oracles
@@ -508,3 +509,16 @@ def test_one_row_that_is_not_canonical_goes_the_long_way(fitted):
         predict([3, 9], [1, np.nan])
     with pytest.raises(ValueError, match="X must hold finite numbers; got inf in row 0"):
         predict([3, 9], [np.inf, -np.inf])
+
+
+def test_w5_a_threshold_that_leaves_almost_nothing_warns_with_numbers(caplog):
+    rng = np.random.default_rng(0)
+    X = sp.random(200, 50, density=0.2, rng=rng, format="csr", dtype=np.float32)
+    Y = sp.random(200, 30, density=0.05, rng=rng, format="csr", dtype=np.float32)
+    XRLinear(max_leaf_size=10).fit(X, Y)
+    assert "threshold" not in caplog.text
+    XRLinear(max_leaf_size=10).fit(1000 * X, Y)
+    assert re.search(r"threshold=0.1 leaves \d+ weights for 3\d classifiers", caplog.text)
+    caplog.clear()
+    XRLinear(max_leaf_size=10, threshold=0).fit(1000 * X, Y)
+    assert "threshold" not in caplog.text

@@ -221,6 +221,23 @@ def test_a_match_is_fused_with_what_another_engine_found():
     assert ms.fuse_matches({"a": ours}, rule=ms.FusionRule(method="interleave")).ids == ours.ids
 
 
+@pytest.mark.parametrize("method", ["rrf", "weighted", "interleave", "append"])
+def test_w4_a_product_twice_in_a_ranking_keeps_its_first_position(method):
+    rule = ms.FusionRule(method=method)
+    ids, scores = ["x", "y", "x", "z"], [4, 3, 2, 1]
+    found = ms.Match.of("q", ids, scores, titles=["X", "Y", "x again", "Z"])
+    assert (found.ids, found.titles) == (("x", "y", "z"), ("X", "Y", "Z"))
+    assert found.scores.tolist() == [4, 3, 1]
+    assert ms.fuse_matches({"a": found}, rule=rule).ids == ("x", "y", "z")
+    # The same from a matcher that returns a label twice.
+    products = Products(Strings.of(["x", "y", "z"]))
+    labels = np.array([0, 1, 0, 2], dtype=np.int32)
+    raw = ms.Match("q", labels, np.array(scores, dtype=np.float32), products)
+    fused = ms.fuse_matches({"a": raw, "b": ms.Match.of("q", [], [])}, rule=rule)
+    assert fused.ids == ("x", "y", "z")
+    assert fused.ranks == ({"a": 1}, {"a": 2}, {"a": 4})
+
+
 def test_matches_of_different_queries_are_not_fused():
     matches = {name: ms.Match.of(name, ["p1"], [1]) for name in ("clay pot", "vase")}
     with pytest.raises(ValueError, match="of the same query; got 'clay pot', 'vase'"):

@@ -4,11 +4,13 @@ import json
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 from bookshelf import QUERIES, make_catalog, make_pairs
 from test_cli import run
 
 import matchset as ms
+from matchset.errors import ModelFileError
 from matchset.matchers.registry import KINDS
 
 LOG = "query,product_id,event\nred rose,p0,purchase\nclay pot,p2,purchase\nvase,p6,purchase\n"
@@ -112,3 +114,27 @@ def test_a_fusion_remembers_what_its_parts_were_trained_on(saved):
     alone = ms.evaluate(trained, log, ks=[2]).score("recall", 2)
     fused = ms.evaluate(ms.Fusion([bm25, ms.Fusion([trained])]), log, ks=[2]).score("recall", 2)
     assert fused.ceiling == alone.ceiling == 1.0
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value"),
+    [("training", "provenance", []), ("training", "provenance", None), ("training", "config", [])],
+)
+def test_l2_an_odd_header_is_a_model_file_error(tmp_path, section, name, value):
+    path = tmp_path / "model"
+    ms.train(pa.table({"query": ["a", "b"], "sku": ["p", "q"]})).save(path)
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["header"]["sections"][section][name] = value
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ModelFileError, match="the xr_linear matcher is damaged"):
+        ms.load(path)
+
+
+def test_l2_negatives_that_are_no_text_are_a_model_file_error(tmp_path):
+    path = tmp_path / "model"
+    ms.train(pa.table({"query": ["a", "b"], "sku": ["p", "q"]})).save(path)
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["header"]["sections"]["training"]["config"]["negatives"] = 3
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ModelFileError):
+        ms.load(path)

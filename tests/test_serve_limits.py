@@ -218,3 +218,11 @@ def test_a_request_that_takes_too_long_is_refused(served_shop):
         reply = running.post("/v1/match", {"queries": ["sofa"] * 200})
         assert (reply.status, reply.code) == (504, "timeout")
         assert running.match("sofa").status == 200  # microseconds of work: nothing to wait for
+
+
+def test_l2_a_content_length_of_thousands_of_digits_is_a_400(server):
+    with Wire(server.port) as wire:
+        wire.post(b"content-length: " + b"0" * 5000 + b"27\r\n")
+        answer = wire.read()
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert b"at most 20 digits; got 5002" in answer

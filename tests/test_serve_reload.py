@@ -1,5 +1,6 @@
 """A new model takes the place of the old one, or changes nothing."""
 
+import os
 import shutil
 import signal
 import threading
@@ -173,3 +174,16 @@ def test_an_unwritable_place_is_gone_around(folder, monkeypatch, tmp_path):
     with make_run_folder(tmp_path / "file" / "model") as run:  # no folder can be made there
         assert run.path.parent == tmp_path
     assert not run.path.exists()
+
+
+def test_m4_a_reload_of_a_pipe_is_refused_at_once_and_the_next_one_works(folder, served_shop):
+    with serving(folder, "--api-key-file", folder / "keys") as server:
+        (folder / "model" / "manifest.json").unlink()
+        os.mkfifo(folder / "model" / "manifest.json")
+        reply = reload(server)
+        assert (reply.status, reply.code) == (409, "model_rejected")
+        assert "must be a regular file; got a pipe" in reply.json["error"]["message"]
+        shutil.rmtree(folder / "model")
+        shutil.copytree(served_shop / "other", folder / "model")
+        assert reload(server).status == 200
+        assert server.stop() == 0

@@ -352,3 +352,10 @@ def test_settings_are_checked():
         ServeConfig(port=70_000)
     with pytest.raises(ValueError, match="workers must be at least 1; got 0"):
         ServeConfig(workers=0)
+
+
+def test_l6_an_unknown_matcher_is_shortened_in_the_error():
+    with pytest.raises(RequestError) as raised:
+        read_batch(body(queries=["a"], matcher="\x00" * 4_000_000))
+    assert raised.value.code == "unknown_matcher"
+    assert len(raised.value.message) < 200

@@ -9,7 +9,7 @@ from select import PIPE_BUF
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import KEY, ask
+from serving import KEY, ask, eventually
 
 import matchset as ms
 from matchset.serve.http.access_log import pack
@@ -18,6 +18,7 @@ from matchset.serve.http.requests import BatchRequest, MatchOptions
 from matchset.serve.http.retrieval import match_batch
 from matchset.serve.loaded_model import open_version
 from matchset.serve.options import Limits, ServeConfig
+from matchset.serve.reload import switch
 from matchset.serve.reload.run_folder import (
     RunFolder,
     current_version,
@@ -165,3 +166,23 @@ def test_log_lines_stay_whole(texts):
     assert b"".join(written) == b"".join(lines)
     assert all(data.endswith(b"\n") for data in written)
     assert all(len(data) <= PIPE_BUF or data.count(b"\n") == 1 for data in written)
+
+
+def test_m4_a_reload_that_hangs_ends_in_time_and_never_blocks_the_next(worker, monkeypatch):
+    before, release = current_version(worker.run), threading.Event()
+    monkeypatch.setattr(worker, "config", ServeConfig(snapshot_seconds=0.3, reload_seconds=20))
+    with monkeypatch.context() as patch:
+        patch.setattr(switch, "take_snapshots", lambda *_: release.wait(60))
+        started = time.monotonic()
+        with pytest.raises(RequestError, match=r"read within 0\.3 s; got no end") as raised:
+            worker.reload()
+        assert raised.value.code == "reload_timeout"
+        assert time.monotonic() - started < 10
+    assert current_version(worker.run).folder == before.folder
+    worker.start()
+    monkeypatch.setattr(worker, "config", ServeConfig(reload_seconds=20))
+    assert worker.reload().version == before.name  # while the thread still hangs
+    folder = current_version(worker.run).folder
+    release.set()
+    eventually(lambda: [one.name for one in worker.run.versions.iterdir()] == [folder])
+    assert worker.model.opened_from.folder == folder

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+import threading
 from importlib.metadata import version
 
 from cyclopts import App
@@ -21,6 +23,7 @@ app = App(
     name="matchset",
     help="Learn from your search log which products answer a query.",
     version=lambda: version("matchset"),
+    suppress_keyboard_interrupt=False,  # or it exits silently; `main` says what happened
 )
 COMMANDS = (
     demo,
@@ -43,6 +46,8 @@ for command in COMMANDS:
 
 def main() -> None:
     """Run the command line; an error in the input is one sentence and exit code 1."""
+    if threading.current_thread() is threading.main_thread():  # others may not
+        signal.signal(signal.SIGTERM, _stop)
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it logs each attempt; we report the last
     try:
@@ -56,4 +61,11 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         print_error("matchset: stopped; nothing was saved")
-        sys.exit(130)
+        is_terminated = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        sys.exit(128 + (signal.SIGTERM if is_terminated else signal.SIGINT))
+
+
+def _stop(*_: object) -> None:
+    """End like Ctrl-C, so that temporary files are removed; a second signal ends at once."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise KeyboardInterrupt

@@ -23,7 +23,7 @@ from matchset.data.duckdb_session import (
     raise_unless_data_error,
 )
 from matchset.data.grouping import renumber
-from matchset.data.sql import day_of, is_number, text_of
+from matchset.data.sql import day_of, id_of, is_number, may_be_large, number_of, text_of
 from matchset.data.tables import Table, TableSource, is_nested, open_tables
 from matchset.errors import DataError, ParameterError, format_path
 
@@ -35,6 +35,7 @@ _PATTERNS: dict[ColumnKind, str] = {
     "boolean": r"(?i)true|false",
     "date": r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?",
 }
+_MAX_EXACT = 2**53 - 1  # up to here, a DOUBLE distinguishes all integers
 _IS_TIME = "({0} IS NULL OR try_cast(trim({0}) AS TIMESTAMPTZ) IS NOT NULL)"
 
 
@@ -54,7 +55,9 @@ def read_catalog(
     usual names: product_id, sku, asin, item_id; title, product_title, product_name, name;
     description, product_description. All other columns become attributes, or only those that
     `attributes` names: numbers, booleans, dates, and texts for everything else. Columns of CSV and
-    JSON files become numbers, booleans or dates if every value is one.
+    JSON files become numbers, booleans or dates if every value is one. A column with an integer
+    beyond 2^53 is read as text, so that two such ids never become the same number; a filter then
+    compares it with a text: seller = '1765432109876543210'.
 
     A product that occurs twice with different titles is a DataError that names both rows, unless
     `duplicates` is "first" or "last"; with the same title, the first row is kept.
@@ -87,7 +90,7 @@ class _Part:
     def select(self, kinds: dict[str, ColumnKind]) -> list[str]:
         """SQL of each file: roles, attributes numbered in the order of `kinds`, and the row."""
         texts = {role: text_of(self.table, column) for role, column in self.roles.items()}
-        texts["product"] = f"if(trim({texts['product']}) = '', NULL, {texts['product']})"
+        texts["product"] = id_of(self.table, self.roles["product"])
         fields = [f"{text} AS {role}" for role, text in texts.items()]
         fields += [
             f"{_value_of(self.table, name, kind)} AS a{index}"
@@ -130,6 +133,7 @@ def _find_kinds(
     connection: duckdb.DuckDBPyConnection, table: Table, names: Iterable[str]
 ) -> dict[str, ColumnKind]:
     kinds: dict[str, ColumnKind] = {name: _kind_of_type(table.columns[name]) for name in names}
+    kinds |= dict.fromkeys(_find_large(connection, table, kinds), "text")
     if table.format not in ("CSV", "TSV", "JSON", "JSON Lines"):
         return kinds
     texts = [name for name in kinds if not is_nested(table.columns[name])]
@@ -147,6 +151,20 @@ def _find_kinds(
         found = [kind for kind, is_all in zip(_PATTERNS, verdicts, strict=True) if is_all]
         kinds[name] = found[0] if found else "text"
     return kinds
+
+
+def _find_large(
+    connection: duckdb.DuckDBPyConnection, table: Table, names: Iterable[str]
+) -> list[str]:
+    """Columns with an integer beyond 2^53, such as an id: as a DOUBLE it would equal another."""
+    wide = [name for name in names if may_be_large(table.columns[name])]
+    if not wide:
+        return []
+    tests = ", ".join(
+        f"bool_or({quote_name(name)} NOT BETWEEN -{_MAX_EXACT} AND {_MAX_EXACT})" for name in wide
+    )
+    row = fetch_row(connection, f"SELECT {tests} FROM {table.sql()}") or ()
+    return [name for name, is_large in zip(wide, row, strict=True) if is_large]
 
 
 def _kind_of_type(kind: str) -> ColumnKind:
@@ -171,7 +189,7 @@ def _merge_kinds(parts: Sequence[_Part]) -> dict[str, ColumnKind]:
 def _value_of(table: Table, name: str, kind: ColumnKind) -> str:
     column = quote_name(name)
     if kind == "number":
-        return f"{column}::DOUBLE"
+        return number_of(table, name)
     if kind == "boolean":
         return f"{column}::BOOLEAN"
     if kind == "date":

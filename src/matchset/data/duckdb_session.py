@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import duckdb
 
 from matchset.config import count_threads
 from matchset.data.arrow import ArrowSource
+from matchset.data.spill import spill_folder
 from matchset.errors import DataError
 from matchset.storage.atomic import atomic_file
 
@@ -36,9 +36,9 @@ def open_session(
 
     `is_ordered` keeps rows in the order of the files, so that they can be numbered; it is slower.
     """
-    with tempfile.TemporaryDirectory(prefix="matchset-") as folder:
+    with spill_folder() as folder:
         settings = {
-            "temp_directory": quote_text(folder),
+            "temp_directory": quote_text(str(folder)),
             "threads": "1" if is_ordered else str(count_threads(None)),
             "preserve_insertion_order": str(is_ordered).lower(),
             "autoinstall_known_extensions": "false",

@@ -44,11 +44,21 @@ def find_files(source: Any) -> list[DataFile]:
     entries = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not entries:
         raise DataError("must name at least one file; got an empty list", parameter="source")
-    found: dict[Path, DataFile] = {}
+    found: dict[object, DataFile] = {}
     for entry in entries:
         for file in _expand(entry):
-            found.setdefault(file.path, file)
+            found.setdefault(_identify(file), file)
     return list(found.values())
+
+
+def _identify(file: DataFile) -> object:
+    """What makes two files the same: a link to a folder around it gives a file many paths.
+
+    The names of folders around it may be columns. Hard links are files of their own, as some tools
+    link files that happen to be equal.
+    """
+    keys = [part for part in file.path.parts[:-1] if "=" in part] if file.is_partitioned else []
+    return file.path.resolve(), *keys
 
 
 def _expand(entry: PathLike) -> list[DataFile]:

@@ -26,7 +26,7 @@ from matchset.data.duckdb_session import (
 )
 from matchset.data.grouping import gather
 from matchset.data.log import Log, ReadReport, make_log
-from matchset.data.sql import count_of, day_of, text_of
+from matchset.data.sql import count_of, day_of, id_of, text_of
 from matchset.data.tables import Table, TableSource, open_tables
 from matchset.errors import DataError
 from matchset.strings import Strings
@@ -84,10 +84,11 @@ def read_log(
     that there is none. Without a count, every row counts 1. Times may be dates, timestamps, ISO
     texts or numbers since 1970.
 
-    Rows without a query, a product or a usable count are dropped; rows whose time cannot be read
-    are kept without a day. `log.report` counts both, and a warning sums them up. With `strict`, the
-    first such row is a DataError that names file, row and column; rows are then read in order, by
-    one thread. DuckDB uses at most `memory_limit` and spills the rest to a temporary folder.
+    Rows without a query, a product or a usable count are dropped (NaN and infinity are no product);
+    rows whose time cannot be read are kept without a day. `log.report` counts both, and a warning
+    sums them up. With `strict`, the first such row is a DataError that names file, row and column;
+    rows are then read in order, by one thread. DuckDB uses at most `memory_limit` and
+    spills the rest to a temporary folder.
     """
     choices = {
         "query": query,
@@ -130,7 +131,7 @@ class LogTable:
             f"WHEN day IS NULL THEN {Fault.TIMESTAMP:d} ELSE {Fault.NONE:d} END)::UTINYINT "
             f"AS fault FROM (SELECT * REPLACE (if({is_day}, day::INTEGER, NULL) AS day) FROM "
             f"(SELECT {text_of(table, roles['query'])} AS query, "
-            f"{text_of(table, roles['product'])} AS product, coalesce({event}, '') AS event, "
+            f"{id_of(table, roles['product'])} AS product, coalesce({event}, '') AS event, "
             f"{day} AS day, {count} AS count, {shown} FROM {table.sql(*files)}))"
         )
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from matchset.data.duckdb_session import quote_name
+from matchset.data.duckdb_session import quote_name, quote_text
 from matchset.data.tables import JSON_NUMBER, Table, is_nested
 from matchset.errors import DataError
 
 _DAY_US = 86_400_000_000
 _NUMBER = r"[+-]?\d+(\.\d*)?"
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
+_LARGE = {"BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT"}
 _NUMBERS = _INTEGERS | {f"U{kind}" for kind in _INTEGERS} | {"FLOAT", "DOUBLE", "DECIMAL"}
+_UNREAL = ("NaN", "nan", "inf", "-inf", "Infinity", "-Infinity")  # as programs write them
 _NEVER_TIMES = {"BOOLEAN", "TIME", "TIME WITH TIME ZONE", "INTERVAL", "UUID", "BLOB", "BIT"}
 
 
@@ -18,15 +20,45 @@ def is_number(kind: str) -> bool:
     return kind.split("(")[0] in _NUMBERS
 
 
+def may_be_large(kind: str) -> bool:
+    """Whether a DuckDB type holds integers that a DOUBLE cannot distinguish."""
+    plain = kind.split("(")[0]
+    return plain in _LARGE or (plain == "DECIMAL" and kind.endswith(",0)"))
+
+
 def text_of(table: Table, column: str) -> str:
-    """A text as it is; a number in its plain form: 123 is "123", never "123.0"."""
+    """A text as it is; a number in its plain form: 123 is "123", never "123.0"; NaN is NULL."""
     name, kind = quote_name(column), _plain_type(table, column)
     if kind in ("DOUBLE", "FLOAT"):
         whole = f"{name} = trunc({name}) AND abs({name}) < 1e18"
-        return f"CASE WHEN {whole} THEN {name}::BIGINT::VARCHAR ELSE {name}::VARCHAR END"
+        plain = f"WHEN {whole} THEN {name}::BIGINT::VARCHAR ELSE {name}::VARCHAR"
+        return f"CASE WHEN NOT isfinite({name}) THEN NULL {plain} END"
     if kind == JSON_NUMBER:
         return rf"regexp_replace({name}, '\.0$', '')"
     return name if kind == "VARCHAR" else f"{name}::VARCHAR"
+
+
+def id_of(table: Table, column: str) -> str:
+    """A product id as text; NULL for a blank, NaN or infinity, also where it is written as text.
+
+    Tools that turn a missing number into text write "nan", and no shop has one product of all rows
+    without a product.
+    """
+    text = text_of(table, column)
+    unreal = ", ".join(map(quote_text, ("", *_UNREAL)))
+    return f"if(trim({text}) IN ({unreal}), NULL, {text})"
+
+
+def number_of(table: Table, column: str) -> str:
+    """A number as DOUBLE; one of a FLOAT column is the decimal that was written.
+
+    The FLOAT that is nearest to 19.99 is 19.98999977 as a DOUBLE. Its shortest decimal form is
+    "19.99", which is what was written and what users compare it with.
+    """
+    name = quote_name(column)
+    if _plain_type(table, column) == "FLOAT":
+        return f"{name}::VARCHAR::DOUBLE"
+    return f"{name}::DOUBLE"
 
 
 def day_of(table: Table, column: str) -> str:
@@ -64,7 +96,7 @@ def count_of(table: Table, column: str) -> str:
     # Trimmed, because DuckDB moves the cast of a bare column into its CSV reader, where one value
     # that is not a number fails the whole file. The same holds for every other cast of texts.
     value = f"trim({name})" if kind in ("VARCHAR", JSON_NUMBER) else name
-    number = f"try_cast({value} AS DOUBLE)"
+    number = number_of(table, column) if kind == "FLOAT" else f"try_cast({value} AS DOUBLE)"
     return f"if({number} >= 0 AND isfinite({number}), {number}, NULL)"
 
 

@@ -14,6 +14,7 @@ import duckdb
 
 from matchset import _native
 from matchset.data.arrow import ArrowSource
+from matchset.data.compression import check_compressed
 from matchset.data.duckdb_session import (
     fetch_row,
     naming_errors,
@@ -78,6 +79,7 @@ def open_tables(
     """
     found = [None if is_frame(source) else find_files(source) for source in sources]
     paths = [file.path for files in found for file in files or ()]
+    check_compressed(paths)
     with open_session(memory_limit=memory_limit, paths=paths, is_ordered=is_ordered) as connection:
         tables = []
         for index, (source, files) in enumerate(zip(sources, found, strict=True)):

@@ -86,6 +86,7 @@ def train(
         model = replace(model, layers=(*model.layers, layer.weights))
         n_unconverged.append(layer.n_unconverged)
     _warn_of_unconverged(sum(n_unconverged), sum(tree.sizes), config)
+    _warn_of_few_weights(model, config)
     return TrainedTree(model, tuple(n_unconverged))
 
 
@@ -124,4 +125,20 @@ def _warn_of_unconverged(n_unconverged: int, n_classifiers: int, config: LearnCo
             f"{n_unconverged:,}",
             f"{n_classifiers:,}",
             config.max_iter,
+        )
+
+
+def _warn_of_few_weights(model: TreeModel, config: LearnConfig) -> None:
+    """Warn if the threshold, which is absolute, has removed almost everything.
+
+    The larger the values of features are, the smaller are the weights that they need.
+    """
+    n_weights, n_classifiers = sum(len(layer.weights) for layer in model.layers), model.tree.sizes
+    if config.threshold > 0 and n_weights < sum(n_classifiers):
+        logger.warning(
+            "threshold=%g leaves %s weights for %s classifiers, fewer than one each; "
+            "a lower threshold or features of smaller values may help",
+            config.threshold,
+            f"{n_weights:,}",
+            f"{sum(n_classifiers):,}",
         )

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import index
-from pathlib import Path
 from typing import (
     Any,
     ClassVar,
@@ -30,6 +29,7 @@ from matchset.matchers.match import Match, Matches
 from matchset.matrices import Csr
 from matchset.model.products import Products
 from matchset.storage.folders import checksum
+from matchset.storage.handles import FolderHandle, read_folder
 from matchset.storage.sections import Section, open_sections, read_section, save_sections
 from matchset.strings import Strings
 from matchset.text import normalize_strings
@@ -203,14 +203,20 @@ class Matcher(ABC):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Open a folder that `save` wrote: memory-mapped, shared by processes, in milliseconds."""
-        source = str(Path(path).absolute()), checksum(Path(path))
-        header, sections = open_sections(path)
-        registry.require_kind(path, header, cls.kind)
+        return read_folder(path, cls._load)
+
+    @classmethod
+    def _load(cls, folder: FolderHandle) -> Self:
+        source = str(folder.path.absolute()), checksum(folder)
+        header, sections = open_sections(folder)
+        registry.require_kind(folder, header, cls.kind)
 
         def open_part(name: str) -> Matcher:
-            return registry.load(Path(path) / name)
+            with folder.open_inner(name) as inner:
+                return registry.load(inner)
 
-        matcher = read_section(path, f"{cls.kind} matcher", lambda: cls._read(sections, open_part))
+        what = f"{cls.kind} matcher"
+        matcher = read_section(folder, what, lambda: cls._read(sections, open_part))
         object.__setattr__(matcher, "_source", source)  # frozen dataclasses too
         return matcher
 

@@ -113,7 +113,8 @@ def fuse_matches(
     """Fuse several matches of one query, by name; products with the same id are the same.
 
     `Match.of(query, ids, scores)` makes a match of what another search engine found. Products with
-    equal scores keep the order in which they come, match by match.
+    equal scores keep the order in which they come, match by match. A product that a match has twice
+    keeps its first position there.
     """
     if not matches:
         raise ValueError("there must be at least one match; got none")

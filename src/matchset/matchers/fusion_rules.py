@@ -144,12 +144,16 @@ def gather(rankings: Sequence[Csr], rule: FusionRule, *, depth: int) -> Candidat
         at = index[begin : begin + len(each.indices)]
         begin += len(at)
         rank = each.position_in_row + 1 if len(each) > 1 else np.arange(1, len(at) + 1)
-        ranks[at, column] = rank
+        # From the back, as the last assignment counts: a product that is in a ranking twice keeps
+        # its first position.
+        back = at[::-1]
+        ranks[back, column] = rank[::-1]
         if rule.method == "rrf":
-            strength[at, column] = 1.0 / (rule.constant + rank)
+            strength[back, column] = 1.0 / (rule.constant + rank[::-1])
         elif rule.method == "weighted":
             by_rank = 1.0 - (rank - 1) / depth
-            strength[at, column] = (1 - _BY_RANK) * _normalize(each, rule) + _BY_RANK * by_rank
+            score = (1 - _BY_RANK) * _normalize(each, rule) + _BY_RANK * by_rank
+            strength[back, column] = score[::-1]
     return Candidates(row, label, ranks, strength, len(rankings[0]))
 
 

@@ -48,7 +48,10 @@ class Match(Shown, Tabular, Sequence[Hit]):
         scores: ArrayLike,
         titles: Sequence[str] | None = None,
     ) -> Match:
-        """A match of products that belong to no matcher here, such as the answer of a server."""
+        """A match of products that belong to no matcher here, such as the answer of a server.
+
+        A product that occurs twice, as a parent of several variants may, keeps its first position.
+        """
         texts = None if titles is None else Strings.of(titles, "titles")
         known = Products(Strings.of(ids, "ids"), texts)
         values = np.asarray(scores, dtype=np.float32)
@@ -56,6 +59,9 @@ class Match(Shown, Tabular, Sequence[Hit]):
             n_titles = "no" if texts is None else len(texts)
             got = f"scores of shape {values.shape} and {n_titles} titles"
             raise ValueError(f"{len(known)} ids must have as many scores and titles; got {got}")
+        first = np.sort(known.ids.factorize()[1])
+        if len(first) < len(known):
+            known, values = known.take(first), values[first]
         return cls(query, np.arange(len(known), dtype=np.int32), values, known)
 
     @cached_property

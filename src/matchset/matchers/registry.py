@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from matchset.errors import ModelFileError
+from matchset.storage.handles import FolderHandle, read_folder
 from matchset.storage.sections import read_header
 
 if TYPE_CHECKING:
@@ -90,14 +91,21 @@ def find_kind(name: str) -> Kind:
 
 
 def load(path: str | os.PathLike[str]) -> Matcher:
-    """Open any matcher that was saved to a folder: memory-mapped, in milliseconds."""
+    """Open any matcher that was saved to a folder: memory-mapped, in milliseconds.
+
+    If the folder is overwritten meanwhile, it is the old or the new one.
+    """
+    return read_folder(path, _load)
+
+
+def _load(folder: FolderHandle) -> Matcher:
     try:
-        kind = find_kind(kind_of(path))
+        kind = find_kind(kind_of(folder))
     except ModelFileError:
         raise
     except ValueError as error:
-        raise ModelFileError(str(error), path=path) from None
-    return kind.find_class().load(path)
+        raise ModelFileError(str(error), path=folder) from None
+    return kind.find_class().load(folder)
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:

@@ -33,7 +33,7 @@ from matchset.model.explain import follow_label
 from matchset.model.packed import PackedTree, prune_packed, read_tree, store_tree
 from matchset.model.products import Products, read_products, store_products
 from matchset.model.search import DEFAULT_SCORES, search_rule
-from matchset.storage.sections import Section
+from matchset.storage.sections import Section, read_object
 from matchset.strings import Strings
 
 
@@ -146,10 +146,10 @@ class XRLinearMatcher(Matcher):
             vectorizer=Vectorizer.of(read_vocabulary(sections["vectorizer"])),
             tree=read_tree(sections["tree"]),
             products=read_products(sections["products"]),
-            config=read_config(training.header["config"]),
+            config=read_config(read_object(training.header["config"])),
             query_hashes=training.arrays["query_hashes"],
             n_queries_of=training.arrays["n_queries_of"],
-            provenance=training.header["provenance"],
+            provenance=read_object(training.header["provenance"]),
             beam=int(sections["search"].header["beam"]),
         )
 

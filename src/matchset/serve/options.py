@@ -85,6 +85,8 @@ class ServeConfig:
     "Log a line for each request."
     stop_seconds: int = 30
     "Seconds for requests in flight to finish when the server stops."
+    snapshot_seconds: float = 600.0
+    "Seconds to take, verify and open a snapshot of a new model; the old one is served meanwhile."
     reload_seconds: float = 60.0
     "Seconds for all workers to switch to a new model."
     threads: int = 4
@@ -96,7 +98,7 @@ class ServeConfig:
             raise ValueError(f"port must be from 0 to 65535; got {self.port}")
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers must be at least 1; got {self.workers}")
-        for name in ("stop_seconds", "reload_seconds", "threads"):
+        for name in ("stop_seconds", "snapshot_seconds", "reload_seconds", "threads"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive; got {getattr(self, name)}")
 

@@ -18,9 +18,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from matchset.errors import TargetExistsError
+
 _TOKEN_BYTES = 4
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
+_OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)  # by the kernel or the file system
 
 
@@ -59,16 +62,26 @@ def staging_folder(path: Path) -> Iterator[Path]:
         os.close(handle)
 
 
-def publish_folder(staged: Path, path: Path) -> None:
+def publish_folder(staged: Path, path: Path, *, overwrite: bool) -> None:
     """Move a folder to `path`; one that is there is exchanged for it, then removed.
+
+    Without `overwrite`, one that is there is a TargetExistsError: of several processes that save to
+    a new path, one does.
 
     Where the system cannot exchange two folders (not Linux, or some network file systems), the old
     one is moved away first: a process killed between the two moves leaves the new folder under its
     temporary name, the old one under a name ending with `.old.tmp`, and nothing at `path`.
     """
-    if not path.exists():
-        staged.rename(path)
-    elif exchange(staged, path):
+    try:
+        staged.rename(path)  # fails where there is a folder, unless it is empty
+    except OSError as error:
+        if error.errno not in _OCCUPIED:
+            raise
+        if not overwrite:
+            raise TargetExistsError(path) from None
+    else:
+        return
+    if exchange(staged, path):
         shutil.rmtree(staged, ignore_errors=True)
     else:
         old = temporary_name(path, ".old")

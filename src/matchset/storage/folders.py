@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,12 @@ from numpy.typing import NDArray
 
 from matchset.errors import ModelFileError, TargetExistsError
 from matchset.storage.atomic import publish_folder, remove_leftovers, staging_folder
+from matchset.storage.handles import FolderHandle, PathLike, read_folder
 
 VERSION = 2
 MANIFEST = "manifest.json"
+MAX_MANIFEST = 16 << 20  # bytes; ours have some thousands
+_MAX_DIMENSIONS = 8
 Arrays = Mapping[str, NDArray[Any]]
 Inner = Mapping[str, Callable[[Path], None]]  # what writes each folder inside, by name
 
@@ -56,7 +61,7 @@ def write_folder(
             }
         _write_file(staged / MANIFEST, _seal(manifest))
         _flush_folder(staged)
-        publish_folder(staged, path)
+        publish_folder(staged, path, overwrite=overwrite)
         _flush_folder(path.parent)
     remove_leftovers(path)
 
@@ -66,7 +71,7 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     if path.exists():
         if not overwrite:
             raise TargetExistsError(path)
-        _parse_manifest(path)  # never replace what is not ours
+        read_folder(path, _parse_manifest)  # never replace what is not ours
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -77,36 +82,48 @@ def check_target(path: Path, *, overwrite: bool) -> None:
         raise PermissionError(f"{path}: cannot be written: {reason}")
 
 
-def read_header(path: Path, kind: str) -> dict[str, Any]:
+def read_header(path: PathLike, kind: str) -> dict[str, Any]:
     """The header of a folder, without opening its arrays."""
-    header: dict[str, Any] = _read_manifest(path, kind)["header"]
+    header: dict[str, Any] = read_folder(path, lambda folder: read_manifest(folder, kind))["header"]
     return header
 
 
-def open_folder(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def open_folder(path: PathLike, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the memory-mapped arrays of a folder; only sizes are checked."""
-    manifest = _read_manifest(path, kind)
-    arrays = {name: _map_array(path, name, entry) for name, entry in manifest["arrays"].items()}
-    return manifest["header"], arrays
+
+    def read(folder: FolderHandle) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        manifest = read_manifest(folder, kind)
+        entries = manifest["arrays"].items()
+        return manifest["header"], {name: _map_array(folder, name, one) for name, one in entries}
+
+    return read_folder(path, read)
 
 
-def verify_folder(path: Path, kind: str | None = None) -> None:
+def verify_folder(path: PathLike, kind: str | None = None) -> None:
     """Compare every byte with its checksum; the first damaged file is a ModelFileError."""
-    manifest = _read_manifest(path, kind)
+    read_folder(path, lambda folder: _verify(folder, kind))
+
+
+def _verify(folder: FolderHandle, kind: str | None = None) -> None:
+    manifest = read_manifest(folder, kind)
     unsealed = {key: value for key, value in manifest.items() if key != "sha256"}
-    if (path / MANIFEST).read_bytes() != _seal(unsealed):
+    if _read_bytes(folder) != _seal(unsealed):
         raise ModelFileError(
-            "damaged: its checksum differs from its contents", path=path / MANIFEST
+            "damaged: its checksum differs from its contents", path=folder.path / MANIFEST
         )
     for name, entry in manifest["arrays"].items():
-        _map_array(path, name, entry)
-        file = _array_file(path, name)
-        with file.open("rb") as stream:
+        _map_array(folder, name, entry)
+        with open_array(folder, name, entry) as stream:
             found = hashlib.file_digest(stream, "sha256").hexdigest()
         if found != entry.get("sha256"):
-            raise ModelFileError("damaged: its checksum differs from the manifest's", path=file)
+            rule = "damaged: its checksum differs from the manifest's"
+            raise ModelFileError(rule, path=folder.path / array_file(folder, name))
     for name, digest in manifest.get("folders", {}).items():
-        _verify_inner(path / name, digest)
+        with folder.open_inner(name) as inner:
+            _verify(inner)
+            if checksum(inner) != digest:
+                rule = "is not the one that the folder was saved with"
+                raise ModelFileError(rule, path=inner.path / MANIFEST)
 
 
 def _write_inner(path: Path, write: Callable[[Path], None]) -> str:
@@ -115,15 +132,9 @@ def _write_inner(path: Path, write: Callable[[Path], None]) -> str:
     return checksum(path)
 
 
-def _verify_inner(path: Path, digest: str) -> None:
-    verify_folder(path)
-    if checksum(path) != digest:
-        raise ModelFileError("is not the one that the folder was saved with", path=path / MANIFEST)
-
-
-def checksum(path: Path) -> str:
+def checksum(path: PathLike) -> str:
     """SHA-256 of a folder's manifest, which holds those of all its files."""
-    return hashlib.sha256(_read_bytes(path)).hexdigest()
+    return hashlib.sha256(read_folder(path, _read_bytes)).hexdigest()
 
 
 def _seal(manifest: Mapping[str, Any]) -> bytes:
@@ -132,40 +143,46 @@ def _seal(manifest: Mapping[str, Any]) -> bytes:
     return json.dumps({**manifest, "sha256": digest}, indent=1).encode()
 
 
-def _parse_manifest(path: Path) -> dict[str, Any]:
+def _parse_manifest(folder: FolderHandle) -> dict[str, Any]:
     """The manifest of a folder of this format or an older one."""
-    file = path / MANIFEST
+    file = folder.path / MANIFEST
     try:
-        manifest = json.loads(_read_bytes(path))
+        manifest = json.loads(_read_bytes(folder))
     except ModelFileError:
         raise
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"cannot be read: {error}", path=file) from None
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("matchset"), int):
+    version = manifest.get("matchset") if isinstance(manifest, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ModelFileError("not a manifest of matchset", path=file)
-    if manifest["matchset"] > VERSION:
+    if version > VERSION:
         raise ModelFileError(
-            f"written by a newer matchset (format {manifest['matchset']}); "
-            f"this one reads format {VERSION}",
+            f"written by a newer matchset (format {version}); this one reads format {VERSION}",
             path=file,
         )
-    return manifest
+    return dict(manifest)
 
 
-def _read_bytes(path: Path) -> bytes:
+def _read_bytes(folder: FolderHandle) -> bytes:
     """The manifest of a folder as bytes."""
     try:
-        return (path / MANIFEST).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise ModelFileError(
-            f"not a matchset folder: {_what_is_missing(path)}", path=path
-        ) from None
+        with folder.open_file(MANIFEST) as stream:
+            data = stream.read(MAX_MANIFEST + 1)
+    except FileNotFoundError:
+        rule = f"not a matchset folder: it has no {MANIFEST}"
+        raise ModelFileError(rule, path=folder) from None
     except OSError as error:
-        raise ModelFileError(f"cannot be read: {error}", path=path / MANIFEST) from None
+        rule = f"cannot be read: {error.strerror}"
+        raise ModelFileError(rule, path=folder.path / MANIFEST) from None
+    if len(data) > MAX_MANIFEST:
+        rule = f"must have at most {MAX_MANIFEST:,} bytes; got more"
+        raise ModelFileError(rule, path=folder.path / MANIFEST)
+    return data
 
 
-def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:
-    file, manifest = path / MANIFEST, _parse_manifest(path)
+def read_manifest(folder: FolderHandle, kind: str | None = None) -> dict[str, Any]:
+    """The manifest of a folder of this format, perhaps of a kind."""
+    file, manifest = folder.path / MANIFEST, _parse_manifest(folder)
     if manifest["matchset"] < VERSION:
         raise ModelFileError(
             f"written by an older matchset (format {manifest['matchset']}), "
@@ -181,12 +198,6 @@ def _read_manifest(path: Path, kind: str | None) -> dict[str, Any]:
     return manifest
 
 
-def _what_is_missing(path: Path) -> str:
-    if path.is_dir():
-        return f"it has no {MANIFEST}"
-    return "it is a file" if path.exists() else "there is no such folder"
-
-
 def _are_folders(folders: object) -> bool:
     return isinstance(folders, dict) and all(map(str.isalnum, folders))
 
@@ -194,7 +205,7 @@ def _are_folders(folders: object) -> bool:
 def _write_array(folder: Path, name: str, array: NDArray[Any]) -> dict[str, Any]:
     little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     data = little_endian.reshape(-1).view(np.uint8).data
-    _write_file(_array_file(folder, name), data)
+    _write_file(folder / array_file(folder, name), data)
     return {
         "dtype": little_endian.dtype.str,
         "shape": list(array.shape),
@@ -202,33 +213,52 @@ def _write_array(folder: Path, name: str, array: NDArray[Any]) -> dict[str, Any]
     }
 
 
-def _map_array(folder: Path, name: str, entry: Any) -> NDArray[Any]:
-    file = _array_file(folder, name)
+def _map_array(folder: FolderHandle, name: str, entry: Any) -> NDArray[Any]:
+    dtype, shape = _parse_entry(folder, name, entry)
+    with open_array(folder, name, entry) as stream:
+        if 0 in shape:
+            return np.empty(shape, dtype)
+        return np.memmap(stream, dtype=dtype, mode="r", shape=shape)
+
+
+def open_array(folder: FolderHandle, name: str, entry: Any) -> BufferedReader:
+    """The file of an array, if it has the size that the manifest gives."""
+    dtype, shape = _parse_entry(folder, name, entry)
+    file = folder.path / array_file(folder, name)
+    try:
+        stream = folder.open_file(file.name)
+    except OSError as error:
+        raise ModelFileError(f"missing or unreadable: {error.strerror}", path=file) from None
+    found, n_bytes = os.fstat(stream.fileno()).st_size, dtype.itemsize * math.prod(shape)
+    if found != n_bytes:
+        stream.close()
+        raise ModelFileError(f"damaged: must be {n_bytes:,} bytes; got {found:,}", path=file)
+    return stream
+
+
+def _parse_entry(
+    folder: FolderHandle, name: str, entry: Any
+) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Type and shape of an array; a ModelFileError unless they are possible."""
+    array_file(folder, name)  # a name that leads elsewhere is refused first
+    file = folder.path / MANIFEST
     try:
         dtype = np.dtype(entry["dtype"])
         shape = tuple(int(length) for length in entry["shape"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"damaged entry {name!r}: {error}", path=folder / MANIFEST) from None
-    if dtype.kind not in "biuf" or min(shape, default=0) < 0:
-        raise ModelFileError(f"damaged entry {name!r}: {dtype} of {shape}", path=folder / MANIFEST)
-    n_bytes = dtype.itemsize * int(np.prod(shape, dtype=object))
-    try:
-        found = file.stat().st_size
-    except OSError as error:
-        raise ModelFileError(f"missing or unreadable: {error.strerror}", path=file) from None
-    if found != n_bytes:
-        raise ModelFileError(f"damaged: must be {n_bytes:,} bytes; got {found:,}", path=file)
-    if n_bytes == 0:
-        return np.empty(shape, dtype)
-    return np.memmap(file, dtype=dtype, mode="r", shape=shape)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise ModelFileError(f"damaged entry {name!r}: {error}", path=file) from None
+    if dtype.kind not in "biuf" or len(shape) > _MAX_DIMENSIONS or min(shape, default=0) < 0:
+        raise ModelFileError(f"damaged entry {name!r}: {dtype} of {shape[:9]}", path=file)
+    return dtype, shape
 
 
-def _array_file(folder: Path, name: str) -> Path:
+def array_file(folder: FolderHandle | Path, name: str) -> str:
+    """The file name of an array."""
     if not all(part.replace("_", "").isalnum() for part in name.split(".")):
         raise ModelFileError(
-            f"damaged: {name!r} is not the name of an array", path=folder / MANIFEST
+            f"damaged: {name!r} is not the name of an array", path=Path(folder) / MANIFEST
         )
-    return folder / f"{name}.bin"
+    return f"{name}.bin"
 
 
 def _write_file(file: Path, data: bytes | memoryview) -> None:

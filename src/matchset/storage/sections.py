@@ -62,12 +62,12 @@ def save_sections(
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The header of a model folder, without opening its sections."""
-    return read_folder_header(Path(path), MODEL)
+    return read_folder_header(path, MODEL)
 
 
 def open_sections(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Section]]:
     """The header and the memory-mapped sections of a model folder."""
-    header, arrays = open_folder(Path(path), MODEL)
+    header, arrays = open_folder(path, MODEL)
     headers = header.pop("sections", None)
     if not isinstance(headers, dict) or not all(isinstance(h, dict) for h in headers.values()):
         raise ModelFileError("damaged: its manifest does not list sections", path=path)
@@ -79,14 +79,21 @@ def read_section(path: str | os.PathLike[str], what: str, read: Callable[[], T])
     """`read()`, whose errors become a ModelFileError that names the folder and `what`."""
     try:
         return read()
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as error:
         found = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ModelFileError(f"the {what} is damaged: {found}", path=path) from None
 
 
+def read_object(value: object) -> dict[str, Any]:
+    """A JSON object of a header; anything else is a TypeError."""
+    if not isinstance(value, dict):
+        raise TypeError(f"must be an object; got {type(value).__name__}")
+    return value
+
+
 def verify(path: str | os.PathLike[str]) -> None:
     """Compare every byte of a saved folder with its checksum; damage is a ModelFileError."""
-    verify_folder(Path(path))
+    verify_folder(path)
 
 
 def store_strings(texts: Strings) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
@@ -23,6 +22,7 @@ from matchset.lab.dssm.space import (
 )
 from matchset.matchers.base import OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids
+from matchset.storage.handles import FolderHandle
 from matchset.storage.sections import Section, verify
 
 DTYPES = ("f32", "f16", "bf16", "i8")
@@ -184,13 +184,9 @@ class DSSMWithHNSW(SpaceMatcher):
         return join_rows(found, len(self.products))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Open a folder that `save` wrote, memory-mapped.
-
-        Every byte is compared with its checksum first, because usearch trusts what it reads.
-        """
-        verify(path)
-        return super().load(path)
+    def _load(cls, folder: FolderHandle) -> Self:
+        verify(folder)  # usearch trusts what it reads
+        return super()._load(folder)
 
     def _sections(self) -> Sections:
         return store_space(self.space) | {"graph": store_graph(self.graph)}

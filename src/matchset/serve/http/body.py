@@ -10,6 +10,7 @@ from matchset.serve.http.request_errors import RequestError
 from matchset.serve.options import Limits
 
 # The rest of a rejected body may still be on its way, and nobody will read it.
+_MAX_DIGITS = 20  # of a content-length; some 10^19 bytes
 _CLOSE = ((b"connection", b"close"),)
 
 
@@ -21,8 +22,12 @@ async def read_body(request: Request, limits: Limits) -> bytes:
         rule = "content-type must be application/json"
         raise RequestError("not_json", f"{rule}; got {kind[:100] or 'none'}", headers=_CLOSE)
     declared = headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and int(declared) > limits.body_bytes:
-        raise _too_large(limits, declared[:20])
+    if declared.isascii() and declared.isdigit():
+        if len(declared) > _MAX_DIGITS:  # Python refuses to convert thousands of digits
+            rule = f"content-length must have at most {_MAX_DIGITS} digits"
+            raise RequestError("bad_json", f"{rule}; got {len(declared)}", headers=_CLOSE)
+        if int(declared) > limits.body_bytes:
+            raise _too_large(limits, declared)
     try:
         async with asyncio.timeout(limits.body_seconds):
             return await _receive(request, limits)

@@ -37,7 +37,10 @@ CODES: dict[str, tuple[int, str]] = {
     "internal": (500, "The server failed; its log has the details."),
     "overloaded": (503, "Too many concurrent requests; try again."),
     "timeout": (504, "The request took too long."),
-    "reload_timeout": (504, "Some workers have not switched to the new model in time."),
+    "reload_timeout": (
+        504,
+        "The new model was not read, or not opened by all workers, in time.",
+    ),
 }
 
 
@@ -76,6 +79,8 @@ def shorten(value: object) -> str:
     """A value as an error message shows it."""
     if value is None:
         return "null"
+    if isinstance(value, str):
+        value = value[: _MAX_SHOWN + 1]  # a value may have megabytes
     text = repr(value) if isinstance(value, str | int | float | bool) else type(value).__name__
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 

@@ -13,13 +13,20 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 
 from matchset.errors import ModelFileError
 from matchset.serve.options import SnapshotMethod
-from matchset.storage.folders import MANIFEST, verify_folder
+from matchset.storage.folders import (
+    MANIFEST,
+    array_file,
+    open_array,
+    read_manifest,
+    verify_folder,
+)
+from matchset.storage.handles import FolderHandle, read_folder
 
-_ATTEMPTS = 5  # a folder may be replaced while it is read
 _VERSION_DIGITS = 12
 
 
@@ -77,53 +84,44 @@ def version_of(folders: Iterable[Path]) -> str:
 
 
 def _take(folder: Path, snapshot: Path, method: SnapshotMethod) -> None:
-    for _ in range(_ATTEMPTS):
-        shutil.rmtree(snapshot, ignore_errors=True)
-        try:
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise ModelFileError(f"not a matchset folder: {error.strerror}", path=folder) from None
-        try:
-            _take_files(handle, snapshot, method)
-        except FileNotFoundError:  # replaced meanwhile, and removed
-            continue
-        finally:
-            os.close(handle)
-        return
-    raise ModelFileError("must not change while it is read; got files that went away", path=folder)
+    def take(handle: FolderHandle) -> None:
+        shutil.rmtree(snapshot, ignore_errors=True)  # of an attempt that failed
+        _take_files(handle, snapshot, method)
+
+    read_folder(folder, take)
 
 
-def _take_files(handle: int, snapshot: Path, method: SnapshotMethod) -> None:
-    """Link or copy the files of a folder, and those of the folders in it.
+def _take_files(handle: FolderHandle, snapshot: Path, method: SnapshotMethod) -> None:
+    """Link or copy the files that the manifest of a folder names, and the folders in it.
 
-    All are reached from one handle: the path may name another folder a moment later.
+    Nothing else: what lies beside them may be a device, or a link to a whole disk.
     """
+    manifest = read_manifest(handle)
     snapshot.mkdir(parents=True)
-    with os.scandir(handle) as entries:
-        for entry in entries:
-            if not entry.is_dir():
-                _take_file(handle, entry.name, snapshot / entry.name, method)
-                continue
-            inner = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=handle)
-            try:
-                _take_files(inner, snapshot / entry.name, method)
-            finally:
-                os.close(inner)
+    with handle.open_file(MANIFEST) as stream:
+        _take_file(handle, stream, snapshot / MANIFEST, method)
+    for name, entry in manifest["arrays"].items():
+        with open_array(handle, name, entry) as stream:
+            _take_file(handle, stream, snapshot / array_file(handle, name), method)
+    for name in manifest.get("folders", {}):
+        with handle.open_inner(name) as inner:
+            _take_files(inner, snapshot / name, method)
 
 
-def _take_file(handle: int, name: str, target: Path, method: SnapshotMethod) -> None:
+def _take_file(
+    handle: FolderHandle, stream: BufferedReader, target: Path, method: SnapshotMethod
+) -> None:
     if method == "link":
         try:
-            os.link(name, target, src_dir_fd=handle, follow_symlinks=True)
+            handle.link_file(target.name, target)
         except FileNotFoundError:
             raise
         except OSError:  # another file system, or one without links, or files of another user
             pass
         else:
             return
-    descriptor = os.open(name, os.O_RDONLY, dir_fd=handle)
-    with os.fdopen(descriptor, "rb") as source, target.open("xb") as copy:
-        shutil.copyfileobj(source, copy, 1 << 20)
+    with target.open("xb") as copy:
+        shutil.copyfileobj(stream, copy, 1 << 20)
 
 
 def _identify(folder: Path) -> str:
@@ -138,7 +136,7 @@ def _identify(folder: Path) -> str:
 def _list_files(folder: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
-            stat = entry.stat()
+            stat = entry.stat(follow_symlinks=False)  # links are never served
             yield f"{entry.path} {stat.st_dev} {stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
-            if entry.is_dir():
+            if entry.is_dir(follow_symlinks=False):
                 yield from _list_files(entry.path)

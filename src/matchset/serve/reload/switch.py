@@ -8,7 +8,9 @@ published and switch between two requests.
 from __future__ import annotations
 
 import shutil
+import threading
 import time
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -125,13 +127,39 @@ def _reload_locked(run: RunFolder, sources: Sources, config: ServeConfig) -> Rel
 def _load_and_switch(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResult:
     before = current_version(run)
     try:
-        made = make_version(run, sources, config, before.number + 1, kinds=before.kinds)
+        made = _make_in_time(run, sources, config, before)
         publish(run, made)
     except (ValueError, OSError, MemoryError) as error:
         raise RequestError("model_rejected", f"{error}; still serving the old model") from None
     n_workers = _wait_for_workers(run, made, before, config.reload_seconds)
     remove_unused_versions(run)
     return ReloadResult(made.name, before.name, n_workers)
+
+
+def _make_in_time(
+    run: RunFolder, sources: Sources, config: ServeConfig, before: ModelVersion
+) -> ModelVersion:
+    """The next version; a file system that hangs must not block the next reload.
+
+    A thread that waits for a disk cannot be stopped: it is left alone, and what it makes removed.
+    """
+    number, future = before.number + 1, Future[ModelVersion]()
+
+    def make() -> None:
+        try:
+            future.set_result(make_version(run, sources, config, number, kinds=before.kinds))
+        except BaseException as error:  # raised again by the thread that waits
+            future.set_exception(error)
+
+    threading.Thread(target=make, name="snapshot", daemon=True).start()
+    done, _ = wait([future], config.snapshot_seconds)
+    if done:
+        return future.result()
+    publish(run, replace(before, number=number))  # so that the next reload uses another folder
+    folder = run.versions / str(number)
+    future.add_done_callback(lambda _: shutil.rmtree(folder, ignore_errors=True))
+    rule = f"a model must be read within {config.snapshot_seconds:g} s"
+    raise RequestError("reload_timeout", f"{rule}; got no end; still serving the old model")
 
 
 def _wait_for_workers(
