@@ -22,6 +22,7 @@ void bind_features(nanobind::module_& m);  // module_features.cpp
 void bind_learn(nanobind::module_& m);     // module_learn.cpp
 void bind_postings(nanobind::module_& m);  // module_postings.cpp
 void bind_search(nanobind::module_& m);    // module_search.cpp
+void bind_towers(nanobind::module_& m);    // module_towers.cpp
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -192,4 +193,5 @@ NB_MODULE(_native, m) {
   bind_learn(m);
   bind_postings(m);
   bind_search(m);
+  bind_towers(m);
 }
