@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
-
-#include "seeds.hpp"
+#include <utility>
 
 namespace matchset {
 namespace {
@@ -22,66 +21,46 @@ std::size_t checked(std::int32_t id, std::size_t n, const char* what) {
 }  // namespace
 
 Batch::Batch(const TowerData& data, const TowerRule& rule)
-    : data_(data), rule_(rule), slot_of_(data.n_features), column_of_(data.titles.size()) {}
+    : data_(data), rule_(rule), column_of_(data.titles.size()), slot_of_(data.n_features) {}
 
-std::size_t Batch::n_rows() const {
-  std::size_t n = 0;
-  for (const Block& block : blocks) n += block.n_rows;
-  return n;
+std::size_t Batch::count_titles(const TowerData& data, const TowerRule& rule, std::size_t n_pairs) {
+  return data.titled.empty() ? 0 : static_cast<std::size_t>(rule.title_rows * static_cast<float>(n_pairs));
 }
 
 void Batch::take(std::span<const std::int32_t> pairs, std::uint64_t step) {
   text_begin.assign(1, 0);
   text_features.clear();
-  products_.clear();
-  for (const std::int32_t pair : pairs) {
-    const std::int32_t product = data_.product[checked(pair, data_.product.size(), "a pair")];
-    checked(product, data_.titles.size(), "a product");
-    products_.push_back(product);
-  }
-  const auto n = static_cast<std::uint32_t>(pairs.size());
-  const bool with_titles = rule_.title_share > 0;
-  blocks.assign(with_titles && rule_.title_mode != 0 ? 2 : 1, {});
-  Block& first = blocks[0];
-  number_columns(products_);
-  first.mask_begin.assign(1, 0);
-  for (std::uint32_t i = 0; i < n; ++i) {
-    const auto query = static_cast<std::size_t>(data_.query[static_cast<std::size_t>(pairs[i])]);
-    add_text(data_.queries[query]);
-    first.target.push_back(i);
-    add_mask(first, data_.positives[query], i);
-  }
-  if (with_titles && rule_.title_mode == 0)
-    for (std::uint32_t i = 0; i < n; ++i) {
-      add_part(data_.titles[static_cast<std::size_t>(products_[i])], step << 32 | i);
-      first.target.push_back(i);
-      add_mask(first, std::span(&products_[i], 1), i);
-    }
-  forget_columns(products_);
-  first.n_rows = first.target.size();
-  first.n_columns = n;
-  for (const std::int32_t product : products_) add_text(data_.titles[static_cast<std::size_t>(product)]);
-  if (blocks.size() == 2) {
-    Block& second = blocks[1];
-    second.first_text = n_texts();
-    second.mask_begin.assign(1, 0);
-    Draws draws(rule_.seed, step << 32 | 0xFFFFFFFFU);
-    drawn_.clear();
-    while (drawn_.size() < n) {
-      const auto product = static_cast<std::int32_t>(draws.below(static_cast<std::uint32_t>(data_.titles.size())));
-      if (!data_.titles[static_cast<std::size_t>(product)].empty()) drawn_.push_back(product);
-    }
-    number_columns(drawn_);
-    for (std::uint32_t i = 0; i < n; ++i) {
-      add_part(data_.titles[static_cast<std::size_t>(drawn_[i])], step << 32 | i);
-      second.target.push_back(i);
-      add_mask(second, std::span(&drawn_[i], 1), i);
-    }
-    forget_columns(drawn_);
-    second.n_rows = second.n_columns = n;
-    for (const std::int32_t product : drawn_) add_text(data_.titles[static_cast<std::size_t>(product)]);
-  }
+  take_pairs(pairs);
+  take_titles(count_titles(data_, rule_, pairs.size()), step);
   transpose();
+}
+
+void Batch::take_pairs(std::span<const std::int32_t> pairs) {
+  products_.clear();
+  for (const std::int32_t pair : pairs)
+    products_.push_back(data_.product[checked(pair, data_.product.size(), "a pair")]);
+  number_columns();
+  blocks[0] = {pairs.size(), 0, {0}, {}};
+  for (const std::int32_t pair : pairs) {
+    const std::size_t query = checked(data_.query[static_cast<std::size_t>(pair)], data_.queries.size(), "a query");
+    add_text(data_.queries[query]);
+    add_mask(blocks[0], data_.positives[query]);
+  }
+  add_columns();
+}
+
+void Batch::take_titles(std::size_t n_titles, std::uint64_t step) {
+  Draws draws(rule_.seed, step);
+  products_.clear();
+  for (std::size_t i = 0; i < n_titles; ++i)
+    products_.push_back(data_.titled[draws.below(static_cast<std::uint32_t>(data_.titled.size()))]);
+  number_columns();
+  blocks[1] = {n_titles, n_texts(), {0}, {}};
+  for (const std::int32_t& product : products_) {
+    add_part(data_.titles[static_cast<std::size_t>(product)], Draws(draws.next()));
+    add_mask(blocks[1], {&product, 1});
+  }
+  add_columns();
 }
 
 void Batch::add_text(std::span<const std::int32_t> some) {
@@ -91,12 +70,11 @@ void Batch::add_text(std::span<const std::int32_t> some) {
 }
 
 // A random share of a text, at least one of its features, in their order.
-void Batch::add_part(std::span<const std::int32_t> some, std::uint64_t place) {
-  Draws draws(rule_.seed, place);
+void Batch::add_part(std::span<const std::int32_t> some, Draws draws) {
   const auto n = static_cast<std::uint32_t>(some.size());
-  const float wanted = rule_.title_share * static_cast<float>(n) + 0.5F;
-  std::uint32_t n_wanted = std::min(n, std::max(1U, static_cast<std::uint32_t>(wanted)));
-  for (std::uint32_t i = 0; i < n && n_wanted > 0; ++i) {
+  const auto share = static_cast<std::uint32_t>(rule_.title_share * static_cast<float>(n) + 0.5F);
+  std::uint32_t n_wanted = std::min(n, std::max(1U, share));
+  for (std::uint32_t i = 0; n_wanted > 0; ++i) {
     if (draws.below(n - i) >= n_wanted) continue;
     checked(some[i], data_.n_features, "a feature");
     text_features.push_back(some[i]);
@@ -105,32 +83,35 @@ void Batch::add_part(std::span<const std::int32_t> some, std::uint64_t place) {
   text_begin.push_back(static_cast<std::uint32_t>(text_features.size()));
 }
 
-// Columns of `products` other than the target are neither right nor wrong.
-void Batch::add_mask(Block& block, std::span<const std::int32_t> products, std::uint32_t target) {
-  const auto add_columns = [&](std::size_t product) {
-    for (std::uint32_t column = column_of_[product]; column != 0; column = previous_[column - 1])
-      if (column - 1 != target) block.mask.push_back(column - 1);
-  };
+// Titles of the products, whose numbers are forgotten.
+void Batch::add_columns() {
+  for (const std::int32_t product : products_) {
+    add_text(data_.titles[static_cast<std::size_t>(product)]);
+    column_of_[static_cast<std::size_t>(product)] = 0;
+  }
+}
+
+// For the next row: columns of `products`, ascending, other than its own are neither right nor wrong.
+void Batch::add_mask(Block& block, std::span<const std::int32_t> products) {
+  const auto own = static_cast<std::uint32_t>(block.mask_begin.size() - 1);
   if (products.size() <= kManyPositives * products_.size()) {
-    for (const std::int32_t product : products) add_columns(checked(product, column_of_.size(), "a positive"));
+    for (const std::int32_t product : products)
+      for (std::uint32_t column = column_of_[checked(product, column_of_.size(), "a positive")]; column != 0;
+           column = previous_[column - 1])
+        if (column - 1 != own) block.mask.push_back(column - 1);
   } else {
     for (std::uint32_t column = 0; column < products_.size(); ++column)
-      if (column != target && std::ranges::binary_search(products, products_[column])) block.mask.push_back(column);
+      if (column != own && std::ranges::binary_search(products, products_[column])) block.mask.push_back(column);
   }
   block.mask_begin.push_back(static_cast<std::uint32_t>(block.mask.size()));
 }
 
-void Batch::number_columns(std::span<const std::int32_t> products) {
-  previous_.assign(products.size(), 0);
-  for (std::size_t column = 0; column < products.size(); ++column) {
-    std::uint32_t& last = column_of_[static_cast<std::size_t>(products[column])];
-    previous_[column] = last;
-    last = static_cast<std::uint32_t>(column) + 1;
+void Batch::number_columns() {
+  previous_.assign(products_.size(), 0);
+  for (std::size_t column = 0; column < products_.size(); ++column) {
+    std::uint32_t& last = column_of_[checked(products_[column], column_of_.size(), "a product")];
+    previous_[column] = std::exchange(last, static_cast<std::uint32_t>(column) + 1);
   }
-}
-
-void Batch::forget_columns(std::span<const std::int32_t> products) {
-  for (const std::int32_t product : products) column_of_[static_cast<std::size_t>(product)] = 0;
 }
 
 // Texts of each distinct feature: features are numbered as they come, counted, then filled in.

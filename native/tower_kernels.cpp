@@ -99,8 +99,8 @@ MATCHSET_CLONES void step_row(const float* gradient, std::size_t d, float rate, 
   for (std::size_t k = 0; k < d; k += kLanes) store(row + k, load(row + k) - load(gradient + k) * pace);
 }
 
-MATCHSET_CLONES void copy_to_panels(const float* vector, std::size_t d, const Panels& panels, std::size_t k) {
-  for (std::size_t column = 0; column < d; column += kLanes) store(panels.at(k, column), load(vector + column));
+MATCHSET_CLONES void copy_to_panels(const float* vector, const Panels& panels, std::size_t k) {
+  for (std::size_t column = 0; column < panels.n_columns; column += kLanes) store(panels.at(k, column), load(vector + column));
 }
 
 float half_cosine(std::size_t step, std::size_t n) {

@@ -26,7 +26,7 @@ void pull_through_length(const float* vector, const float* gradient, float scale
 void step_row(const float* gradient, std::size_t d, float rate, float* row, float& squares);
 
 // The vector as row k of panels.
-void copy_to_panels(const float* vector, std::size_t d, const Panels& panels, std::size_t k);
+void copy_to_panels(const float* vector, const Panels& panels, std::size_t k);
 
 // 1 at the first of n steps, falling to 0 along a half cosine.
 float half_cosine(std::size_t step, std::size_t n);

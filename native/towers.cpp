@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "clones.hpp"
 #include "crew.hpp"
 #include "dense.hpp"
 #include "matmul.hpp"
@@ -25,16 +24,16 @@ constexpr std::size_t count_chunks(std::size_t n, std::size_t unit) { return (n 
 
 // What a step computes for one block of the batch.
 struct BlockMemory {
-  BlockMemory(std::size_t max_rows, std::size_t max_columns, std::size_t d)
-      : stride(round_up(max_columns, kLanes) + kLanes),  // no power of two: rows would share cache sets
-        logits(round_up(max_rows, kChunk) * stride), rows(max_rows * d), columns(max_columns * d),
-        turned(round_up(max_columns, kLanes) * d) {}
+  BlockMemory(std::size_t max_size, std::size_t d)
+      : stride(round_up(max_size, kLanes) + kLanes),  // no power of two: rows would share cache sets
+        logits(round_up(max_size, kChunk) * stride), rows(max_size * d), columns(max_size * d),
+        turned(round_up(max_size, kLanes) * d) {}
 
-  std::size_t stride;           // of logits
-  std::vector<float> logits;    // cosines, then the gradient for each, (n_rows, stride)
-  std::vector<float> rows;      // panels of the rows' vectors
-  std::vector<float> columns;   // panels of the columns' vectors
-  std::vector<float> turned;    // panels of the same, with dimensions as rows
+  std::size_t stride;          // of logits
+  std::vector<float> logits;   // cosines, then the gradient for each, (size, stride)
+  std::vector<float> rows;     // panels of the rows' vectors
+  std::vector<float> columns;  // panels of the columns' vectors
+  std::vector<float> turned;   // panels of the same, with dimensions as rows
 };
 
 class Trainer {
@@ -44,12 +43,13 @@ class Trainer {
       : rule_(rule), steps_(steps), table_(table), squares_(squares), d_(rule.dimensions),
         batches_{Batch(data, rule), Batch(data, rule)} {
     const std::size_t n = count_chunks(steps.order.size(), steps.n_batches);
-    blocks_.reserve(2);
-    for (int i = 0; i < 2; ++i) blocks_.emplace_back(2 * n, n, d_);
-    vectors_.resize((4 * n + kChunk) * d_);
-    gradients_.resize(4 * n * d_);
-    scales_.resize(4 * n);
-    losses_.resize(2 * n);
+    const std::size_t n_titles = Batch::count_titles(data, rule, n), n_rows = n + n_titles;
+    blocks_.emplace_back(n, d_);
+    blocks_.emplace_back(n_titles, d_);
+    vectors_.resize((2 * n_rows + kTileRows) * d_);  // the last four rows may be fewer
+    gradients_.resize(2 * n_rows * d_);
+    scales_.resize(2 * n_rows);
+    losses_.resize(n_rows);
   }
 
   std::vector<float> run(unsigned n_threads) {
@@ -60,45 +60,44 @@ class Trainer {
   }
 
  private:
+  struct Scratch {
+    std::vector<float> rows;    // (kChunk, d)
+    std::vector<float> packed;  // columns of logits, (size, kChunk)
+  };
+  struct Chunk {
+    std::size_t block, begin;  // up to kChunk rows or columns
+  };
+
   // What every member of the crew does.
   void train(Crew& crew) {
-    std::vector<float> scratch(kChunk * d_), packed;
-    const auto take = [&](std::size_t batch) { take_batch(batch); };
-    if (!crew.each(1, [&](std::size_t) { take(steps_.begin); })) return;
-    for (std::size_t at = steps_.begin; at < steps_.end; ++at) {
-      const Batch& batch = batches_[at % 2];
-      const bool is_last = at + 1 == steps_.end;
-      const std::size_t n_rows = count_items(batch, &Block::n_rows), n_columns = count_items(batch, &Block::n_columns);
-      const bool is_going = crew.each(count_chunks(batch.n_texts(), kTexts), [&](std::size_t item) { encode(batch, item); }) &&
-          // The next batch is gathered while this one is compared.
-          crew.each(n_rows + 1, [&](std::size_t item) {
-            if (item > 0) compare_rows(batch, item - 1, scratch);
-            else if (!is_last) take(at + 1);
-          }) &&
-          crew.each(n_columns, [&](std::size_t item) { pull_columns(batch, item, scratch, packed); }) &&
-          crew.each(count_chunks(batch.features.size(), kFeatures) + 1, [&](std::size_t item) {
-            if (item > 0) update(batch, item - 1, steps_.first_step + at, scratch);
-            else add_losses(batch);
-          });
-      if (!is_going) return;
-    }
+    Scratch scratch{std::vector<float>(kChunk * d_), {}};
+    bool is_going = crew.each(1, [&](std::size_t) { take_batch(steps_.begin); });
+    for (std::size_t at = steps_.begin; is_going && at < steps_.end; ++at) is_going = train_batch(crew, at, scratch);
+  }
+
+  bool train_batch(Crew& crew, std::size_t at, Scratch& scratch) {
+    const Batch& batch = batches_[at % 2];
+    const std::size_t n_first = count_chunks(batch.blocks[0].size, kChunk);
+    const std::size_t n_chunks = n_first + count_chunks(batch.blocks[1].size, kChunk);
+    const auto find = [&](std::size_t item) {
+      return item < n_first ? Chunk{0, item * kChunk} : Chunk{1, (item - n_first) * kChunk};
+    };
+    return crew.each(count_chunks(batch.n_texts(), kTexts), [&](std::size_t item) { encode(batch, item); }) &&
+           crew.each(n_chunks + 1,
+                     [&](std::size_t item) {
+                       if (item > 0) return compare_rows(batch, find(item - 1), scratch);
+                       if (at + 1 < steps_.end) take_batch(at + 1);  // meanwhile
+                     }) &&
+           crew.each(n_chunks, [&](std::size_t item) { pull_columns(batch, find(item), scratch); }) &&
+           crew.each(count_chunks(batch.features.size(), kFeatures) + 1, [&](std::size_t item) {
+             if (item > 0) return update(batch, item - 1, steps_.first_step + at, scratch);
+             add_losses(batch);
+           });
   }
 
   void take_batch(std::size_t at) {
     const std::size_t n = steps_.order.size(), begin = at * n / steps_.n_batches, end = (at + 1) * n / steps_.n_batches;
     batches_[at % 2].take(steps_.order.subspan(begin, end - begin), steps_.first_step + at);
-  }
-
-  static std::size_t count_items(const Batch& batch, std::size_t Block::*size) {
-    std::size_t n = 0;
-    for (const Block& block : batch.blocks) n += count_chunks(block.*size, kChunk);
-    return n;
-  }
-
-  // Block of an item, and its first row or column there.
-  static std::pair<std::size_t, std::size_t> find_item(const Batch& batch, std::size_t Block::*size, std::size_t item) {
-    const std::size_t n_first = count_chunks(batch.blocks[0].*size, kChunk);
-    return item < n_first ? std::pair{std::size_t{0}, item * kChunk} : std::pair{std::size_t{1}, (item - n_first) * kChunk};
   }
 
   void encode(const Batch& batch, std::size_t item) {
@@ -107,54 +106,55 @@ class Trainer {
       float* vector = vectors_.data() + text * d_;
       const std::uint32_t begin = batch.text_begin[text], size = batch.text_begin[text + 1] - begin;
       scales_[text] = mean_of_rows(table_.data(), d_, batch.text_features.data() + begin, size, vector);
-      const std::size_t b = batch.blocks.size() == 2 && text >= batch.blocks[1].first_text ? 1 : 0;
+      const std::size_t b = text >= batch.blocks[1].first_text ? 1 : 0;
       const Block& block = batch.blocks[b];
-      const std::size_t place = text - block.first_text;
       BlockMemory& memory = blocks_[b];
-      if (place < block.n_rows) {
-        copy_to_panels(vector, d_, {memory.rows.data(), block.n_rows, d_}, place);
+      const std::size_t row = text - block.first_text;
+      if (row < block.size) {
+        copy_to_panels(vector, {memory.rows.data(), block.size, d_}, row);
       } else {
-        copy_to_panels(vector, d_, {memory.columns.data(), block.n_columns, d_}, place - block.n_rows);
-        const Panels turned{memory.turned.data(), d_, round_up(block.n_columns, kLanes)};
-        for (std::size_t k = 0; k < d_; ++k) *turned.at(k, place - block.n_rows) = vector[k];
+        copy_to_panels(vector, {memory.columns.data(), block.size, d_}, row - block.size);
+        const Panels turned{memory.turned.data(), d_, round_up(block.size, kLanes)};
+        for (std::size_t k = 0; k < d_; ++k) *turned.at(k, row - block.size) = vector[k];
       }
     }
   }
 
   // Cosines of some rows with all columns, the loss, and the gradients of the cosines and of the rows.
-  void compare_rows(const Batch& batch, std::size_t item, std::vector<float>& scratch) {
-    const auto [b, begin] = find_item(batch, &Block::n_rows, item);
-    const Block& block = batch.blocks[b];
-    BlockMemory& memory = blocks_[b];
-    const std::size_t n = std::min(kChunk, block.n_rows - begin), padded = round_up(n, kTileRows);
-    const std::size_t n_padded = round_up(block.n_columns, kLanes), first_row = b == 0 ? 0 : batch.blocks[0].n_rows;
-    float* logits = memory.logits.data() + begin * memory.stride;
-    multiply({vectors_.data() + (block.first_text + begin) * d_, d_, 1}, padded, {memory.turned.data(), d_, n_padded},
-             logits, memory.stride);
+  void compare_rows(const Batch& batch, Chunk chunk, Scratch& scratch) {
+    const Block& block = batch.blocks[chunk.block];
+    BlockMemory& memory = blocks_[chunk.block];
+    const std::size_t n = std::min(kChunk, block.size - chunk.begin), n_padded = round_up(n, kTileRows);
+    const std::size_t first_text = block.first_text + chunk.begin, width = round_up(block.size, kLanes);
+    float* logits = memory.logits.data() + chunk.begin * memory.stride;
+    multiply({vectors_.data() + first_text * d_, d_, 1}, n_padded, {memory.turned.data(), d_, width}, logits,
+             memory.stride);
     const float weight = 1 / (rule_.temperature * static_cast<float>(batch.n_rows()));
+    const std::size_t first_row = chunk.begin + (chunk.block == 0 ? 0 : batch.blocks[0].size);
     for (std::size_t i = 0; i < n; ++i) {
       float* row = logits + i * memory.stride;
-      std::fill(row + block.n_columns, row + n_padded, kMasked);
-      for (std::uint32_t m = block.mask_begin[begin + i]; m < block.mask_begin[begin + i + 1]; ++m)
+      std::fill(row + block.size, row + width, kMasked);
+      for (std::uint32_t m = block.mask_begin[chunk.begin + i]; m < block.mask_begin[chunk.begin + i + 1]; ++m)
         row[block.mask[m]] = kMasked;
-      losses_[first_row + begin + i] = softmax(row, n_padded, block.target[begin + i], 1 / rule_.temperature, weight);
+      losses_[first_row + i] = softmax(row, width, chunk.begin + i, 1 / rule_.temperature, weight);
     }
-    multiply({logits, memory.stride, 1}, padded, {memory.columns.data(), block.n_columns, d_}, scratch.data(), d_);
-    for (std::size_t i = 0; i < n; ++i) pull_back(block.first_text + begin + i, scratch.data() + i * d_);
+    multiply({logits, memory.stride, 1}, n_padded, {memory.columns.data(), block.size, d_}, scratch.rows.data(), d_);
+    for (std::size_t i = 0; i < n; ++i) pull_back(first_text + i, scratch.rows.data() + i * d_);
   }
 
   // Gradients of some columns.
-  void pull_columns(const Batch& batch, std::size_t item, std::vector<float>& scratch, std::vector<float>& packed) {
-    const auto [b, begin] = find_item(batch, &Block::n_columns, item);
-    const Block& block = batch.blocks[b];
-    BlockMemory& memory = blocks_[b];
-    const std::size_t n = std::min(kChunk, block.n_columns - begin), padded = round_up(n, kTileRows);
-    packed.resize(block.n_rows * kChunk);
-    for (std::size_t row = 0; row < block.n_rows; ++row)
-      std::copy_n(memory.logits.data() + row * memory.stride + begin, padded, packed.data() + row * kChunk);
-    multiply({packed.data(), 1, kChunk}, padded, {memory.rows.data(), block.n_rows, d_}, scratch.data(), d_);
+  void pull_columns(const Batch& batch, Chunk chunk, Scratch& scratch) {
+    const Block& block = batch.blocks[chunk.block];
+    const BlockMemory& memory = blocks_[chunk.block];
+    const std::size_t n = std::min(kChunk, block.size - chunk.begin), n_padded = round_up(n, kTileRows);
+    scratch.packed.resize(block.size * kChunk);
+    for (std::size_t row = 0; row < block.size; ++row)
+      std::copy_n(memory.logits.data() + row * memory.stride + chunk.begin, n_padded,
+                  scratch.packed.data() + row * kChunk);
+    const Panels rows{blocks_[chunk.block].rows.data(), block.size, d_};
+    multiply({scratch.packed.data(), 1, kChunk}, n_padded, rows, scratch.rows.data(), d_);
     for (std::size_t i = 0; i < n; ++i)
-      pull_back(block.first_text + block.n_rows + begin + i, scratch.data() + i * d_);
+      pull_back(block.first_text + block.size + chunk.begin + i, scratch.rows.data() + i * d_);
   }
 
   // From the gradient of a unit vector to that of the sum of its embeddings.
@@ -162,15 +162,15 @@ class Trainer {
     pull_through_length(vectors_.data() + text * d_, gradient, scales_[text], d_, gradients_.data() + text * d_);
   }
 
-  void update(const Batch& batch, std::size_t item, std::size_t step, std::vector<float>& scratch) {
+  void update(const Batch& batch, std::size_t item, std::size_t step, Scratch& scratch) {
     const float rate = rule_.learning_rate * half_cosine(step, steps_.n_steps);
     const std::size_t end = std::min(batch.features.size(), (item + 1) * kFeatures);
     for (std::size_t slot = item * kFeatures; slot < end; ++slot) {
       const std::uint32_t first = batch.feature_begin[slot], n = batch.feature_begin[slot + 1] - first;
       const auto feature = static_cast<std::size_t>(batch.features[slot]);
       if (slot + 2 < end) prefetch_row(table_.data() + static_cast<std::size_t>(batch.features[slot + 2]) * d_, d_);
-      add_rows(gradients_.data(), d_, batch.feature_texts.data() + first, n, scratch.data());
-      step_row(scratch.data(), d_, rate, table_.data() + feature * d_, squares_[feature]);
+      add_rows(gradients_.data(), d_, batch.feature_texts.data() + first, n, scratch.rows.data());
+      step_row(scratch.rows.data(), d_, rate, table_.data() + feature * d_, squares_[feature]);
     }
   }
 
