@@ -11,7 +11,10 @@
 
 #include "arrays.hpp"
 #include "bound_csr.hpp"
+#include "dense_tree.hpp"
+#include "inverted_lists.hpp"
 #include "towers.hpp"
+#include "vectors.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -67,6 +70,88 @@ Out<float> train_towers(const Lists& queries, const Lists& titles, const Lists& 
   return to_numpy<float>(std::move(losses));
 }
 
+using Bytes = std::tuple<In<std::int8_t>, In<float>>;  // values, scales
+
+matchset::ByteVectors to_vectors(const Bytes& vectors, std::size_t dimensions) {
+  const auto& [values, scales] = vectors;
+  check_dimensions(dimensions, values.size());
+  check(values.size() / dimensions == scales.size(), "there must be one scale per vector", scales.size());
+  return {to_span(values), to_span(scales), dimensions};
+}
+
+std::tuple<Out<std::int8_t>, Out<float>> quantize(const In<float>& vectors, std::size_t dimensions) {
+  check_dimensions(dimensions, vectors.size());
+  std::vector<std::int8_t> values(vectors.size());
+  std::vector<float> scales(vectors.size() / dimensions);
+  {
+    nb::gil_scoped_release release;
+    matchset::quantize(to_span(vectors), dimensions, values, scales);
+  }
+  return {to_numpy<std::int8_t>(std::move(values)), to_numpy<float>(std::move(scales))};
+}
+
+Out<float> encode_texts(const Lists& texts, const In<std::int32_t>& row_of, const Bytes& table, std::size_t dimensions,
+                        unsigned threads) {
+  const auto lists = view(texts);
+  const auto rows = to_vectors(table, dimensions);
+  std::vector<float> vectors(lists.size() * dimensions);
+  {
+    nb::gil_scoped_release release;
+    matchset::encode_texts(lists, to_span(row_of), rows, vectors, threads);
+  }
+  return to_numpy<float>(std::move(vectors));
+}
+
+Out<std::int32_t> order_vectors(const Bytes& vectors, const In<std::int32_t>& splits, std::size_t dimensions,
+                                int max_passes, std::uint64_t seed, unsigned threads) {
+  const auto rows = to_vectors(vectors, dimensions);
+  for (const std::int32_t split : to_span(splits))
+    if (split < 1) throw std::invalid_argument("splits must be positive; got " + std::to_string(split));
+  std::vector<std::int32_t> order;
+  {
+    nb::gil_scoped_release release;
+    order = matchset::order_vectors(rows, {to_span(splits), max_passes, seed}, threads);
+  }
+  return to_numpy<std::int32_t>(std::move(order));
+}
+
+Out<float> mean_vectors(const Bytes& vectors, const In<std::int64_t>& offsets, std::size_t dimensions,
+                        unsigned threads) {
+  const auto rows = to_vectors(vectors, dimensions);
+  std::vector<float> means;
+  {
+    nb::gil_scoped_release release;
+    means = matchset::mean_vectors(rows, to_span(offsets), threads);
+  }
+  return to_numpy<float>(std::move(means));
+}
+
+using Offsets = In<std::int64_t>;
+using ListsOut = std::tuple<Out<std::int64_t>, Out<std::int32_t>, Out<float>>;
+
+ListsOut search_lists(const std::tuple<Offsets, Offsets>& offsets, const std::tuple<Bytes, Bytes, Bytes>& vectors,
+                      const In<std::int32_t>& labels, const In<float>& queries, std::size_t dimensions,
+                      std::size_t n_groups, std::size_t n_lists, std::size_t k, unsigned threads) {
+  const auto& [groups, clusters, products] = vectors;
+  check_dimensions(dimensions, queries.size());
+  const matchset::InvertedLists lists{to_span(std::get<0>(offsets)),    to_span(std::get<1>(offsets)),
+                                      to_vectors(groups, dimensions),   to_vectors(clusters, dimensions),
+                                      to_vectors(products, dimensions), to_span(labels)};
+  lists.check();
+  std::vector<std::int64_t> begins{0};
+  std::vector<std::int32_t> found;
+  std::vector<float> scores;
+  {
+    nb::gil_scoped_release release;
+    for (const auto& row : matchset::search_lists(lists, to_span(queries), {n_groups, n_lists}, k, threads)) {
+      for (const auto& [label, score] : row) found.push_back(label), scores.push_back(score);
+      begins.push_back(static_cast<std::int64_t>(found.size()));
+    }
+  }
+  return {to_numpy<std::int64_t>(std::move(begins)), to_numpy<std::int32_t>(std::move(found)),
+          to_numpy<float>(std::move(scores))};
+}
+
 }  // namespace
 
 void bind_towers(nb::module_& m) {
@@ -90,4 +175,16 @@ void bind_towers(nb::module_& m) {
         "pairs"_a.noconvert(), "titled"_a.noconvert(), "order"_a.noconvert(), "table"_a.noconvert(), "squares"_a.noconvert(), "rule"_a,
         nb::kw_only(), "n_batches"_a, "begin"_a, "end"_a, "first_step"_a, "n_steps"_a, "threads"_a,
         "Train batches begin to end of an epoch, table and squares in place; the mean loss of each.");
+  m.def("quantize", &quantize, "vectors"_a.noconvert(), nb::kw_only(), "dimensions"_a,
+        "Vectors as bytes and a scale for each.");
+  m.def("encode_texts", &encode_texts, "texts"_a.noconvert(), "row_of"_a.noconvert(), "table"_a.noconvert(),
+        nb::kw_only(), "dimensions"_a, "threads"_a,
+        "Mean of the embeddings of each text's features, of length one; zero where it has none.");
+  m.def("order_vectors", &order_vectors, "vectors"_a.noconvert(), "splits"_a.noconvert(), nb::kw_only(), "dimensions"_a,
+        "max_passes"_a, "seed"_a, "threads"_a, "Vectors in an order in which every cluster is a range.");
+  m.def("mean_vectors", &mean_vectors, "vectors"_a.noconvert(), "offsets"_a.noconvert(), nb::kw_only(), "dimensions"_a,
+        "threads"_a, "Mean of each range of vectors, of length one.");
+  m.def("search_lists", &search_lists, "offsets"_a.noconvert(), "vectors"_a.noconvert(), "labels"_a.noconvert(),
+        "queries"_a.noconvert(), nb::kw_only(), "dimensions"_a, "n_groups"_a, "n_lists"_a, "k"_a, "threads"_a,
+        "The k nearest products in the clusters nearest to each query: offsets, labels, cosines.");
 }

@@ -50,7 +50,7 @@ void Batch::take_pairs(std::span<const std::int32_t> pairs) {
 }
 
 void Batch::take_titles(std::size_t n_titles, std::uint64_t step) {
-  Draws draws(rule_.seed, step);
+  Draws draws(rule_.seed, step | std::uint64_t{1} << 63);  // apart from the draws of the table
   products_.clear();
   for (std::size_t i = 0; i < n_titles; ++i)
     products_.push_back(data_.titled[draws.below(static_cast<std::uint32_t>(data_.titled.size()))]);

@@ -1,0 +1,93 @@
+#include "inverted_lists.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "threads.hpp"
+
+namespace matchset {
+namespace {
+
+constexpr std::size_t kQueries = 16;  // per item of work
+
+void check_offsets(std::span<const std::int64_t> offsets, std::size_t n_ranges, std::size_t n_items) {
+  if (offsets.size() != n_ranges + 1 || offsets.front() != 0 || offsets.back() != static_cast<std::int64_t>(n_items) ||
+      !std::ranges::is_sorted(offsets))
+    throw std::invalid_argument("offsets of inverted lists must ascend from 0 to " + std::to_string(n_items) + " in " +
+                                std::to_string(n_ranges + 1) + " entries; got " + std::to_string(offsets.size()));
+}
+
+void check_vectors(const ByteVectors& vectors, std::size_t dimensions) {
+  if (vectors.dimensions != dimensions || vectors.values.size() != vectors.size() * dimensions)
+    throw std::invalid_argument("vectors must have " + std::to_string(dimensions) + " bytes each; got " +
+                                std::to_string(vectors.values.size()) + " for " + std::to_string(vectors.size()));
+}
+
+}  // namespace
+
+void InvertedLists::check() const {
+  check_offsets(group_begin, groups.size(), clusters.size());
+  check_offsets(list_begin, clusters.size(), products.size());
+  for (const ByteVectors* vectors : {&groups, &clusters, &products}) check_vectors(*vectors, products.dimensions);
+  if (labels.size() != products.size())
+    throw std::invalid_argument("there must be one label per product; got " + std::to_string(labels.size()));
+}
+
+void ListsSearch::keep_best(std::vector<std::pair<float, std::size_t>>& candidates, std::size_t n) {
+  const auto is_better = [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  };
+  n = std::min(n, candidates.size());
+  std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(n), candidates.end(), is_better);
+  candidates.resize(n);
+}
+
+std::span<const Scored> ListsSearch::find(std::span<const float> vector, const ListsRule& rule) {
+  found_.clear();
+  query_.set(vector);
+  if (query_.is_zero()) return found_;
+  const auto score = [&](const ByteVectors& vectors, std::size_t begin, std::size_t end) {
+    scores_.resize(std::max(scores_.size(), end - begin));
+    query_.score(vectors, begin, end, scores_.data());
+  };
+  const auto expand = [&](const ByteVectors& vectors, std::size_t begin, std::size_t end) {
+    score(vectors, begin, end);
+    for (std::size_t i = begin; i < end; ++i) children_.emplace_back(scores_[i - begin], i);
+  };
+  children_.clear();
+  expand(lists_.groups, 0, lists_.groups.size());
+  keep_best(children_, rule.n_groups);
+  std::swap(nodes_, children_);
+  children_.clear();
+  for (const auto& [_, group] : nodes_)
+    expand(lists_.clusters, static_cast<std::size_t>(lists_.group_begin[group]),
+           static_cast<std::size_t>(lists_.group_begin[group + 1]));
+  keep_best(children_, rule.n_lists);
+  for (const auto& [_, cluster] : children_) {
+    const auto begin = static_cast<std::size_t>(lists_.list_begin[cluster]);
+    const auto end = static_cast<std::size_t>(lists_.list_begin[cluster + 1]);
+    score(lists_.products, begin, end);
+    for (std::size_t i = begin; i < end; ++i) found_.emplace_back(lists_.labels[i], scores_[i - begin]);
+  }
+  return found_;
+}
+
+std::vector<std::vector<Scored>> search_lists(const InvertedLists& lists, std::span<const float> vectors,
+                                              const ListsRule& rule, std::size_t k, unsigned n_threads) {
+  const std::size_t d = lists.products.dimensions, n = vectors.size() / d;
+  std::vector<std::vector<Scored>> results(n);
+  parallel_for((n + kQueries - 1) / kQueries, n_threads, [&](std::size_t item) {
+    ListsSearch search(lists);
+    for (std::size_t i = item * kQueries; i < std::min(n, (item + 1) * kQueries); ++i) {
+      const auto found = search.find(vectors.subspan(i * d, d), rule);
+      results[i].resize(std::min(k, found.size()));
+      std::ranges::partial_sort_copy(found, results[i], [](const Scored& a, const Scored& b) {
+        return a.second != b.second ? a.second > b.second : a.first < b.first;
+      });
+    }
+  });
+  return results;
+}
+
+}  // namespace matchset
