@@ -43,34 +43,46 @@ void ListsSearch::keep_best(std::vector<std::pair<float, std::size_t>>& candidat
   candidates.resize(n);
 }
 
+void ListsSearch::score(const ByteVectors& vectors, std::size_t begin, std::size_t end) {
+  scores_.resize(std::max(scores_.size(), end - begin));
+  query_.score(vectors, begin, end, scores_.data());
+}
+
+void ListsSearch::expand(const ByteVectors& centroids, std::size_t begin, std::size_t end) {
+  score(centroids, begin, end);
+  for (std::size_t i = begin; i < end; ++i) clusters_.emplace_back(scores_[i - begin], i);
+}
+
+void ListsSearch::choose_clusters(const ListsRule& rule) {
+  clusters_.clear();
+  expand(lists_.groups, 0, lists_.groups.size());
+  keep_best(clusters_, rule.n_groups);
+  std::swap(groups_, clusters_);
+  clusters_.clear();
+  for (const auto& [_, group] : groups_)
+    expand(lists_.clusters, static_cast<std::size_t>(lists_.group_begin[group]),
+           static_cast<std::size_t>(lists_.group_begin[group + 1]));
+  keep_best(clusters_, rule.n_lists);
+}
+
 std::span<const Scored> ListsSearch::find(std::span<const float> vector, const ListsRule& rule) {
   found_.clear();
   query_.set(vector);
   if (query_.is_zero()) return found_;
-  const auto score = [&](const ByteVectors& vectors, std::size_t begin, std::size_t end) {
-    scores_.resize(std::max(scores_.size(), end - begin));
-    query_.score(vectors, begin, end, scores_.data());
-  };
-  const auto expand = [&](const ByteVectors& vectors, std::size_t begin, std::size_t end) {
-    score(vectors, begin, end);
-    for (std::size_t i = begin; i < end; ++i) children_.emplace_back(scores_[i - begin], i);
-  };
-  children_.clear();
-  expand(lists_.groups, 0, lists_.groups.size());
-  keep_best(children_, rule.n_groups);
-  std::swap(nodes_, children_);
-  children_.clear();
-  for (const auto& [_, group] : nodes_)
-    expand(lists_.clusters, static_cast<std::size_t>(lists_.group_begin[group]),
-           static_cast<std::size_t>(lists_.group_begin[group + 1]));
-  keep_best(children_, rule.n_lists);
-  for (const auto& [_, cluster] : children_) {
+  choose_clusters(rule);
+  for (const auto& [_, cluster] : clusters_) {
     const auto begin = static_cast<std::size_t>(lists_.list_begin[cluster]);
     const auto end = static_cast<std::size_t>(lists_.list_begin[cluster + 1]);
     score(lists_.products, begin, end);
     for (std::size_t i = begin; i < end; ++i) found_.emplace_back(lists_.labels[i], scores_[i - begin]);
   }
   return found_;
+}
+
+std::size_t ListsSearch::find_cluster(const std::int8_t* values, float scale, std::size_t n_groups) {
+  query_.set(values, scale);
+  choose_clusters({n_groups, 1});
+  return clusters_.empty() ? 0 : clusters_.front().second;
 }
 
 std::vector<std::vector<Scored>> search_lists(const InvertedLists& lists, std::span<const float> vectors,
@@ -88,6 +100,18 @@ std::vector<std::vector<Scored>> search_lists(const InvertedLists& lists, std::s
     }
   });
   return results;
+}
+
+std::vector<std::int32_t> assign_clusters(const InvertedLists& lists, const ByteVectors& vectors, std::size_t n_groups,
+                                          unsigned n_threads) {
+  constexpr std::size_t kVectors = 256;  // per item of work
+  std::vector<std::int32_t> nearest(vectors.size());
+  parallel_for((vectors.size() + kVectors - 1) / kVectors, n_threads, [&](std::size_t item) {
+    ListsSearch search(lists);
+    for (std::size_t i = item * kVectors; i < std::min(vectors.size(), (item + 1) * kVectors); ++i)
+      nearest[i] = static_cast<std::int32_t>(search.find_cluster(vectors.row(i), vectors.scales[i], n_groups));
+  });
+  return nearest;
 }
 
 }  // namespace matchset

@@ -39,20 +39,29 @@ class ListsSearch {
 
   // All products of the clusters nearest to the vector, cluster by cluster; none for a vector of zeros.
   std::span<const Scored> find(std::span<const float> vector, const ListsRule& rule);
+  // The cluster nearest to a vector of bytes among those of the nearest groups.
+  std::size_t find_cluster(const std::int8_t* values, float scale, std::size_t n_groups);
 
  private:
+  void choose_clusters(const ListsRule& rule);
+  void score(const ByteVectors& vectors, std::size_t begin, std::size_t end);
+  void expand(const ByteVectors& centroids, std::size_t begin, std::size_t end);
   // The n indices with the highest scores in `candidates`, best first, equal ones by index.
   static void keep_best(std::vector<std::pair<float, std::size_t>>& candidates, std::size_t n);
 
   const InvertedLists& lists_;
   ByteQuery query_;
   std::vector<float> scores_;
-  std::vector<std::pair<float, std::size_t>> nodes_, children_;
+  std::vector<std::pair<float, std::size_t>> groups_, clusters_;
   std::vector<Scored> found_;
 };
 
 // The k nearest of those products for each of many vectors, best first, equal ones by label.
 std::vector<std::vector<Scored>> search_lists(const InvertedLists& lists, std::span<const float> vectors,
                                               const ListsRule& rule, std::size_t k, unsigned n_threads);
+
+// The nearest cluster of each vector, found in its `n_groups` nearest groups; `lists` needs no products.
+std::vector<std::int32_t> assign_clusters(const InvertedLists& lists, const ByteVectors& vectors, std::size_t n_groups,
+                                          unsigned n_threads);
 
 }  // namespace matchset

@@ -152,6 +152,22 @@ ListsOut search_lists(const std::tuple<Offsets, Offsets>& offsets, const std::tu
           to_numpy<float>(std::move(scores))};
 }
 
+Out<std::int32_t> assign_clusters(const Bytes& vectors, const Offsets& group_begin, const Bytes& groups,
+                                  const Bytes& clusters, std::size_t dimensions, std::size_t n_groups,
+                                  unsigned threads) {
+  const auto rows = to_vectors(vectors, dimensions), centroids = to_vectors(clusters, dimensions);
+  const std::vector<std::int64_t> empty(centroids.size() + 1);
+  const matchset::InvertedLists lists{to_span(group_begin), empty, to_vectors(groups, dimensions), centroids,
+                                      {{}, {}, dimensions}, {}};
+  lists.check();
+  std::vector<std::int32_t> nearest;
+  {
+    nb::gil_scoped_release release;
+    nearest = matchset::assign_clusters(lists, rows, n_groups, threads);
+  }
+  return to_numpy<std::int32_t>(std::move(nearest));
+}
+
 }  // namespace
 
 void bind_towers(nb::module_& m) {
@@ -184,6 +200,9 @@ void bind_towers(nb::module_& m) {
         "max_passes"_a, "seed"_a, "threads"_a, "Vectors in an order in which every cluster is a range.");
   m.def("mean_vectors", &mean_vectors, "vectors"_a.noconvert(), "offsets"_a.noconvert(), nb::kw_only(), "dimensions"_a,
         "threads"_a, "Mean of each range of vectors, of length one.");
+  m.def("assign_clusters", &assign_clusters, "vectors"_a.noconvert(), "group_offsets"_a.noconvert(),
+        "groups"_a.noconvert(), "clusters"_a.noconvert(), nb::kw_only(), "dimensions"_a, "n_groups"_a, "threads"_a,
+        "The nearest cluster of each vector, found in its nearest groups.");
   m.def("search_lists", &search_lists, "offsets"_a.noconvert(), "vectors"_a.noconvert(), "labels"_a.noconvert(),
         "queries"_a.noconvert(), nb::kw_only(), "dimensions"_a, "n_groups"_a, "n_lists"_a, "k"_a, "threads"_a,
         "The k nearest products in the clusters nearest to each query: offsets, labels, cosines.");

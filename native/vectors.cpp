@@ -87,6 +87,11 @@ void ByteQuery::set(std::span<const float> vector) {
   std::ranges::copy(bytes_, words_.begin());
 }
 
+void ByteQuery::set(const std::int8_t* values, float scale) {
+  scale_ = scale;
+  std::copy_n(values, words_.size(), words_.begin());
+}
+
 void ByteQuery::score(const ByteVectors& vectors, std::size_t begin, std::size_t end, float* out) const {
   score_bytes(words_.data(), scale_, vectors, begin, end, out);
 }

@@ -34,6 +34,7 @@ class ByteQuery {
  public:
   explicit ByteQuery(std::size_t dimensions) : bytes_(dimensions), words_(dimensions) {}
   void set(std::span<const float> vector);
+  void set(const std::int8_t* values, float scale);
   bool is_zero() const { return scale_ == 0; }
   // Cosines with vectors begin to end.
   void score(const ByteVectors& vectors, std::size_t begin, std::size_t end, float* out) const;

@@ -566,6 +566,27 @@ def mean_vectors(
 ) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
     """Mean of each range of vectors, of length one."""
 
+def assign_clusters(
+    vectors: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    group_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    groups: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    clusters: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    *,
+    dimensions: int,
+    n_groups: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+    """The nearest cluster of each vector, found in its nearest groups."""
+
 def search_lists(
     offsets: tuple[
         Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],

@@ -78,7 +78,7 @@ class InvertedLists:
         return len(self.group_offsets) - 1
 
     def search(
-        self, queries: Floats, k: int, *, n_lists: int = 10, n_groups: int = 8, threads: int = 1
+        self, queries: Floats, k: int, *, n_lists: int = 10, n_groups: int = 16, threads: int = 1
     ) -> Csr:
         """The k nearest products in the clusters nearest to each query.
 
