@@ -116,10 +116,11 @@ void Batch::number_columns() {
 
 // Texts of each distinct feature: features are numbered as they come, counted, then filled in.
 void Batch::transpose() {
+  const std::size_t n_entries = text_features.size();
   features.clear();
   feature_begin.assign(1, 0);
-  slots_.resize(text_features.size());
-  for (std::size_t entry = 0; entry < text_features.size(); ++entry) {
+  slots_.resize(n_entries);
+  for (std::size_t entry = 0; entry < n_entries; ++entry) {
     std::uint32_t& slot = slot_of_[static_cast<std::size_t>(text_features[entry])];
     if (slot == 0) {
       features.push_back(text_features[entry]);
@@ -130,7 +131,7 @@ void Batch::transpose() {
     ++feature_begin[slot];
   }
   for (std::size_t slot = 0; slot < features.size(); ++slot) feature_begin[slot + 1] += feature_begin[slot];
-  feature_texts.resize(text_features.size());
+  feature_texts.assign(n_entries + kReadAhead, 0);
   for (std::uint32_t text = 0; text < n_texts(); ++text)
     for (std::uint32_t entry = text_begin[text]; entry < text_begin[text + 1]; ++entry)
       feature_texts[feature_begin[slots_[entry]]++] = text;
@@ -138,6 +139,7 @@ void Batch::transpose() {
   for (std::size_t slot = features.size(); slot > 0; --slot) feature_begin[slot] = feature_begin[slot - 1];
   feature_begin[0] = 0;
   for (const std::int32_t feature : features) slot_of_[static_cast<std::size_t>(feature)] = 0;
+  text_features.resize(n_entries + kReadAhead);  // row 0 is there whenever an entry is
 }
 
 }  // namespace matchset

@@ -8,6 +8,7 @@
 
 #include "csr.hpp"
 #include "seeds.hpp"
+#include "tower_kernels.hpp"
 
 namespace matchset {
 
@@ -50,10 +51,10 @@ class Batch {
 
   Block blocks[2];                           // queries and titles of pairs; parts of titles and titles
   std::vector<std::uint32_t> text_begin;     // features of each text, (n_texts + 1,)
-  std::vector<std::int32_t> text_features;   // (n_entries,)
+  std::vector<std::int32_t> text_features;   // (n_entries + kReadAhead,)
   std::vector<std::int32_t> features;        // distinct, in the order in which texts have them
   std::vector<std::uint32_t> feature_begin;  // texts of each feature, ascending, (n_distinct + 1,)
-  std::vector<std::uint32_t> feature_texts;  // (n_entries,)
+  std::vector<std::uint32_t> feature_texts;  // (n_entries + kReadAhead,)
 
   std::size_t n_texts() const { return text_begin.size() - 1; }
   std::size_t n_rows() const { return blocks[0].size + blocks[1].size; }

@@ -21,10 +21,8 @@ MATCHSET_INLINE void add_slab(const float* rows, std::size_t d, const Id* ids, s
   Wide sums[V] = {};
   for (std::size_t i = 0; i < n; ++i) {
     const float* row = rows + static_cast<std::size_t>(ids[i]) * d;
-    if (i + 3 < n) {
-      const float* later = rows + static_cast<std::size_t>(ids[i + 3]) * d;
-      for (std::size_t v = 0; v < V; ++v) __builtin_prefetch(later + v * kLanes);
-    }
+    const float* later = rows + static_cast<std::size_t>(ids[i + kReadAhead]) * d;
+    for (std::size_t v = 0; v < V; ++v) __builtin_prefetch(later + v * kLanes);
     for (std::size_t v = 0; v < V; ++v) sums[v] += load(row + v * kLanes);
   }
   for (std::size_t v = 0; v < V; ++v) store(out + v * kLanes, sums[v]);

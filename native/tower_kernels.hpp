@@ -10,6 +10,9 @@ namespace matchset {
 
 constexpr float kMasked = -1e30F;  // a logit that counts for nothing
 
+// After the listed ids must lie as many further ones, of any row: those rows are asked for early.
+constexpr std::size_t kReadAhead = 4;
+
 // Sum of the listed rows of a table, scaled to length one (zero where it has none); returns the scale.
 float mean_of_rows(const float* table, std::size_t d, const std::int32_t* ids, std::size_t n, float* out);
 

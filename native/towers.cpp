@@ -168,7 +168,8 @@ class Trainer {
     for (std::size_t slot = item * kFeatures; slot < end; ++slot) {
       const std::uint32_t first = batch.feature_begin[slot], n = batch.feature_begin[slot + 1] - first;
       const auto feature = static_cast<std::size_t>(batch.features[slot]);
-      if (slot + 2 < end) prefetch_row(table_.data() + static_cast<std::size_t>(batch.features[slot + 2]) * d_, d_);
+      if (slot + kReadAhead < end)
+        prefetch_row(table_.data() + static_cast<std::size_t>(batch.features[slot + kReadAhead]) * d_, d_);
       add_rows(gradients_.data(), d_, batch.feature_texts.data() + first, n, scratch.rows.data());
       step_row(scratch.rows.data(), d_, rate, table_.data() + feature * d_, squares_[feature]);
     }
