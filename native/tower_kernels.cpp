@@ -31,7 +31,7 @@ MATCHSET_INLINE void add_slab(const float* rows, std::size_t d, const Id* ids, s
 template <typename Id>
 MATCHSET_INLINE void add_all(const float* rows, std::size_t d, const Id* ids, std::size_t n, float* out) {
   std::size_t k = 0;
-  for (; k + 16 * kLanes <= d; k += 16 * kLanes) add_slab<16>(rows + k, d, ids, n, out + k);
+  for (; k + 8 * kLanes <= d; k += 8 * kLanes) add_slab<8>(rows + k, d, ids, n, out + k);
   for (; k + 4 * kLanes <= d; k += 4 * kLanes) add_slab<4>(rows + k, d, ids, n, out + k);
   for (; k < d; k += kLanes) add_slab<1>(rows + k, d, ids, n, out + k);
 }
