@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 from problems import RELEVANT
-from titles import make_shop, read_homedepot
+from titles import read_homedepot
 
 import matchset as ms
 from matchset.config import VectorizerConfig
@@ -47,13 +47,18 @@ def main() -> None:
     """Train, then one line per way to search."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--products", type=int, default=50_000)
+    parser.add_argument("--queries", type=int, default=200_000)
     parser.add_argument("--real", type=Path, help="folder of the real data sets")
     parser.add_argument("--validate", action="store_true")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
-    found = read_homedepot(options.real) if options.real else make_shop(options.products)
-    problem = make_problem(*next(iter(found)), RELEVANT if options.real else 1.0)
+    if options.real:
+        problem = make_problem(*next(read_homedepot(options.real)), RELEVANT)
+    else:
+        shop = ms.simulate_shop(products=options.products, queries=options.queries)
+        train, test = ms.split_by_time(shop.log, test_days=30)
+        problem = make_problem(train, ms.relevance(test), shop.catalog, 1.0)
     if options.validate:
         problem = hold_back(problem)
     values = {k: ast.literal_eval(v) for k, v in (item.split("=") for item in options.set)}
