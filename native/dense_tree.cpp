@@ -6,6 +6,8 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "clones.hpp"
 #include "dense.hpp"
@@ -123,13 +125,14 @@ std::uint32_t parts_at(const DensePlan& plan, std::size_t level, std::size_t n) 
 
 // Goes down while nothing is left to cut at this level.
 DenseRange settled(DenseRange range, const DensePlan& plan) {
-  while (range.n_parts <= 1 && range.level < plan.splits.size()) range.n_parts = parts_at(plan, ++range.level, range.size());
+  while (range.n_parts <= 1 && range.level < plan.splits.size())
+    range.n_parts = parts_at(plan, ++range.level, range.size());
   return range;
 }
 
 // Cuts a range of the order in two, its vectors in place.
-std::pair<DenseRange, DenseRange> cut(const ByteVectors& vectors, std::span<std::int32_t> order, const DenseRange& range,
-                                      const DensePlan& plan, unsigned n_threads) {
+std::pair<DenseRange, DenseRange> cut(const ByteVectors& vectors, std::span<std::int32_t> order,
+                                      const DenseRange& range, const DensePlan& plan, unsigned n_threads) {
   const std::size_t n = range.size(), n_parts = range.n_parts, left_parts = n_parts / 2;
   const std::size_t n_left = left_parts * (n / n_parts) + std::min(left_parts, n % n_parts);
   const std::span<std::int32_t> rows = order.subspan(range.begin, n);

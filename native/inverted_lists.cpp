@@ -39,7 +39,8 @@ void ListsSearch::keep_best(std::vector<std::pair<float, std::size_t>>& candidat
     return a.first != b.first ? a.first > b.first : a.second < b.second;
   };
   n = std::min(n, candidates.size());
-  std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(n), candidates.end(), is_better);
+  const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(n);
+  std::partial_sort(candidates.begin(), end, candidates.end(), is_better);
   candidates.resize(n);
 }
 

@@ -47,17 +47,21 @@ void init_table(const InOut<float>& table, std::size_t dimensions, std::uint64_t
 
 Out<float> train_towers(const Lists& queries, const Lists& titles, const Lists& positives,
                         const std::tuple<In<std::int32_t>, In<std::int32_t>>& pairs, const In<std::int32_t>& titled,
-                        const In<std::int32_t>& order, const InOut<float>& table, const InOut<float>& squares, const matchset::TowerRule& rule,
-                        std::size_t n_batches, std::size_t begin, std::size_t end, std::size_t first_step,
-                        std::size_t n_steps, unsigned threads) {
+                        const In<std::int32_t>& order, const InOut<float>& table, const InOut<float>& squares,
+                        const matchset::TowerRule& rule, std::size_t n_batches, std::size_t begin, std::size_t end,
+                        std::size_t first_step, std::size_t n_steps, unsigned threads) {
   const auto& [query, product] = pairs;
   check_dimensions(rule.dimensions, table.size());
-  check(squares.size() == table.size() / rule.dimensions, "there must be one square per row of the table", squares.size());
+  check(squares.size() == table.size() / rule.dimensions, "there must be one square per row of the table",
+        squares.size());
   check(query.size() == product.size(), "there must be as many products as queries in pairs", product.size());
   check(n_batches > 0 && n_batches <= order.size(), "n_batches must be from 1 to the number of pairs", n_batches);
   check(end <= n_batches, "end must be at most n_batches", end);
   check(order.size() / n_batches < (std::size_t{1} << 20), "a batch must have less than a million pairs", order.size());
-  check(rule.title_rows >= 0 && rule.title_rows <= 16, "title_rows must be from 0 to 16", 0);
+  if (!(rule.title_rows >= 0 && rule.title_rows <= 16))
+    throw std::invalid_argument("title_rows must be from 0 to 16; got " + std::to_string(rule.title_rows));
+  if (!(rule.title_share >= 0 && rule.title_share <= 1))
+    throw std::invalid_argument("title_share must be from 0 to 1; got " + std::to_string(rule.title_share));
   const matchset::TowerData data{view(queries),    view(titles),    view(positives), to_span(query),
                                  to_span(product), to_span(titled), squares.size()};
   check(data.positives.size() == data.queries.size(), "positives must have a row per query", data.positives.size());
@@ -188,8 +192,8 @@ void bind_towers(nb::module_& m) {
       },
       "n"_a, nb::kw_only(), "seed"_a, "epoch"_a, "Numbers below n in an order by chance.");
   m.def("train_towers", &train_towers, "queries"_a.noconvert(), "titles"_a.noconvert(), "positives"_a.noconvert(),
-        "pairs"_a.noconvert(), "titled"_a.noconvert(), "order"_a.noconvert(), "table"_a.noconvert(), "squares"_a.noconvert(), "rule"_a,
-        nb::kw_only(), "n_batches"_a, "begin"_a, "end"_a, "first_step"_a, "n_steps"_a, "threads"_a,
+        "pairs"_a.noconvert(), "titled"_a.noconvert(), "order"_a.noconvert(), "table"_a.noconvert(),
+        "squares"_a.noconvert(), "rule"_a, nb::kw_only(), "n_batches"_a, "begin"_a, "end"_a, "first_step"_a, "n_steps"_a, "threads"_a,
         "Train batches begin to end of an epoch, table and squares in place; the mean loss of each.");
   m.def("quantize", &quantize, "vectors"_a.noconvert(), nb::kw_only(), "dimensions"_a,
         "Vectors as bytes and a scale for each.");

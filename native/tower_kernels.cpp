@@ -12,8 +12,8 @@
 namespace matchset {
 namespace {
 
-constexpr float kEpsilon = 1e-8F;  // of Adagrad
-constexpr float kNothing = 1e-20F; // a smaller probability is zero: tiny numbers are slow to multiply
+constexpr float kEpsilon = 1e-8F;   // of Adagrad
+constexpr float kNothing = 1e-20F;  // a smaller probability is zero: tiny numbers are slow to multiply
 
 // Sum of V vectors' worth of the listed rows, which stays in registers.
 template <std::size_t V, typename Id>
@@ -98,7 +98,8 @@ MATCHSET_CLONES void step_row(const float* gradient, std::size_t d, float rate, 
 }
 
 MATCHSET_CLONES void copy_to_panels(const float* vector, const Panels& panels, std::size_t k) {
-  for (std::size_t column = 0; column < panels.n_columns; column += kLanes) store(panels.at(k, column), load(vector + column));
+  for (std::size_t column = 0; column < panels.n_columns; column += kLanes)
+    store(panels.at(k, column), load(vector + column));
 }
 
 float half_cosine(std::size_t step, std::size_t n) {
