@@ -462,3 +462,176 @@ def write_products(
     """
     Products as a JSON array of objects with id, score and, if titles are given, title; ids and titles are buffers with offsets.
     """
+
+class TowerRule:
+    """How the two towers learn."""
+
+    def __init__(
+        self,
+        *,
+        dimensions: int,
+        temperature: float,
+        title_rows: float,
+        title_share: float,
+        learning_rate: float,
+        seed: int,
+    ) -> None: ...
+
+def init_table(
+    table: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C")],
+    *,
+    dimensions: int,
+    seed: int,
+    threads: int,
+) -> None:
+    """Fill a table with draws of mean zero, in place."""
+
+def shuffled(
+    n: int, *, seed: int, epoch: int
+) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+    """Numbers below n in an order by chance."""
+
+def train_towers(
+    queries: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    titles: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    positives: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    pairs: tuple[
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    titled: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    table: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C")],
+    squares: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C")],
+    rule: TowerRule,
+    *,
+    n_batches: int,
+    begin: int,
+    end: int,
+    first_step: int,
+    n_steps: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+    """
+    Train batches begin to end of an epoch, table and squares in place; the mean loss of each.
+    """
+
+def quantize(
+    vectors: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    *,
+    dimensions: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+]:
+    """Vectors as bytes and a scale for each."""
+
+def encode_texts(
+    texts: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    row_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    table: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    *,
+    dimensions: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+    """
+    Mean of the embeddings of each text's features, of length one; zero where it has none.
+    """
+
+def order_vectors(
+    vectors: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    splits: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    *,
+    dimensions: int,
+    max_passes: int,
+    seed: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+    """Vectors in an order in which every cluster is a range."""
+
+def mean_vectors(
+    vectors: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    *,
+    dimensions: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+    """Mean of each range of vectors, of length one."""
+
+def assign_clusters(
+    vectors: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    group_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    groups: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    clusters: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    *,
+    dimensions: int,
+    n_groups: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+    """The nearest cluster of each vector, found in its nearest groups."""
+
+def search_lists(
+    offsets: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    vectors: tuple[
+        tuple[
+            Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        ],
+        tuple[
+            Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        ],
+        tuple[
+            Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        ],
+    ],
+    labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    queries: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    *,
+    dimensions: int,
+    n_groups: int,
+    n_lists: int,
+    k: int,
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+]:
+    """
+    The k nearest products in the clusters nearest to each query: offsets, labels, cosines.
+    """
