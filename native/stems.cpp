@@ -1,6 +1,8 @@
 #include "stems.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "threads.hpp"
 #include "vocabulary.hpp"
@@ -8,8 +10,13 @@
 namespace matchset {
 namespace {
 
-constexpr std::size_t kChunk = 4096;      // texts that a thread takes at a time
+constexpr std::size_t kChunk = 4096;         // texts that a thread takes at a time
 constexpr std::uint64_t kWordSeed = 0x5753;  // apart from those of n-grams
+
+std::uint64_t word_key(std::string_view word) {
+  const std::uint64_t hash = hash_bytes(word, kWordSeed);
+  return hash == kFreeKey ? 0 : hash;
+}
 
 template <typename Visit>
 void for_each_word(std::string_view text, Visit&& visit) {
@@ -35,8 +42,9 @@ std::pair<char32_t, std::size_t> first_code(std::string_view text) {
 
 // Thai, Lao, Myanmar, Khmer; kana, Bopomofo, Han and its extensions. Hangul has spaces.
 bool is_unspaced(char32_t code) {
-  return (code >= 0x0E00 && code <= 0x0EFF) || (code >= 0x1000 && code <= 0x109F) || (code >= 0x1780 && code <= 0x17FF) ||
-         (code >= 0x3040 && code <= 0x312F) || (code >= 0x3400 && code <= 0x9FFF) || (code >= 0xF900 && code <= 0xFAFF) ||
+  return (code >= 0x0E00 && code <= 0x0EFF) || (code >= 0x1000 && code <= 0x109F) ||
+         (code >= 0x1780 && code <= 0x17FF) || (code >= 0x3040 && code <= 0x312F) ||
+         (code >= 0x3400 && code <= 0x9FFF) || (code >= 0xF900 && code <= 0xFAFF) ||
          (code >= 0x20000 && code <= 0x3FFFF);
 }
 
@@ -67,23 +75,61 @@ void append_split(std::string_view word, std::vector<char>& out) {
   }
 }
 
+// Bytes that two texts begin with alike, up to the last whole character.
+std::size_t common_bytes(std::string_view a, std::string_view b) {
+  std::size_t n = 0;
+  while (n < std::min(a.size(), b.size()) && a[n] == b[n]) ++n;
+  while (n > 0 && n < a.size() && (static_cast<unsigned char>(a[n]) & 0xC0) == 0x80) --n;
+  return n;
+}
+
 }  // namespace
 
-std::uint64_t word_key(std::string_view word) {
-  const std::uint64_t hash = hash_bytes(word, kWordSeed);
-  return hash == kFreeKey ? 0 : hash;
+StemTable lay_out_stems(const StringsView& words, const StringsView& stems, std::span<const std::uint8_t> is_shown,
+                        std::uint64_t n_homes) {
+  StemTable table;
+  table.suffixes.append("");
+  StringTable index;
+  const auto suffix_at = [&](std::int64_t i) { return table.suffixes.view()[static_cast<std::size_t>(i)]; };
+  index.insert("", 0, suffix_at);
+  std::vector<StemSlot> found;
+  for (const bool shown : {true, false}) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if ((is_shown[i] != 0) != shown) continue;
+      const std::size_t n_kept = common_bytes(words[i], stems[i]);
+      const std::string_view suffix = stems[i].substr(n_kept);
+      if (suffix.size() > (shown ? kMaxSuffix : kMaxHiddenSuffix)) continue;
+      const auto fresh = static_cast<std::int64_t>(table.suffixes.offsets.size()) - 1;
+      const std::int64_t at = shown ? index.insert(suffix, fresh, suffix_at) : index.find(suffix, suffix_at);
+      if (at < 0) continue;
+      if (at == fresh) table.suffixes.append(suffix);
+      found.push_back({word_key(words[i]), static_cast<std::uint32_t>(n_kept), static_cast<std::uint32_t>(at)});
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  table.slots.reserve(n_homes + 64);
+  for (const StemSlot& slot : found) {
+    if (!table.slots.empty() && table.slots.back().key == slot.key) continue;
+    while (table.slots.size() < home_of(slot.key, n_homes)) table.slots.push_back({kFreeKey, 0, 0});
+    table.slots.push_back(slot);
+  }
+  while (table.slots.size() < n_homes) table.slots.push_back({kFreeKey, 0, 0});
+  return table;
 }
 
 const StemSlot* StemsView::find(std::string_view word) const {
   const std::uint64_t key = word_key(word);
   for (std::uint64_t at = home_of(key, n_homes); at < slots.size() && slots[at].key <= key; ++at)
-    if (slots[at].key == key) return slots[at].suffix < suffixes.size() && slots[at].n_kept <= word.size() ? &slots[at] : nullptr;
+    if (slots[at].key == key)
+      return slots[at].suffix < suffixes.size() && slots[at].n_kept <= word.size() ? &slots[at] : nullptr;
   return nullptr;
 }
 
 void append_stems(std::string_view normalized, const StemsView& stems, std::vector<char>& out) {
   const std::size_t start = out.size();
+  bool is_cut = false;
   for_each_word(normalized, [&](std::string_view word) {
+    if (is_cut) return;
     const std::size_t before = out.size();
     if (before > start) out.push_back(' ');
     const std::size_t begin = out.size();
@@ -98,7 +144,8 @@ void append_stems(std::string_view normalized, const StemsView& stems, std::vect
     } else {
       out.insert(out.end(), word.begin(), word.end());
     }
-    if (out.size() == begin) out.resize(before);  // a stop word
+    is_cut = out.size() - start > kMaxAnalyzed;
+    if (is_cut || out.size() == begin) out.resize(before);  // a stop word adds nothing
   });
   if (out.size() == start) out.insert(out.end(), normalized.begin(), normalized.end());
 }
@@ -123,6 +170,23 @@ OwnedStrings stem_all(const StringsView& normalized, const StemsView& stems, uns
     part = {};
   }
   return all;
+}
+
+double share_unspaced(const StringsView& normalized) {
+  std::size_t n_words = 0, n_unspaced = 0;
+  for (std::size_t i = 0; i < normalized.size(); ++i)
+    for_each_word(normalized[i], [&](std::string_view word) {
+      ++n_words;
+      for (std::size_t at = 0; at < word.size();) {
+        const auto [code, length] = first_code(word.substr(at));
+        if (is_unspaced(code)) {
+          ++n_unspaced;
+          return;
+        }
+        at += length;
+      }
+    });
+  return n_words == 0 ? 0 : static_cast<double>(n_unspaced) / static_cast<double>(n_words);
 }
 
 OwnedStrings list_words(const StringsView& normalized) {

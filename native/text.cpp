@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "markup.hpp"
 #include "threads.hpp"
 #include "unicode.hpp"
 
@@ -185,10 +186,21 @@ bool write_plain(std::string_view text, std::vector<char>& out) {
   return true;
 }
 
+// The part of a text that can count, up to a whole character.
+std::string_view cut(std::string_view text) {
+  if (text.size() <= kMaxBytes) return text;
+  std::size_t n = kMaxBytes;
+  while (n > 0 && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;
+  return text.substr(0, n);
+}
+
 }  // namespace
 
 void normalize(std::string_view text, TextScratch& scratch, std::vector<char>& out) {
   if (text.size() <= kMaxChars && write_plain(text, out)) return;
+  const std::string_view counted = cut(text);
+  if (may_have_markup(counted) && clean_markup(counted, scratch.cleaned))
+    text = {scratch.cleaned.data(), scratch.cleaned.size()};
   scratch.codes.clear();
   decode_utf8(text, kMaxChars, scratch.codes);
   detach_signs(scratch.codes, scratch.more_codes);

@@ -6,11 +6,8 @@ word, "the" and "for" are none. Character n-grams always come from the text as i
 
 from __future__ import annotations
 
-import html
-import re
-import threading
 import tomllib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,18 +16,19 @@ from typing import Any
 
 import numpy as np
 
+from matchset import _native
 from matchset.strings import Strings
 
 AUTO = "auto"
+UNSPACED = "cjk"  # scripts without spaces: Chinese, Japanese, Thai; pairs of characters are words
 
 # A language is chosen where function words that no other language has make up this share of all
 # words, and this many times the share of any other language's.
 MIN_SHARE = 0.005
 MIN_LEAD = 2.5
 MIN_WORDS = 200  # fewer words decide nothing
-_SAMPLE = 200_000  # texts that are looked at
-
-_TAG = re.compile(r"</?[a-zA-Z][^<>]*>|<!--.*?-->", re.DOTALL)
+MIN_UNSPACED = 0.1  # share of words of a script without spaces, which decides first
+_SAMPLE = 50_000  # texts that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +61,40 @@ def _list_own_words() -> Mapping[str, frozenset[str]]:
     }
 
 
-def check_language(language: str | None) -> None:
-    """Refuse a language that cannot be analyzed."""
-    known = list_languages()
-    if language not in (None, AUTO, *known):
+def check_language(language: str | None, *, is_chosen: bool = False) -> None:
+    """Raise a ValueError for a language that cannot be analyzed; one `is_chosen` is not "auto"."""
+    known = (UNSPACED, *list_languages())
+    if language not in (known if is_chosen else (None, AUTO, *known)):
         names = ", ".join(known)
         raise ValueError(f"language must be None, 'auto' or one of {names}; got {language!r}")
 
 
-def detect_language(texts: Sequence[Strings]) -> str | None:
-    """The language of normalized texts, or None where none stands out.
+def choose_language(language: str | None, normalized: Sequence[Strings]) -> str | None:
+    """The language itself, or for "auto" the one that the normalized texts are in."""
+    check_language(language)
+    return detect_language(normalized) if language == AUTO else language
+
+
+def detect_language(normalized: Sequence[Strings]) -> str | None:
+    """The language of normalized texts; None where none stands out.
 
     Counted are function words that only one language has: "in" is English, German, Dutch and an
-    inch. Mixed shops, tiny logs and languages without a stemmer give None.
+    inch. Mixed shops, tiny logs and languages without a stemmer give None. Texts of which a tenth
+    of the words are in a script without spaces are "cjk".
     """
-    counts: dict[str, int] = {}
-    n_words = 0
-    for each in texts:
-        step = max(1, len(each) // _SAMPLE)
-        for text in each.take(np.arange(0, len(each), step)):
-            for word in text.split():
-                counts[word] = counts.get(word, 0) + 1
-                n_words += 1
+    sample = Strings.concatenate(
+        [each.take(np.arange(0, len(each), max(1, len(each) // _SAMPLE))) for each in normalized]
+    )
+    counts = Counter(word for text in sample for word in text.split())
+    if not counts:
+        return None
+    if _native.share_unspaced(sample.data, sample.offsets) >= MIN_UNSPACED:
+        return UNSPACED
+    n_words = counts.total()
     if n_words < MIN_WORDS:
         return None
     shares = {
-        code: sum(counts.get(word, 0) for word in words) / n_words
+        code: sum(counts[word] for word in words) / n_words
         for code, words in _list_own_words().items()
     }
     best, second = sorted(shares, key=lambda code: -shares[code])[:2]
@@ -101,60 +107,39 @@ class Analyzer:
     """Stems of words in one language; a stop word has none."""
 
     language: Language
-    _stemmers: threading.local = field(init=False, repr=False, default_factory=threading.local)
+    # A stemmer serves one thread at a time. Threads take one out; a lock would not survive a fork.
+    _idle: deque[Any] = field(init=False, repr=False, default_factory=deque)
 
     @classmethod
     def of(cls, code: str) -> Analyzer:
         """The analyzer of a language by its code."""
-        check_language(code)
-        return cls(list_languages()[code])
+        known = list_languages()
+        if code not in known:
+            raise ValueError(f"a language with a stemmer must be one of {', '.join(known)}; got {code!r}")
+        return cls(known[code])
 
     def stem(self, words: Iterable[str]) -> list[str]:
         """Stem of each normalized word, empty for a stop word."""
+        listed = list(words)
+        stemmer = self._take_stemmer()
+        stems: list[str] = stemmer.stemWords(listed)
+        self._idle.append(stemmer)
         stop_words = self.language.stop_words
-        stems: list[str] = self._stemmer().stemWords(list(words))
         return [
-            "" if word in stop_words else stem for word, stem in zip(words, stems, strict=True)
+            "" if word in stop_words else stem for word, stem in zip(listed, stems, strict=True)
         ]
 
-    def analyze(self, text: str) -> str:
-        """A normalized text with stems for words; as it was where nothing but stop words is in it."""
-        stems = self.stem(text.split())
-        return " ".join(filter(None, stems)) or text
+    def stem_word(self, word: str) -> str:
+        """Stem of one normalized word, empty for a stop word."""
+        return self.stem((word,))[0]
 
-    def _stemmer(self) -> Any:
-        found = getattr(self._stemmers, "stemmer", None)  # a stemmer serves one thread at a time
-        if found is None:
+    def _take_stemmer(self) -> Any:
+        try:
+            return self._idle.pop()
+        except IndexError:
             import Stemmer
 
-            found = self._stemmers.stemmer = Stemmer.Stemmer(self.language.stemmer)
-        return found
+            return Stemmer.Stemmer(self.language.stemmer, 0)  # without a cache of words
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Analyzer, (self.language,)
-
-
-def clean_markup(text: str) -> str:
-    """A text without HTML tags, its entities decoded.
-
-    >>> clean_markup("Steves &amp; Sons <b>door</b>")
-    'Steves & Sons door'
-    """
-    if "&" not in text and "<" not in text:
-        return text
-    # Entities may hide tags, and be hidden twice ("&amp;nbsp;"), but not for ever.
-    for _ in range(2):
-        text = html.unescape(_TAG.sub(" ", text))
-    return " ".join(text.split())
-
-
-def clean_strings(texts: Strings) -> Strings:
-    """Each text without markup. Texts without "&" and "<" are not looked at again."""
-    marked = np.flatnonzero((texts.data == ord("&")) | (texts.data == ord("<")))
-    rows = np.unique(np.searchsorted(texts.offsets, marked, side="right") - 1)
-    if len(rows) == 0:
-        return texts
-    cleaned = Strings.of([clean_markup(texts[int(row)]) for row in rows])
-    chosen = np.arange(len(texts))
-    chosen[rows] = len(texts) + np.arange(len(rows))
-    return Strings.concatenate([texts, cleaned]).take(chosen)
