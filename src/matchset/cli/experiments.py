@@ -66,8 +66,8 @@ def compare(
         The products: id, title and attributes.
     rows
         Rows to run: xr_linear, xr_linear_unigrams, xr_linear_bigrams, xr_linear_more_bigrams,
-        xr_linear_trigrams, dssm, dssm_hnsw, bm25, title_similarity, nearest_queries, popularity. By
-        default all that can run here. Rows stored earlier are in the report too.
+        xr_linear_trigrams, dssm, dssm_hnsw, bm25, bm25_stemmed, title_similarity, nearest_queries,
+        popularity. By default all that can run here. Rows stored earlier are in the report too.
     quick
         Use a small shop, fewer test queries and a shorter training of DSSM.
     price_per_hour

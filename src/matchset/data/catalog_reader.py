@@ -26,6 +26,7 @@ from matchset.data.grouping import renumber
 from matchset.data.sql import day_of, is_number, text_of
 from matchset.data.tables import Table, TableSource, is_nested, open_tables
 from matchset.errors import DataError, ParameterError, format_path
+from matchset.text import clean_markup
 
 logger = logging.getLogger(__name__)
 
@@ -218,8 +219,10 @@ def _to_catalog(
         chosen = np.zeros(len(first), dtype=np.int64)
         chosen[group] = np.arange(len(group))  # of equal groups, the last one is written last
     rows = kept[chosen]
-    descriptions = columns["description"].texts.take(rows) if "description" in columns else None
-    titles = titles.take(rows)
+    descriptions = (
+        clean_markup(columns["description"].texts.take(rows)) if "description" in columns else None
+    )
+    titles = clean_markup(titles.take(rows))
     return Catalog(
         ids.take(rows),
         titles,

@@ -17,10 +17,8 @@ from typing import Any
 import numpy as np
 
 from matchset import _native
+from matchset.config import AUTO, UNSPACED, check_language
 from matchset.strings import Strings
-
-AUTO = "auto"
-UNSPACED = "cjk"  # scripts without spaces: Chinese, Japanese, Thai; pairs of characters are words
 
 # A language is chosen where function words that no other language has make up this share of all
 # words, and this many times the share of any other language's.
@@ -61,17 +59,9 @@ def _list_own_words() -> Mapping[str, frozenset[str]]:
     }
 
 
-def check_language(language: str | None, *, is_chosen: bool = False) -> None:
-    """Raise a ValueError for a language that cannot be analyzed; one `is_chosen` is not "auto"."""
-    known = (UNSPACED, *list_languages())
-    if language not in (known if is_chosen else (None, AUTO, *known)):
-        names = ", ".join(known)
-        raise ValueError(f"language must be None, 'auto' or one of {names}; got {language!r}")
-
-
 def choose_language(language: str | None, normalized: Sequence[Strings]) -> str | None:
     """The language itself, or for "auto" the one that the normalized texts are in."""
-    check_language(language)
+    language = check_language(language)
     return detect_language(normalized) if language == AUTO else language
 
 
@@ -115,7 +105,9 @@ class Analyzer:
         """The analyzer of a language by its code."""
         known = list_languages()
         if code not in known:
-            raise ValueError(f"a language with a stemmer must be one of {', '.join(known)}; got {code!r}")
+            raise ValueError(
+                f"a stemmer's language must be one of {', '.join(known)}; got {code!r}"
+            )
         return cls(known[code])
 
     def stem(self, words: Iterable[str]) -> list[str]:

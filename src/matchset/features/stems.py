@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.config import count_threads
-from matchset.features.analysis import UNSPACED, Analyzer, check_language
+from matchset.config import LANGUAGES, UNSPACED, count_threads
+from matchset.features.analysis import Analyzer
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
@@ -32,7 +32,9 @@ class Stems:
     suffixes: Strings
 
     def __post_init__(self) -> None:
-        check_language(self.language, is_chosen=True)
+        if self.language not in LANGUAGES:
+            known = ", ".join(LANGUAGES)
+            raise ValueError(f"language must be one of {known}; got {self.language!r}")
 
     @cached_property
     def native(self) -> _native.Stems:
@@ -84,7 +86,9 @@ def _list_words(normalized: Strings) -> Strings:
 def store_stems(stems: Stems) -> Section:
     """Stems as a section of a folder."""
     header = {"language": stems.language, "n_homes": stems.n_homes}
-    return Section(header, {"slots": stems.slots} | under("suffixes", store_strings(stems.suffixes)))
+    return Section(
+        header, {"slots": stems.slots} | under("suffixes", store_strings(stems.suffixes))
+    )
 
 
 def read_stems(section: Section) -> Stems:

@@ -90,9 +90,7 @@ class Vectorizer:
                     f"shown must have one entry per query, ({len(texts)},); got {shown.shape}"
                 )
         language = choose_language(self.language, [texts])
-        vocabulary = learn_vocabulary(
-            texts, self.config, n_threads, language=language, shown=shown
-        )
+        vocabulary = learn_vocabulary(texts, self.config, n_threads, language=language, shown=shown)
         native = vocabulary.to_native()
         if shown is not None:
             may_show = texts.take(np.flatnonzero(shown))
