@@ -208,7 +208,7 @@ def _to_catalog(
     files: Sequence[str],
     duplicates: str,
 ) -> Catalog:
-    ids, titles = columns["product"].texts, columns["title"].texts
+    ids = columns["product"].texts
     has_id = ids.lengths > 0
     kept = np.flatnonzero(has_id)
     group, first = ids.take(kept).factorize()
@@ -219,14 +219,15 @@ def _to_catalog(
         chosen = np.zeros(len(first), dtype=np.int64)
         chosen[group] = np.arange(len(group))  # of equal groups, the last one is written last
     rows = kept[chosen]
-    descriptions = (
-        clean_markup(columns["description"].texts.take(rows)) if "description" in columns else None
-    )
-    titles = clean_markup(titles.take(rows))
+    texts = {
+        role: clean_markup(columns[role].texts.take(rows))
+        for role in ("title", "description")
+        if role in columns
+    }
     return Catalog(
         ids.take(rows),
-        titles,
-        descriptions,
+        texts["title"],
+        texts.get("description"),
         {
             name: _to_column(columns[f"a{index}"], kind).take(rows)
             for index, (name, kind) in enumerate(kinds.items())
@@ -234,7 +235,7 @@ def _to_catalog(
         CatalogReport(
             rows=len(ids),
             without_product=len(ids) - len(kept),
-            without_title=int(np.count_nonzero(titles.lengths == 0)),
+            without_title=int(np.count_nonzero(texts["title"].lengths == 0)),
             duplicates=len(kept) - len(rows),
         ),
     )

@@ -103,12 +103,10 @@ class Analyzer:
     @classmethod
     def of(cls, code: str) -> Analyzer:
         """The analyzer of a language by its code."""
-        known = list_languages()
-        if code not in known:
-            raise ValueError(
-                f"a stemmer's language must be one of {', '.join(known)}; got {code!r}"
-            )
-        return cls(known[code])
+        found = list_languages().get(code)
+        if found is None:
+            raise ValueError(f"language must be one that has a stemmer; got {code!r}")
+        return cls(found)
 
     def stem(self, words: Iterable[str]) -> list[str]:
         """Stem of each normalized word, empty for a stop word."""

@@ -20,10 +20,10 @@ SLOTS_PER_WORD = 4 / 3  # of the hash table: more is faster, less is smaller
 
 @dataclass(frozen=True, eq=False)
 class Stems:
-    """Stems of known words, as arrays that may be memory-mapped; other words are stemmed when asked.
+    """Stems of known words, as arrays that may be memory-mapped; others are stemmed when asked.
 
-    A word is known by its hash, its stem as so many of its first bytes and a suffix: no word is
-    spelled out. Suffixes come from words that may be shown.
+    The table holds the hash of a word, how many of its first bytes its stem has, and a suffix: no
+    word is spelled out. Suffixes come from words that may be shown.
     """
 
     language: str
@@ -73,10 +73,10 @@ def learn_stems(
             may_show = _list_words(normalized.take(np.flatnonzero(shown)))
             is_shown = (may_show.index_of(words) >= 0).astype(np.uint8)
     n_homes = max(1, round(SLOTS_PER_WORD * len(words)))
-    slots, *suffixes = _native.lay_out_stems(
+    slots, data, offsets = _native.lay_out_stems(
         (words.data, words.offsets), (stems.data, stems.offsets), is_shown, n_homes
     )
-    return Stems(language, slots, n_homes, Strings(*suffixes))
+    return Stems(language, slots, n_homes, Strings(data, offsets))
 
 
 def _list_words(normalized: Strings) -> Strings:
@@ -86,9 +86,8 @@ def _list_words(normalized: Strings) -> Strings:
 def store_stems(stems: Stems) -> Section:
     """Stems as a section of a folder."""
     header = {"language": stems.language, "n_homes": stems.n_homes}
-    return Section(
-        header, {"slots": stems.slots} | under("suffixes", store_strings(stems.suffixes))
-    )
+    suffixes = under("suffixes", store_strings(stems.suffixes))
+    return Section(header, {"slots": stems.slots} | suffixes)
 
 
 def read_stems(section: Section) -> Stems:

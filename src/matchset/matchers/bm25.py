@@ -30,7 +30,8 @@ STEMMED_K1, STEMMED_B = 1.2, 0.75  # the usual values, with which stems find mor
 class BM25(Matcher):
     """Lexical search over the words of normalized titles, scored by bm25s (Lucene's variant).
 
-    With stems, over stems of the words, without stop words. A product without a word of the query is never given.
+    With stems, over those, without stop words. A product without a word of the query is never
+    given.
     """
 
     kind: ClassVar[str] = "bm25"

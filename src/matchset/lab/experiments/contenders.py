@@ -208,7 +208,7 @@ def _make_bm25(benchmark: Benchmark) -> Contender:
 def _make_stemmed_bm25(benchmark: Benchmark) -> Contender:
     """BM25 over stems with the usual parameters: what a search engine does out of the box."""
     language = _choose_language(benchmark)
-    config = {"k1": STEMMED_K1, "b": STEMMED_B, "language": language}
+    config: dict[str, Any] = {"k1": STEMMED_K1, "b": STEMMED_B, "language": language}
 
     def recipe(_: Path) -> Matcher:
         return BM25.from_catalog(_require(benchmark.catalog), **config)

@@ -31,17 +31,7 @@ from matchset.storage.folders import MANIFEST, open_folder, write_folder
 from matchset.strings import Strings
 
 RESULT, FINDINGS = "row of a comparison", "findings"  # kinds of folder
-PACKAGES = (
-    "matchset",
-    "numpy",
-    "scipy",
-    "duckdb",
-    "bm25s",
-    "PyStemmer",
-    "torch",
-    "usearch",
-    "matplotlib",
-)
+PACKAGES = ("matchset", "numpy", "scipy", "duckdb", "bm25s", "torch", "usearch", "matplotlib")
 _SCRATCH = "measured"
 _LOG = ("queries", "products", "events", "query", "product", "event", "day", "count")
 
