@@ -51,13 +51,14 @@ struct StemTable {
 StemTable lay_out_stems(const StringsView& words, const StringsView& stems, std::span<const std::uint8_t> is_shown,
                         std::uint64_t n_homes);
 
-// Writes the stems of a normalized text, one space between them. A text of stop words alone stays as it is.
+// Writes the stems of a normalized text, one space between them; numbers and units are words of their own. A text of
+// stop words alone stays as it is.
 void append_stems(std::string_view normalized, const StemsView& stems, std::vector<char>& out);
 
 // The same for many texts, in order.
 OwnedStrings stem_all(const StringsView& normalized, const StemsView& stems, unsigned n_threads);
 
-// Distinct words of texts, in the order in which they first occur.
+// Distinct words of texts, numbers and units apart, in the order in which they first occur.
 OwnedStrings list_words(const StringsView& normalized);
 
 // Share of words with a character of a script that is written without spaces: Thai, Chinese, Japanese and others.

@@ -25,7 +25,8 @@ enum Kind : unsigned char {
   slash,
   hash,
   plus,
-  percent
+  percent,
+  markup  // separates, but may begin a tag or an entity
 };
 
 constexpr char32_t kFractionSlash = 0x2044;
@@ -42,6 +43,7 @@ constexpr auto kAscii = [] {
   kinds['#'] = hash;
   kinds['+'] = plus;
   kinds['%'] = percent;
+  kinds['<'] = kinds['&'] = markup;
   return kinds;
 }();
 
