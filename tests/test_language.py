@@ -124,8 +124,11 @@ def test_numbers_and_units_are_words_of_their_own(word, pieces):
 
 def test_scripts_without_spaces_become_pairs_of_characters():
     assert analyze(["赤い靴 abc", "靴", "靴20cm用品", "ไทย"], "cjk") == [
-        "赤い い靴 abc", "靴", "靴 20 cm用品", "ไท ทย",
-    ] or analyze(["靴20cm用品"], "cjk") == ["靴 20cm 用品"]  # fmt: skip
+        "赤い い靴 abc",
+        "靴",
+        "靴 20cm 用品",
+        "ไท ทย",
+    ]
     assert analyze(["한국 신발"], "cjk") == ["한국 신발"]  # Hangul has spaces
 
 
@@ -133,17 +136,16 @@ def test_words_are_stems_and_characters_are_the_surface():
     vectorizer = Vectorizer(language="en").fit(ENGLISH)
     names = [vectorizer.name(i) for i in range(vectorizer.vocabulary.n_known)]
     assert {"drill", "run", "cordless#drill", "lls", "ing"} <= set(names)
-    assert not {"drills", "running", "the", "for#the"} & set(names)
+    assert not {"drills", "running", "for", "for#the", "cordless#drills"} & set(names)
     assert vectorizer.ngrams("Drills!")[:2] == ["drill", "#dr"]
     assert "language en" in repr(vectorizer)
+    n_words = sum(vectorizer.vocabulary.sizes[:2])
     plural, singular = (
-        vectorizer.transform(["wheel drills"]),
-        vectorizer.transform(["wheels drill"]),
+        {int(feature) for feature in vectorizer.encode(query)[0] if feature < n_words}
+        for query in ("wheel drills", "wheels drill")
     )
-    words = sum(vectorizer.vocabulary.sizes[:2])
-    assert set(plural.indices[plural.indices < words]) == set(
-        singular.indices[singular.indices < words]
-    )
+    assert plural == singular
+    assert len(plural) == 2
 
 
 def test_without_a_language_nothing_changes():
@@ -313,7 +315,7 @@ def test_the_simulated_shop_is_english():
 
 @pytest.mark.parametrize("call", [choose_language, lambda name, _: ms.TrainConfig(language=name)])
 def test_an_unknown_language_is_an_error(call):
-    with pytest.raises(ValueError, match="language must be auto, none or one of en, .*; got 'xx'"):
+    with pytest.raises(ValueError, match=r"language must be auto, none or one of en, .*; got 'xx'"):
         call("xx", [])
 
 
