@@ -136,7 +136,7 @@ def test_words_are_stems_and_characters_are_the_surface():
     vectorizer = Vectorizer(language="en").fit(ENGLISH)
     names = [vectorizer.name(i) for i in range(vectorizer.vocabulary.n_known)]
     assert {"drill", "run", "cordless#drill", "lls", "ing"} <= set(names)
-    assert not {"drills", "running", "for", "for#the", "cordless#drills"} & set(names)
+    assert not {"drills", "running", "for#the", "cordless#drills"} & set(names)
     assert vectorizer.ngrams("Drills!")[:2] == ["drill", "#dr"]
     assert "language en" in repr(vectorizer)
     n_words = sum(vectorizer.vocabulary.sizes[:2])

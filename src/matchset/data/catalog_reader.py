@@ -46,6 +46,7 @@ def read_catalog(
     title: ColumnChoice = None,
     description: ColumnChoice = None,
     attributes: Sequence[str] | None = None,
+    text: Sequence[str] = (),
     duplicates: Literal["error", "first", "last"] = "error",
     memory_limit: str = DEFAULT_MEMORY_LIMIT,
 ) -> Catalog:
@@ -57,6 +58,9 @@ def read_catalog(
     `attributes` names: numbers, booleans, dates, and texts for everything else. Columns of CSV and
     JSON files become numbers, booleans or dates if every value is one.
 
+    `text` names columns, such as brand, category or description, that are searched beside the title
+    as `Catalog.more_text`. Titles, descriptions and that text are cleaned of HTML.
+
     A product that occurs twice with different titles is a DataError that names both rows, unless
     `duplicates` is "first" or "last"; with the same title, the first row is kept.
     """
@@ -66,7 +70,7 @@ def read_catalog(
     choices = {"product": product, "title": title, "description": description}
     with open_tables(source, memory_limit=memory_limit, is_ordered=True) as (connection, found):
         (tables,) = found
-        parts = [_find_part(connection, table, choices, attributes) for table in tables]
+        parts = [_find_part(connection, table, choices, attributes, text) for table in tables]
         kinds = _merge_kinds(parts)
         columns = _read_parts(connection, parts, kinds)
     files = [format_path(path) for table in tables for path in table.files] or [tables[0].label]
@@ -84,12 +88,16 @@ class _Part:
     table: Table
     roles: dict[str, str]
     kinds: dict[str, ColumnKind]
+    text: list[str]  # columns that are searched beside the title
 
     def select(self, kinds: dict[str, ColumnKind]) -> list[str]:
         """SQL of each file: roles, attributes numbered in the order of `kinds`, and the row."""
         texts = {role: text_of(self.table, column) for role, column in self.roles.items()}
         texts["product"] = f"if(trim({texts['product']}) = '', NULL, {texts['product']})"
         fields = [f"{text} AS {role}" for role, text in texts.items()]
+        if self.text:
+            pieces = ", ".join(_value_of(self.table, name, "text") for name in self.text)
+            fields.append(f"concat_ws(' ', {pieces}) AS more_text")
         fields += [
             f"{_value_of(self.table, name, kind)} AS a{index}"
             for index, (name, kind) in enumerate(kinds.items())
@@ -105,6 +113,7 @@ def _find_part(
     table: Table,
     choices: dict[str, ColumnChoice],
     attributes: Sequence[str] | None,
+    text: Sequence[str],
 ) -> _Part:
     roles = {}
     for role, names in CATALOG_NAMES.items():
@@ -124,7 +133,9 @@ def _find_part(
     wanted = table.columns if attributes is None else attributes
     others = [name for name in wanted if name not in roles.values()]
     with naming_errors(table.kind, **table.location):
-        return _Part(table, roles, _find_kinds(connection, table, others))
+        kinds = _find_kinds(connection, table, others)
+    searched = [choose_column(table, "text", name, names=(), is_required=True) for name in text]
+    return _Part(table, roles, kinds, [name for name in searched if name is not None])
 
 
 def _find_kinds(
@@ -221,7 +232,7 @@ def _to_catalog(
     rows = kept[chosen]
     texts = {
         role: clean_markup(columns[role].texts.take(rows))
-        for role in ("title", "description")
+        for role in ("title", "description", "more_text")
         if role in columns
     }
     return Catalog(
@@ -238,6 +249,7 @@ def _to_catalog(
             without_title=int(np.count_nonzero(texts["title"].lengths == 0)),
             duplicates=len(kept) - len(rows),
         ),
+        texts.get("more_text"),
     )
 
 
