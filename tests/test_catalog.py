@@ -211,5 +211,5 @@ def test_further_columns_are_searched_beside_the_title(tmp_path):
     plain = make_products(catalog.ids, read_catalog(file))
     assert plain.more_text is None
     assert "has_more_text" not in store_products(plain).header
-    with pytest.raises(DataError, match="text must name a column; got 'color'"):
+    with pytest.raises(DataError, match="text= must name a column; got 'color'"):
         read_catalog(file, text=["color"])
