@@ -2,8 +2,10 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,6 +23,7 @@ from matchset.storage.folders import verify_folder
 from matchset.strings import Strings
 from matchset.text import normalize, normalize_strings
 
+HOME_DEPOT = Path(__file__).parents[2] / "shared" / "data" / "homedepot" / "products.tsv"
 ENGLISH = [
     "Cordless drills for the home",
     "drill and bits",
@@ -313,6 +316,13 @@ def test_the_simulated_shop_is_english():
     assert plain.summary.language is None
 
 
+@pytest.mark.skipif(not HOME_DEPOT.exists(), reason=f"needs {HOME_DEPOT}")
+def test_home_depot_is_english_and_its_titles_are_cleaned():
+    catalog = ms.read_catalog(HOME_DEPOT)
+    assert detect_language([normalize_strings(catalog.titles)]) == "en"
+    assert not any("&amp;" in title for title in catalog.titles)
+
+
 @pytest.mark.parametrize("call", [choose_language, lambda name, _: ms.TrainConfig(language=name)])
 def test_an_unknown_language_is_an_error(call):
     with pytest.raises(ValueError, match=r"language must be auto, none or one of en, .*; got 'xx'"):
@@ -339,6 +349,32 @@ def test_catalogs_of_any_language_are_searched(kind, titles, language, query, wa
     loaded = kind.load(tmp_path / "m")
     assert loaded.match([query, "xyzzy", wanted]) == matcher.match([query, "xyzzy", wanted])
     assert pickle.loads(pickle.dumps(loaded)).match(query) == matcher.match(query)
+
+
+def test_a_german_shop_is_trained_and_opened_in_german(tmp_path):
+    queries = [title.lower() for title in GERMAN]
+    log = ms.read_log(pa.table({"query": queries, "sku": [f"p{i}" for i in range(len(queries))]}))
+    matcher = ms.train(log, make_catalog(GERMAN), out=tmp_path / "m")
+    loaded = ms.load(tmp_path / "m")
+    asked = ["Rote Lampe aus Holz", "Türschloss", "Bohrmaschinchen", "xyzzy"]
+    for each in (matcher, loaded, pickle.loads(pickle.dumps(loaded))):
+        assert each.vectorizer.vocabulary.language == "de"
+        assert each.match(asked) == matcher.match(asked)
+    assert matcher.match(asked[0], 1)[0].title == "Rote Lampen aus Holz"
+    assert (
+        matcher.config.language == "auto"
+    )  # what was asked for; the vocabulary has what was chosen
+
+
+def test_a_query_with_markup_is_the_query_without():
+    queries = ["Black &amp; Decker", "Black &amp; Decker", "black & decker"]
+    log = ms.read_log(pa.table({"query": queries, "sku": ["a", "a", "b"]}))
+    assert list(log.queries) == ["black decker"]
+    assert list(log.spellings) == ["Black & Decker"]
+    vectorizer = Vectorizer().fit(log.queries)
+    assert same_rows(
+        vectorizer.transform(["<b>black</b>&nbsp;decker"]), vectorizer.transform(log.queries)
+    )
 
 
 def test_bm25_without_a_language_is_the_papers():
