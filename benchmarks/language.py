@@ -58,9 +58,9 @@ def make_matchers(
 
 
 def measure(vectorizer: ms.Vectorizer, queries: list[str]) -> float:
-    """Microseconds of one query, the least of five rounds over all."""
+    """Microseconds of one query, the least of twenty rounds over all."""
     best = float("inf")
-    for _ in range(5):
+    for _ in range(20):
         start = time.perf_counter()
         for query in queries:
             vectorizer.encode(query)

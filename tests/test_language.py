@@ -1,5 +1,6 @@
 """Languages: stems for words, the surface for characters, and which language a shop speaks."""
 
+import hashlib
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,7 @@ from matchset.strings import Strings
 from matchset.text import normalize, normalize_strings
 
 HOME_DEPOT = Path(__file__).parents[2] / "shared" / "data" / "homedepot" / "products.tsv"
+BEFORE = "5bf10882f0af820b43cd44af178805243a562ae72bed2cc7e63f64acbbe00417"
 ENGLISH = [
     "Cordless drills for the home",
     "drill and bits",
@@ -159,6 +161,13 @@ def test_without_a_language_nothing_changes():
         assert other.vocabulary.slots.tobytes() == plain.vocabulary.slots.tobytes()
         assert other.vocabulary.df.tobytes() == plain.vocabulary.df.tobytes()
         assert same_rows(other.transform(SHOP), plain.transform(SHOP))
+
+
+def test_without_a_language_the_bytes_are_those_of_before_there_were_languages():
+    vocabulary = Vectorizer().fit(SHOP).vocabulary
+    keys_and_ids = vocabulary.slots.reshape(-1, 16)[:, :12]  # without idf, whose log may be NumPy's
+    data = keys_and_ids.tobytes() + vocabulary.df.tobytes() + vocabulary.names.used.tobytes()
+    assert hashlib.sha256(data).hexdigest() == BEFORE
 
 
 def test_a_model_without_a_language_has_the_sections_that_it_always_had(tmp_path):
