@@ -23,7 +23,7 @@ from matchset.strings import Strings
 from matchset.text import normalize_strings
 
 K1, B = 0.5, 0.45  # of the XR-Linear paper: titles are short, and rarely repeat a word
-STEMMED_K1, STEMMED_B = 1.2, 0.75  # the usual values, with which stems find more
+STEMMED_K1, STEMMED_B = 1.2, 0.75  # what search engines use by default
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +52,7 @@ class BM25(Matcher):
     ) -> Self:
         """Index the titles, and with `descriptions` those too.
 
-        With a `language`, or "auto" to detect it, words are stemmed; titles then want the usual
-        parameters, STEMMED_K1 and STEMMED_B.
+        With a `language`, or "auto" to detect it, words are stemmed.
         """
         if not 0 <= k1 < float("inf"):
             raise ValueError(f"k1 must be at least 0 and finite; got {k1}")
