@@ -44,7 +44,7 @@ stub: $(VENV)/installed $(VENV)/lint ## Rewrite the type stub of the native modu
 	$(BIN)/python tools/make_stub.py
 
 # Tests of what is native. Python is not instrumented, so the run-time library comes first.
-NATIVE_TESTS = $(addprefix tests/test_,$(addsuffix .py,strings arrow text vectorizer folders embeddings tree solver \
+NATIVE_TESTS = $(addprefix tests/test_,$(addsuffix .py,strings arrow text vectorizer language folders embeddings tree solver \
   negatives estimator packed search explain postings match popularity title_similarity nearest_queries serve_responses))
 sanitize: sanitize-address sanitize-thread ## Run the native tests under ASan and UBSan, and threads under TSan
 

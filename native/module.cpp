@@ -15,4 +15,5 @@ NB_MODULE(_native, m) {
   matchset::bind_postings(m);
   matchset::bind_search(m);
   matchset::bind_json_products(m);
+  matchset::bind_towers(m);
 }

@@ -17,6 +17,7 @@ void bind_learn(nb::module_& m);          // module_learn.cpp
 void bind_postings(nb::module_& m);       // module_postings.cpp
 void bind_search(nb::module_& m);         // module_search.cpp
 void bind_strings(nb::module_& m);        // module_strings.cpp
+void bind_towers(nb::module_& m);         // module_towers.cpp
 
 // Runs a kernel while other Python threads go on; it must not touch Python.
 template <typename Kernel>

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "stems.hpp"
 #include "text.hpp"
 #include "threads.hpp"
 #include "vocabulary.hpp"
@@ -17,7 +18,7 @@ constexpr std::size_t kChunk = 4096;  // most texts that a thread takes at a tim
 constexpr std::size_t kBlock = 16;    // chunks that are split before their n-grams are counted
 // Bytes of a chunk. Its n-grams take about thirty times as much until they are counted, which is part of the budget.
 std::size_t chunk_bytes(std::size_t budget) { return std::clamp<std::size_t>(budget / 4096, 1 << 14, 1 << 18); }
-static_assert(kMaxBytes + 2 <= std::numeric_limits<std::uint16_t>::max());
+static_assert(std::max(kMaxBytes, kMaxAnalyzed) + 2 <= std::numeric_limits<std::uint16_t>::max());
 
 std::size_t part_of(std::uint64_t key) { return key >> 58; }
 
@@ -82,9 +83,10 @@ struct NGramCandidate {
 
 class NGramCounter {
  public:
-  NGramCounter(const StringsView& texts, std::span<const VocabularyRule> rules, std::size_t budget, unsigned n_threads)
-      : texts_(texts), rules_(rules), budget_(budget), n_threads_(n_threads), candidates_(rules.size()),
-        n_distinct_(rules.size()) {
+  NGramCounter(const StringsView& texts, const StringsView& analyzed, std::span<const VocabularyRule> rules,
+               std::size_t budget, unsigned n_threads)
+      : texts_(texts), analyzed_(analyzed), has_analyzed_(analyzed.data.data() != texts.data.data()), rules_(rules),
+        budget_(budget), n_threads_(n_threads), candidates_(rules.size()), n_distinct_(rules.size()) {
     for (std::size_t text = 0; text < texts.size(); ++text) {
       const std::size_t begin = chunks_.back();
       const auto n_bytes = static_cast<std::size_t>(texts.offsets[text] - texts.offsets[begin]);
@@ -129,10 +131,12 @@ class NGramCounter {
 
   void split_chunk(std::size_t chunk, std::size_t first, std::size_t end, Buffers& buffers) const {
     for (auto& buffer : buffers) buffer.clear();
-    PaddedText padded;
+    PaddedText surface, analyzed;
     for (std::size_t text = chunks_[chunk]; text < chunks_[chunk + 1]; ++text) {
-      padded.assign(texts_[text]);
+      surface.assign(texts_[text]);
+      if (has_analyzed_) analyzed.assign(analyzed_[text]);
       for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
+        PaddedText& padded = has_analyzed_ && rules_[rule].kind.unit == Unit::word ? analyzed : surface;
         padded.for_each(rules_[rule].kind, [&](std::size_t begin, std::size_t length) {
           const std::uint64_t key = ngram_key(padded.slice(begin, length), rules_[rule].kind);
           const std::size_t part = part_of(key);
@@ -159,40 +163,42 @@ class NGramCounter {
       n_distinct_[rule] += part.size();
       for (const Counter& counter : part.counters())
         if (counter.df >= std::max(1u, rules_[rule].min_df))
-          candidates.push_back({counter.key, sort_prefix(bytes_at(counter.slice)), counter.df, counter.slice});
+          candidates.push_back({counter.key, sort_prefix(bytes_at(rule, counter.slice)), counter.df, counter.slice});
       part = {};
     }
     const std::size_t limit = rules_[rule].limit;
     if (candidates.size() <= limit) return;
     std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(limit), candidates.end(),
-                     [this](const auto& a, const auto& b) { return is_better(a, b); });
+                     [&](const auto& a, const auto& b) { return is_better(rule, a, b); });
     candidates.resize(limit);
     candidates.shrink_to_fit();
   }
 
   CountedNGrams finish(std::size_t rule) {
     auto& candidates = candidates_[rule];
-    std::sort(candidates.begin(), candidates.end(), [this](const auto& a, const auto& b) { return is_better(a, b); });
+    std::sort(candidates.begin(), candidates.end(),
+              [&](const auto& a, const auto& b) { return is_better(rule, a, b); });
     CountedNGrams kept;
     kept.n_distinct = n_distinct_[rule];
     for (const NGramCandidate& candidate : candidates) {
       kept.keys.push_back(candidate.key);
       kept.df.push_back(candidate.df);
-      append_shown(bytes_at(candidate.slice), kept.shown);
+      append_shown(bytes_at(rule, candidate.slice), kept.shown);
     }
     candidates = {};
     return kept;
   }
 
-  bool is_better(const NGramCandidate& a, const NGramCandidate& b) const {
+  bool is_better(std::size_t rule, const NGramCandidate& a, const NGramCandidate& b) const {
     if (a.df != b.df) return a.df > b.df;
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
-    return bytes_at(a.slice) < bytes_at(b.slice);
+    return bytes_at(rule, a.slice) < bytes_at(rule, b.slice);
   }
 
   // The n-gram with its spaces; those that pad the text are not stored.
-  std::string bytes_at(const Slice& slice) const {
-    const std::string_view text = texts_[slice.text];
+  std::string bytes_at(std::size_t rule, const Slice& slice) const {
+    const bool is_word = rules_[rule].kind.unit == Unit::word;
+    const std::string_view text = (is_word ? analyzed_ : texts_)[slice.text];
     std::string bytes;
     for (std::size_t at = slice.begin; at < std::size_t{slice.begin} + slice.length; ++at)
       bytes.push_back(at == 0 || at > text.size() ? ' ' : text[at - 1]);
@@ -200,6 +206,8 @@ class NGramCounter {
   }
 
   const StringsView& texts_;
+  const StringsView& analyzed_;
+  bool has_analyzed_;
   std::vector<std::size_t> chunks_{0};  // where each chunk of texts starts, and the end
   std::span<const VocabularyRule> rules_;
   std::size_t budget_;
@@ -210,14 +218,16 @@ class NGramCounter {
 
 }  // namespace
 
-std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, std::span<const VocabularyRule> rules,
-                                        std::size_t budget, unsigned n_threads) {
+std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, const StringsView& analyzed,
+                                        std::span<const VocabularyRule> rules, std::size_t budget, unsigned n_threads) {
+  if (analyzed.size() != normalized.size())
+    throw std::invalid_argument("there must be as many analyzed as normalized texts");
   if (normalized.size() > std::numeric_limits<std::uint32_t>::max())
     throw std::length_error("at most 4294967295 texts can be counted");
   for (std::size_t i = 0; i < normalized.size(); ++i)
-    if (normalized[i].size() > kMaxBytes)
+    if (normalized[i].size() > kMaxBytes || analyzed[i].size() > std::max(kMaxBytes, kMaxAnalyzed))
       throw std::invalid_argument("texts must be normalized first; one is too long");
-  return NGramCounter(normalized, rules, budget, n_threads).run();
+  return NGramCounter(normalized, analyzed, rules, budget, n_threads).run();
 }
 
 }  // namespace matchset

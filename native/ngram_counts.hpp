@@ -24,10 +24,10 @@ struct CountedNGrams {
   std::uint64_t n_distinct = 0;   // before limit and min_df
 };
 
-// Counts the n-grams of normalized texts, and keeps the most frequent of each kind by descending df, ties by the
-// n-gram's bytes. Counters take about `budget` bytes; if more are needed, the texts are read several times, each time
-// for another range of hashes, with the same result.
-std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, std::span<const VocabularyRule> rules,
-                                        std::size_t budget, unsigned n_threads);
+// Counts the n-grams of normalized texts, those of words in `analyzed` (the same texts, of stems), and keeps the most
+// frequent of each kind by descending df, ties by the n-gram's bytes. Counters take about `budget` bytes; if more are
+// needed, the texts are read several times, each time for another range of hashes, with the same result.
+std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, const StringsView& analyzed,
+                                        std::span<const VocabularyRule> rules, std::size_t budget, unsigned n_threads);
 
 }  // namespace matchset

@@ -46,6 +46,8 @@ class PaddedText {
     word_starts_.push_back(static_cast<std::uint32_t>(text_.size()));
     is_ascii_ = bits < 0x80;
   }
+  // The text without its padding.
+  std::string_view text() const { return {text_.data() + 1, text_.size() < 2 ? 0 : text_.size() - 2}; }
   std::string_view slice(std::size_t begin, std::size_t length) const { return {text_.data() + begin, length}; }
 
   // Calls visit(begin, length) for every n-gram of this kind, from left to right.

@@ -19,6 +19,8 @@ namespace matchset {
 template <typename T>
 using Out = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>;
 template <typename T>
+using InOut = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>, nanobind::c_contig>;
+template <typename T>
 using In = nanobind::ndarray<nanobind::numpy, const T, nanobind::ndim<1>, nanobind::c_contig>;
 
 // Hands a vector over to NumPy without a copy.

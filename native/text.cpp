@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "markup.hpp"
 #include "threads.hpp"
 #include "unicode.hpp"
 
@@ -24,7 +25,8 @@ enum Kind : unsigned char {
   slash,
   hash,
   plus,
-  percent
+  percent,
+  markup  // separates, but may begin a tag or an entity
 };
 
 constexpr char32_t kFractionSlash = 0x2044;
@@ -41,6 +43,7 @@ constexpr auto kAscii = [] {
   kinds['#'] = hash;
   kinds['+'] = plus;
   kinds['%'] = percent;
+  kinds['<'] = kinds['&'] = markup;
   return kinds;
 }();
 
@@ -185,10 +188,21 @@ bool write_plain(std::string_view text, std::vector<char>& out) {
   return true;
 }
 
+// The part of a text that can count, up to a whole character.
+std::string_view cut(std::string_view text) {
+  if (text.size() <= kMaxBytes) return text;
+  std::size_t n = kMaxBytes;
+  while (n > 0 && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;
+  return text.substr(0, n);
+}
+
 }  // namespace
 
 void normalize(std::string_view text, TextScratch& scratch, std::vector<char>& out) {
   if (text.size() <= kMaxChars && write_plain(text, out)) return;
+  const std::string_view counted = cut(text);
+  if (may_have_markup(counted) && clean_markup(counted, scratch.cleaned))
+    text = {scratch.cleaned.data(), scratch.cleaned.size()};
   scratch.codes.clear();
   decode_utf8(text, kMaxChars, scratch.codes);
   detach_signs(scratch.codes, scratch.more_codes);

@@ -17,6 +17,7 @@ inline constexpr std::size_t kMaxBytes = 4 * kMaxChars;
 struct TextScratch {
   std::vector<char32_t> codes, more_codes;
   std::vector<unsigned char> kinds;
+  std::vector<char> cleaned;
 };
 
 // Appends the normalized text to `out`: words with one space between them. matchset/text.py states the rules.

@@ -20,8 +20,10 @@ std::uint32_t unknown_index(const QueryFeatures::Probe& probe, const VocabularyV
 void find_probes(const VocabularyView& vocabulary, QueryFeatures& f) {
   f.probes.clear();
   for (std::uint32_t kind = 0; kind < vocabulary.kinds.size(); ++kind) {
-    f.padded.for_each(vocabulary.kinds[kind], [&](std::size_t begin, std::size_t length) {
-      const std::uint64_t key = ngram_key(f.padded.slice(begin, length), vocabulary.kinds[kind]);
+    const bool has_stems = vocabulary.stems && vocabulary.kinds[kind].unit == Unit::word;
+    PaddedText& text = has_stems ? f.analyzed : f.padded;
+    text.for_each(vocabulary.kinds[kind], [&](std::size_t begin, std::size_t length) {
+      const std::uint64_t key = ngram_key(text.slice(begin, length), vocabulary.kinds[kind]);
       __builtin_prefetch(&vocabulary.slots[home_of(key, vocabulary.n_homes)]);
       f.probes.push_back({key, kind});
     });
@@ -69,6 +71,10 @@ void vectorize(std::string_view text, const VocabularyView& vocabulary, QueryFea
   f.weights.clear();
   normalize(text, f.text, f.padded.open());
   f.padded.close();
+  if (vocabulary.stems) {
+    append_stems(f.padded.text(), *vocabulary.stems, f.analyzed.open());
+    f.analyzed.close();
+  }
   find_probes(vocabulary, f);
   find_hits(vocabulary, f);
   weigh_hits(vocabulary, f);

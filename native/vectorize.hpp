@@ -29,6 +29,7 @@ struct QueryFeatures {
   };
   TextScratch text;
   PaddedText padded;
+  PaddedText analyzed;  // the stems of the words, if the vocabulary has stems
   std::vector<Probe> probes;
   std::vector<Hit> hits;
 };

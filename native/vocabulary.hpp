@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "hash.hpp"
 #include "ngrams.hpp"
+#include "stems.hpp"
 
 namespace matchset {
 
@@ -42,6 +44,7 @@ struct VocabularyView {
   std::uint32_t n_known = 0;           // ids below are known n-grams; the unknown ids follow, kind by kind
   std::uint32_t n_buckets = 0;         // unknown ids per kind
   std::span<const float> unknown_idf;  // 0 for an id that training never saw: it is ignored, (kinds x buckets,)
+  std::optional<StemsView> stems;      // of which word n-grams are made; without: of the words as they are
 
   std::uint32_t n_features() const { return n_known + static_cast<std::uint32_t>(unknown_idf.size()); }
   // The slot of a key, or nullptr.

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
+from html.entities import name2codepoint
 
 import numpy as np
 
@@ -81,7 +82,34 @@ def fate(text, at):
     return char if keep else " "
 
 
+MARKUP = re.compile(r"</?[A-Za-z][^<>]*>|&(#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z0-9]+);")
+
+
+def decode_markup(found):
+    name = found[1]
+    if name is None:
+        return " "
+    if not name.startswith("#"):
+        code = {**name2codepoint, "apos": 39}.get(name, 0)
+    else:
+        code = int(f"0{name[1:]}", 16) if name[1] in "xX" else int(name[1:])
+    if len(name) > 10 or code == 0 or code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        return found[0]
+    return " " if code < 32 or code == 0xA0 else chr(code)
+
+
+def clean_markup(text):
+    """Without HTML tags and entities, three times over; as it was where there are none."""
+    for _ in range(3):
+        cleaned = MARKUP.sub(decode_markup, text)
+        if cleaned == text:
+            return text
+        text = re.sub(" +", " ", cleaned)
+    return text
+
+
 def normalize(text):
+    text = clean_markup(text)
     text = "".join("\ufffd" if 0xD800 <= ord(c) <= 0xDFFF else c for c in text[:MAX_CHARS])
     text = unicodedata.normalize("NFKD", detach_signs(text)).casefold()
     text = unicodedata.normalize("NFKC", drop_unseen(text))

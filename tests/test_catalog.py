@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import math
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ from matchset.data.arrow import NO_DAY
 from matchset.data.catalog import Column
 from matchset.data.catalog_reader import read_catalog
 from matchset.errors import DataError
+from matchset.model.products import make_products, read_products, store_products
+from matchset.strings import Strings
 
 PRODUCTS = {
     "product_id": ["b", "00a", "c"],
@@ -185,3 +188,28 @@ def test_a_catalog_says_what_it_holds():
     assert np.array_equal(
         read_catalog(pa.table(PRODUCTS)).attributes["price"].take(np.array([2])).values, [3.0]
     )
+
+
+def test_titles_and_descriptions_are_cleaned_of_markup(tmp_path):
+    file = tmp_path / "products.csv"
+    file.write_text("sku,title,description\n1,Steves &amp; Sons <b>door</b>,<p>Oak&nbsp;door</p>\n")
+    catalog = read_catalog(file)
+    assert list(catalog.titles) == ["Steves & Sons door"]
+    assert list(catalog.descriptions) == ["Oak door"]
+
+
+def test_further_columns_are_searched_beside_the_title(tmp_path):
+    file = tmp_path / "products.csv"
+    file.write_text("sku,title,Brand,price,description\n1,door,A&amp;B,3,oak\n2,lamp,,4,\n")
+    catalog = read_catalog(file, text=["brand", "description"])
+    assert list(catalog.more_text) == ["A&B oak", ""]
+    assert list(catalog.attributes) == ["Brand", "price"]
+    products = make_products(Strings.of(["2", "gone", "1"]), catalog)
+    opened = read_products(store_products(products))
+    for each in (products, opened, pickle.loads(pickle.dumps(opened))):
+        assert list(each.more_text) == ["", "", "A&B oak"]
+    plain = make_products(catalog.ids, read_catalog(file))
+    assert plain.more_text is None
+    assert "has_more_text" not in store_products(plain).header
+    with pytest.raises(DataError, match="text= must name a column; got 'color'"):
+        read_catalog(file, text=["color"])

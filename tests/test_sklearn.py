@@ -61,8 +61,11 @@ def test_both_clone_to_something_not_fitted(problem):
 
 def test_a_vectorizers_parameters_can_be_set():
     config = ms.VectorizerConfig(oov_buckets=0)
-    assert ms.Vectorizer().set_params(config=config).get_params() == {"config": config}
-    with pytest.raises(ValueError, match="parameters must be among config; got 'ngrams'"):
+    assert ms.Vectorizer().set_params(config=config).get_params() == {
+        "config": config,
+        "language": None,
+    }
+    with pytest.raises(ValueError, match="parameters must be among config, language; got 'ngrams'"):
         ms.Vectorizer().set_params(ngrams=())
 
 

@@ -9,13 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchset.strings import Strings
-from matchset.text import UNICODE_VERSION, normalize, normalize_strings
+from matchset.text import UNICODE_VERSION, clean_markup, normalize, normalize_strings
 
 any_text = st.text(st.characters(), max_size=40)
 # Dense in what the rules treat apart, so that neighbors meet.
 tricky_text = st.text(
     st.sampled_from("aB0159 .,/#+%'\"`-&½²™®°×″’“”😀👍🏽\u200d\ufe0fé\u0301ß한İΣ"), max_size=16
 )
+markup = st.lists(
+    st.sampled_from(
+        ["<", ">", "/", "&", ";", "#", "x", "amp", "lt", "gt", "nbsp", "eacute", "b", "38", "0",
+         " ", "&amp;", "&lt;", "<br/>", "é", "thetasym", "99999999999", "D800", "\ud800"]
+    ),
+    max_size=14,
+).map("".join)  # fmt: skip
 
 same_unicode = pytest.mark.skipif(
     unicodedata.unidata_version != UNICODE_VERSION,
@@ -41,6 +48,9 @@ same_unicode = pytest.mark.skipif(
         ("100% cotton % off", "100% cotton off"),
         ("Men’s LEGO™ dyson® 45°", "mens lego dyson 45"),
         ("ＩＰｈｏｎｅ ﬁlter m²", "iphone filter m2"),
+        ("Steves &amp; Sons <b>Door</b>", "steves sons door"),
+        ("&amp;lt;b&amp;gt;caf&eacute;&amp;nbsp;bar&#39;s&#x2f;x", "café bars x"),
+        ("AT&T <3 a<b 1 < 2 &unknown; &#0; &", "at t 3 a b 1 2 unknown #0"),
         ("Straße ΣΑΣ ÉCOLE e\u0301", "strasse σασ école é"),
         ("I❤️NY 👍🏽", "i ❤ ny 👍"),
         ("👨\u200d👩\u200d👧 gift", "👨👩👧 gift"),
@@ -57,7 +67,7 @@ def test_known_texts(raw, expected):
 
 
 @same_unicode
-@given(st.one_of(any_text, tricky_text))
+@given(st.one_of(any_text, tricky_text, markup))
 def test_native_equals_the_plain_python_twin(raw):
     assert normalize(raw) == oracles.normalize(raw)
 
@@ -71,7 +81,7 @@ def test_every_code_point_alone_and_between_letters_equals_the_twin():
     ] == []
 
 
-@given(st.one_of(any_text, tricky_text))
+@given(st.one_of(any_text, tricky_text, markup))
 def test_normalising_twice_changes_nothing(raw):
     once = normalize(raw)
     assert normalize(once) == once
@@ -111,3 +121,32 @@ def test_long_texts_are_cut_at_the_stated_limits(raw):
 def test_threads_must_be_positive():
     with pytest.raises(ValueError, match="threads must be from 1 to 4096; got 0"):
         normalize_strings(Strings.of([]), threads=0)
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("Steves &amp; Sons", "Steves & Sons"),
+        ("<p>Red</p>  <i class='x'>door</i>", "Red door"),
+        ("3/4&quot; x 2&#39;", "3/4\" x 2'"),
+        ("&amp;amp; &lt;br&gt;x&nbsp;y", "& x y"),
+        ("AT&T < IBM", "AT&T < IBM"),
+        ("a  b", "a  b"),  # nothing to clean: not touched
+        ("&#xD800; &#1114112; &nosuch; <>", "&#xD800; &#1114112; &nosuch; <>"),
+        ("", ""),
+    ],
+)
+def test_markup_is_cleaned_for_people_too(raw, shown):
+    assert list(clean_markup(Strings.of([raw, "plain"]))) == [shown, "plain"]
+
+
+@given(markup)
+def test_cleaning_does_not_change_what_a_text_normalizes_to(raw):
+    cleaned = clean_markup(Strings.of([raw]))[0]
+    assert normalize(cleaned) == normalize(raw) or "&" in oracles.clean_markup(raw)
+
+
+def test_a_megabyte_of_markup_is_cleaned_in_time():
+    for piece in ("<a", "&amp;", "&amp;lt;", "<a>", "&#", "é&lt;"):
+        assert len(normalize(piece * 200_000)) <= 4096
+        assert len(clean_markup(Strings.of([piece * 200_000]))) == 1

@@ -1,6 +1,6 @@
 """Kernels of matchset: plain arrays in, plain arrays out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import numpy
@@ -93,6 +93,70 @@ def export_arrow_table(columns: list[tuple[str, str, Any, Any, Any]], n_rows: in
     (name, format, valid bits or None, values or None, (data, offsets) of its texts or None).
     """
 
+class Stems:
+    """Stems of known words over borrowed, possibly memory-mapped arrays."""
+
+    def __init__(
+        self,
+        slots: NDArray[numpy.uint8],
+        n_homes: int,
+        data: NDArray[numpy.uint8],
+        offsets: NDArray[numpy.int64],
+        splits_unspaced: bool,
+        stem_unknown: Callable[[str], str] | None,
+    ) -> None: ...
+    def analyze(
+        self,
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        threads: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    ]:
+        """
+        Normalized texts with stems for words; a text of stop words alone stays as it is.
+        """
+
+def lay_out_stems(
+    words: tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    stems: tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    is_shown: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    n_homes: int,
+) -> tuple[
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+]:
+    """
+    Hash table of words and their stems: slots, and the suffixes as data and offsets.
+    """
+
+def list_words(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> tuple[
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+]:
+    """
+    Distinct words of normalized texts, in the order in which they first occur.
+    """
+
+def share_unspaced(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> float:
+    """
+    Share of the words of normalized texts that are of a script without spaces.
+    """
+
 def unicode_version() -> str:
     """Version of the Unicode tables compiled in."""
 
@@ -106,6 +170,17 @@ def normalize(
 ]:
     """Normalized form of each text."""
 
+def clean_markup(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+) -> tuple[
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+]:
+    """
+    Each text without HTML tags, its entities decoded; texts without markup stay as they are.
+    """
+
 def count_ngrams(
     data: NDArray[numpy.uint8],
     offsets: NDArray[numpy.int64],
@@ -115,6 +190,7 @@ def count_ngrams(
     min_df: NDArray[numpy.int64],
     budget: int,
     threads: int,
+    analyzed: tuple[NDArray[numpy.uint8], NDArray[numpy.int64]] | None = None,
 ) -> list[
     tuple[
         NDArray[numpy.uint64],
@@ -124,11 +200,14 @@ def count_ngrams(
     ]
 ]:
     """
-    Per kind, the kept n-grams of normalized texts by falling frequency: keys, df, readable strings, and the number of distinct ones.
+    Per kind, the kept n-grams of normalized texts by falling frequency: keys, df, readable strings, and the number of distinct ones. N-grams of words are those of `analyzed`, if given.
     """
 
 def list_ngrams(
-    text: str, units: NDArray[numpy.uint8], lengths: NDArray[numpy.uint8]
+    text: str,
+    units: NDArray[numpy.uint8],
+    lengths: NDArray[numpy.uint8],
+    stems: Stems | None = None,
 ) -> tuple[tuple[NDArray[numpy.uint8], NDArray[numpy.int64]], NDArray[numpy.uint64]]:
     """
     The n-grams of a text as people read them, kind by kind, and their keys.
@@ -155,6 +234,7 @@ class Vocabulary:
         unknown_idf: Annotated[
             NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
         ],
+        stems: Stems | None = None,
     ) -> None: ...
     def vectorize(self, text: str) -> tuple[NDArray[numpy.uint32], NDArray[numpy.float32]]:
         """
@@ -461,4 +541,177 @@ def write_products(
 ) -> bytes:
     """
     Products as a JSON array of objects with id, score and, if titles are given, title; ids and titles are buffers with offsets.
+    """
+
+class TowerRule:
+    """How the two towers learn."""
+
+    def __init__(
+        self,
+        *,
+        dimensions: int,
+        temperature: float,
+        title_rows: float,
+        title_share: float,
+        learning_rate: float,
+        seed: int,
+    ) -> None: ...
+
+def init_table(
+    table: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C")],
+    *,
+    dimensions: int,
+    seed: int,
+    threads: int,
+) -> None:
+    """Fill a table with draws of mean zero, in place."""
+
+def shuffled(
+    n: int, *, seed: int, epoch: int
+) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+    """Numbers below n in an order by chance."""
+
+def train_towers(
+    queries: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    titles: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    positives: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    pairs: tuple[
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    titled: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    table: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C")],
+    squares: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C")],
+    rule: TowerRule,
+    *,
+    n_batches: int,
+    begin: int,
+    end: int,
+    first_step: int,
+    n_steps: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+    """
+    Train batches begin to end of an epoch, table and squares in place; the mean loss of each.
+    """
+
+def quantize(
+    vectors: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    *,
+    dimensions: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+]:
+    """Vectors as bytes and a scale for each."""
+
+def encode_texts(
+    texts: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    row_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    table: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    *,
+    dimensions: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+    """
+    Mean of the embeddings of each text's features, of length one; zero where it has none.
+    """
+
+def order_vectors(
+    vectors: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    splits: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    *,
+    dimensions: int,
+    max_passes: int,
+    seed: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+    """Vectors in an order in which every cluster is a range."""
+
+def mean_vectors(
+    vectors: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    *,
+    dimensions: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+    """Mean of each range of vectors, of length one."""
+
+def assign_clusters(
+    vectors: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    group_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    groups: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    clusters: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    *,
+    dimensions: int,
+    n_groups: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+    """The nearest cluster of each vector, found in its nearest groups."""
+
+def search_lists(
+    offsets: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    vectors: tuple[
+        tuple[
+            Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        ],
+        tuple[
+            Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        ],
+        tuple[
+            Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        ],
+    ],
+    labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    queries: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    *,
+    dimensions: int,
+    n_groups: int,
+    n_lists: int,
+    k: int,
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+]:
+    """
+    The k nearest products in the clusters nearest to each query: offsets, labels, cosines.
     """

@@ -21,6 +21,13 @@ Precision = Literal["int8", "float32"]
 NEGATIVES = ("tfn", "man", "given")
 EMBEDDINGS = ("pifa", "given", "pifa+given")
 WEIGHTS = ("binary", "log", "linear", "given")
+AUTO = "auto"
+UNSPACED = "cjk"  # scripts without spaces: Chinese, Japanese, Thai; pairs of characters are words
+STEMMED = (
+    "en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "ru", "pl", "cs", "hu",
+    "ro", "tr"
+)  # fmt: skip
+LANGUAGES = (*STEMMED, UNSPACED)
 DEFAULT_MIN_QUERY_COUNT = 5  # queries with fewer events are never shown to people
 
 
@@ -108,6 +115,16 @@ def _check_range(config: object, low: int, high: int, name: str) -> None:
 def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+
+
+def check_language(language: str | None) -> str | None:
+    """The language, if texts can be analyzed in it; "none" is None."""
+    if language in (None, "none"):
+        return None
+    if language not in (AUTO, *LANGUAGES):
+        known = ", ".join(LANGUAGES)
+        raise ValueError(f"language must be auto, none or one of {known}; got {language!r}")
+    return language
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +255,8 @@ class TrainConfig:
     "Precision of the saved weights: one byte each (int8), or exact (float32)."
     min_query_count: float = DEFAULT_MIN_QUERY_COUNT
     "Never show queries with fewer events than this, nor n-grams that occur only in such queries."
+    language: str | None = AUTO
+    "Stem words in this language (en, de, ...; cjk: scripts without spaces); auto detects it."
     vectorizer: VectorizerConfig = VectorizerConfig()
     "How queries become features."
     # Titles are longer than queries, so with them product vectors keep more entries: on Home Depot
@@ -256,6 +275,7 @@ class TrainConfig:
             value: str = getattr(self.learn, name)
             if "given" in value.split("+"):
                 raise ValueError(f"{name} must not be 'given' to train on a log; got {value!r}")
+        _set(self, "language", check_language(self.language))
         least = as_float(self.min_query_count)
         if least is None or not least >= 0:
             raise ValueError(f"min_query_count must be at least 0; got {self.min_query_count!r}")

@@ -2,6 +2,8 @@
 
 Every query, and every title that is used as text, is normalized like this:
 
+0. HTML tags become spaces, entities the characters that they stand for: "A &amp; B<br/>" is
+   "A & B". Of a text with markup, only the first 16,384 bytes count.
 1. NFKC and case folding: "ＩＰｈｏｎｅ" is "iphone", "ﬁlter" is "filter", "m²" is "m2".
 2. Apostrophes, invisible characters, variation selectors and skin tones are removed: "men's" is
    "mens".
@@ -22,6 +24,8 @@ twice changes nothing. The Unicode version is pinned and does not depend on that
 
 from __future__ import annotations
 
+import numpy as np
+
 from matchset import _native
 from matchset.config import count_threads
 from matchset.strings import Strings
@@ -41,3 +45,14 @@ def normalize(text: str) -> str:
 def normalize_strings(texts: Strings, *, threads: int | None = None) -> Strings:
     """The normalized form of each text, in the same order."""
     return Strings(*_native.normalize(texts.data, texts.offsets, count_threads(threads)))
+
+
+def clean_markup(texts: Strings) -> Strings:
+    """Each text without HTML tags, its entities decoded; texts without markup stay as they are.
+
+    >>> list(clean_markup(Strings.of(["Steves &amp; Sons <b>door</b>", "AT&T < IBM"])))
+    ['Steves & Sons door', 'AT&T < IBM']
+    """
+    if not np.isin(texts.used, (ord("&"), ord("<"))).any():
+        return texts
+    return Strings(*_native.clean_markup(texts.data, texts.offsets))

@@ -137,6 +137,7 @@ def _show_model(model: Path, matcher: XRLinearMatcher) -> None:
             "on disk": f"{_count_bytes(model) / 1e6:.1f} MB, the whole folder",
             "products": repr(matcher.products),
             "vocabulary": repr(matcher.vectorizer),
+            "language": matcher.vectorizer.vocabulary.language or "none",
         }
     )
 

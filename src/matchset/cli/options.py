@@ -76,13 +76,20 @@ class Columns(LogColumns):
     "Column of the product id in the catalog."
     catalog_title: str | None = None
     "Column of the title in the catalog."
+    catalog_text: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = ()
+    "Columns of the catalog that are searched beside the title, such as brand, category."
 
     def read_catalog(self, file: Path | None) -> Catalog | None:
         """Read the catalog, if there is one."""
         if file is None:
             return None
         with _naming_catalog_flags():
-            return read_catalog(str(file), product=self.catalog_product, title=self.catalog_title)
+            return read_catalog(
+                str(file),
+                product=self.catalog_product,
+                title=self.catalog_title,
+                text=self.catalog_text,
+            )
 
 
 @contextmanager
@@ -91,7 +98,7 @@ def _naming_catalog_flags() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if error.parameter in ("product", "title"):
+        if error.parameter in ("product", "title", "text"):
             error.parameter = f"catalog_{error.parameter}"
         raise
 

@@ -77,6 +77,7 @@ class Catalog:
     descriptions: Strings | None = None  # (n_products,)
     attributes: Mapping[str, Column] = field(default_factory=dict)
     report: CatalogReport = NO_CATALOG_REPORT  # what was wrong with the rows it was read from
+    more_text: Strings | None = None  # searched beside the title, not shown, (n_products,)
 
     def __len__(self) -> int:
         return len(self.ids)

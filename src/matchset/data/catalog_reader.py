@@ -26,6 +26,7 @@ from matchset.data.grouping import renumber
 from matchset.data.sql import day_of, id_of, is_number, may_be_large, number_of, text_of
 from matchset.data.tables import Table, TableSource, is_nested, open_tables
 from matchset.errors import DataError, ParameterError, format_path
+from matchset.text import clean_markup
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ def read_catalog(
     title: ColumnChoice = None,
     description: ColumnChoice = None,
     attributes: Sequence[str] | None = None,
+    text: Sequence[str] = (),
     duplicates: Literal["error", "first", "last"] = "error",
     memory_limit: str = DEFAULT_MEMORY_LIMIT,
 ) -> Catalog:
@@ -59,6 +61,9 @@ def read_catalog(
     beyond 2^53 is read as text, so that two such ids never become the same number; a filter then
     compares it with a text: seller = '1765432109876543210'.
 
+    `text` names columns, such as brand, category or description, that are searched beside the title
+    as `Catalog.more_text`. Titles, descriptions and that text are cleaned of HTML.
+
     A product that occurs twice with different titles is a DataError that names both rows, unless
     `duplicates` is "first" or "last"; with the same title, the first row is kept.
     """
@@ -68,7 +73,7 @@ def read_catalog(
     choices = {"product": product, "title": title, "description": description}
     with open_tables(source, memory_limit=memory_limit, is_ordered=True) as (connection, found):
         (tables,) = found
-        parts = [_find_part(connection, table, choices, attributes) for table in tables]
+        parts = [_find_part(connection, table, choices, attributes, text) for table in tables]
         kinds = _merge_kinds(parts)
         columns = _read_parts(connection, parts, kinds)
     files = [format_path(path) for table in tables for path in table.files] or [tables[0].label]
@@ -86,12 +91,16 @@ class _Part:
     table: Table
     roles: dict[str, str]
     kinds: dict[str, ColumnKind]
+    text: list[str]  # columns that are searched beside the title
 
     def select(self, kinds: dict[str, ColumnKind]) -> list[str]:
         """SQL of each file: roles, attributes numbered in the order of `kinds`, and the row."""
         texts = {role: text_of(self.table, column) for role, column in self.roles.items()}
         texts["product"] = id_of(self.table, self.roles["product"])
         fields = [f"{text} AS {role}" for role, text in texts.items()]
+        if self.text:
+            pieces = ", ".join(_value_of(self.table, name, "text") for name in self.text)
+            fields.append(f"concat_ws(' ', {pieces}) AS more_text")
         fields += [
             f"{_value_of(self.table, name, kind)} AS a{index}"
             for index, (name, kind) in enumerate(kinds.items())
@@ -107,6 +116,7 @@ def _find_part(
     table: Table,
     choices: dict[str, ColumnChoice],
     attributes: Sequence[str] | None,
+    text: Sequence[str],
 ) -> _Part:
     roles = {}
     for role, names in CATALOG_NAMES.items():
@@ -126,7 +136,9 @@ def _find_part(
     wanted = table.columns if attributes is None else attributes
     others = [name for name in wanted if name not in roles.values()]
     with naming_errors(table.kind, **table.location):
-        return _Part(table, roles, _find_kinds(connection, table, others))
+        kinds = _find_kinds(connection, table, others)
+    searched = [choose_column(table, "text", name, names=(), is_required=True) for name in text]
+    return _Part(table, roles, kinds, [name for name in searched if name is not None])
 
 
 def _find_kinds(
@@ -225,7 +237,7 @@ def _to_catalog(
     files: Sequence[str],
     duplicates: str,
 ) -> Catalog:
-    ids, titles = columns["product"].texts, columns["title"].texts
+    ids = columns["product"].texts
     has_id = ids.lengths > 0
     kept = np.flatnonzero(has_id)
     group, first = ids.take(kept).factorize()
@@ -236,12 +248,15 @@ def _to_catalog(
         chosen = np.zeros(len(first), dtype=np.int64)
         chosen[group] = np.arange(len(group))  # of equal groups, the last one is written last
     rows = kept[chosen]
-    descriptions = columns["description"].texts.take(rows) if "description" in columns else None
-    titles = titles.take(rows)
+    texts = {
+        role: clean_markup(columns[role].texts.take(rows))
+        for role in ("title", "description", "more_text")
+        if role in columns
+    }
     return Catalog(
         ids.take(rows),
-        titles,
-        descriptions,
+        texts["title"],
+        texts.get("description"),
         {
             name: _to_column(columns[f"a{index}"], kind).take(rows)
             for index, (name, kind) in enumerate(kinds.items())
@@ -249,9 +264,10 @@ def _to_catalog(
         CatalogReport(
             rows=len(ids),
             without_product=len(ids) - len(kept),
-            without_title=int(np.count_nonzero(titles.lengths == 0)),
+            without_title=int(np.count_nonzero(texts["title"].lengths == 0)),
             duplicates=len(kept) - len(rows),
         ),
+        texts.get("more_text"),
     )
 
 

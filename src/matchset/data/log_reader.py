@@ -30,7 +30,7 @@ from matchset.data.sql import count_of, day_of, id_of, text_of
 from matchset.data.tables import Table, TableSource, open_tables
 from matchset.errors import DataError
 from matchset.strings import Strings
-from matchset.text import normalize_strings
+from matchset.text import clean_markup, normalize_strings
 
 logger = logging.getLogger(__name__)
 
@@ -193,7 +193,7 @@ def to_log(groups: LogGroups, *, name: str) -> Log:
     if not report.is_clean:
         logger.warning("%s: %s", name, report)
     return make_log(
-        queries=queries,
+        queries=clean_markup(queries),
         normal=groups.normal,
         products=products,
         events=events,

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from matchset import _native
 from matchset.config import VectorizerConfig, count_threads
 from matchset.errors import not_fitted
+from matchset.features.analysis import choose_language
 from matchset.features.vocabulary import (
     Vocabulary,
     kind_arrays,
@@ -45,10 +46,17 @@ class Vectorizer:
 
     It follows scikit-learn's conventions for transformers, so it can be cloned and can stand in a
     Pipeline before `XRLinear`.
+
+    With a `language` (a code such as "de", "cjk" for scripts without spaces, or "auto" to detect it
+    in `fit`), word n-grams are made of stems, without stop words. Character n-grams always come
+    from the words as they are written.
     """
 
-    def __init__(self, config: VectorizerConfig | None = None) -> None:
+    def __init__(
+        self, config: VectorizerConfig | None = None, *, language: str | None = None
+    ) -> None:
         self.config = config or VectorizerConfig()
+        self.language = language
         self._vocabulary: Vocabulary | None = None
         self._native: _native.Vocabulary | None = None
         self._one_row: Rows
@@ -56,7 +64,7 @@ class Vectorizer:
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> Self:
         """A vectorizer fitted with `vocabulary`."""
-        vectorizer = cls(vocabulary.config)
+        vectorizer = cls(vocabulary.config, language=vocabulary.language)
         vectorizer._adopt(vocabulary, vocabulary.to_native())
         return vectorizer
 
@@ -75,14 +83,16 @@ class Vectorizer:
         """
         n_threads = count_threads(threads)
         texts = normalize_strings(Strings.of(queries, "queries"), threads=n_threads)
-        vocabulary = learn_vocabulary(texts, self.config, n_threads)
-        native = vocabulary.to_native()
         if shown is not None:
             shown = np.asarray(shown, dtype=np.bool_)
             if shown.shape != (len(texts),):
                 raise ValueError(
                     f"shown must have one entry per query, ({len(texts)},); got {shown.shape}"
                 )
+        language = choose_language(self.language, [texts])
+        vocabulary = learn_vocabulary(texts, self.config, n_threads, language=language, shown=shown)
+        native = vocabulary.to_native()
+        if shown is not None:
             may_show = texts.take(np.flatnonzero(shown))
             ids = native.vectorize_all(may_show.data, may_show.offsets, n_threads)[1]
             named = np.isin(np.arange(vocabulary.n_known), ids)
@@ -119,7 +129,12 @@ class Vectorizer:
 
     def ngrams(self, query: str) -> list[str]:
         """The n-grams of a query, known or not, in readable form."""
-        (data, offsets), _ = _native.list_ngrams(query, *kind_arrays(self.config.ngrams))
+        stems = None if self._vocabulary is None else self._vocabulary.stems
+        (data, offsets), _ = _native.list_ngrams(
+            query,
+            *kind_arrays(self.config.ngrams),
+            None if stems is None else stems.native,
+        )
         return list(Strings(data, offsets))
 
     def name(self, feature: int) -> str:
@@ -165,14 +180,14 @@ class Vectorizer:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Parameters by name; `deep` has no effect, as no parameter is an estimator."""
-        return {"config": self.config}
+        return {"config": self.config, "language": self.language}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; they take effect at the next `fit`."""
         for name, value in params.items():
-            if name != "config":
-                raise ValueError(f"parameters must be among config; got {name!r}")
-            self.config = value or VectorizerConfig()
+            if name not in ("config", "language"):
+                raise ValueError(f"parameters must be among config, language; got {name!r}")
+            setattr(self, name, value or VectorizerConfig() if name == "config" else value)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -192,10 +207,10 @@ class Vectorizer:
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: the configuration and the vocabulary's arrays, also if memory-mapped."""
-        return {"config": self.config, "vocabulary": self._vocabulary}
+        return {**self.get_params(), "vocabulary": self._vocabulary}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.config = state["config"]
+        self.config, self.language = state["config"], state["language"]
         self._vocabulary = self._native = None
         vocabulary: Vocabulary | None = state["vocabulary"]
         if vocabulary is not None:
@@ -206,7 +221,8 @@ class Vectorizer:
             return "Vectorizer(not fitted)"
         kinds = zip(self._vocabulary.config.ngrams, self._vocabulary.sizes, strict=True)
         known = ", ".join(f"{size:,} {kind.unit} {kind.n}-grams" for kind, size in kinds)
-        return f"Vectorizer({known})"
+        language = self._vocabulary.language
+        return f"Vectorizer({known}{'' if language is None else f'; language {language}'})"
 
     def _fitted(self) -> _native.Vocabulary:
         if self._native is None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import NGrams, VectorizerConfig, read_vectorizer_config
+from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
@@ -33,6 +35,7 @@ class Vocabulary:
     df: NDArray[np.uint32]  # queries with each known n-gram, (n_known,)
     unknown_idf: NDArray[np.float32]  # (kinds x oov_buckets,)
     names: Strings  # readable known n-grams, "" for those that may not be shown, (n_known,)
+    stems: Stems | None = None  # of which word n-grams are made; without: words as they are
 
     def __post_init__(self) -> None:
         kinds, n_known = len(self.config.ngrams), sum(self.sizes)
@@ -52,23 +55,53 @@ class Vocabulary:
         """Number of feature ids, including those for unknown n-grams."""
         return self.n_known + len(self.unknown_idf)
 
+    @property
+    def language(self) -> str | None:
+        """The language that texts are analyzed in; None if they are not."""
+        return None if self.stems is None else self.stems.language
+
     def to_native(self) -> _native.Vocabulary:
         """The native view over these arrays."""
         units, lengths = kind_arrays(self.config.ngrams)
-        buckets = self.config.oov_buckets
         return _native.Vocabulary(
-            self.slots, self.n_homes, units, lengths, self.n_known, buckets, self.unknown_idf
+            self.slots,
+            self.n_homes,
+            units,
+            lengths,
+            self.n_known,
+            self.config.oov_buckets,
+            self.unknown_idf,
+            None if self.stems is None else self.stems.native,
         )
 
 
-def learn_vocabulary(normalized: Strings, config: VectorizerConfig, threads: int) -> Vocabulary:
-    """Count the n-grams of normalized queries, and keep the most frequent of each kind."""
+def learn_vocabulary(
+    normalized: Strings,
+    config: VectorizerConfig,
+    threads: int,
+    *,
+    language: str | None = None,
+    shown: NDArray[np.bool_] | None = None,
+) -> Vocabulary:
+    """Count the n-grams of normalized queries, and keep the most frequent of each kind.
+
+    With a `language`, n-grams of words are those of stems; `shown` is for `learn_stems`.
+    """
+    stems = None if language is None else learn_stems(normalized, language, shown)
+    analyzed = None if stems is None else stems.analyze(normalized, threads=threads)
     units, lengths = kind_arrays(config.ngrams)
     limits = np.array([kind.limit for kind in config.ngrams])
     min_df = np.array([kind.min_df for kind in config.ngrams])
     texts = (normalized.data, normalized.offsets)
     counted = _native.count_ngrams(
-        *texts, units, lengths, limits, min_df, config.memory_budget, threads
+        *texts,
+        units,
+        lengths,
+        limits,
+        min_df,
+        config.memory_budget,
+        threads,
+        None if analyzed is None else (analyzed.data, analyzed.offsets),
     )
     keys, df, names, distinct = zip(*counted, strict=True)
     n_homes = max(1, round(SLOTS_PER_NGRAM * sum(map(len, keys))))
@@ -84,6 +117,7 @@ def learn_vocabulary(normalized: Strings, config: VectorizerConfig, threads: int
         df=np.concatenate(df),
         unknown_idf=np.ones(len(config.ngrams) * config.oov_buckets, dtype=np.float32),
         names=Strings.concatenate([Strings(*kind) for kind in names]),
+        stems=stems,
     )
     return _weigh_unknown(vocabulary, normalized, threads)
 
@@ -111,7 +145,7 @@ def _weigh_unknown(vocabulary: Vocabulary, normalized: Strings, threads: int) ->
 
 def store_vocabulary(vocabulary: Vocabulary) -> Section:
     """A vocabulary as a section of a folder."""
-    header = {
+    header: dict[str, Any] = {
         "config": asdict(vocabulary.config),
         "n_queries": vocabulary.n_queries,
         "sizes": vocabulary.sizes,
@@ -119,12 +153,18 @@ def store_vocabulary(vocabulary: Vocabulary) -> Section:
         "n_homes": vocabulary.n_homes,
     }
     arrays = {name: getattr(vocabulary, name) for name in ("slots", "df", "unknown_idf")}
-    return Section(header, arrays | under("names", store_strings(vocabulary.names)))
+    arrays |= under("names", store_strings(vocabulary.names))
+    if vocabulary.stems is not None:
+        stems = store_stems(vocabulary.stems)
+        header["stems"] = stems.header
+        arrays |= under("stems", stems.arrays)
+    return Section(header, arrays)
 
 
 def read_vocabulary(section: Section) -> Vocabulary:
     """A vocabulary from its section; a damaged one is a KeyError, TypeError or ValueError."""
     header, arrays = section.header, section.arrays
+    stems = header.get("stems")
     return Vocabulary(
         config=read_vectorizer_config(header["config"]),
         n_queries=int(header["n_queries"]),
@@ -135,4 +175,5 @@ def read_vocabulary(section: Section) -> Vocabulary:
         df=arrays["df"],
         unknown_idf=arrays["unknown_idf"],
         names=read_strings(section.within("names")),
+        stems=None if stems is None else read_stems(Section(stems, section.within("stems"))),
     )

@@ -30,6 +30,7 @@ class TrainSummary:
     n_bytes: int  # of tree, weights and index
     seconds: dict[str, float]  # per stage
     peak_memory: int  # of the process so far, in bytes
+    language: str | None = None  # in which words were stemmed
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> TrainSummary:
@@ -45,6 +46,7 @@ class TrainSummary:
             f"{self.pairs:,} pairs of {self.queries:,} queries; "
             f"{self.products:,} products{missing}\n"
             f"positive: {self.rule}; {self.left_out:,} other pairs had too few such events\n"
+            f"language: {self.language or 'none chosen, words are not stemmed'}\n"
             f"{self.features:,} features; tree {' x '.join(f'{n:,}' for n in self.tree)}; "
             f"{sum(self.weights):,} weights in {self.n_bytes / 1e6:.1f} MB "
             f"({self.n_bytes / max(1, sum(self.weights)):.2f} bytes each)"
@@ -89,4 +91,5 @@ def summarize(
         n_bytes=n_bytes,
         seconds=seconds,
         peak_memory=peak if sys.platform == "darwin" else 1024 * peak,
+        language=data.vectorizer.vocabulary.language,
     )

@@ -67,6 +67,7 @@ def prepare_training_data(
         titles,
         config.vectorizer,
         min_query_count=config.min_query_count,
+        language=config.language,
         threads=threads,
     )
     n_queries_of = np.zeros(len(products), dtype=np.int64)
@@ -102,6 +103,7 @@ def fit_vectorizer(
     config: VectorizerConfig,
     *,
     min_query_count: float,
+    language: str | None = None,
     threads: int | None,
 ) -> Vectorizer:
     """Fit on the positive queries and the titles; n-grams of titles may always be shown."""
@@ -110,7 +112,7 @@ def fit_vectorizer(
     if titles is not None:
         texts.append(titles)
         shown.append(np.ones(len(titles), dtype=np.bool_))
-    vectorizer = Vectorizer(config)
+    vectorizer = Vectorizer(config, language=language)
     return vectorizer.fit(Strings.concatenate(texts), shown=np.concatenate(shown), threads=threads)
 
 

@@ -11,6 +11,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from matchset.data.catalog import Catalog
+from matchset.features.analysis import choose_language
+from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
 from matchset.filters.filter import Filter
 from matchset.matchers.base import Matcher, OpenPart, Sections
 from matchset.matrices import Csr
@@ -21,25 +23,37 @@ from matchset.strings import Strings
 from matchset.text import normalize_strings
 
 K1, B = 0.5, 0.45  # of the XR-Linear paper: titles are short, and rarely repeat a word
+STEMMED_K1, STEMMED_B = 1.2, 0.75  # what search engines use by default
 
 
 @dataclass(frozen=True, eq=False)
 class BM25(Matcher):
     """Lexical search over the words of normalized titles, scored by bm25s (Lucene's variant).
 
-    A product without a word of the query is never given.
+    With stems, over those, without stop words. A product without a word of the query is never
+    given.
     """
 
     kind: ClassVar[str] = "bm25"
     products: Products
     words: Strings  # (n_words,)
     postings: Postings  # words x products: the score that a word gives a product
+    stems: Stems | None = None
 
     @classmethod
     def from_catalog(
-        cls, catalog: Catalog, *, k1: float = K1, b: float = B, descriptions: bool = False
+        cls,
+        catalog: Catalog,
+        *,
+        k1: float = K1,
+        b: float = B,
+        descriptions: bool = False,
+        language: str | None = None,
     ) -> Self:
-        """Index the titles, and with `descriptions` those too."""
+        """Index the titles, and with `descriptions` those too.
+
+        With a `language`, or "auto" to detect it, words are stemmed.
+        """
         if not 0 <= k1 < float("inf"):
             raise ValueError(f"k1 must be at least 0 and finite; got {k1}")
         if not 0 <= b <= 1:
@@ -50,22 +64,27 @@ class BM25(Matcher):
                 raise ValueError("descriptions must be in the catalog; got one without")
             more = normalize_strings(catalog.descriptions)
             texts = Strings.of([f"{a} {z}" for a, z in zip(texts, more, strict=True)])
+        chosen = choose_language(language, [texts])
+        stems = None if chosen is None else learn_stems(texts, chosen)
+        texts = texts if stems is None else stems.analyze(texts)
         index: dict[str, int] = {}
         rows = [[index.setdefault(w, len(index)) for w in text.split()] for text in texts]
         lists = _score(rows, index, k1=k1, b=b)
-        return cls(make_products(catalog.ids, catalog), Strings.of(list(index)), Postings(lists))
+        products, words = make_products(catalog.ids, catalog), Strings.of(list(index))
+        return cls(products, words, Postings(lists), stems)
 
     @property
     def vectorize(self) -> Callable[[str], Csr]:
         """Counts the known words of a query, (1, n_words)."""
-        return lambda query: self._count(normalize_strings(Strings.of([query])))
+        return lambda query: self._count(Strings.of([query]))
 
     def _sections(self) -> Sections:
-        return {
+        sections = {
             "products": store_products(self.products),
             "words": Section(arrays=store_strings(self.words)),
             "postings": store_postings(self.postings),
         }
+        return sections if self.stems is None else {**sections, "stems": store_stems(self.stems)}
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
@@ -73,10 +92,13 @@ class BM25(Matcher):
             read_products(sections["products"]),
             read_strings(sections["words"].arrays),
             read_postings(sections["postings"]),
+            read_stems(sections["stems"]) if "stems" in sections else None,
         )
 
     def __post_init__(self) -> None:
         self.postings.require(len(self.words), len(self.products))
+        if self.stems is not None:
+            _ = self.stems.native  # refuses damaged arrays
 
     @cached_property
     def _index_of(self) -> dict[str, int]:
@@ -84,12 +106,15 @@ class BM25(Matcher):
         return {word: index for index, word in enumerate(self.words)}
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
-        X = self._count(normalize_strings(queries))
+        X = self._count(queries)
         return self.postings.rank(X, k, allowed=None if where is None else where.allowed)
 
-    def _count(self, texts: Strings) -> Csr:
-        """How often each text has each known word, (n_texts, n_words)."""
+    def _count(self, queries: Strings) -> Csr:
+        """How often each query has each known word, (n_queries, n_words)."""
         index = self._index_of
+        texts = normalize_strings(queries)
+        if self.stems is not None:
+            texts = self.stems.analyze(texts, threads=1)
         offsets, columns, counts = [0], [], []
         for text in texts:
             known = sorted(index[word] for word in text.split() if word in index)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from matchset.config import VectorizerConfig
+from matchset.config import AUTO, VectorizerConfig
 from matchset.data.catalog import Catalog
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
@@ -37,10 +37,11 @@ class TitleSimilarity(Matcher):
         catalog: Catalog,
         config: VectorizerConfig | None = None,
         *,
+        language: str | None = AUTO,
         threads: int | None = None,
     ) -> Self:
-        """Fit a vectorizer to the titles, and index them by n-gram."""
-        vectorizer = Vectorizer(config).fit(catalog.titles, threads=threads)
+        """Fit a vectorizer to the titles, and index them by n-gram; `language` is its."""
+        vectorizer = Vectorizer(config, language=language).fit(catalog.titles, threads=threads)
         titles = from_scipy(vectorizer.transform(catalog.titles, threads=threads))
         return cls(make_products(catalog.ids, catalog), vectorizer, Postings.of(titles))
 

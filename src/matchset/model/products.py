@@ -30,6 +30,7 @@ class Products:
     ids: Strings  # distinct, (n_products,)
     titles: Strings | None = None  # empty where a product has none, (n_products,)
     attributes: Mapping[str, Column] = field(default_factory=dict)
+    more_text: Strings | None = None  # searched beside the title, never shown, (n_products,)
     _filters: FilterCache = field(init=False, repr=False, default_factory=FilterCache)
 
     def __len__(self) -> int:
@@ -41,7 +42,12 @@ class Products:
         return f"Products({len(self):,} products{titles}{f'; {kinds}' if kinds else ''})"
 
     def __reduce__(self) -> tuple[type[Products], tuple[Any, ...]]:
-        return Products, (self.ids, self.titles, self.attributes)  # without what is cached
+        return Products, (
+            self.ids,
+            self.titles,
+            self.attributes,
+            self.more_text,
+        )  # without what is cached
 
     def filter(self, what: Where) -> Filter:
         """A filter of these products (see `make_filter`); recent expressions are cached."""
@@ -111,7 +117,11 @@ def make_products(
         ids = Strings.concatenate([known, catalog.ids.take(unseen)])
         indices = np.concatenate([indices, unseen])
     attributes = {name: column.take(indices) for name, column in catalog.attributes.items()}
-    return Products(ids, _take_or_empty(catalog.titles, indices), attributes)
+    titles, more_text = (
+        None if texts is None else _take_or_empty(texts, indices)
+        for texts in (catalog.titles, catalog.more_text)
+    )
+    return Products(ids, titles, attributes, more_text)
 
 
 def _take_or_empty(texts: Strings, indices: NDArray[np.int64]) -> Strings:
@@ -202,7 +212,11 @@ def store_products(products: Products) -> Section:
         arrays[f"column{number}.values"] = column.values
         if column.categories is not None:
             arrays |= under(f"column{number}.categories", store_strings(column.categories))
-    return Section({"has_titles": products.titles is not None, "columns": columns}, arrays)
+    header: dict[str, Any] = {"has_titles": products.titles is not None, "columns": columns}
+    if products.more_text is not None:
+        header["has_more_text"] = True
+        arrays |= under("more_text", store_strings(products.more_text))
+    return Section(header, arrays)
 
 
 def read_products(section: Section) -> Products:
@@ -214,10 +228,12 @@ def read_products(section: Section) -> Products:
         for number, stored in enumerate(section.header["columns"])
     }
     lengths = {len(column.values) for column in columns.values()}
-    lengths |= {len(ids)} if titles is None else {len(ids), len(titles)}
+    has_more = section.header.get("has_more_text", False)
+    more_text = read_strings(section.within("more_text")) if has_more else None
+    lengths |= {len(ids), *(len(texts) for texts in (titles, more_text) if texts is not None)}
     if len(lengths) > 1:
         raise ValueError(f"titles and attributes must be as many as ids; got {sorted(lengths)}")
-    return Products(ids, titles, columns)
+    return Products(ids, titles, columns, more_text)
 
 
 def _read_column(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Column:

@@ -15,6 +15,7 @@ from typing import Any
 
 from matchset.config import LearnConfig, TrainConfig, count_threads
 from matchset.data.catalog import Catalog
+from matchset.features.analysis import choose_language
 from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW
 from matchset.lab.dssm.settings import DSSMConfig
@@ -29,15 +30,17 @@ from matchset.lab.experiments.vocabularies import (
     Vocabularies,
 )
 from matchset.matchers.base import Matcher
-from matchset.matchers.bm25 import BM25, K1, B
+from matchset.matchers.bm25 import BM25, K1, STEMMED_B, STEMMED_K1, B
 from matchset.matchers.nearest_queries import NEIGHBORS, POWER, NearestQueries
 from matchset.matchers.popularity import Popularity
 from matchset.matchers.registry import KINDS, XR_LINEAR, find_kind
 from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import train
+from matchset.text import normalize_strings
 
 FORMAT = 1  # of a stored result
 OURS, LEXICAL = XR_LINEAR, BM25.kind
+STEMMED = "bm25_stemmed"
 EXACT, GRAPH = DSSM.kind, DSSMWithHNSW.kind
 FLOOR = Popularity.kind  # ignores the query: nothing should find less
 PAPER = {  # XR-Linear as the paper trains it; V is a number of n-grams, see `vocabularies`
@@ -48,6 +51,7 @@ PAPER = {  # XR-Linear as the paper trains it; V is a number of n-grams, see `vo
 }
 # Left out of plots and examples: close to another contender, or the floor.
 MINOR = frozenset({UNIGRAMS, BIGRAMS, MORE_BIGRAMS, EXACT, FLOOR})
+NO_LANGUAGE = "needs titles of one language, or --language"
 NO_CATALOG = "needs titles: give --catalog"
 NO_EXTRA = "needs PyTorch and usearch: pip install 'matchset[dssm]', in a checkout make .venv/dssm"
 NO_TITLE = "needs a title in --catalog of at least one product that a training query led to"
@@ -91,6 +95,8 @@ def list_contenders(
             contenders.append(_make_dssm(kind, benchmark, is_quick=is_quick))
         elif kind in BASELINES:
             contenders.append(BASELINES[kind](benchmark))
+        if kind == BM25.kind:
+            contenders.append(_make_stemmed_bm25(benchmark))
     return contenders
 
 
@@ -131,7 +137,11 @@ def _papers(benchmark: Benchmark, vocabularies: Vocabularies) -> list[Contender]
     contenders = []
     for name, ngrams in PAPER.items():
         config = replace(
-            benchmark.config, titles="none", vectorizer=vocabularies.configs[name], learn=learn
+            benchmark.config,
+            titles="none",
+            language=None,
+            vectorizer=vocabularies.configs[name],
+            learn=learn,
         )
         contenders.append(_make_xr_linear(name, f"{label}, {ngrams}", config, benchmark))
     return contenders
@@ -195,12 +205,34 @@ def _make_bm25(benchmark: Benchmark) -> Contender:
     return _of_kind(BM25.kind, {"k1": K1, "b": B}, recipe, is_stored=True, absent=absent)
 
 
-def _make_title_similarity(benchmark: Benchmark) -> Contender:
+def _make_stemmed_bm25(benchmark: Benchmark) -> Contender:
+    """BM25 over stems with the usual parameters: what a search engine does out of the box."""
+    language = _choose_language(benchmark)
+    config: dict[str, Any] = {"k1": STEMMED_K1, "b": STEMMED_B, "language": language}
+
     def recipe(_: Path) -> Matcher:
-        return TitleSimilarity.from_catalog(_require(benchmark.catalog))
+        return BM25.from_catalog(_require(benchmark.catalog), **config)
+
+    absent = NO_CATALOG if benchmark.catalog is None else "" if language else NO_LANGUAGE
+    title = f"{find_kind(BM25.kind).label}, stemmed"
+    return Contender(STEMMED, BM25.kind, title, config, recipe, absent=absent)
+
+
+def _choose_language(benchmark: Benchmark) -> str | None:
+    """The language of the titles, unless the configuration names one."""
+    if benchmark.catalog is None:
+        return None
+    return choose_language(benchmark.config.language, [normalize_strings(benchmark.catalog.titles)])
+
+
+def _make_title_similarity(benchmark: Benchmark) -> Contender:
+    language = _choose_language(benchmark)
+
+    def recipe(_: Path) -> Matcher:
+        return TitleSimilarity.from_catalog(_require(benchmark.catalog), language=language)
 
     absent = NO_CATALOG if benchmark.catalog is None else ""
-    return _of_kind(TitleSimilarity.kind, {}, recipe, absent=absent)
+    return _of_kind(TitleSimilarity.kind, {"language": language}, recipe, absent=absent)
 
 
 def _make_nearest_queries(benchmark: Benchmark) -> Contender:
@@ -223,7 +255,7 @@ BASELINES: Mapping[str, Callable[[Benchmark], Contender]] = {
     NearestQueries.kind: _make_nearest_queries,
     Popularity.kind: _make_popularity,
 }
-FAST = (OURS, *PAPER, *BASELINES)  # all but the neural ones, which take minutes
+FAST = (OURS, *PAPER, STEMMED, *BASELINES)  # all but the neural ones, which take minutes
 NAMES = (*FAST, EXACT, GRAPH)  # of all contenders
 
 

@@ -1,0 +1,57 @@
+#include "impact_lists.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace matchset {
+namespace {
+
+[[noreturn]] void refuse(std::int32_t document, std::size_t n_documents) {
+  throw std::invalid_argument("documents must be below " + std::to_string(n_documents) + "; got " +
+                              std::to_string(document));
+}
+
+}  // namespace
+
+void read_lists(const ImpactLists& index, std::span<const WeightedTerm> terms, std::size_t budget,
+                std::span<const std::uint8_t> allowed, ListsScratch& scratch, Accumulator& sums) {
+  auto& cursors = scratch.cursors;
+  cursors.clear();
+  for (const WeightedTerm& term : terms) {
+    if (term.term >= index.n_terms()) continue;
+    const std::size_t size = index.lists[term.term].size();
+    if (size > 0) cursors.push_back({index.lists.begin_of(term.term), size, term.weight});
+  }
+  std::sort(cursors.begin(), cursors.end(),
+            [](const auto& a, const auto& b) { return a.size != b.size ? a.size < b.size : a.begin < b.begin; });
+  for (const auto& cursor : cursors) {
+    __builtin_prefetch(index.lists.ids.data() + cursor.begin);
+    __builtin_prefetch(index.impacts.data() + cursor.begin);
+  }
+  for (const auto& cursor : cursors) {
+    const auto documents = index.lists.ids.subspan(cursor.begin, cursor.size);
+    const auto impacts = index.impacts.subspan(cursor.begin, cursor.size);
+    for (std::size_t i = 0; i < cursor.size && budget > 0; ++i) {
+      const auto document = static_cast<std::size_t>(documents[i]);  // a negative one is huge
+      if (document >= index.n_documents) refuse(documents[i], index.n_documents);
+      if (!allowed.empty() && !allowed[document]) continue;
+      sums[static_cast<std::uint32_t>(document)] += cursor.weight * static_cast<float>(impacts[i]);
+      --budget;
+    }
+  }
+}
+
+std::span<const ScoredDocument> take_best(const Accumulator& sums, std::size_t n, ListsScratch& scratch) {
+  auto& best = scratch.best;
+  best.clear();
+  for (const auto& entry : sums.entries()) best.push_back({entry.document, entry.value});
+  if (best.size() > n) {
+    std::nth_element(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(n), best.end());
+    best.resize(n);
+  }
+  std::sort(best.begin(), best.end());
+  return best;
+}
+
+}  // namespace matchset

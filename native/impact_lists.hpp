@@ -1,0 +1,50 @@
+// Impact lists: an inverted index that is read with bounded work.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "document_table.hpp"
+#include "csr.hpp"
+
+namespace matchset {
+
+// For each term the documents that have it, with an impact from 1 to 255, the largest impacts first.
+//
+// Arrays may be memory-mapped and damaged: offsets and documents are checked when touched.
+struct ImpactLists {
+  ListsView lists;
+  std::span<const std::uint8_t> impacts;  // of each entry
+  std::size_t n_documents = 0;
+
+  std::size_t n_terms() const { return lists.size(); }
+};
+
+struct WeightedTerm {
+  std::uint32_t term;
+  float weight;
+};
+
+// Memory of one reading, reused from query to query.
+struct ListsScratch {
+  struct Cursor {
+    std::size_t begin, size;
+    float weight;
+  };
+  std::vector<Cursor> cursors;
+  std::vector<ScoredDocument> best;
+};
+
+// Adds weight * impact over the lists of some terms, shortest list first, until `budget` entries are
+// read: rare terms tell documents apart, and cost little. Of the list in which the budget ends, the entries of
+// the largest impacts count. Documents whose byte in `allowed` is zero are passed over (empty: none are), and
+// entries of them cost nothing of the budget.
+void read_lists(const ImpactLists& index, std::span<const WeightedTerm> terms, std::size_t budget,
+                std::span<const std::uint8_t> allowed, ListsScratch& scratch, Accumulator& sums);
+
+// The n best entries, best first.
+std::span<const ScoredDocument> take_best(const Accumulator& sums, std::size_t n, ListsScratch& scratch);
+
+}  // namespace matchset

@@ -1,0 +1,67 @@
+// Inverted lists: which clusters of products does a query vector lead to?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "vectors.hpp"
+
+namespace matchset {
+
+// Clusters in two levels over products that lie in the order of their clusters.
+struct InvertedLists {
+  std::span<const std::int64_t> group_begin;  // clusters of each group, (n_groups + 1,)
+  std::span<const std::int64_t> list_begin;   // products of each cluster, (n_clusters + 1,)
+  ByteVectors groups, clusters;               // centroids
+  ByteVectors products;
+  std::span<const std::int32_t> labels;  // of each product
+
+  // Throws unless sizes and offsets agree: a search then stays inside every array.
+  void check() const;
+};
+
+// How far a search looks.
+struct ListsRule {
+  std::size_t n_groups;  // groups whose clusters are compared with the query
+  std::size_t n_lists;   // clusters whose products are
+};
+
+// A product's label and cosine.
+using Scored = std::pair<std::int32_t, float>;
+
+// Memory of a search, for one thread.
+class ListsSearch {
+ public:
+  explicit ListsSearch(const InvertedLists& lists) : lists_(lists), query_(lists.products.dimensions) {}
+
+  // All products of the clusters nearest to the vector, cluster by cluster; none for a vector of zeros.
+  std::span<const Scored> find(std::span<const float> vector, const ListsRule& rule);
+  // The cluster nearest to a vector of bytes among those of the nearest groups.
+  std::size_t find_cluster(const std::int8_t* values, float scale, std::size_t n_groups);
+
+ private:
+  void choose_clusters(const ListsRule& rule);
+  void score(const ByteVectors& vectors, std::size_t begin, std::size_t end);
+  void expand(const ByteVectors& centroids, std::size_t begin, std::size_t end);
+  // The n indices with the highest scores in `candidates`, best first, equal ones by index.
+  static void keep_best(std::vector<std::pair<float, std::size_t>>& candidates, std::size_t n);
+
+  const InvertedLists& lists_;
+  ByteQuery query_;
+  std::vector<float> scores_;
+  std::vector<std::pair<float, std::size_t>> groups_, clusters_;
+  std::vector<Scored> found_;
+};
+
+// The k nearest of those products for each of many vectors, best first, equal ones by label.
+std::vector<std::vector<Scored>> search_lists(const InvertedLists& lists, std::span<const float> vectors,
+                                              const ListsRule& rule, std::size_t k, unsigned n_threads);
+
+// The nearest cluster of each vector, found in its `n_groups` nearest groups; `lists` needs no products.
+std::vector<std::int32_t> assign_clusters(const InvertedLists& lists, const ByteVectors& vectors, std::size_t n_groups,
+                                          unsigned n_threads);
+
+}  // namespace matchset

@@ -1,0 +1,38 @@
+#include "neighbors.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace matchset {
+
+std::int64_t PastQueries::find(std::uint64_t hash) const {
+  const auto found = std::lower_bound(hashes.begin(), hashes.end(), hash);
+  if (found == hashes.end() || *found != hash) return -1;
+  const std::int32_t query = by_hash[static_cast<std::size_t>(found - hashes.begin())];
+  return query >= 0 && static_cast<std::size_t>(query) < size() ? query : -1;
+}
+
+void collect_votes(const PastQueries& past, std::span<const WeightedTerm> features, const NeighborsRule& rule,
+                   std::span<const std::uint8_t> allowed, NeighborsScratch& s) {
+  s.similarity.clear();
+  s.votes.clear();
+  s.total = 0;
+  read_lists(past.queries_of, features, rule.budget, {}, s.lists, s.similarity);
+  for (const ScoredDocument& near : take_best(s.similarity, rule.n_neighbors, s.lists)) {
+    const float similarity = near.score / 255;
+    float vote = similarity;
+    for (unsigned i = 1; i < rule.power; ++i) vote *= similarity;  // unlike pow, the same on every machine
+    for (const std::int32_t product : past.products_of[near.document]) {
+      const auto label = static_cast<std::size_t>(product);  // a negative one is huge
+      if (label >= past.n_products)
+        throw std::invalid_argument("products must be below " + std::to_string(past.n_products) + "; got " +
+                                    std::to_string(product));
+      if (!allowed.empty() && !allowed[label]) continue;
+      s.votes[static_cast<std::uint32_t>(label)] += vote;
+      s.total += vote;
+    }
+  }
+}
+
+}  // namespace matchset

@@ -1,0 +1,107 @@
+#include "newton.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+namespace matchset {
+namespace {
+
+constexpr int kMaxSteps = 50, kMaxHalvings = 30;
+constexpr double kLn2High = 0.693147180369123816490, kLn2Low = 1.90821492927058770002e-10;
+
+// Solves A x = b by Cholesky's method; A is symmetric, and made positive by what is added to its diagonal.
+std::vector<double> solve(std::vector<double> A, std::vector<double> b) {
+  const std::size_t n = b.size();
+  for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t k = 0; k < j; ++k) A[j * n + j] -= A[j * n + k] * A[j * n + k];
+    A[j * n + j] = std::sqrt(std::max(A[j * n + j], 1e-12));
+    for (std::size_t i = j + 1; i < n; ++i) {
+      for (std::size_t k = 0; k < j; ++k) A[i * n + j] -= A[i * n + k] * A[j * n + k];
+      A[i * n + j] /= A[j * n + j];
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t k = 0; k < i; ++k) b[i] -= A[i * n + k] * b[k];
+    b[i] /= A[i * n + i];
+  }
+  for (std::size_t i = n; i-- > 0;) {
+    for (std::size_t k = i + 1; k < n; ++k) b[i] -= A[k * n + i] * b[k];
+    b[i] /= A[i * n + i];
+  }
+  return b;
+}
+
+double add_ridge(const std::vector<double>& weights, double ridge, Curvature& at) {
+  const std::size_t n = weights.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    at.loss += ridge / 2 * weights[i] * weights[i];
+    at.gradient[i] += ridge * weights[i];
+    at.hessian[i * n + i] += ridge;
+  }
+  return at.loss;
+}
+
+}  // namespace
+
+void Curvature::operator+=(const Curvature& other) {
+  loss += other.loss;
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] += other.gradient[i];
+  for (std::size_t i = 0; i < hessian.size(); ++i) hessian[i] += other.hessian[i];
+}
+
+double exp_fixed(double x) {
+  if (x < -708) return 0;
+  if (x > 709) return std::numeric_limits<double>::infinity();
+  const double n = std::floor(x * 1.44269504088896340736 + 0.5);
+  const double r = x - n * kLn2High - n * kLn2Low;  // at most 0.35 in size
+  double term = 1, sum = 1;
+  for (int i = 1; i <= 14; ++i) {
+    term *= r / i;
+    sum += term;
+  }
+  return sum * std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(n) + 1023) << 52);
+}
+
+double log_fixed(double x) {
+  int exponent;
+  double m = std::frexp(x, &exponent);  // exact: from 0.5 to 1
+  if (m < 0.70710678118654752440) {
+    m *= 2;
+    --exponent;
+  }
+  const double t = (m - 1) / (m + 1), square = t * t;  // t is at most 0.172 in size
+  double sum = 0;
+  for (int i = 23; i >= 1; i -= 2) sum = sum * square + 1.0 / i;
+  return exponent * kLn2High + (2 * t * sum + exponent * kLn2Low);
+}
+
+std::vector<double> minimize(std::vector<double> weights, double ridge,
+                             const std::function<Curvature(const std::vector<double>&)>& evaluate) {
+  Curvature here = evaluate(weights);
+  double loss = add_ridge(weights, ridge, here);
+  for (int step = 0; step < kMaxSteps; ++step) {
+    const std::vector<double> direction = solve(here.hessian, here.gradient);
+    double share = 1;
+    bool has_fallen = false;
+    for (int halving = 0; halving < kMaxHalvings && !has_fallen; ++halving, share /= 2) {
+      std::vector<double> next = weights;
+      for (std::size_t i = 0; i < next.size(); ++i) next[i] -= share * direction[i];
+      Curvature there = evaluate(next);
+      const double next_loss = add_ridge(next, ridge, there);
+      if (next_loss < loss) {
+        has_fallen = loss - next_loss > 1e-9 * std::abs(loss);
+        weights = std::move(next);
+        here = std::move(there);
+        loss = next_loss;
+        break;
+      }
+    }
+    if (!has_fallen) break;
+  }
+  return weights;
+}
+
+}  // namespace matchset

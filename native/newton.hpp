@@ -1,0 +1,30 @@
+// Newton's method for small smooth convex problems, with the same result on every machine.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace matchset {
+
+// A loss at some weights, its gradient, and its matrix of second derivatives.
+struct Curvature {
+  explicit Curvature(std::size_t n) : gradient(n), hessian(n * n) {}
+
+  double loss = 0;
+  std::vector<double> gradient;
+  std::vector<double> hessian;  // row by row; only the lower triangle is read
+
+  void operator+=(const Curvature& other);
+};
+
+// e^x and the natural logarithm by sums of fixed order: those of the C library differ between machines.
+double exp_fixed(double x);
+double log_fixed(double x);
+
+// The weights of least `loss + ridge / 2 * |weights|^2`, found from `start` on. `evaluate` adds to a Curvature that is
+// zero. Steps are halved until the loss falls; it ends when a step gains less than 1e-9 of the loss.
+std::vector<double> minimize(std::vector<double> start, double ridge,
+                             const std::function<Curvature(const std::vector<double>&)>& evaluate);
+
+}  // namespace matchset

@@ -1,0 +1,67 @@
+// Stems: which words of a text count, and as which word?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "strings.hpp"
+
+namespace matchset {
+
+// The stem of one word: its first bytes, then a suffix. A stop word keeps none and has the empty suffix. Slots lie
+// as those of a vocabulary do. No word is spelled out: a rare one may be personal data.
+struct StemSlot {
+  std::uint64_t key;
+  std::uint32_t n_kept;
+  std::uint32_t suffix;
+};
+static_assert(sizeof(StemSlot) == 16);
+
+// Longer suffixes are not stored: such words are stemmed when asked.
+inline constexpr std::size_t kMaxSuffix = 64;
+// A suffix of a word that no shown text has is at most this long, and one that a word of a shown text has too.
+inline constexpr std::size_t kMaxHiddenSuffix = 3;
+// An analyzed text is cut at the word that would make it longer: pairs of characters take up to 9 bytes each.
+inline constexpr std::size_t kMaxAnalyzed = 1 << 15;
+
+// Appends the stem of a word to `out`; nothing for a stop word.
+using StemUnknown = std::function<void(std::string_view word, std::vector<char>& out)>;
+
+// Known words over borrowed arrays, which may be memory-mapped and damaged: no value in them is trusted.
+struct StemsView {
+  std::span<const StemSlot> slots;
+  std::uint64_t n_homes = 1;
+  StringsView suffixes;          // each of at most kMaxSuffix bytes
+  bool splits_unspaced = false;  // words of scripts without spaces become pairs of characters
+  StemUnknown stem_unknown;      // for words without a slot; empty: they stay as they are
+
+  const StemSlot* find(std::string_view word) const;
+};
+
+struct StemTable {
+  std::vector<StemSlot> slots;
+  OwnedStrings suffixes;
+};
+
+// Lays words and their stems out as a table. What it holds of words that are not `is_shown` gives none of them away.
+StemTable lay_out_stems(const StringsView& words, const StringsView& stems, std::span<const std::uint8_t> is_shown,
+                        std::uint64_t n_homes);
+
+// Writes the stems of a normalized text, one space between them; numbers and units are words of their own. A text of
+// stop words alone stays as it is.
+void append_stems(std::string_view normalized, const StemsView& stems, std::vector<char>& out);
+
+// The same for many texts, in order.
+OwnedStrings stem_all(const StringsView& normalized, const StemsView& stems, unsigned n_threads);
+
+// Distinct words of texts, numbers and units apart, in the order in which they first occur.
+OwnedStrings list_words(const StringsView& normalized);
+
+// Share of words with a character of a script that is written without spaces: Thai, Chinese, Japanese and others.
+double share_unspaced(const StringsView& normalized);
+
+}  // namespace matchset

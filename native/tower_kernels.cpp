@@ -1,0 +1,116 @@
+#include "tower_kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numbers>
+
+#include "target_clones.hpp"
+#include "dense.hpp"
+
+namespace matchset {
+namespace {
+
+constexpr float kEpsilon = 1e-8F;   // of Adagrad
+constexpr float kNothing = 1e-20F;  // a smaller probability is zero: tiny numbers are slow to multiply
+
+// Sum of V vectors' worth of the listed rows, which stays in registers.
+template <std::size_t V, typename Id>
+MATCHSET_INLINE void add_slab(const float* rows, std::size_t d, const Id* ids, std::size_t n, float* out) {
+  Wide sums[V] = {};
+  for (std::size_t i = 0; i < n; ++i) {
+    const float* row = rows + static_cast<std::size_t>(ids[i]) * d;
+    const float* later = rows + static_cast<std::size_t>(ids[i + kReadAhead]) * d;
+    for (std::size_t v = 0; v < V; ++v) __builtin_prefetch(later + v * kLanes);
+    for (std::size_t v = 0; v < V; ++v) sums[v] += load(row + v * kLanes);
+  }
+  for (std::size_t v = 0; v < V; ++v) store(out + v * kLanes, sums[v]);
+}
+
+template <typename Id>
+MATCHSET_INLINE void add_all(const float* rows, std::size_t d, const Id* ids, std::size_t n, float* out) {
+  std::size_t k = 0;
+  for (; k + 8 * kLanes <= d; k += 8 * kLanes) add_slab<8>(rows + k, d, ids, n, out + k);
+  for (; k + 4 * kLanes <= d; k += 4 * kLanes) add_slab<4>(rows + k, d, ids, n, out + k);
+  for (; k < d; k += kLanes) add_slab<1>(rows + k, d, ids, n, out + k);
+}
+
+// ln x for a positive, normal x: m * 2^e with ln m = 2 artanh((m - 1) / (m + 1)) as a series.
+float log_positive(float given) {
+  int exponent = 0;
+  double m = std::frexp(double{given}, &exponent);
+  if (m < std::numbers::sqrt2 / 2) m *= 2, --exponent;
+  const double z = (m - 1) / (m + 1), square = z * z;
+  double sum = 0;
+  for (int k = 15; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
+  return static_cast<float>(2 * z * sum + exponent * std::numbers::ln2);
+}
+
+}  // namespace
+
+MATCHSET_CLONES float mean_of_rows(const float* table, std::size_t d, const std::int32_t* ids, std::size_t n,
+                                   float* out) {
+  add_all(table, d, ids, n, out);
+  const float length = std::sqrt(dot(out, out, d));
+  const float scale = length > 0 ? 1 / length : 0.0F;
+  for (std::size_t k = 0; k < d; k += kLanes) store(out + k, load(out + k) * scale);
+  return scale;
+}
+
+MATCHSET_CLONES void add_rows(const float* rows, std::size_t d, const std::uint32_t* ids, std::size_t n, float* out) {
+  add_all(rows, d, ids, n, out);
+}
+
+MATCHSET_CLONES float softmax(float* row, std::size_t n, std::size_t target, float inverse_temperature, float weight) {
+  Wide highest = fill(kMasked);
+  for (std::size_t k = 0; k < n; k += kLanes) highest = larger<kLanes>(highest, load(row + k));
+  float lanes[kLanes];
+  store(lanes, highest);
+  const float top = *std::max_element(lanes, lanes + kLanes);
+  const float own = (row[target] - top) * inverse_temperature;
+  Wide sums{};
+  for (std::size_t k = 0; k < n; k += kLanes) {
+    const Wide e = exp_negative((load(row + k) - top) * inverse_temperature);
+    store(row + k, e);
+    sums += e;
+  }
+  const float sum = add_lanes<kLanes>(sums), scale = 1 / sum;
+  for (std::size_t k = 0; k < n; k += kLanes) {
+    const Wide p = load(row + k) * scale;
+    store(row + k, select<kLanes>(is_negative<kLanes>(p - kNothing), Wide{}, p) * weight);
+  }
+  row[target] -= weight;
+  return log_positive(sum) - own;
+}
+
+MATCHSET_CLONES void pull_through_length(const float* vector, const float* gradient, float scale, std::size_t d,
+                                         float* out) {
+  const float along = dot(vector, gradient, d);
+  for (std::size_t k = 0; k < d; k += kLanes)
+    store(out + k, (load(gradient + k) - load(vector + k) * along) * scale);
+}
+
+MATCHSET_CLONES void step_row(const float* gradient, std::size_t d, float rate, float* row, float& squares) {
+  squares += dot(gradient, gradient, d) / static_cast<float>(d);
+  const float pace = rate / (std::sqrt(squares) + kEpsilon);
+  for (std::size_t k = 0; k < d; k += kLanes) store(row + k, load(row + k) - load(gradient + k) * pace);
+}
+
+MATCHSET_CLONES void copy_to_panels(const float* vector, const Panels& panels, std::size_t k) {
+  for (std::size_t column = 0; column < panels.n_columns; column += kLanes)
+    store(panels.at(k, column), load(vector + column));
+}
+
+float half_cosine(std::size_t step, std::size_t n) {
+  // cos^2 of a quarter turn at most, as a series: the library's cosine may differ between machines.
+  const double x = std::numbers::pi / 2 * static_cast<double>(step) / static_cast<double>(std::max<std::size_t>(1, n));
+  double term = 1, cosine = 1;
+  for (int k = 1; k <= 10; ++k) {
+    term *= -x * x / ((2.0 * k - 1) * (2.0 * k));
+    cosine += term;
+  }
+  return static_cast<float>(cosine * cosine);
+}
+
+}  // namespace matchset

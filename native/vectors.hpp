@@ -1,0 +1,48 @@
+// Vectors of bytes: what do they say of texts, and how alike are two of them?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "csr.hpp"
+
+namespace matchset {
+
+// Vectors as signed bytes, a scale for each: value[k] * scale. Bytes lie from -127 to 127.
+struct ByteVectors {
+  std::span<const std::int8_t> values;  // (n, dimensions)
+  std::span<const float> scales;        // (n,); 0 where the vector is zero
+  std::size_t dimensions;               // a multiple of 16
+
+  std::size_t size() const { return scales.size(); }
+  const std::int8_t* row(std::size_t i) const { return values.data() + i * dimensions; }
+};
+
+// Rounds vectors to bytes; the largest of each becomes 127.
+void quantize(std::span<const float> vectors, std::size_t dimensions, std::span<std::int8_t> values,
+              std::span<float> scales);
+
+// The mean of the embeddings of each text's features, of length one; zero where it has none. Features
+// whose `row_of` is negative have no embedding.
+void encode_texts(const ListsView& texts, std::span<const std::int32_t> row_of, const ByteVectors& table,
+                  std::span<float> out, unsigned n_threads);
+
+// One query against many vectors.
+class ByteQuery {
+ public:
+  explicit ByteQuery(std::size_t dimensions) : bytes_(dimensions), words_(dimensions) {}
+  void set(std::span<const float> vector);
+  void set(const std::int8_t* values, float scale);
+  bool is_zero() const { return scale_ == 0; }
+  // Cosines with vectors begin to end.
+  void score(const ByteVectors& vectors, std::size_t begin, std::size_t end, float* out) const;
+
+ private:
+  std::vector<std::int8_t> bytes_;
+  std::vector<std::int16_t> words_;  // the same, as wide as the multiplication wants them
+  float scale_ = 0;
+};
+
+}  // namespace matchset

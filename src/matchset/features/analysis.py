@@ -1,0 +1,135 @@
+"""Analysis: which words of a text count, and which are forms of one word?
+
+In a language with a Snowball stemmer, word n-grams are made of stems: "drills" and "drill" are one
+word, "the" and "for" are none. Character n-grams always come from the text as it is written.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from matchset import _native
+from matchset.config import AUTO, UNSPACED, check_language
+from matchset.strings import Strings
+
+# A language is chosen where function words that no other language has make up this share of all
+# words, and this many times the share of any other language's.
+MIN_SHARE = 0.005
+MIN_LEAD = 2.5
+MIN_WORDS = 200  # fewer words decide nothing
+MIN_UNSPACED = 0.1  # share of words of a script without spaces, which decides first
+_SAMPLE = 50_000  # texts that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What a language needs: a Snowball stemmer, and its function words, normalized."""
+
+    code: str
+    stemmer: str
+    stop_words: frozenset[str]
+
+
+@cache
+def list_languages() -> Mapping[str, Language]:
+    """Every language that can be analyzed, by its ISO 639-1 code."""
+    table = tomllib.loads(files(__package__).joinpath("stopwords.toml").read_text("utf-8"))
+    return {
+        code: Language(code, entry["stemmer"], frozenset(entry["words"].split()))
+        for code, entry in table.items()
+    }
+
+
+@cache
+def _list_own_words() -> Mapping[str, frozenset[str]]:
+    """The function words of each language that no other one has."""
+    languages = list_languages()
+    owners = Counter(word for each in languages.values() for word in each.stop_words)
+    return {
+        code: frozenset(word for word in each.stop_words if owners[word] == 1)
+        for code, each in languages.items()
+    }
+
+
+def choose_language(language: str | None, normalized: Sequence[Strings]) -> str | None:
+    """The language itself, or for "auto" the one that the normalized texts are in."""
+    language = check_language(language)
+    return detect_language(normalized) if language == AUTO else language
+
+
+def detect_language(normalized: Sequence[Strings]) -> str | None:
+    """The language of normalized texts; None where none stands out.
+
+    Counted are function words that only one language has: "in" is English, German, Dutch and an
+    inch. Mixed shops, tiny logs and languages without a stemmer give None. Texts of which a tenth
+    of the words are in a script without spaces are "cjk".
+    """
+    sample = Strings.concatenate(
+        [each.take(np.arange(0, len(each), max(1, len(each) // _SAMPLE))) for each in normalized]
+    )
+    counts = Counter(word for text in sample for word in text.split())
+    if not counts:
+        return None
+    if _native.share_unspaced(sample.data, sample.offsets) >= MIN_UNSPACED:
+        return UNSPACED
+    n_words = counts.total()
+    if n_words < MIN_WORDS:
+        return None
+    shares = {
+        code: sum(counts[word] for word in words) / n_words
+        for code, words in _list_own_words().items()
+    }
+    best, second = sorted(shares, key=lambda code: -shares[code])[:2]
+    stands_out = shares[best] >= MIN_SHARE and shares[best] >= MIN_LEAD * shares[second]
+    return best if stands_out else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Analyzer:
+    """Stems of words in one language; a stop word has none."""
+
+    language: Language
+    # A stemmer serves one thread at a time. Threads take one out; a lock would not survive a fork.
+    _idle: deque[Any] = field(init=False, repr=False, default_factory=deque)
+
+    @classmethod
+    def of(cls, code: str) -> Analyzer:
+        """The analyzer of a language by its code."""
+        found = list_languages().get(code)
+        if found is None:
+            raise ValueError(f"language must be one that has a stemmer; got {code!r}")
+        return cls(found)
+
+    def stem(self, words: Iterable[str]) -> list[str]:
+        """Stem of each normalized word, empty for a stop word."""
+        listed = list(words)
+        stemmer = self._take_stemmer()
+        stems: list[str] = stemmer.stemWords(listed)
+        self._idle.append(stemmer)
+        stop_words = self.language.stop_words
+        return [
+            "" if word in stop_words else stem for word, stem in zip(listed, stems, strict=True)
+        ]
+
+    def stem_word(self, word: str) -> str:
+        """Stem of one normalized word, empty for a stop word."""
+        return self.stem((word,))[0]
+
+    def _take_stemmer(self) -> Any:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            import Stemmer
+
+            return Stemmer.Stemmer(self.language.stemmer, 0)  # without a cache of words
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Analyzer, (self.language,)

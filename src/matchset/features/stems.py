@@ -1,0 +1,97 @@
+"""Stems: how do texts become texts of stems, also words that training never saw?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset import _native
+from matchset.config import LANGUAGES, UNSPACED, count_threads
+from matchset.features.analysis import Analyzer
+from matchset.storage.sections import Section, read_strings, store_strings, under
+from matchset.strings import Strings
+
+SLOTS_PER_WORD = 4 / 3  # of the hash table: more is faster, less is smaller
+
+
+@dataclass(frozen=True, eq=False)
+class Stems:
+    """Stems of known words, as arrays that may be memory-mapped; others are stemmed when asked.
+
+    The table holds the hash of a word, how many of its first bytes its stem has, and a suffix: no
+    word is spelled out. Suffixes come from words that may be shown.
+    """
+
+    language: str
+    slots: NDArray[np.uint8]  # hash table of the known words, 16 bytes a slot
+    n_homes: int  # slots before the overflow area at the end of the table
+    suffixes: Strings
+
+    def __post_init__(self) -> None:
+        if self.language not in LANGUAGES:
+            known = ", ".join(LANGUAGES)
+            raise ValueError(f"language must be one of {known}; got {self.language!r}")
+
+    @cached_property
+    def native(self) -> _native.Stems:
+        """The native view over these arrays."""
+        splits_unspaced = self.language == UNSPACED
+        stem = None if splits_unspaced else Analyzer.of(self.language).stem_word
+        suffixes = self.suffixes
+        return _native.Stems(
+            self.slots, self.n_homes, suffixes.data, suffixes.offsets, splits_unspaced, stem
+        )
+
+    def analyze(self, normalized: Strings, *, threads: int | None = None) -> Strings:
+        """Normalized texts with stems for words; a text of stop words alone stays as it is."""
+        n_threads = count_threads(threads)
+        return Strings(*self.native.analyze(normalized.data, normalized.offsets, n_threads))
+
+    def __reduce__(self) -> tuple[type[Stems], tuple[Any, ...]]:
+        return Stems, (self.language, self.slots, self.n_homes, self.suffixes)
+
+
+def learn_stems(
+    normalized: Strings, language: str, shown: NDArray[np.bool_] | None = None
+) -> Stems:
+    """Stem every word of normalized texts; `shown` marks the texts that may be shown to people.
+
+    A word that only other texts have is stored if its stem needs no suffix, or a short one that a
+    word of a shown text has too. Otherwise it is stemmed when asked.
+    """
+    words, is_shown = Strings.of([]), np.empty(0, dtype=np.uint8)
+    stems = words
+    if language != UNSPACED:  # pairs of characters need no table
+        words = _list_words(normalized)
+        stems = Strings.of(Analyzer.of(language).stem(words))
+        is_shown = np.ones(len(words), dtype=np.uint8)
+        if shown is not None:
+            may_show = _list_words(normalized.take(np.flatnonzero(shown)))
+            is_shown = (may_show.index_of(words) >= 0).astype(np.uint8)
+    n_homes = max(1, round(SLOTS_PER_WORD * len(words)))
+    slots, data, offsets = _native.lay_out_stems(
+        (words.data, words.offsets), (stems.data, stems.offsets), is_shown, n_homes
+    )
+    return Stems(language, slots, n_homes, Strings(data, offsets))
+
+
+def _list_words(normalized: Strings) -> Strings:
+    return Strings(*_native.list_words(normalized.data, normalized.offsets))
+
+
+def store_stems(stems: Stems) -> Section:
+    """Stems as a section of a folder."""
+    header = {"language": stems.language, "n_homes": stems.n_homes}
+    suffixes = under("suffixes", store_strings(stems.suffixes))
+    return Section(header, {"slots": stems.slots} | suffixes)
+
+
+def read_stems(section: Section) -> Stems:
+    """Stems from their section; damaged ones are a KeyError, TypeError or ValueError."""
+    header = section.header
+    suffixes = read_strings(section.within("suffixes"))
+    return Stems(header["language"], section.arrays["slots"], int(header["n_homes"]), suffixes)

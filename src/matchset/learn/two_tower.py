@@ -1,0 +1,244 @@
+"""Two towers: which vectors bring a query near the titles of its products?"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset import _native
+from matchset.config import count_threads
+from matchset.matrices import Csr, Floats, Ids, Offsets
+from matchset.model.inverted_lists import ByteVectors, quantize
+
+log = logging.getLogger(__name__)
+
+_STEPS_PER_CALL = 32  # of training between two chances to report or to stop
+_FEW_PAIRS = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoTowerConfig:
+    """How the two towers learn.
+
+    A step compares the queries of a batch of positive pairs with the products of the batch, and
+    random parts of some titles with those titles.
+    """
+
+    dimensions: int = 256
+    "Length of a vector, a multiple of 16."
+    epochs: int = 2
+    "Passes over the positive pairs. More favor products that customers know, fewer new ones."
+    batch_size: int = 512
+    "Pairs per step at most."
+    learning_rate: float | None = None
+    "At the start; it falls to zero along a half cosine. None: by the number of pairs."
+    temperature: float = 0.05
+    "Cosines are divided by it before the softmax."
+    title_rows: float = 1.0
+    "Titles per pair, drawn from the whole catalog, that a part of themselves must find."
+    title_share: float = 0.15
+    "Share of a title's n-grams in that part."
+    min_df: int = 2
+    "N-grams that fewer queries and titles have get no embedding."
+    seed: int = 0
+    "Of every random choice."
+    threads: int | None = None
+    "Threads; none: one per core. They never change the result."
+
+    def __post_init__(self) -> None:
+        """Check every value against its rule."""
+        least = {"dimensions": 16, "epochs": 0, "batch_size": 1, "min_df": 1, "seed": 0}
+        for name, low in least.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+                raise ValueError(f"{name} must be an integer of at least {low}; got {value!r}")
+        if self.dimensions % 16:
+            raise ValueError(f"dimensions must be a multiple of 16; got {self.dimensions}")
+        if self.batch_size > 8192:
+            raise ValueError(f"batch_size must be at most 8192; got {self.batch_size}")
+        for name in ("temperature", "learning_rate"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name} must be positive and finite; got {value}")
+        if not 0 <= self.title_rows <= 16:
+            raise ValueError(f"title_rows must be from 0 to 16; got {self.title_rows}")
+        if not 0 <= self.title_share <= 1:
+            raise ValueError(f"title_share must be from 0 to 1; got {self.title_share}")
+
+    def rate_for(self, n_pairs: int) -> float:
+        """The learning rate at the start: smaller where few pairs are learned by heart."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return 0.02 if n_pairs < _FEW_PAIRS else 0.03
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoTower:
+    """Trained embeddings of n-grams, and the vectors of the products that they give."""
+
+    row_of: Ids  # row of each feature in the table, -1 for none, (n_features,)
+    table: ByteVectors  # embeddings, (n_rows, dimensions)
+    vectors: ByteVectors  # of the titles, (n_products, dimensions)
+    losses: Floats  # mean of each step of training, (n_steps,)
+
+    def encode(self, texts: Csr, *, threads: int | None = None) -> Floats:
+        """Vectors of queries or titles, old or new, given as rows of features: (n, dimensions).
+
+        Of length one, or zero where a text has no feature with an embedding.
+        """
+        return _encode(texts, self.row_of, self.table, threads=count_threads(threads))
+
+    def encode_titles(self, texts: Csr, *, threads: int | None = None) -> ByteVectors:
+        """Vectors of titles as bytes, as `vectors` holds them."""
+        return quantize(self.encode(texts, threads=threads))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingPairs:
+    """What the kernel reads: texts as rows of the table, and the pairs of those that have some."""
+
+    queries: tuple[Offsets, Ids]  # rows of each query
+    titles: tuple[Offsets, Ids]  # rows of each title
+    positives: tuple[Offsets, Ids]  # products of each query
+    pairs: tuple[Ids, Ids]  # query and product of each pair
+    titled: Ids  # products whose title has rows
+    n_rows: int
+
+    @property
+    def n_pairs(self) -> int:
+        """Positive pairs to learn from."""
+        return len(self.pairs[0])
+
+
+def train_two_tower(
+    X_queries: Csr,
+    X_titles: Csr,
+    Y: Csr,
+    config: TwoTowerConfig | None = None,
+    *,
+    progress: Callable[[int, int], None] = lambda _, __: None,
+) -> TwoTower:
+    """Learn embeddings from queries x features, products x features and queries x products.
+
+    Only which entries there are counts, not their values. `progress` hears of steps done and of all
+    steps; an exception that it raises cancels the training. The same seed gives the same bytes.
+    """
+    config = config or TwoTowerConfig()
+    threads = count_threads(config.threads)
+    row_of = number_features(X_queries, X_titles, config.min_df)
+    data = select_pairs(X_queries, X_titles, Y, row_of)
+    table, losses = train_table(data, config, threads=threads, progress=progress)
+    embeddings = quantize(table)
+    vectors = _encode(X_titles, row_of, embeddings, threads=threads)
+    return TwoTower(row_of, embeddings, quantize(vectors), losses)
+
+
+def number_features(X_queries: Csr, X_titles: Csr, min_df: int) -> Ids:
+    """Row of each feature that at least `min_df` queries and titles have; -1 for the others."""
+    if X_queries.n_cols != X_titles.n_cols:
+        raise ValueError(
+            f"queries and titles must have the same features; got {X_queries.n_cols} and "
+            f"{X_titles.n_cols}"
+        )
+    df = np.zeros(X_queries.n_cols, dtype=np.int64)
+    for texts in (X_queries, X_titles):
+        df += np.bincount(texts.indices, minlength=len(df))
+    row_of = np.full(len(df), -1, dtype=np.int32)
+    kept = np.flatnonzero(df >= min_df)
+    row_of[kept] = np.arange(len(kept), dtype=np.int32)
+    return row_of
+
+
+def select_pairs(X_queries: Csr, X_titles: Csr, Y: Csr, row_of: Ids) -> TrainingPairs:
+    """Texts without the features that have no embedding, and pairs whose texts keep some."""
+    if (len(Y), Y.n_cols) != (shape := (len(X_queries), len(X_titles))):
+        raise ValueError(f"Y must have shape {shape}; got {(len(Y), Y.n_cols)}")
+    queries, titles = _take_rows(X_queries, row_of), _take_rows(X_titles, row_of)
+    has_query, has_title = np.diff(queries[0]) > 0, np.diff(titles[0]) > 0
+    query, product = Y.row_of_entry, Y.indices
+    is_usable = has_query[query] & has_title[product]
+    return TrainingPairs(
+        queries,
+        titles,
+        (Y.indptr, Y.indices),
+        (query[is_usable], product[is_usable]),
+        np.flatnonzero(has_title).astype(np.int32),
+        int(row_of.max(initial=-1)) + 1,
+    )
+
+
+def train_table(
+    data: TrainingPairs,
+    config: TwoTowerConfig,
+    *,
+    threads: int,
+    progress: Callable[[int, int], None] = lambda _, __: None,
+) -> tuple[Floats, Floats]:
+    """Embeddings, (n_rows, dimensions), and the mean loss of each step.
+
+    Table, squares and the number of the step are all that training remembers between two calls.
+    """
+    table = np.empty((data.n_rows, config.dimensions), dtype=np.float32)
+    flat, squares = table.reshape(-1), np.zeros(data.n_rows, dtype=np.float32)
+    _native.init_table(flat, dimensions=config.dimensions, seed=config.seed, threads=threads)
+    n_batches = -(-data.n_pairs // config.batch_size)
+    n_steps = config.epochs * n_batches
+    rule = _native.TowerRule(
+        dimensions=config.dimensions,
+        temperature=config.temperature,
+        title_rows=config.title_rows,
+        title_share=config.title_share,
+        learning_rate=config.rate_for(data.n_pairs),
+        seed=config.seed,
+    )
+    losses: list[Floats] = []
+    for step in range(0, n_steps, n_batches or 1):
+        order = _native.shuffled(data.n_pairs, seed=config.seed, epoch=step // n_batches)
+        for begin in range(0, n_batches, _STEPS_PER_CALL):
+            end = min(n_batches, begin + _STEPS_PER_CALL)
+            losses.append(
+                _native.train_towers(
+                    data.queries,
+                    data.titles,
+                    data.positives,
+                    data.pairs,
+                    data.titled,
+                    order,
+                    flat,
+                    squares,
+                    rule,
+                    n_batches=n_batches,
+                    begin=begin,
+                    end=end,
+                    first_step=step,
+                    n_steps=n_steps,
+                    threads=threads,
+                )
+            )
+            log.info("step %d of %d: loss %.3f", step + end, n_steps, losses[-1].mean())
+            progress(step + end, n_steps)
+    return table, np.concatenate([np.empty(0, dtype=np.float32), *losses])
+
+
+def _take_rows(texts: Csr, row_of: Ids) -> tuple[Offsets, Ids]:
+    """The rows of the table that each text has."""
+    rows = row_of[texts.indices]
+    is_kept: NDArray[np.bool_] = rows >= 0
+    kept_before = np.concatenate([[0], np.cumsum(is_kept)])
+    return kept_before[texts.indptr].astype(np.int64), rows[is_kept]
+
+
+def _encode(texts: Csr, row_of: Ids, table: ByteVectors, *, threads: int) -> Floats:
+    vectors: Floats = _native.encode_texts(
+        (texts.indptr, texts.indices),
+        row_of,
+        table.arrays,
+        dimensions=table.dimensions,
+        threads=threads,
+    )
+    return vectors.reshape(len(texts), table.dimensions)

@@ -1,0 +1,99 @@
+"""Inverted lists: which products lie near a query's vector?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset import _native
+from matchset.matrices import Csr, Floats, Ids, Offsets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByteVectors:
+    """Vectors rounded to a byte per dimension, each with a scale: `values * scales[:, None]`.
+
+    The largest value of a vector is 127 or -127. Arrays may be memory-mapped.
+    """
+
+    values: NDArray[np.int8]  # (n, dimensions)
+    scales: Floats  # (n,); zero for a vector of zeros
+
+    def __len__(self) -> int:
+        return len(self.scales)
+
+    @property
+    def dimensions(self) -> int:
+        """Length of a vector."""
+        return int(self.values.shape[1])
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int8], Floats]:
+        """What kernels take."""
+        return self.values.reshape(-1), self.scales
+
+    def to_floats(self) -> Floats:
+        """The vectors as they are after rounding, (n, dimensions)."""
+        return self.values * self.scales[:, None]
+
+    def take(self, rows: NDArray[np.integer]) -> ByteVectors:
+        """Some of the vectors."""
+        return ByteVectors(self.values[rows], self.scales[rows])
+
+
+def quantize(vectors: Floats) -> ByteVectors:
+    """Round vectors of a multiple of 16 dimensions to bytes."""
+    n, dimensions = vectors.shape
+    flat = np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1)
+    values, scales = _native.quantize(flat, dimensions=dimensions)
+    return ByteVectors(values.reshape(n, dimensions), scales)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InvertedLists:
+    """Products in clusters of almost equal size, clusters in groups; both have a centroid.
+
+    Products lie in the order of their clusters, so that a cluster is one run of memory. Those
+    whose vector is zero are in none.
+    """
+
+    group_offsets: Offsets  # first cluster of each group, (n_groups + 1,)
+    list_offsets: Offsets  # first product of each cluster, (n_lists + 1,)
+    groups: ByteVectors  # centroids, (n_groups, dimensions)
+    clusters: ByteVectors  # centroids, (n_lists, dimensions)
+    vectors: ByteVectors  # of products, in the order of `labels`
+    labels: Ids  # (n_placed,)
+    n_labels: int
+
+    @property
+    def n_lists(self) -> int:
+        """How many clusters there are."""
+        return len(self.list_offsets) - 1
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups of clusters there are."""
+        return len(self.group_offsets) - 1
+
+    def search(
+        self, queries: Floats, k: int, *, n_lists: int = 10, n_groups: int = 16, threads: int = 1
+    ) -> Csr:
+        """The k nearest products in the clusters nearest to each query.
+
+        `n_lists` clusters are read, found in the `n_groups` nearest groups. Labels and
+        cosines, best first, equal ones by label; a query of zeros gets none.
+        """
+        offsets, labels, cosines = _native.search_lists(
+            (self.group_offsets, self.list_offsets),
+            (self.groups.arrays, self.clusters.arrays, self.vectors.arrays),
+            self.labels,
+            np.ascontiguousarray(queries, dtype=np.float32).reshape(-1),
+            dimensions=self.vectors.dimensions,
+            n_groups=n_groups,
+            n_lists=n_lists,
+            k=k,
+            threads=threads,
+        )
+        return Csr(offsets, labels, cosines, self.n_labels)

@@ -1,0 +1,393 @@
+"""Languages: stems for words, the surface for characters, and which language a shop speaks."""
+
+import hashlib
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_vectorizer import SHOP, same_rows
+
+import matchset as ms
+from matchset import _native
+from matchset.config import LANGUAGES, STEMMED, VectorizerConfig
+from matchset.data.catalog import Catalog
+from matchset.errors import ModelFileError
+from matchset.features.analysis import Analyzer, choose_language, detect_language, list_languages
+from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
+from matchset.features.vectorizer import KIND, Vectorizer
+from matchset.storage.folders import verify_folder
+from matchset.strings import Strings
+from matchset.text import normalize, normalize_strings
+
+HOME_DEPOT = Path(__file__).parents[2] / "shared" / "data" / "homedepot" / "products.tsv"
+BEFORE = "5bf10882f0af820b43cd44af178805243a562ae72bed2cc7e63f64acbbe00417"
+ENGLISH = [
+    "Cordless drills for the home",
+    "drill and bits",
+    "6ft ladder with wheels",
+    "running shoes",
+]
+GERMAN = [
+    f"{color} {thing} {extra}"
+    for color in ("Rote", "Schwarze", "Grüne", "Weiße", "Blaue")
+    for thing in ("Türschlösser", "Küchenmesser", "Gartenstühle", "Bohrmaschinen", "Lampen")
+    for extra in ("für den Garten", "mit Griff und Schraube", "aus Holz", "zum Aufhängen")
+]
+JAPANESE = [
+    "赤い靴 レディース",
+    "黒い革靴",
+    "子供用長靴 20cm",
+    "電動ドリル",
+    "木の椅子",
+    "ガラスの花瓶",
+]
+MIXED = [*GERMAN, *(f"{title} pour la maison avec des vis" for title in ENGLISH * 25)]
+HOSTILE = [
+    "",
+    " ",
+    "😀 👍🏽",
+    "נעלי ריצה",
+    "\ud800",
+    "the",
+    "\x00",
+    "x" * 10**6,
+    "drills " * 150_000,
+]
+
+
+def make_catalog(titles):
+    return Catalog(Strings.of([f"p{i}" for i in range(len(titles))]), Strings.of(titles))
+
+
+def normalized(texts):
+    return normalize_strings(Strings.of(texts))
+
+
+def analyze(texts, language, known=None, shown=None):
+    stems = learn_stems(normalized(texts if known is None else known), language, shown)
+    return list(stems.analyze(normalized(texts)))
+
+
+def test_words_become_stems_and_stop_words_disappear():
+    wanted = ["cordless drill home", "drill bit", "6 ft ladder wheel", "run shoe"]
+    assert analyze(ENGLISH, "en") == wanted
+
+
+def test_unknown_words_are_stemmed_as_known_ones():
+    assert analyze(ENGLISH, "en", known=[]) == analyze(ENGLISH, "en")
+    assert analyze(GERMAN, "de", known=GERMAN[:3]) == analyze(GERMAN, "de")
+
+
+@given(st.lists(st.text(max_size=30), max_size=4), st.sampled_from(STEMMED))
+@settings(deadline=None)
+def test_the_table_gives_what_the_stemmer_gives(texts, language):
+    assert analyze(texts, language) == analyze(texts, language, known=[])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_a_stemmer_and_stop_words_that_normalization_leaves(language):
+    if language == "cjk":
+        return
+    found = list_languages()[language]
+    assert Analyzer.of(language).stem(["xyzzy"]) != [""]
+    assert all(normalize(word) == word for word in found.stop_words)
+
+
+def test_the_configuration_knows_the_languages_of_the_table():
+    assert set(STEMMED) == set(list_languages())
+
+
+def test_a_text_of_stop_words_alone_stays_as_it_is():
+    assert analyze(["the", "for the", "The Who"], "en") == ["the", "for the", "who"]
+
+
+@pytest.mark.parametrize(
+    ("word", "pieces"),
+    [
+        ("6ft", "6 ft"),
+        ("2x4", "2 4"),
+        ("2x4x8ft", "2 4 8 ft"),
+        ("3/4in", "3/4"),  # "in" is a stop word
+        (".5l", ".5 l"),
+        ("100%", "100%"),
+        ("10x", "10 x"),
+        ("dw4300b", "dw4300b"),
+        ("4300b2", "4300b2"),
+        ("1.5", "1.5"),
+        ("5µm", "5 μm"),
+    ],
+)
+def test_numbers_and_units_are_words_of_their_own(word, pieces):
+    assert analyze([word], "en") == [pieces]
+    assert analyze([word], "en", known=[]) == [pieces]
+
+
+def test_scripts_without_spaces_become_pairs_of_characters():
+    assert analyze(["赤い靴 abc", "靴", "靴20cm用品", "ไทย"], "cjk") == [
+        "赤い い靴 abc",
+        "靴",
+        "靴 20cm 用品",
+        "ไท ทย",
+    ]
+    assert analyze(["한국 신발"], "cjk") == ["한국 신발"]  # Hangul has spaces
+
+
+def test_words_are_stems_and_characters_are_the_surface():
+    vectorizer = Vectorizer(language="en").fit(ENGLISH)
+    names = [vectorizer.name(i) for i in range(vectorizer.vocabulary.n_known)]
+    assert {"drill", "run", "cordless#drill", "lls", "ing"} <= set(names)
+    assert not {"drills", "running", "for#the", "cordless#drills"} & set(names)
+    assert vectorizer.ngrams("Drills!")[:2] == ["drill", "#dr"]
+    assert "language en" in repr(vectorizer)
+    n_words = sum(vectorizer.vocabulary.sizes[:2])
+    plural, singular = (
+        {int(feature) for feature in vectorizer.encode(query)[0] if feature < n_words}
+        for query in ("wheel drills", "wheels drill")
+    )
+    assert plural == singular
+    assert len(plural) == 2
+
+
+def test_without_a_language_nothing_changes():
+    plain, off = Vectorizer().fit(SHOP), Vectorizer(language="none").fit(SHOP)
+    small = Vectorizer(language="auto").fit(SHOP)  # too few words to tell
+    for other in (off, small):
+        assert other.vocabulary.stems is None
+        assert other.vocabulary.slots.tobytes() == plain.vocabulary.slots.tobytes()
+        assert other.vocabulary.df.tobytes() == plain.vocabulary.df.tobytes()
+        assert same_rows(other.transform(SHOP), plain.transform(SHOP))
+
+
+def test_without_a_language_the_bytes_are_those_of_before_there_were_languages():
+    vocabulary = Vectorizer().fit(SHOP).vocabulary
+    keys_and_ids = vocabulary.slots.reshape(-1, 16)[:, :12]  # without idf, whose log may be NumPy's
+    data = keys_and_ids.tobytes() + vocabulary.df.tobytes() + vocabulary.names.used.tobytes()
+    assert hashlib.sha256(data).hexdigest() == BEFORE
+
+
+def test_a_model_without_a_language_has_the_sections_that_it_always_had(tmp_path):
+    Vectorizer().fit(SHOP).save(tmp_path / "plain")
+    Vectorizer(language="en").fit(SHOP).save(tmp_path / "english")
+    plain, english = (
+        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
+        for name in ("plain", "english")
+    )
+    assert set(english) - set(plain) == {
+        "stems.slots.bin", "stems.suffixes.bytes.bin", "stems.suffixes.offsets.bin",
+    }  # fmt: skip
+    assert b"stems" not in plain["manifest.json"]
+
+
+@pytest.mark.parametrize("language", ["en", "de", "cjk"])
+def test_threads_budgets_and_batches_do_not_matter(language):
+    texts = [*ENGLISH, *GERMAN, *JAPANESE] * 30
+    one = Vectorizer(language=language).fit(texts, threads=1)
+    tight = VectorizerConfig(memory_budget=50_000)
+    many = Vectorizer(tight, language=language).fit(texts, threads=3)
+    assert one.vocabulary.slots.tobytes() == many.vocabulary.slots.tobytes()
+    assert list(one.vocabulary.names) == list(many.vocabulary.names)
+    unseen = [f"{text} drilling{i} Schlössern{i}" for i, text in enumerate(texts)]
+    rows = one.transform(unseen, threads=1)
+    assert same_rows(rows, many.transform(unseen, threads=3))
+    for i in range(0, len(unseen), 97):
+        ids, weights = many.encode(unseen[i])
+        assert np.array_equal(ids, rows[[i]].indices)
+        assert np.array_equal(weights, rows[[i]].data)
+
+
+def test_unknown_words_are_stemmed_in_many_threads_at_once():
+    vectorizer = Vectorizer(language="en").fit(ENGLISH)
+    queries = [f"drilling{i} wheels{i} running shoes" for i in range(3000)]
+    expected = vectorizer.transform(queries, threads=1)
+    with ThreadPoolExecutor(4) as pool:
+        rows = pool.map(lambda _: vectorizer.transform(queries, threads=3), range(8))
+        assert all(same_rows(each, expected) for each in rows)
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ru", "cjk"])
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:8]))
+def test_any_text_can_be_asked_and_learned(text, language):
+    vectorizer = Vectorizer(language=language).fit([*ENGLISH, *JAPANESE, text])
+    rows = vectorizer.transform([text, "drills"])
+    assert rows.shape[0] == 2
+    assert rows[[1]].nnz > 0
+    assert same_rows(rows[[0]], vectorizer.transform([text]))
+
+
+def test_the_longest_text_of_pairs_is_counted():
+    text = "".join(chr(0x20000 + i) for i in range(5000))  # four bytes a character
+    vectorizer = Vectorizer(language="cjk").fit([text, "靴"])
+    assert vectorizer.transform([text]).nnz > 3000
+
+
+def test_a_misspelt_word_is_still_found_by_its_trigrams():
+    titles = [*ENGLISH, *GERMAN]
+    matcher = ms.TitleSimilarity.from_catalog(make_catalog(titles), language="en")
+    assert matcher.match("crodless drils", 1).ids == ("p0",)
+
+
+def test_a_saved_vectorizer_answers_alike(tmp_path):
+    vectorizer = Vectorizer(language="de").fit(GERMAN)
+    vectorizer.save(tmp_path / "v")
+    verify_folder(tmp_path / "v", KIND)
+    queries = [*GERMAN, "rotes Türschloss", "Bohrmaschinchen"]
+    for other in (Vectorizer.load(tmp_path / "v"), pickle.loads(pickle.dumps(vectorizer))):
+        assert other.language == other.vocabulary.language == "de"
+        assert same_rows(other.transform(queries), vectorizer.transform(queries))
+    loaded = Vectorizer.load(tmp_path / "v")
+    assert same_rows(
+        pickle.loads(pickle.dumps(loaded)).transform(queries), loaded.transform(queries)
+    )
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.data())
+def test_any_flipped_byte_of_stems_is_found_and_never_crashes(tmp_path_factory, data):
+    saved = tmp_path_factory.getbasetemp() / "flipped"
+    if not saved.exists():
+        Vectorizer(language="de").fit(GERMAN).save(saved)
+    file = data.draw(st.sampled_from(sorted(saved.glob("stems*.bin"))))
+    whole = file.read_bytes()
+    at = data.draw(st.integers(0, len(whole) - 1))
+    flipped = bytes([whole[at] ^ data.draw(st.integers(1, 255))])
+    file.write_bytes(whole[:at] + flipped + whole[at + 1 :])
+    try:
+        with pytest.raises(ModelFileError, match="checksum differs"):
+            verify_folder(saved, KIND)
+        try:
+            vectorizer = Vectorizer.load(saved)
+        except ModelFileError:
+            return
+        rows = vectorizer.transform(GERMAN)
+        assert rows.nnz == 0 or rows.indices.max() < vectorizer.n_features
+    finally:
+        file.write_bytes(whole)
+
+
+@given(
+    st.binary(min_size=16 * 8, max_size=16 * 8),
+    st.integers(1, 8),
+    st.lists(st.binary(max_size=64), max_size=5),
+)
+def test_a_table_of_noise_is_safe_to_ask(noise, n_homes, suffixes):
+    data = np.frombuffer(b"".join(suffixes), np.uint8)
+    offsets = np.cumsum([0, *map(len, suffixes)]).astype(np.int64)
+    native = _native.Stems(np.frombuffer(noise, np.uint8), n_homes, data, offsets, False, None)
+    texts = normalized([*GERMAN, *HOSTILE])
+    found = Strings(*native.analyze(texts.data, texts.offsets, 2))
+    assert len(found) == len(texts)
+    assert found.lengths.max() <= 2**15
+
+
+def test_a_header_of_stems_that_does_not_fit_is_refused():
+    section = store_stems(learn_stems(normalized(GERMAN), "de"))
+    for change in ({"language": "xx"}, {"language": None}, {"n_homes": 0}, {"n_homes": 10**9}):
+        broken = type(section)({**section.header, **change}, section.arrays)
+        with pytest.raises(ValueError, match="must be"):
+            _ = read_stems(broken).native
+    long = Strings.of(["x" * 65])
+    with pytest.raises(ValueError, match="too long"):
+        _ = Stems("de", section.arrays["slots"], 1, long).native
+
+
+def test_suffixes_of_hidden_words_give_no_word_away():
+    texts = normalized(["dying flies", "Geheimtürschlösser happy lying"])
+    stems = learn_stems(texts, "en", np.array([True, False]))
+    hidden = learn_stems(texts, "en", np.array([False, False]))
+    assert set(hidden.suffixes) == {""}
+    assert set(stems.suffixes) <= {"", "i", "ie"}
+    assert list(stems.analyze(texts)) == list(hidden.analyze(texts)) == analyze(list(texts), "en")
+    german = learn_stems(normalized(["Lampen", "Türschlösser"]), "de", np.array([True, False]))
+    assert not any("rschlo" in suffix for suffix in german.suffixes)
+    assert list(german.analyze(normalized(["Türschlösser"]))) == ["turschloss"]
+
+
+def test_the_language_is_that_of_function_words():
+    assert detect_language([normalized(GERMAN)]) == "de"
+    assert detect_language([normalized(JAPANESE)]) == "cjk"
+    assert detect_language([normalized(MIXED)]) is None
+    assert detect_language([normalized(ENGLISH)]) is None  # too few words
+    assert detect_language([]) is None
+    assert detect_language([normalized(["red"] * 1000)]) is None
+
+
+def test_the_simulated_shop_is_english():
+    shop = ms.simulate_shop(products=600, queries=1500)
+    matcher = ms.train(shop.log, shop.catalog)
+    assert matcher.summary.language == matcher.vectorizer.vocabulary.language == "en"
+    assert "language: en" in str(matcher.summary)
+    plain = ms.train(shop.log, shop.catalog, ms.TrainConfig(language=None))
+    assert plain.summary.language is None
+
+
+@pytest.mark.skipif(not HOME_DEPOT.exists(), reason=f"needs {HOME_DEPOT}")
+def test_home_depot_is_english_and_its_titles_are_cleaned():
+    catalog = ms.read_catalog(HOME_DEPOT)
+    assert detect_language([normalize_strings(catalog.titles)]) == "en"
+    assert not any("&amp;" in title for title in catalog.titles)
+
+
+@pytest.mark.parametrize("call", [choose_language, lambda name, _: ms.TrainConfig(language=name)])
+def test_an_unknown_language_is_an_error(call):
+    with pytest.raises(ValueError, match=r"language must be auto, none or one of en, .*; got 'xx'"):
+        call("xx", [])
+
+
+@pytest.mark.parametrize(
+    ("titles", "language", "query", "wanted"),
+    [
+        (GERMAN, "de", "Gartenstuhl blau Holz", "Blaue Gartenstühle aus Holz"),
+        (GERMAN, "de", "Lampe rot zum Aufhängen", "Rote Lampen zum Aufhängen"),
+        (JAPANESE, "cjk", "革靴", "黒い革靴"),
+        (JAPANESE, "cjk", "花瓶", "ガラスの花瓶"),
+        (MIXED, None, "Rote Lampen aus Holz", "Rote Lampen aus Holz"),
+    ],
+)
+@pytest.mark.parametrize("kind", [ms.BM25, ms.TitleSimilarity])
+def test_catalogs_of_any_language_are_searched(kind, titles, language, query, wanted, tmp_path):
+    matcher = kind.from_catalog(make_catalog(titles), language="auto")
+    holder = matcher if kind is ms.BM25 else matcher.vectorizer.vocabulary
+    assert (None if holder.stems is None else holder.stems.language) == language
+    assert matcher.match(query, 1)[0].title == wanted
+    matcher.save(tmp_path / "m")
+    loaded = kind.load(tmp_path / "m")
+    assert loaded.match([query, "xyzzy", wanted]) == matcher.match([query, "xyzzy", wanted])
+    assert pickle.loads(pickle.dumps(loaded)).match(query) == matcher.match(query)
+
+
+def test_a_german_shop_is_trained_and_opened_in_german(tmp_path):
+    queries = [title.lower() for title in GERMAN]
+    log = ms.read_log(pa.table({"query": queries, "sku": [f"p{i}" for i in range(len(queries))]}))
+    matcher = ms.train(log, make_catalog(GERMAN), out=tmp_path / "m")
+    loaded = ms.load(tmp_path / "m")
+    asked = ["Rote Lampe aus Holz", "Türschloss", "Bohrmaschinchen", "xyzzy"]
+    for each in (matcher, loaded, pickle.loads(pickle.dumps(loaded))):
+        assert each.vectorizer.vocabulary.language == "de"
+        assert each.match(asked) == matcher.match(asked)
+    assert matcher.match(asked[0], 1)[0].title == "Rote Lampen aus Holz"
+    assert (
+        matcher.config.language == "auto"
+    )  # what was asked for; the vocabulary has what was chosen
+
+
+def test_a_query_with_markup_is_the_query_without():
+    queries = ["Black &amp; Decker", "Black &amp; Decker", "black & decker"]
+    log = ms.read_log(pa.table({"query": queries, "sku": ["a", "a", "b"]}))
+    assert list(log.queries) == ["black decker"]
+    assert list(log.spellings) == ["Black & Decker"]
+    vectorizer = Vectorizer().fit(log.queries)
+    assert same_rows(
+        vectorizer.transform(["<b>black</b>&nbsp;decker"]), vectorizer.transform(log.queries)
+    )
+
+
+def test_bm25_without_a_language_is_the_papers():
+    matcher = ms.BM25.from_catalog(make_catalog(GERMAN))
+    assert matcher.stems is None
+    assert len(matcher.match("Lampe")) == 0
+    assert len(ms.BM25.from_catalog(make_catalog(GERMAN), language="de").match("Lampe")) == 20
