@@ -95,6 +95,7 @@ def find_gradient(table, blocks, temperature):
 
 def train_slowly(data, config):
     """What `train_table` gives, by row-wise Adagrad in double precision."""
+    config = config.settle(data.n_pairs, len(data.titled))
     start = np.empty(data.n_rows * config.dimensions, dtype=np.float32)
     _native.init_table(start, dimensions=config.dimensions, seed=config.seed, threads=1)
     table = start.reshape(data.n_rows, config.dimensions).astype(np.float64)
@@ -108,7 +109,7 @@ def train_slowly(data, config):
         blocks = list(draw_batch(data, config, order[begin:end], step))
         loss, gradient = find_gradient(table, blocks, config.temperature)
         squares += (gradient**2).mean(axis=1)
-        rate = config.rate_for(data.n_pairs) * (1 + math.cos(math.pi * step / n_steps)) / 2
+        rate = config.learning_rate * (1 + math.cos(math.pi * step / n_steps)) / 2
         table -= rate * gradient / (np.sqrt(squares) + 1e-8)[:, None]
         losses.append(loss)
     return table, np.array(losses)
