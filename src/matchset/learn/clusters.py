@@ -22,9 +22,9 @@ def build_inverted_lists(
     """Put vectors into clusters of about `list_size`, and those into groups of similar ones.
 
     Balanced two-way cuts give the first clusters; `passes` of k-means then move every vector to the
-    nearest one (on Home Depot the ten nearest lists hold 70 instead of 57 % of the relevant
-    products after that). Lists that have grown to more than one and a half times their size are
-    cut again, so that a search reads a bounded number of products.
+    nearest one (on Home Depot ten lists then had a Recall@100 of 62 instead of 53 %). Lists that
+    have grown to more than one and a half times their size are cut again, so that a search reads
+    a bounded number of products.
     """
     if list_size < 1:
         raise ValueError(f"list_size must be at least 1; got {list_size}")
