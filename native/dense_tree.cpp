@@ -9,9 +9,9 @@
 #include <tuple>
 #include <utility>
 
-#include "target_clones.hpp"
 #include "dense.hpp"
 #include "rng.hpp"
+#include "target_clones.hpp"
 #include "threads.hpp"
 
 namespace matchset {

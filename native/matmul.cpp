@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
-#include "dense.hpp"
 #include "avx512.hpp"
+#include "dense.hpp"
 
 namespace matchset {
 namespace {
@@ -49,7 +49,7 @@ MATCHSET_INLINE void multiply_all(const LeftSide& left, std::size_t n_rows, cons
 const bool has_avx2 = __builtin_cpu_supports("avx2") != 0 && std::getenv("MATCHSET_PLAIN") == nullptr;
 
 MATCHSET_AVX512 void multiply_512(const LeftSide& left, std::size_t n_rows, const Panels& right, float* out,
-                                std::size_t stride) {
+                                  std::size_t stride) {
   multiply_all<16, 4>(left, n_rows, right, out, stride);
 }
 __attribute__((target("avx2"))) void multiply_256(const LeftSide& left, std::size_t n_rows, const Panels& right,

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "dense_tree.hpp"
+#include "inverted_lists.hpp"
 #include "module.hpp"
 #include "python_arrays.hpp"
 #include "python_csr.hpp"
-#include "dense_tree.hpp"
-#include "inverted_lists.hpp"
 #include "towers.hpp"
 #include "vectors.hpp"
 
@@ -47,10 +47,10 @@ void py_init_table(const InOut<float>& table, std::size_t dimensions, std::uint6
 }
 
 Out<float> py_train_towers(const Lists& queries, const Lists& titles, const Lists& positives,
-                        const std::tuple<In<std::int32_t>, In<std::int32_t>>& pairs, const In<std::int32_t>& titled,
-                        const In<std::int32_t>& order, const InOut<float>& table, const InOut<float>& squares,
-                        const matchset::TowerRule& rule, std::size_t n_batches, std::size_t begin, std::size_t end,
-                        std::size_t first_step, std::size_t n_steps, unsigned threads) {
+                           const std::tuple<In<std::int32_t>, In<std::int32_t>>& pairs, const In<std::int32_t>& titled,
+                           const In<std::int32_t>& order, const InOut<float>& table, const InOut<float>& squares,
+                           const matchset::TowerRule& rule, std::size_t n_batches, std::size_t begin, std::size_t end,
+                           std::size_t first_step, std::size_t n_steps, unsigned threads) {
   const auto& [query, product] = pairs;
   check_dimensions(rule.dimensions, table.size());
   check(squares.size() == table.size() / rule.dimensions, "there must be one square per row of the table",
@@ -95,8 +95,8 @@ std::tuple<Out<std::int8_t>, Out<float>> py_quantize(const In<float>& vectors, s
   return {to_numpy<std::int8_t>(std::move(values)), to_numpy<float>(std::move(scales))};
 }
 
-Out<float> py_encode_texts(const Lists& texts, const In<std::int32_t>& row_of, const Bytes& table, std::size_t dimensions,
-                        unsigned threads) {
+Out<float> py_encode_texts(const Lists& texts, const In<std::int32_t>& row_of, const Bytes& table,
+                           std::size_t dimensions, unsigned threads) {
   const auto lists = view(texts);
   const auto rows = to_vectors(table, dimensions);
   std::vector<float> vectors(lists.size() * dimensions);
@@ -108,7 +108,7 @@ Out<float> py_encode_texts(const Lists& texts, const In<std::int32_t>& row_of, c
 }
 
 Out<std::int32_t> py_order_vectors(const Bytes& vectors, const In<std::int32_t>& splits, std::size_t dimensions,
-                                int max_passes, std::uint64_t seed, unsigned threads) {
+                                   int max_passes, std::uint64_t seed, unsigned threads) {
   const auto rows = to_vectors(vectors, dimensions);
   for (const std::int32_t split : to_span(splits))
     if (split < 1) throw std::invalid_argument("splits must be positive; got " + std::to_string(split));
@@ -121,7 +121,7 @@ Out<std::int32_t> py_order_vectors(const Bytes& vectors, const In<std::int32_t>&
 }
 
 Out<float> py_mean_vectors(const Bytes& vectors, const In<std::int64_t>& offsets, std::size_t dimensions,
-                        unsigned threads) {
+                           unsigned threads) {
   const auto rows = to_vectors(vectors, dimensions);
   std::vector<float> means;
   {
@@ -135,8 +135,8 @@ using Offsets = In<std::int64_t>;
 using ListsOut = std::tuple<Out<std::int64_t>, Out<std::int32_t>, Out<float>>;
 
 ListsOut py_search_lists(const std::tuple<Offsets, Offsets>& offsets, const std::tuple<Bytes, Bytes, Bytes>& vectors,
-                      const In<std::int32_t>& labels, const In<float>& queries, std::size_t dimensions,
-                      std::size_t n_groups, std::size_t n_lists, std::size_t k, unsigned threads) {
+                         const In<std::int32_t>& labels, const In<float>& queries, std::size_t dimensions,
+                         std::size_t n_groups, std::size_t n_lists, std::size_t k, unsigned threads) {
   const auto& [groups, clusters, products] = vectors;
   check_dimensions(dimensions, queries.size());
   const matchset::InvertedLists lists{to_span(std::get<0>(offsets)),    to_span(std::get<1>(offsets)),
@@ -158,8 +158,8 @@ ListsOut py_search_lists(const std::tuple<Offsets, Offsets>& offsets, const std:
 }
 
 Out<std::int32_t> py_assign_clusters(const Bytes& vectors, const Offsets& group_begin, const Bytes& groups,
-                                  const Bytes& clusters, std::size_t dimensions, std::size_t n_groups,
-                                  unsigned threads) {
+                                     const Bytes& clusters, std::size_t dimensions, std::size_t n_groups,
+                                     unsigned threads) {
   const auto rows = to_vectors(vectors, dimensions), centroids = to_vectors(clusters, dimensions);
   const std::vector<std::int64_t> empty(centroids.size() + 1);
   const matchset::InvertedLists lists{to_span(group_begin), empty, to_vectors(groups, dimensions), centroids,
@@ -194,17 +194,19 @@ void matchset::bind_towers(nb::module_& m) {
       "n"_a, nb::kw_only(), "seed"_a, "epoch"_a, "Numbers below n in an order by chance.");
   m.def("train_towers", &py_train_towers, "queries"_a.noconvert(), "titles"_a.noconvert(), "positives"_a.noconvert(),
         "pairs"_a.noconvert(), "titled"_a.noconvert(), "order"_a.noconvert(), "table"_a.noconvert(),
-        "squares"_a.noconvert(), "rule"_a, nb::kw_only(), "n_batches"_a, "begin"_a, "end"_a, "first_step"_a, "n_steps"_a, "threads"_a,
+        "squares"_a.noconvert(), "rule"_a, nb::kw_only(), "n_batches"_a, "begin"_a, "end"_a, "first_step"_a,
+        "n_steps"_a, "threads"_a,
         "Train batches begin to end of an epoch, table and squares in place; the mean loss of each.");
   m.def("quantize", &py_quantize, "vectors"_a.noconvert(), nb::kw_only(), "dimensions"_a,
         "Vectors as bytes and a scale for each.");
   m.def("encode_texts", &py_encode_texts, "texts"_a.noconvert(), "row_of"_a.noconvert(), "table"_a.noconvert(),
         nb::kw_only(), "dimensions"_a, "threads"_a,
         "Mean of the embeddings of each text's features, of length one; zero where it has none.");
-  m.def("order_vectors", &py_order_vectors, "vectors"_a.noconvert(), "splits"_a.noconvert(), nb::kw_only(), "dimensions"_a,
-        "max_passes"_a, "seed"_a, "threads"_a, "Vectors in an order in which every cluster is a range.");
-  m.def("mean_vectors", &py_mean_vectors, "vectors"_a.noconvert(), "offsets"_a.noconvert(), nb::kw_only(), "dimensions"_a,
-        "threads"_a, "Mean of each range of vectors, of length one.");
+  m.def("order_vectors", &py_order_vectors, "vectors"_a.noconvert(), "splits"_a.noconvert(), nb::kw_only(),
+        "dimensions"_a, "max_passes"_a, "seed"_a, "threads"_a,
+        "Vectors in an order in which every cluster is a range.");
+  m.def("mean_vectors", &py_mean_vectors, "vectors"_a.noconvert(), "offsets"_a.noconvert(), nb::kw_only(),
+        "dimensions"_a, "threads"_a, "Mean of each range of vectors, of length one.");
   m.def("assign_clusters", &py_assign_clusters, "vectors"_a.noconvert(), "group_offsets"_a.noconvert(),
         "groups"_a.noconvert(), "clusters"_a.noconvert(), nb::kw_only(), "dimensions"_a, "n_groups"_a, "threads"_a,
         "The nearest cluster of each vector, found in its nearest groups.");

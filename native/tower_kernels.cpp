@@ -6,8 +6,8 @@
 #include <limits>
 #include <numbers>
 
-#include "target_clones.hpp"
 #include "dense.hpp"
+#include "target_clones.hpp"
 
 namespace matchset {
 namespace {
@@ -87,8 +87,7 @@ MATCHSET_CLONES float softmax(float* row, std::size_t n, std::size_t target, flo
 MATCHSET_CLONES void pull_through_length(const float* vector, const float* gradient, float scale, std::size_t d,
                                          float* out) {
   const float along = dot(vector, gradient, d);
-  for (std::size_t k = 0; k < d; k += kLanes)
-    store(out + k, (load(gradient + k) - load(vector + k) * along) * scale);
+  for (std::size_t k = 0; k < d; k += kLanes) store(out + k, (load(gradient + k) - load(vector + k) * along) * scale);
 }
 
 MATCHSET_CLONES void step_row(const float* gradient, std::size_t d, float rate, float* row, float& squares) {

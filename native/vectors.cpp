@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "target_clones.hpp"
 #include "dense.hpp"
+#include "target_clones.hpp"
 #include "threads.hpp"
 
 namespace matchset {
