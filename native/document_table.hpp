@@ -22,8 +22,11 @@ class DocumentTable {
   };
 
   void clear() {
-    for (const Entry& entry : entries_) slots_[find(entry.document)] = 0;
-    entries_.clear();
+    // Last in, first out: taken away in another order, an entry would hide those that lie behind it.
+    while (!entries_.empty()) {
+      slots_[find(entries_.back().document)] = 0;
+      entries_.pop_back();
+    }
   }
 
   // The value of a document, which is the default where it is new.

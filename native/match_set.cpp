@@ -238,8 +238,10 @@ void search_match_set(const MatchSetView& view, std::size_t k, const SearchBound
     const std::size_t wanted = std::min(s.ranked.size(), most);  // at most found.size() of them are not new
     std::partial_sort(s.ranked.begin(), s.ranked.begin() + static_cast<std::ptrdiff_t>(wanted), s.ranked.end());
     s.ranked.resize(wanted);
+    const std::size_t n_before = s.found.size();
     append(view.reranker, most, s);
-    if (view.is_covered_by(tier)) return;
+    // With a filter, what is allowed may lie far off; without one, nothing new means that there is no more.
+    if (view.is_covered_by(tier) || (allowed.is_allowed.empty() && s.found.size() == n_before)) return;
     tier = tier.wider();
   }
 }

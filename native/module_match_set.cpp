@@ -34,7 +34,7 @@ using Bytes = std::tuple<In<std::int8_t>, In<float>>;                           
 using Impacts = std::tuple<In<std::int64_t>, In<std::int32_t>, In<std::uint8_t>>;           // offsets, documents, impacts
 using TowerArrays = std::tuple<In<std::int32_t>, Bytes, std::tuple<In<std::int64_t>, In<std::int64_t>>,
                                std::tuple<Bytes, Bytes, Bytes>, In<std::int32_t>, In<std::int32_t>, std::size_t>;
-using LexicalArrays = std::tuple<Impacts, Impacts, float, std::uint32_t>;
+using LexicalArrays = std::tuple<Impacts, Impacts, double, std::uint32_t>;
 using PastArrays = std::tuple<Impacts, Csr, In<std::uint64_t>, In<std::int32_t>>;
 using RerankerArrays = std::tuple<In<float>, In<float>, In<float>>;  // weights, knots, log-odds
 
@@ -70,7 +70,7 @@ LexicalIndex to_lexical(const LexicalArrays& arrays, std::size_t n_products) {
   const auto& [titles_of, words_of, scale, _] = arrays;
   const ImpactLists words = to_impacts(words_of, 0);
   check(words.lists.size() == n_products, "there must be one list of words per product", words.lists.size());
-  return {to_impacts(titles_of, n_products), words.lists, words.impacts, scale};
+  return {to_impacts(titles_of, n_products), words.lists, words.impacts, static_cast<float>(scale)};
 }
 
 PastQueries to_past(const PastArrays& arrays, std::size_t n_products) {

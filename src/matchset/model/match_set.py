@@ -39,9 +39,9 @@ class Bounds:
     lists: int = 10
     lexical_postings: int = 2000
     lexical_products: int = 100
-    neighbor_postings: int = 2000
-    neighbors: int = 50
-    neighbor_products: int = 100
+    neighbor_postings: int = 4000
+    neighbors: int = 100
+    neighbor_products: int = 150
 
     def __post_init__(self) -> None:
         for each in fields(self):

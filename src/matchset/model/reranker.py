@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,17 +18,16 @@ COLD, WARM = 0, 1  # rows of the weights: products without and with a positive q
 # Where too little is held back to learn from: parts that agree outweigh one that stands alone, and
 # what the very same query led to comes first.
 DEFAULT_WEIGHTS = {
-    "tree_score": 2.0,
-    "tree_log": 0.2,
+    "tree_score": 3.0,
+    "tree_log": 0.1,
+    "tree_missed": 0.5,
     "cosine": 10.0,
-    "bm25_share": 2.0,
-    "bm25_any": 0.5,
+    "bm25_share": 4.0,
     "vote_share": 4.0,
-    "vote_log": 0.3,
+    "vote_log": 0.1,
     "same_query": 3.0,
-    "popularity": 0.1,
 }
-DEFAULT_LOG_ODDS = -10.0  # of a linear score of zero
+DEFAULT_LOG_ODDS = -15.0  # of a linear score of zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +97,3 @@ def read_reranker(section: Section) -> Reranker:
     ]
     return Reranker(*arrays, header["facts"])
 
-
-def sigmoid(log_odds: float) -> float:
-    """The chance of these log-odds."""
-    return 1 / (1 + math.exp(-log_odds))
