@@ -60,5 +60,3 @@ def make_model(parts=PARTS, n_queries=300):
 def make_match_set(**settings):
     log, catalog = make_shop()
     return train(log, catalog, make_config(**settings))
-
-

@@ -20,7 +20,15 @@ from matchset.model.search import search_rule
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
-QUERIES = ["red rose", "white vase garden", "mug", "blue", "large chair 3", "kitchen table", "rde rose"]
+QUERIES = [
+    "red rose",
+    "white vase garden",
+    "mug",
+    "blue",
+    "large chair 3",
+    "kitchen table",
+    "rde rose",
+]
 WIDE = Bounds(*[10**9] * 9)
 
 
@@ -183,7 +191,13 @@ def test_a_query_without_a_known_n_gram_gets_nothing(matcher):
 
 
 def test_queries_of_every_kind_get_an_answer(matcher):
-    for query in ("red rose \U0001f339", "rose " * 200_000, "שלום red rose", "RED\nROSE", "rde rose"):
+    for query in (
+        "red rose \U0001f339",
+        "rose " * 200_000,
+        "שלום red rose",
+        "RED\nROSE",
+        "rde rose",
+    ):
         assert len(matcher.match(query, 5)) == 5
 
 

@@ -262,7 +262,7 @@ class TrainConfig:
             if "given" in value.split("+"):
                 raise ValueError(f"{name} must not be 'given' to train on a log; got {value!r}")
         _set(self, "parts", _check_parts(self.parts))
-        if not isinstance(self.tune, bool):
+        if type(self.tune) is not bool:
             raise ValueError(f"tune must be a boolean; got {self.tune!r}")
         least = as_float(self.min_query_count)
         if least is None or not least >= 0:

@@ -83,7 +83,9 @@ def _hold_back_random(log: Log, config: TrainConfig) -> HeldBack:
     query_of = log.queries.index_of(found.queries)  # in the log
     is_out = np.zeros(len(log.queries), dtype=np.bool_)
     is_out[query_of[whole]] = True
-    rest = _take_events(log, single, config.min_count).select(_keep_rows(log, is_out, single, config))
+    rest = _take_events(log, single, config.min_count).select(
+        _keep_rows(log, is_out, single, config)
+    )
     row_of = np.full(len(log.queries), -1, dtype=np.int64)
     row_of[query_of] = np.arange(len(query_of))
     own = found.products.index_of(log.products)

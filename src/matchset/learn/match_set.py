@@ -30,7 +30,7 @@ from matchset.model.towers import TowerIndex
 logger = logging.getLogger(__name__)
 
 OnProgress = Callable[[Progress], None]
-_FITTED = 4000  # validation queries whose candidates are described, at most: half a gigabyte
+_FITTED = 3000  # validation queries whose candidates are described, at most: half a gigabyte
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,6 +29,7 @@ LEAST_QUERIES = 200  # with a positive candidate
 _BINS = 20  # of equal numbers of positives, to calibrate
 _RANKED = 100  # candidates of each query, the best, on which scores are calibrated
 _ABLATED = 1000  # queries by which the worth of each part is measured
+_SAME_QUERY_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 _SAME_QUERY = FEATURES.index("same_query")
 _POPULARITY = FEATURES.index("popularity")
 PART_FEATURES = {
@@ -76,7 +77,9 @@ def label_candidates(
     candidates: Candidates, wanted: Csr, is_complete: NDArray[np.bool_], *, is_by_time: bool
 ) -> LabeledCandidates:
     """Mark the positives; `wanted` is queries x labels, -1 for products that training lacks."""
-    width = np.int64(max(1, int(candidates.labels.max(initial=0)), int(wanted.indices.max(initial=0))) + 1)
+    width = np.int64(
+        max(1, int(candidates.labels.max(initial=0)), int(wanted.indices.max(initial=0))) + 1
+    )
     is_known = wanted.indices >= 0
     keys = wanted.row_of_entry[is_known] * width + wanted.indices[is_known]
     found = np.isin(rows_of(candidates.offsets) * width + candidates.labels, keys)
@@ -111,23 +114,38 @@ def fit_reranker(data: LabeledCandidates, parts: tuple[str, ...], *, threads: in
     return Reranker(weights, knots, log_odds, facts)
 
 
-def fit_weights(
-    data: LabeledCandidates, *, threads: int, left_out: tuple[str, ...] = ()
-) -> Floats:
+def fit_weights(data: LabeledCandidates, *, threads: int, left_out: tuple[str, ...] = ()) -> Floats:
     """Weights of cold and warm products, (2, n_features).
 
-    What training knows of the very same query is no wrong answer: it is right or left out, and its
-    weight is never negative. Where no query shows it, it has its default weight.
+    What training knows of the very same query is never a wrong answer. Where only right ones are
+    left, a softmax would put them above everything: so it learns from the other candidates alone,
+    and `same_query` gets the smallest weight that finds as much as any.
     """
-    is_known = data.is_known
-    useful = data.select(_count_positives(data) > 0, data.is_positive | ~is_known)
+    is_new = ~data.is_known
+    row = rows_of(data.candidates.offsets)
+    has_new = np.bincount(row[data.is_positive & is_new], minlength=len(data.n_positive)) > 0
     dropped = {FEATURES.index(name) for name in left_out}
-    weights = _fit(useful, dropped, threads=threads)
-    if weights[WARM, _SAME_QUERY] < 0:
-        weights = _fit(useful, dropped | {_SAME_QUERY}, threads=threads)
-    if _SAME_QUERY not in dropped and not useful.is_known.any():
-        weights[:, _SAME_QUERY] = DEFAULT_WEIGHTS["same_query"]
+    weights = _fit(data.select(has_new, is_new), dropped | {_SAME_QUERY}, threads=threads)
+    if _SAME_QUERY not in dropped:
+        weights[:, _SAME_QUERY] = _choose_same_query(data, weights)
     return weights
+
+
+def _choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
+    """The smallest weight within a thousandth of the best recall; the default where none shows."""
+    is_right = data.is_positive | ~data.is_known
+    if not (data.is_positive & data.is_known).any():
+        return DEFAULT_WEIGHTS["same_query"]
+    judged = data.select(np.ones(len(data.n_positive), dtype=np.bool_), is_right)
+    recalls = []
+    for weight in _SAME_QUERY_WEIGHTS:
+        tried = weights.copy()
+        tried[:, _SAME_QUERY] = weight
+        recalls.append(sum(recall_of(judged, tried)) / 3)
+    good = [
+        w for w, r in zip(_SAME_QUERY_WEIGHTS, recalls, strict=True) if r >= max(recalls) - 1e-3
+    ]
+    return good[0]
 
 
 def _count_positives(data: LabeledCandidates) -> NDArray[np.int64]:
@@ -155,7 +173,8 @@ def _fit(data: LabeledCandidates, dropped: set[int], *, threads: int) -> Floats:
         ridge=RIDGE,
         threads=threads,
     )
-    return (found / scale).astype(np.float32).reshape(2, n)
+    weights: Floats = (found / scale).astype(np.float32).reshape(2, n)
+    return weights
 
 
 def score_candidates(features: Floats, weights: Floats) -> NDArray[np.float64]:
@@ -171,7 +190,7 @@ def score_candidates(features: Floats, weights: Floats) -> NDArray[np.float64]:
 def _rank_of(offsets: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
     """Rank of each candidate within its query, from 0."""
     row = rows_of(offsets)
-    order = np.lexsort([-scores, row])
+    order = np.lexsort((-scores, row))
     rank = np.empty(len(scores), dtype=np.int64)
     rank[order] = np.arange(len(scores)) - offsets[row]
     return rank
@@ -229,7 +248,8 @@ def measure_parts(
     Without a part, its features and the candidates that it alone proposed are gone, and the weights
     are fitted again. The queries are those that the weights were fitted on.
     """
-    chosen = data.select(np.arange(len(data.candidates.offsets) - 1) < _ABLATED)
+    is_chosen = np.arange(len(data.n_positive)) < _ABLATED
+    chosen = data.select(is_chosen, data.is_positive | ~data.is_known)
     found = {"all": recall_of(chosen, weights)}
     for part in parts if len(parts) > 1 else ():
         others = np.uint8(sum(SOURCES[name] for name in parts if name != part))

@@ -106,9 +106,7 @@ class MatchSet(Matcher):
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         allowed = None if where is None else self._allow(where)
         threads = 1 if len(queries) <= _SMALL_BATCH else count_threads(None)
-        return self.model.search_texts(
-            self.vectorizer.native, queries, k, allowed, threads=threads
-        )
+        return self.model.search_texts(self.vectorizer.native, queries, k, allowed, threads=threads)
 
     def _sections(self) -> Sections:
         about = {"config": asdict(self.config), "provenance": dict(self.provenance)}

@@ -46,7 +46,7 @@ def invert(documents: Csr, largest: float) -> ImpactLists:
     """For each column of documents x terms its documents, the largest impacts first."""
     lists = from_scipy(documents.to_scipy().T.tocsr())
     impacts = round_impacts(lists.data, largest)
-    order = np.lexsort([lists.indices, -impacts.astype(np.int16), lists.row_of_entry])
+    order = np.lexsort((lists.indices, -impacts.astype(np.int16), lists.row_of_entry))
     return ImpactLists(lists.indptr, lists.indices[order], impacts[order])
 
 

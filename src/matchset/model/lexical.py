@@ -109,7 +109,8 @@ def weigh_bm25(counts: Csr, *, k1: float, b: float) -> Csr:
 
 def store_lexical(index: LexicalIndex) -> Section:
     """A lexical index as a section."""
-    arrays = store_impacts("titles_of", index.titles_of) | store_impacts("words_of", index.words_of)
+    lists = {"titles_of": index.titles_of, "words_of": index.words_of}
+    arrays = {k: v for name, each in lists.items() for k, v in store_impacts(name, each).items()}
     return Section({"scale": index.scale, "first_word": index.first_word}, arrays)
 
 

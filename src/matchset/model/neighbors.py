@@ -1,7 +1,7 @@
 """Query neighbors: what answered the past queries that are most like this one?
 
-Past queries are personal data. They are stored as n-gram numbers and hashes: neither their texts nor
-the names of n-grams are in a match set's folder.
+Past queries are personal data. They are stored as numbers of n-grams and hashes: neither their
+texts nor the names of n-grams are in a match set's folder.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def store_past_queries(past: PastQueries) -> Section:
     """Past queries as a section."""
     names = ("offsets", "products", "counts", "hashes", "by_hash")
     arrays = {name: getattr(past, name) for name in names}
-    return Section({}, arrays | store_impacts("queries_of", past.queries_of))
+    return Section({}, {**arrays, **store_impacts("queries_of", past.queries_of)})
 
 
 def read_past_queries(section: Section) -> PastQueries:

@@ -92,8 +92,7 @@ def read_reranker(section: Section) -> Reranker:
     header = section.header
     if tuple(header["features"]) != FEATURES:
         raise ValueError(f"features must be {', '.join(FEATURES)}; got {header['features']}")
-    arrays = [
+    weights, knots, log_odds = (
         np.array(header[name], dtype=np.float32) for name in ("weights", "knots", "log_odds")
-    ]
-    return Reranker(*arrays, header["facts"])
-
+    )
+    return Reranker(weights, knots, log_odds, header["facts"])
