@@ -15,6 +15,7 @@ namespace {
 constexpr float kLeastTreeLog = -14;  // lower logarithms of tree scores say nothing more
 constexpr float kLeastVoteShare = 1e-4F;
 constexpr float kVoteLogShift = 9.21034F;  // minus the logarithm of it
+constexpr std::size_t kAhead = 6;  // candidates
 constexpr double kMostOdds = 30;
 constexpr std::size_t kMostBound = std::size_t{1} << 31;  // no array here has more entries that matter
 
@@ -34,8 +35,11 @@ class CandidateSearch {
     if (v_.lexical) propose_by_words();
     if (v_.past) propose_by_neighbors();
     float best = 0;
-    for (const auto& entry : s_.candidates.entries()) {
-      s_.features.push_back(describe(entry.document, entry.value));
+    const auto entries = s_.candidates.entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (i + kAhead < entries.size()) prefetch(entries[i + kAhead].document);
+      if (i + 2 * kAhead < entries.size()) prefetch_offsets(entries[i + 2 * kAhead].document);
+      s_.features.push_back(describe(entries[i].document, entries[i].value));
       best = std::max(best, s_.features.back()[kBm25]);
     }
     if (best > 0)
@@ -112,6 +116,21 @@ class CandidateSearch {
         touch(label, kNeighbors).same_query = past.counts[first + i];
   }
 
+  // What is known of a product lies anywhere in memory: it is fetched while others are described.
+  void prefetch_offsets(std::uint32_t label) const {
+    __builtin_prefetch(&v_.popularity[label]);
+    if (v_.lexical) __builtin_prefetch(&v_.lexical->words_of.offsets[label]);
+    if (v_.towers) __builtin_prefetch(&v_.towers->position_of[label]);
+  }
+  void prefetch(std::uint32_t label) const {
+    if (!v_.lexical) return;
+    const auto begin = static_cast<std::size_t>(v_.lexical->words_of.offsets[label]);
+    if (begin >= v_.lexical->impacts.size()) return;
+    __builtin_prefetch(v_.lexical->words_of.ids.data() + begin);
+    __builtin_prefetch(v_.lexical->words_of.ids.data() + begin + 16);
+    __builtin_prefetch(v_.lexical->impacts.data() + begin);
+  }
+
   // Everything but kBm25Share, which takes all candidates.
   Features describe(std::uint32_t label, const MatchCandidate& candidate) {
     Features f{};
@@ -152,14 +171,18 @@ class CandidateSearch {
 };
 
 // Candidates by their linear score.
+static_assert(kNFeatures % 4 == 0);
+
 void rank(const Reranker& reranker, MatchSetScratch& s) {
   s.ranked.clear();
   const auto entries = s.candidates.entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Features& f = s.features[i];
     const Features& weights = reranker.weights[f[kPopularity] > 0 ? 1 : 0];
-    float sum = 0;
-    for (std::size_t j = 0; j < kNFeatures; ++j) sum += weights[j] * f[j];
+    std::array<float, 4> sums{};  // independent of each other, and always added in this order
+    for (std::size_t j = 0; j < kNFeatures; j += 4)
+      for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] += weights[j + lane] * f[j + lane];
+    const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     s.ranked.push_back({entries[i].document, std::isfinite(sum) ? sum : 0.0F});
   }
 }
@@ -236,8 +259,10 @@ void search_match_set(const MatchSetView& view, std::size_t k, const SearchBound
     describe_candidates(view, tier, allowed, s);
     rank(view.reranker, s);
     const std::size_t wanted = std::min(s.ranked.size(), most);  // at most found.size() of them are not new
-    std::partial_sort(s.ranked.begin(), s.ranked.begin() + static_cast<std::ptrdiff_t>(wanted), s.ranked.end());
+    const auto end = s.ranked.begin() + static_cast<std::ptrdiff_t>(wanted);
+    if (wanted < s.ranked.size()) std::nth_element(s.ranked.begin(), end, s.ranked.end());
     s.ranked.resize(wanted);
+    std::sort(s.ranked.begin(), s.ranked.end());
     const std::size_t n_before = s.found.size();
     append(view.reranker, most, s);
     // With a filter, what is allowed may lie far off; without one, nothing new means that there is no more.
