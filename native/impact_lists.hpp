@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "document_table.hpp"
 #include "csr.hpp"
+#include "document_table.hpp"
 
 namespace matchset {
 

@@ -15,7 +15,7 @@ namespace {
 constexpr float kLeastTreeLog = -14;  // lower logarithms of tree scores say nothing more
 constexpr float kLeastVoteShare = 1e-4F;
 constexpr float kVoteLogShift = 9.21034F;  // minus the logarithm of it
-constexpr std::size_t kAhead = 6;  // candidates
+constexpr std::size_t kAhead = 6;          // candidates
 constexpr double kMostOdds = 30;
 constexpr std::size_t kMostBound = std::size_t{1} << 31;  // no array here has more entries that matter
 
@@ -211,9 +211,15 @@ std::size_t widened(std::size_t bound) { return std::min(4 * bound, kMostBound);
 }  // namespace
 
 SearchBounds SearchBounds::wider() const {
-  return {widened(tree_beam),        widened(tree_products),    widened(groups),
-          widened(lists),            widened(lexical_postings), widened(lexical_products),
-          widened(neighbor_postings), widened(neighbors),       widened(neighbor_products)};
+  return {widened(tree_beam),
+          widened(tree_products),
+          widened(groups),
+          widened(lists),
+          widened(lexical_postings),
+          widened(lexical_products),
+          widened(neighbor_postings),
+          widened(neighbors),
+          widened(neighbor_products)};
 }
 
 bool MatchSetView::is_covered_by(const SearchBounds& bounds) const {

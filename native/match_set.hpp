@@ -41,8 +41,8 @@ enum CandidateFeature : std::size_t {
   kNFeatures
 };
 inline constexpr std::array<std::string_view, kNFeatures> kFeatureNames{
-    "constant", "tree_score", "tree_log", "tree_missed", "cosine",     "bm25_share",
-    "bm25",     "bm25_any",   "vote_share", "vote_log",  "same_query", "popularity"};
+    "constant", "tree_score", "tree_log",   "tree_missed", "cosine",     "bm25_share",
+    "bm25",     "bm25_any",   "vote_share", "vote_log",    "same_query", "popularity"};
 using Features = std::array<float, kNFeatures>;
 
 enum Source : std::uint8_t { kTree = 1, kLists = 2, kLexical = 4, kNeighbors = 8 };
@@ -68,8 +68,8 @@ struct Reranker {
 
 // Embeddings of n-grams, and the products by their vectors.
 struct TowersView {
-  std::span<const std::int32_t> row_of;       // row of each feature in the table, -1 for none
-  ByteVectors table;                          // embeddings
+  std::span<const std::int32_t> row_of;  // row of each feature in the table, -1 for none
+  ByteVectors table;                     // embeddings
   InvertedLists lists;
   std::span<const std::int32_t> position_of;  // of each product in the lists, -1 for none
 };

@@ -30,8 +30,8 @@
 namespace matchset {
 namespace {
 
-using Bytes = std::tuple<In<std::int8_t>, In<float>>;                                       // values, scales
-using Impacts = std::tuple<In<std::int64_t>, In<std::int32_t>, In<std::uint8_t>>;           // offsets, documents, impacts
+using Bytes = std::tuple<In<std::int8_t>, In<float>>;                              // values, scales
+using Impacts = std::tuple<In<std::int64_t>, In<std::int32_t>, In<std::uint8_t>>;  // offsets, documents, impacts
 using TowerArrays = std::tuple<In<std::int32_t>, Bytes, std::tuple<In<std::int64_t>, In<std::int64_t>>,
                                std::tuple<Bytes, Bytes, Bytes>, In<std::int32_t>, In<std::int32_t>, std::size_t>;
 using LexicalArrays = std::tuple<Impacts, Impacts, double, std::uint32_t>;
@@ -77,8 +77,12 @@ PastQueries to_past(const PastArrays& arrays, std::size_t n_products) {
   const auto& [queries_of, answers, hashes, by_hash] = arrays;
   const CsrView products = to_csr(answers, static_cast<std::int64_t>(n_products));
   check(hashes.size() == by_hash.size(), "there must be one query per hash", by_hash.size());
-  return {to_impacts(queries_of, products.n_rows()), products.lists, products.values, to_span(hashes),
-          to_span(by_hash), n_products};
+  return {to_impacts(queries_of, products.n_rows()),
+          products.lists,
+          products.values,
+          to_span(hashes),
+          to_span(by_hash),
+          n_products};
 }
 
 Reranker to_reranker(const RerankerArrays& arrays) {
@@ -221,7 +225,8 @@ CsrOut py_search_texts(const MatchSet& self, const Vocabulary& vocabulary, const
       rows[i] = scratch.found;
     });
     for (const auto& row : rows) {
-      for (const auto& [label, score] : row) labels.push_back(static_cast<std::int32_t>(label)), scores.push_back(score);
+      for (const auto& [label, score] : row)
+        labels.push_back(static_cast<std::int32_t>(label)), scores.push_back(score);
       begins.push_back(static_cast<std::int64_t>(labels.size()));
     }
   });
@@ -281,9 +286,15 @@ void py_init_bounds(SearchBounds* self, std::size_t tree_beam, std::size_t tree_
     check(value >= 1, "a bound must be at least 1", value);
     return std::min(value, kMost);
   };
-  new (self) SearchBounds{bound(tree_beam),         bound(tree_products),     bound(groups),
-                          bound(lists),             bound(lexical_postings),  bound(lexical_products),
-                          bound(neighbor_postings), bound(neighbors),         bound(neighbor_products)};
+  new (self) SearchBounds{bound(tree_beam),
+                          bound(tree_products),
+                          bound(groups),
+                          bound(lists),
+                          bound(lexical_postings),
+                          bound(lexical_products),
+                          bound(neighbor_postings),
+                          bound(neighbors),
+                          bound(neighbor_products)};
 }
 
 void bind_searches(nb::class_<MatchSet>& match_set) {

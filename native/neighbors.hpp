@@ -13,11 +13,11 @@ namespace matchset {
 // Past queries and the products that they led to. An impact is a feature's weight in a past query, which has unit
 // length, in 255 steps.
 struct PastQueries {
-  ImpactLists queries_of;                    // features x past queries
-  ListsView products_of;                     // past queries x products
-  std::span<const float> counts;             // of each entry of products_of: how often the query led there
-  std::span<const std::uint64_t> hashes;     // of the past queries' texts, ascending
-  std::span<const std::int32_t> by_hash;     // past query of each hash
+  ImpactLists queries_of;                 // features x past queries
+  ListsView products_of;                  // past queries x products
+  std::span<const float> counts;          // of each entry of products_of: how often the query led there
+  std::span<const std::uint64_t> hashes;  // of the past queries' texts, ascending
+  std::span<const std::int32_t> by_hash;  // past query of each hash
   std::size_t n_products = 0;
 
   std::size_t size() const { return products_of.size(); }

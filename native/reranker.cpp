@@ -10,15 +10,18 @@ namespace matchset {
 namespace {
 
 constexpr double kLeastChance = 1e-9;  // less does not change the curvature
-constexpr std::size_t kChunk = 64;  // queries that are summed together: the order of sums is fixed by it
+constexpr std::size_t kChunk = 64;     // queries that are summed together: the order of sums is fixed by it
 
 void check(const CandidateSets& sets) {
   if (sets.n_features == 0 || sets.offsets.empty()) throw std::invalid_argument("there must be features and offsets");
   const auto n = sets.is_positive.size();
-  if (sets.features.size() != n * sets.n_features) throw std::invalid_argument("features must be candidates x features");
+  if (sets.features.size() != n * sets.n_features)
+    throw std::invalid_argument("features must be candidates x features");
   for (std::size_t q = 0; q < sets.n_queries(); ++q)
-    if (sets.offsets[q] < 0 || sets.offsets[q + 1] < sets.offsets[q]) throw std::invalid_argument("offsets must ascend");
-  if (static_cast<std::uint64_t>(sets.offsets.back()) != n) throw std::invalid_argument("offsets must end at the last candidate");
+    if (sets.offsets[q] < 0 || sets.offsets[q + 1] < sets.offsets[q])
+      throw std::invalid_argument("offsets must ascend");
+  if (static_cast<std::uint64_t>(sets.offsets.back()) != n)
+    throw std::invalid_argument("offsets must end at the last candidate");
 }
 
 double dot(const float* x, const std::vector<double>& weights) {
@@ -78,7 +81,8 @@ void add_logistic(const Query& query, const std::vector<double>& weights, Curvat
     const double margin = dot(x, weights), chance = 1 / (1 + exp_fixed(-margin));
     const double signed_margin = query.is_positive[i] ? margin : -margin;
     // log(1 + e^-m) without overflow.
-    sum.loss += signed_margin > 0 ? log_fixed(1 + exp_fixed(-signed_margin)) : log_fixed(1 + exp_fixed(signed_margin)) - signed_margin;
+    sum.loss += signed_margin > 0 ? log_fixed(1 + exp_fixed(-signed_margin))
+                                  : log_fixed(1 + exp_fixed(signed_margin)) - signed_margin;
     for (std::size_t f = 0; f < n; ++f)
       sum.gradient[f] += (chance - (query.is_positive[i] ? 1.0 : 0.0)) * static_cast<double>(x[f]);
     add_square(x, chance * (1 - chance), sum);
@@ -86,7 +90,8 @@ void add_logistic(const Query& query, const std::vector<double>& weights, Curvat
 }
 
 template <typename AddQuery>
-std::vector<double> fit(const CandidateSets& sets, double ridge, double n_terms, unsigned n_threads, const AddQuery& add) {
+std::vector<double> fit(const CandidateSets& sets, double ridge, double n_terms, unsigned n_threads,
+                        const AddQuery& add) {
   check(sets);
   const std::size_t n_chunks = (sets.n_queries() + kChunk - 1) / kChunk;
   return minimize(std::vector<double>(sets.n_features), ridge, [&](const std::vector<double>& weights) {

@@ -10,7 +10,7 @@ namespace matchset {
 
 // The candidates of some queries, each with its features, and which of them are right.
 struct CandidateSets {
-  std::span<const float> features;            // (n_candidates, n_features), row by row
+  std::span<const float> features;  // (n_candidates, n_features), row by row
   std::size_t n_features;
   std::span<const std::int64_t> offsets;      // candidates of each query, (n_queries + 1,)
   std::span<const std::uint8_t> is_positive;  // (n_candidates,)
