@@ -29,6 +29,7 @@ LEAST_QUERIES = 200  # with a positive candidate
 _BINS = 20  # of equal numbers of positives, to calibrate
 _RANKED = 100  # candidates of each query, the best, on which scores are calibrated
 _ABLATED = 1000  # queries by which the worth of each part is measured
+_LEAST_SHOWING = 20  # queries by which the weight of `same_query` is chosen
 _SAME_QUERY_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 _SAME_QUERY = FEATURES.index("same_query")
 _POPULARITY = FEATURES.index("popularity")
@@ -132,11 +133,16 @@ def fit_weights(data: LabeledCandidates, *, threads: int, left_out: tuple[str, .
 
 
 def _choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
-    """The smallest weight within a thousandth of the best recall; the default where none shows."""
-    is_right = data.is_positive | ~data.is_known
-    if not (data.is_positive & data.is_known).any():
+    """The smallest weight within a thousandth of the best recall of queries that show it.
+
+    Those are queries with an answer that is right again; with few of them it is the default.
+    """
+    row = rows_of(data.candidates.offsets)
+    is_again = data.is_positive & data.is_known
+    shows = np.bincount(row[is_again], minlength=len(data.n_positive)) > 0
+    if np.count_nonzero(shows) < _LEAST_SHOWING:
         return DEFAULT_WEIGHTS["same_query"]
-    judged = data.select(np.ones(len(data.n_positive), dtype=np.bool_), is_right)
+    judged = data.select(shows, data.is_positive | ~data.is_known)
     recalls = []
     for weight in _SAME_QUERY_WEIGHTS:
         tried = weights.copy()
