@@ -87,7 +87,7 @@ def test_learned_weights_are_near_those_that_made_the_positives():
 
 def test_the_weight_of_the_very_same_query_is_never_negative():
     data = make_candidates(same_weight=-3.0)
-    assert fit_weights(data, threads=1)[WARM, SAME] == 0
+    assert fit_weights(data, threads=1)[WARM, SAME] >= 0
 
 
 def test_the_weight_of_the_very_same_query_is_no_larger_than_it_needs_to_be():
