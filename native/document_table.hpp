@@ -1,6 +1,7 @@
 // Document table: what is known of the few documents that a query touches?
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +23,16 @@ class DocumentTable {
   };
 
   void clear() {
-    for (const Entry& entry : entries_) slots_[find(entry.document)] = 0;
-    entries_.clear();
+    if (16 * entries_.size() > slots_.size()) {
+      std::fill(slots_.begin(), slots_.end(), 0U);
+      entries_.clear();
+      return;
+    }
+    // Last in, first out: taken away in another order, an entry would hide those that lie behind it.
+    while (!entries_.empty()) {
+      slots_[find(entries_.back().document)] = 0;
+      entries_.pop_back();
+    }
   }
 
   // The value of a document, which is the default where it is new.

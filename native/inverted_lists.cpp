@@ -34,6 +34,18 @@ void InvertedLists::check() const {
     throw std::invalid_argument("there must be one label per product; got " + std::to_string(labels.size()));
 }
 
+void ListsSearch::reset(const InvertedLists& lists) {
+  if (lists.products.dimensions != query_.dimensions()) query_ = ByteQuery(lists.products.dimensions);
+  lists_ = &lists;
+}
+
+float ListsSearch::score_product(std::size_t index) const {
+  if (query_.is_zero()) return 0;
+  float cosine;
+  query_.score(lists_->products, index, index + 1, &cosine);
+  return cosine;
+}
+
 void ListsSearch::keep_best(std::vector<std::pair<float, std::size_t>>& candidates, std::size_t n) {
   const auto is_better = [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
@@ -56,13 +68,13 @@ void ListsSearch::expand(const ByteVectors& centroids, std::size_t begin, std::s
 
 void ListsSearch::choose_clusters(const ListsRule& rule) {
   clusters_.clear();
-  expand(lists_.groups, 0, lists_.groups.size());
+  expand(lists_->groups, 0, lists_->groups.size());
   keep_best(clusters_, rule.n_groups);
   std::swap(groups_, clusters_);
   clusters_.clear();
   for (const auto& [_, group] : groups_)
-    expand(lists_.clusters, static_cast<std::size_t>(lists_.group_begin[group]),
-           static_cast<std::size_t>(lists_.group_begin[group + 1]));
+    expand(lists_->clusters, static_cast<std::size_t>(lists_->group_begin[group]),
+           static_cast<std::size_t>(lists_->group_begin[group + 1]));
   keep_best(clusters_, rule.n_lists);
 }
 
@@ -71,11 +83,15 @@ std::span<const Scored> ListsSearch::find(std::span<const float> vector, const L
   query_.set(vector);
   if (query_.is_zero()) return found_;
   choose_clusters(rule);
+  for (const auto& [_, cluster] : clusters_)  // the rest of a run of memory is fetched as it is read
+    if (const auto begin = static_cast<std::size_t>(lists_->list_begin[cluster]); begin < lists_->products.size())
+      for (std::size_t at = 0; at < lists_->products.dimensions; at += 64)
+        __builtin_prefetch(lists_->products.row(begin) + at);
   for (const auto& [_, cluster] : clusters_) {
-    const auto begin = static_cast<std::size_t>(lists_.list_begin[cluster]);
-    const auto end = static_cast<std::size_t>(lists_.list_begin[cluster + 1]);
-    score(lists_.products, begin, end);
-    for (std::size_t i = begin; i < end; ++i) found_.emplace_back(lists_.labels[i], scores_[i - begin]);
+    const auto begin = static_cast<std::size_t>(lists_->list_begin[cluster]);
+    const auto end = static_cast<std::size_t>(lists_->list_begin[cluster + 1]);
+    score(lists_->products, begin, end);
+    for (std::size_t i = begin; i < end; ++i) found_.emplace_back(lists_->labels[i], scores_[i - begin]);
   }
   return found_;
 }

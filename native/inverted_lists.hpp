@@ -35,10 +35,14 @@ using Scored = std::pair<std::int32_t, float>;
 // Memory of a search, for one thread.
 class ListsSearch {
  public:
-  explicit ListsSearch(const InvertedLists& lists) : lists_(lists), query_(lists.products.dimensions) {}
+  explicit ListsSearch(const InvertedLists& lists) : lists_(&lists), query_(lists.products.dimensions) {}
+  // Goes on with other lists, in the same memory.
+  void reset(const InvertedLists& lists);
 
   // All products of the clusters nearest to the vector, cluster by cluster; none for a vector of zeros.
   std::span<const Scored> find(std::span<const float> vector, const ListsRule& rule);
+  // The cosine of the last vector and one product, by its index; 0 for a vector of zeros.
+  float score_product(std::size_t index) const;
   // The cluster nearest to a vector of bytes among those of the nearest groups.
   std::size_t find_cluster(const std::int8_t* values, float scale, std::size_t n_groups);
 
@@ -49,7 +53,7 @@ class ListsSearch {
   // The n indices with the highest scores in `candidates`, best first, equal ones by index.
   static void keep_best(std::vector<std::pair<float, std::size_t>>& candidates, std::size_t n);
 
-  const InvertedLists& lists_;
+  const InvertedLists* lists_;
   ByteQuery query_;
   std::vector<float> scores_;
   std::vector<std::pair<float, std::size_t>> groups_, clusters_;

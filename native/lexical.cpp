@@ -1,27 +1,37 @@
 #include "lexical.hpp"
 
+#include <algorithm>
+
 namespace matchset {
 
 void QueryWords::assign(std::span<const WeightedTerm> words) {
   words_.assign(words.begin(), words.end());
-  filter_.fill(0);
+  for (const std::uint16_t slot : used_) slots_[slot] = {kNone, 0.0F};
+  used_.clear();
+  is_exact_ = true;
   for (const WeightedTerm& word : words_) {
-    const std::uint32_t bit = bit_of(word.term);
-    filter_[bit / 64] |= std::uint64_t{1} << bit % 64;
+    const std::uint32_t slot = slot_of(word.term);
+    if (slots_[slot].term != kNone) is_exact_ = false;
+    slots_[slot] = word;
+    used_.push_back(static_cast<std::uint16_t>(slot));
   }
 }
 
 float QueryWords::score(const LexicalIndex& index, std::size_t title) const {
   const auto words = index.words_of[title];
-  const std::size_t begin = index.words_of.begin_of(title);
+  const std::uint8_t* impacts = index.impacts.data() + (words.data() - index.words_of.ids.data());
   float sum = 0;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto word = static_cast<std::uint32_t>(words[i]);
-    const std::uint32_t bit = bit_of(word);
-    if ((filter_[bit / 64] >> bit % 64 & 1) == 0) continue;
-    for (const WeightedTerm& wanted : words_)
-      if (wanted.term == word) sum += wanted.weight * static_cast<float>(index.impacts[begin + i]);
+  if (is_exact_) {
+    for (std::size_t i = 0; i < words.size(); ++i) {  // without a branch: which words match cannot be predicted
+      const auto word = static_cast<std::uint32_t>(words[i]);
+      const WeightedTerm& wanted = slots_[slot_of(word)];
+      sum += wanted.term == word ? wanted.weight * static_cast<float>(impacts[i]) : 0.0F;
+    }
+    return index.scale * sum;
   }
+  for (std::size_t i = 0; i < words.size(); ++i)
+    for (const WeightedTerm& wanted : words_)
+      if (wanted.term == static_cast<std::uint32_t>(words[i])) sum += wanted.weight * static_cast<float>(impacts[i]);
   return index.scale * sum;
 }
 

@@ -1,7 +1,6 @@
 // Lexical index: which titles share words with a query, and how strongly?
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,20 +19,24 @@ struct LexicalIndex {
   float scale = 1;
 };
 
-// A query's words, as candidates are compared with them: most words of a title miss a filter of 512 bits.
+// A query's words, as candidates are compared with them: a table by hash, which two words rarely share a slot of.
 class QueryWords {
  public:
+  QueryWords() : slots_(kSlots, WeightedTerm{kNone, 0.0F}) {}
   void assign(std::span<const WeightedTerm> words);
   // The score of one title.
   float score(const LexicalIndex& index, std::size_t title) const;
   bool empty() const { return words_.empty(); }
-  std::span<const WeightedTerm> words() const { return words_; }
 
  private:
-  static std::uint32_t bit_of(std::uint32_t word) { return word * 0x9E3779B1U >> 23; }
+  static constexpr std::size_t kSlots = 512;
+  static constexpr std::uint32_t kNone = ~0U;
+  static std::uint32_t slot_of(std::uint32_t word) { return word * 0x9E3779B1U >> 23; }
 
   std::vector<WeightedTerm> words_;
-  std::array<std::uint64_t, 8> filter_{};
+  std::vector<WeightedTerm> slots_;
+  std::vector<std::uint16_t> used_;
+  bool is_exact_ = true;  // no two words share a slot
 };
 
 }  // namespace matchset

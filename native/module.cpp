@@ -16,4 +16,5 @@ NB_MODULE(_native, m) {
   matchset::bind_search(m);
   matchset::bind_json_products(m);
   matchset::bind_towers(m);
+  matchset::bind_match_set(m);
 }

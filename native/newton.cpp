@@ -1,5 +1,7 @@
 #include "newton.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -11,6 +13,21 @@ namespace {
 
 constexpr int kMaxSteps = 50, kMaxHalvings = 30;
 constexpr double kLn2High = 0.693147180369123816490, kLn2Low = 1.90821492927058770002e-10;
+
+constexpr std::array kInverseFactorials = [] {  // of 0 to 13
+  std::array<double, 14> values{};
+  double factorial = 1;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) factorial *= static_cast<double>(i);
+    values[i] = 1 / factorial;
+  }
+  return values;
+}();
+constexpr std::array kInverseOdds = [] {  // of 23, 21, ..., 1
+  std::array<double, 12> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1 / static_cast<double>(23 - 2 * i);
+  return values;
+}();
 
 // Solves A x = b by Cholesky's method; A is symmetric, and made positive by what is added to its diagonal.
 std::vector<double> solve(std::vector<double> A, std::vector<double> b) {
@@ -57,11 +74,8 @@ double exp_fixed(double x) {
   if (x > 709) return std::numeric_limits<double>::infinity();
   const double n = std::floor(x * 1.44269504088896340736 + 0.5);
   const double r = x - n * kLn2High - n * kLn2Low;  // at most 0.35 in size
-  double term = 1, sum = 1;
-  for (int i = 1; i <= 14; ++i) {
-    term *= r / i;
-    sum += term;
-  }
+  double sum = kInverseFactorials.back();
+  for (std::size_t i = kInverseFactorials.size() - 1; i-- > 0;) sum = sum * r + kInverseFactorials[i];
   return sum * std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(n) + 1023) << 52);
 }
 
@@ -74,7 +88,7 @@ double log_fixed(double x) {
   }
   const double t = (m - 1) / (m + 1), square = t * t;  // t is at most 0.172 in size
   double sum = 0;
-  for (int i = 23; i >= 1; i -= 2) sum = sum * square + 1.0 / i;
+  for (const double inverse : kInverseOdds) sum = sum * square + inverse;
   return exponent * kLn2High + (2 * t * sum + exponent * kLn2Low);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -48,6 +49,7 @@ class PackedTree {
   }
 
   const PackedView& view() const { return view_; }
+  std::span<const std::int32_t> labels() const { return to_span(labels_); }  // of each leaf position
 
   std::int32_t label(std::uint32_t leaf) const {
     const std::int32_t label = labels_.data()[leaf];

@@ -9,7 +9,8 @@
 namespace matchset {
 namespace {
 
-constexpr std::size_t kChunk = 64;  // queries that are summed together: the order of sums is fixed by it
+constexpr double kLeastChance = 1e-9;  // less does not change the curvature
+constexpr std::size_t kChunk = 64;     // queries that are summed together: the order of sums is fixed by it
 
 void check(const CandidateSets& sets) {
   if (sets.n_features == 0 || sets.offsets.empty()) throw std::invalid_argument("there must be features and offsets");
@@ -33,6 +34,7 @@ double dot(const float* x, const std::vector<double>& weights) {
 void add_square(const float* x, double weight, Curvature& sum) {
   const std::size_t n = sum.gradient.size();
   for (std::size_t i = 0; i < n; ++i) {
+    if (x[i] == 0) continue;  // most are: half of the features are of the other kind of product
     const double scaled = weight * static_cast<double>(x[i]);
     for (std::size_t j = 0; j <= i; ++j) sum.hessian[i * n + j] += scaled * static_cast<double>(x[j]);
   }
@@ -66,7 +68,7 @@ void add_softmax(const Query& query, const std::vector<double>& weights, std::ve
       sum.gradient[f] += (chance - wanted) * static_cast<double>(x[f]);
       mean[f] += chance * static_cast<double>(x[f]);
     }
-    add_square(x, chance, sum);
+    if (chance > kLeastChance) add_square(x, chance, sum);
   }
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j <= i; ++j) sum.hessian[i * n + j] -= mean[i] * mean[j];

@@ -36,6 +36,7 @@ class ByteQuery {
   void set(std::span<const float> vector);
   void set(const std::int8_t* values, float scale);
   bool is_zero() const { return scale_ == 0; }
+  std::size_t dimensions() const { return bytes_.size(); }
   // Cosines with vectors begin to end.
   void score(const ByteVectors& vectors, std::size_t begin, std::size_t end, float* out) const;
 

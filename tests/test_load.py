@@ -68,7 +68,7 @@ def test_an_unknown_matcher_is_named(saved, tmp_path):
     manifest["header"]["matcher"] = "oracle"
     file.write_text(json.dumps(manifest))
     with pytest.raises(
-        ms.ModelFileError, match=r"a matcher must be one of xr_linear, .*; got 'oracle'"
+        ms.ModelFileError, match=r"a matcher must be one of match_set, .*; got 'oracle'"
     ):
         ms.load(tmp_path / "m")
     with pytest.raises(ms.ModelFileError, match="not a matchset folder"):

@@ -97,7 +97,9 @@ def test_a_name_is_registered_once():
     register(TOY)  # the same again changes nothing
     with pytest.raises(ValueError, match="a kind must be registered once; got 'bm25' for"):
         register(Kind("bm25", "Mine", "word_overlap:WordOverlap", "#000000"))
-    with pytest.raises(ValueError, match=r"a matcher must be one of xr_linear, .*; got 'tree'"):
+    with pytest.raises(
+        ValueError, match=r"a matcher must be one of match_set, xr_linear, .*; got 'tree'"
+    ):
         find_kind("tree")
 
 

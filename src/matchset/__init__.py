@@ -38,6 +38,7 @@ from matchset.matchers.fused_match import FusedMatch, FusedMatches, fuse_matches
 from matchset.matchers.fusion import Fusion
 from matchset.matchers.fusion_rules import FusionRule
 from matchset.matchers.match import Match, Matches
+from matchset.matchers.match_set import MatchSet
 from matchset.matchers.nearest_queries import NearestQueries
 from matchset.matchers.popularity import Popularity
 from matchset.matchers.registry import load
@@ -70,6 +71,7 @@ __all__ = [
     "LearnConfig",
     "Log",
     "Match",
+    "MatchSet",
     "Matcher",
     "Matches",
     "ModelFileError",

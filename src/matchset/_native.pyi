@@ -715,3 +715,170 @@ def search_lists(
     """
     The k nearest products in the clusters nearest to each query: offsets, labels, cosines.
     """
+
+class SearchBounds:
+    """How much each candidate source reads and proposes."""
+
+    def __init__(
+        self,
+        *,
+        tree_beam: int,
+        tree_products: int,
+        groups: int,
+        lists: int,
+        lexical_postings: int,
+        lexical_products: int,
+        neighbor_postings: int,
+        neighbors: int,
+        neighbor_products: int,
+    ) -> None: ...
+
+class MatchSetFilter:
+    """Products that a match set may return."""
+
+class MatchSet:
+    """A view over the parts of a match set; None for one that is left out."""
+
+    def __init__(
+        self,
+        *,
+        tree: object | None,
+        towers: tuple[
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+            tuple[
+                Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+            ],
+            tuple[
+                Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+            ],
+            tuple[
+                tuple[
+                    Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[
+                        NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
+                    ],
+                ],
+                tuple[
+                    Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[
+                        NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
+                    ],
+                ],
+                tuple[
+                    Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[
+                        NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
+                    ],
+                ],
+            ],
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+            int,
+        ]
+        | None,
+        lexical: tuple[
+            tuple[
+                Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+            ],
+            tuple[
+                Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+            ],
+            float,
+            int,
+        ]
+        | None,
+        past: tuple[
+            tuple[
+                Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+            ],
+            tuple[
+                Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+            ],
+            Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        ]
+        | None,
+        popularity: Annotated[
+            NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
+        ],
+        reranker: tuple[
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+        ],
+    ) -> None: ...
+    def allow(
+        self,
+        is_allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", writable=False)],
+    ) -> MatchSetFilter:
+        """Prepare a filter from one boolean per product."""
+
+    def search_text(
+        self,
+        vocabulary: Vocabulary,
+        text: str,
+        k: int,
+        bounds: SearchBounds,
+        allowed: MatchSetFilter | None = None,
+    ) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
+        """Labels and calibrated scores of one text, best first."""
+
+    def search_texts(
+        self,
+        vocabulary: Vocabulary,
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        k: int,
+        bounds: SearchBounds,
+        allowed: MatchSetFilter | None = None,
+        *,
+        threads: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """Offsets, labels and calibrated scores of texts, each best first."""
+
+    def features(
+        self,
+        vocabulary: Vocabulary,
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        bounds: SearchBounds,
+        allowed: MatchSetFilter | None = None,
+        *,
+        threads: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    ]:
+        """
+        Offsets, labels, features and sources of the candidates of texts, as search ranks them.
+        """
+
+def feature_names() -> list[str]:
+    """Names of a candidate's features, in their order."""
+
+def fit_softmax(
+    features: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    n_features: int,
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    is_positive: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    *,
+    ridge: float,
+    threads: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Weights of a softmax over the candidates of each query."""

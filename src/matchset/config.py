@@ -6,7 +6,7 @@ import math
 import numbers
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
@@ -28,6 +28,7 @@ STEMMED = (
     "ro", "tr"
 )  # fmt: skip
 LANGUAGES = (*STEMMED, UNSPACED)
+PARTS = ("tree", "towers", "lexical", "neighbors")
 DEFAULT_MIN_QUERY_COUNT = 5  # queries with fewer events are never shown to people
 
 
@@ -257,6 +258,10 @@ class TrainConfig:
     "Never show queries with fewer events than this, nor n-grams that occur only in such queries."
     language: str | None = AUTO
     "Stem words in this language (en, de, ...; cjk: scripts without spaces); auto detects it."
+    parts: tuple[str, ...] = ("tree",)
+    "Parts of a match set: tree, towers, lexical, neighbors; tree alone is XR-Linear."
+    tune: bool = True
+    "Learn the weights of a match set's parts on positives that are held back."
     vectorizer: VectorizerConfig = VectorizerConfig()
     "How queries become features."
     # Titles are longer than queries, so with them product vectors keep more entries: on Home Depot
@@ -276,10 +281,22 @@ class TrainConfig:
             if "given" in value.split("+"):
                 raise ValueError(f"{name} must not be 'given' to train on a log; got {value!r}")
         _set(self, "language", check_language(self.language))
+        _set(self, "parts", _check_parts(self.parts))
+        if type(self.tune) is not bool:
+            raise ValueError(f"tune must be a boolean; got {self.tune!r}")
         least = as_float(self.min_query_count)
         if least is None or not least >= 0:
             raise ValueError(f"min_query_count must be at least 0; got {self.min_query_count!r}")
         _set(self, "min_query_count", least)
+
+
+def _check_parts(parts: object) -> tuple[str, ...]:
+    """Distinct parts in the usual order."""
+    if isinstance(parts, str) or not isinstance(parts, Iterable) or not (names := tuple(parts)):
+        raise ValueError(f"parts must be some of {', '.join(PARTS)}; got {parts!r}")
+    for name in names:
+        _check_choice("parts", name, PARTS)
+    return tuple(name for name in PARTS if name in names)
 
 
 def read_config(stored: Mapping[str, Any]) -> TrainConfig:

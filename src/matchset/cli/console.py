@@ -25,6 +25,9 @@ STAGES = {
     "pack": "packing",
     "fit": "training the network",
     "encode": "titles to vectors",
+    "neighbors": "past queries",
+    "lexical": "words of titles",
+    "tune": "weighing the parts",
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import numpy as np
 from cyclopts import Parameter
@@ -137,7 +137,8 @@ def _open_shop(products: int, seed: int, folder: Path) -> tuple[Log, Catalog]:
 def _train(log: Log, catalog: Catalog) -> XRLinearMatcher:
     print_heading("Training")
     with training_bar() as bar:
-        matcher = train(log, catalog, progress=bar)
+        # The default has one part, the tree.
+        matcher = cast("XRLinearMatcher", train(log, catalog, progress=bar))
     print_text(str(matcher.summary))
     return matcher
 

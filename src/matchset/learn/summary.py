@@ -73,9 +73,10 @@ class Stopwatch:
 
 
 def summarize(
-    data: TrainingData, trained: TrainedTree, *, n_bytes: int, seconds: dict[str, float]
+    data: TrainingData, trained: TrainedTree | None, *, n_bytes: int, seconds: dict[str, float]
 ) -> TrainSummary:
-    """Summarize a training; `n_bytes` is the size of the packed model."""
+    """Summarize a training, perhaps without a tree; `n_bytes` is the size of the packed model."""
+    layers = () if trained is None else trained.model.layers
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return TrainSummary(
         pairs=len(data.positives),
@@ -85,9 +86,9 @@ def summarize(
         rule=str(data.positives.rule),
         left_out=data.positives.n_left_out,
         features=data.vectorizer.n_features,
-        tree=trained.model.tree.sizes,
-        weights=tuple(len(layer.weights) for layer in trained.model.layers),
-        unconverged=sum(trained.n_unconverged),
+        tree=() if trained is None else trained.model.tree.sizes,
+        weights=tuple(len(layer.weights) for layer in layers),
+        unconverged=0 if trained is None else sum(trained.n_unconverged),
         n_bytes=n_bytes,
         seconds=seconds,
         peak_memory=peak if sys.platform == "darwin" else 1024 * peak,

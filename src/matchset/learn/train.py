@@ -20,8 +20,12 @@ from matchset.model.tree import LabelTree, TreeModel
 logger = logging.getLogger(__name__)
 
 # In the order in which they are reported: "embed", "tree" and "solve" by this module, "read",
-# "vectorize" and "pack" around them by `matchers.train`, "fit" and "encode" by DSSM.
-Stage = Literal["read", "vectorize", "embed", "tree", "solve", "pack", "fit", "encode"]
+# "vectorize" and "pack" around them by `matchers.train`, "fit" and "encode" by DSSM and the two
+# towers, "neighbors", "lexical" and "tune" by `learn.match_set`.
+Stage = Literal[
+    "read", "vectorize", "embed", "tree", "solve", "pack", "fit", "encode",
+    "neighbors", "lexical", "tune",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

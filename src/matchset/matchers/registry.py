@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 HEADER = "matcher"  # entry of a folder's header that names the kind
 XR_LINEAR = "xr_linear"
 PLUGINS = "matchset.matchers"  # group of entry points
+MATCH_SET = "match_set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ _DSSM = "matchset.lab.dssm"
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
+        Kind(MATCH_SET, "Match set", f"{_MATCHERS}.match_set:MatchSet", "#0f4c81"),
         Kind(XR_LINEAR, "XR-Linear", f"{_MATCHERS}.xr_linear:XRLinearMatcher", "#1d4ed8"),
         Kind("dssm", "DSSM", f"{_DSSM}.exact:DSSM", "#9a5fd1"),
         Kind("dssm_hnsw", "DSSM + HNSW", f"{_DSSM}.hnsw:DSSMWithHNSW", "#7e22ce"),

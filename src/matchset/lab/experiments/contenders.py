@@ -150,10 +150,12 @@ def _papers(benchmark: Benchmark, vocabularies: Vocabularies) -> list[Contender]
 def _make_xr_linear(
     name: str, title: str, config: TrainConfig, benchmark: Benchmark, *, is_stored: bool = False
 ) -> Contender:
-    def recipe(_: Path) -> Matcher:
-        return train(benchmark.train, benchmark.catalog, config)
+    alone = replace(config, parts=("tree",))
 
-    return Contender(name, XR_LINEAR, title, asdict(config), recipe, is_stored)
+    def recipe(_: Path) -> Matcher:
+        return train(benchmark.train, benchmark.catalog, alone)
+
+    return Contender(name, XR_LINEAR, title, asdict(alone), recipe, is_stored)
 
 
 def _make_dssm(kind: str, benchmark: Benchmark, *, is_quick: bool) -> Contender:

@@ -1,0 +1,280 @@
+#include "match_set.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "hash.hpp"
+#include "newton.hpp"
+
+namespace matchset {
+namespace {
+
+constexpr float kLeastTreeLog = -14;  // lower logarithms of tree scores say nothing more
+constexpr float kLeastVoteShare = 1e-4F;
+constexpr float kVoteLogShift = 9.21034F;  // minus the logarithm of it
+constexpr std::size_t kAhead = 6;          // candidates
+constexpr double kMostOdds = 30;
+constexpr std::size_t kMostBound = std::size_t{1} << 31;  // no array here has more entries that matter
+
+// Proposes candidates and describes them.
+class CandidateSearch {
+ public:
+  CandidateSearch(const MatchSetView& view, const SearchBounds& bounds, const AllowedProducts& allowed,
+                  MatchSetScratch& scratch)
+      : v_(view), bounds_(bounds), allowed_(allowed), s_(scratch) {}
+
+  void run() {
+    s_.candidates.clear();
+    s_.features.clear();
+    if (s_.query.ids.empty()) return;
+    if (v_.tree) propose_by_tree();
+    if (v_.towers) propose_by_lists();
+    if (v_.lexical) propose_by_words();
+    if (v_.past) propose_by_neighbors();
+    float best = 0;
+    const auto entries = s_.candidates.entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (i + kAhead < entries.size()) prefetch(entries[i + kAhead].document);
+      if (i + 2 * kAhead < entries.size()) prefetch_offsets(entries[i + 2 * kAhead].document);
+      s_.features.push_back(describe(entries[i].document, entries[i].value));
+      best = std::max(best, s_.features.back()[kBm25]);
+    }
+    if (best > 0)
+      for (Features& f : s_.features) f[kBm25Share] = f[kBm25] / best;
+  }
+
+ private:
+  bool may_give(std::size_t label) const { return allowed_.is_allowed.empty() || allowed_.is_allowed[label] != 0; }
+
+  std::size_t checked(std::int32_t label) const {
+    const auto checked = static_cast<std::size_t>(label);  // a negative one is huge
+    if (checked >= v_.n_products())
+      throw std::invalid_argument("products must be below " + std::to_string(v_.n_products()) + "; got " +
+                                  std::to_string(label));
+    return checked;
+  }
+
+  MatchCandidate& touch(std::size_t label, Source source) {
+    MatchCandidate& candidate = s_.candidates[static_cast<std::uint32_t>(label)];
+    candidate.sources = static_cast<std::uint8_t>(candidate.sources | source);
+    return candidate;
+  }
+
+  void propose_by_tree() {
+    const SearchRule rule{bounds_.tree_products, bounds_.tree_beam, {3, true, kLeastTreeLog}, allowed_.tree};
+    search_one(*v_.tree, s_.query.ids, s_.query.weights, rule, s_.tree);
+    for (const auto& leaf : s_.tree.found) touch(checked(v_.tree_labels[leaf.node]), kTree).tree_log = leaf.score;
+  }
+
+  void propose_by_lists() {
+    const TowersView& towers = *v_.towers;
+    if (s_.lists)
+      s_.lists->reset(towers.lists);
+    else
+      s_.lists.emplace(towers.lists);
+    s_.vector.resize(towers.table.dimensions);
+    const std::int64_t offsets[2] = {0, static_cast<std::int64_t>(s_.query.ids.size())};
+    const std::span ids(reinterpret_cast<const std::int32_t*>(s_.query.ids.data()), s_.query.ids.size());
+    encode_texts({offsets, ids}, towers.row_of, towers.table, s_.vector, 1);
+    for (const auto& [label, cosine] : s_.lists->find(s_.vector, {bounds_.groups, bounds_.lists})) {
+      const std::size_t product = checked(label);
+      if (!may_give(product)) continue;
+      MatchCandidate& candidate = touch(product, kLists);
+      candidate.cosine = cosine;
+      candidate.has_cosine = true;
+    }
+  }
+
+  void propose_by_words() {
+    s_.terms.clear();
+    for (const std::uint32_t id : s_.query.ids)
+      if (id >= v_.first_word && id - v_.first_word < v_.lexical->titles_of.n_terms())
+        s_.terms.push_back({id - v_.first_word, 1.0F});
+    s_.query_words.assign(s_.terms);
+    s_.words.clear();
+    read_lists(v_.lexical->titles_of, s_.terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings, s_.words);
+    for (const ScoredDocument& found : take_best(s_.words, bounds_.lexical_products, s_.postings))
+      touch(found.document, kLexical);
+  }
+
+  void propose_by_neighbors() {
+    const PastQueries& past = *v_.past;
+    s_.terms.clear();
+    for (std::size_t i = 0; i < s_.query.ids.size(); ++i) s_.terms.push_back({s_.query.ids[i], s_.query.weights[i]});
+    collect_votes(past, s_.terms, {bounds_.neighbor_postings, bounds_.neighbors}, allowed_.is_allowed, s_.neighbors);
+    for (const ScoredDocument& found : take_best(s_.neighbors.votes, bounds_.neighbor_products, s_.neighbors.lists))
+      touch(found.document, kNeighbors);
+    const std::int64_t same = past.find(hash_bytes(s_.query.padded.text()));
+    if (same < 0) return;
+    const auto products = past.products_of[static_cast<std::size_t>(same)];
+    const std::size_t first = past.products_of.begin_of(static_cast<std::size_t>(same));
+    for (std::size_t i = 0; i < products.size(); ++i)
+      if (const std::size_t label = checked(products[i]); may_give(label))
+        touch(label, kNeighbors).same_query = past.counts[first + i];
+  }
+
+  // What is known of a product lies anywhere in memory: it is fetched while others are described.
+  void prefetch_offsets(std::uint32_t label) const {
+    __builtin_prefetch(&v_.popularity[label]);
+    if (v_.lexical) __builtin_prefetch(&v_.lexical->words_of.offsets[label]);
+    if (v_.towers) __builtin_prefetch(&v_.towers->position_of[label]);
+  }
+  void prefetch(std::uint32_t label) const {
+    if (!v_.lexical) return;
+    const auto begin = static_cast<std::size_t>(v_.lexical->words_of.offsets[label]);
+    if (begin >= v_.lexical->impacts.size()) return;
+    __builtin_prefetch(v_.lexical->words_of.ids.data() + begin);
+    __builtin_prefetch(v_.lexical->words_of.ids.data() + begin + 16);
+    __builtin_prefetch(v_.lexical->impacts.data() + begin);
+  }
+
+  // Everything but kBm25Share, which takes all candidates.
+  Features describe(std::uint32_t label, const MatchCandidate& candidate) {
+    Features f{};
+    f[kConstant] = 1;
+    if (candidate.sources & kTree) {
+      f[kTreeScore] = static_cast<float>(exp_fixed(static_cast<double>(candidate.tree_log)));
+      f[kTreeLog] = candidate.tree_log - kLeastTreeLog;
+    } else {
+      f[kTreeMissed] = v_.tree ? 1.0F : 0.0F;
+    }
+    if (v_.towers) f[kCosine] = candidate.has_cosine ? candidate.cosine : find_cosine(label);
+    if (v_.lexical && !s_.query_words.empty()) {
+      f[kBm25] = s_.query_words.score(*v_.lexical, label);
+      f[kBm25Any] = f[kBm25] > 0 ? 1.0F : 0.0F;
+    }
+    if (v_.past) {
+      if (const float* votes = s_.neighbors.votes.get(label); votes && s_.neighbors.total > 0) {
+        f[kVoteShare] = *votes / s_.neighbors.total;
+        const auto share = static_cast<double>(std::max(f[kVoteShare], kLeastVoteShare));
+        f[kVoteLog] = std::max(0.0F, static_cast<float>(log_fixed(share)) + kVoteLogShift);
+      }
+      f[kSameQuery] = candidate.same_query;
+    }
+    f[kPopularity] = v_.popularity[label];
+    return f;
+  }
+
+  float find_cosine(std::uint32_t label) const {
+    const std::int32_t position = v_.towers->position_of[label];
+    if (position < 0 || static_cast<std::size_t>(position) >= v_.towers->lists.products.size()) return 0;
+    return s_.lists->score_product(static_cast<std::size_t>(position));
+  }
+
+  const MatchSetView& v_;
+  const SearchBounds& bounds_;
+  const AllowedProducts& allowed_;
+  MatchSetScratch& s_;
+};
+
+// Candidates by their linear score.
+static_assert(kNFeatures % 4 == 0);
+
+void rank(const Reranker& reranker, MatchSetScratch& s) {
+  s.ranked.clear();
+  const auto entries = s.candidates.entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Features& f = s.features[i];
+    const Features& weights = reranker.weights[f[kPopularity] > 0 ? 1 : 0];
+    std::array<float, 4> sums{};  // independent of each other, and always added in this order
+    for (std::size_t j = 0; j < kNFeatures; j += 4)
+      for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] += weights[j + lane] * f[j + lane];
+    const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    s.ranked.push_back({entries[i].document, std::isfinite(sum) ? sum : 0.0F});
+  }
+}
+
+// Appends those that are not in the answer yet. Scores fall with every step of the linear score, however close the
+// chances are: equal ones are left to products that really are equal, in the order of their labels.
+void append(const Reranker& reranker, std::size_t k, MatchSetScratch& s) {
+  float last = std::numeric_limits<float>::infinity(), last_linear = 0;
+  bool has_last = false;
+  if (!s.found.empty()) last = s.found.back().score;
+  for (const RankedProduct& product : s.ranked) {
+    if (s.found.size() >= k) return;
+    char& is_given = s.given[product.label];
+    if (is_given) continue;
+    is_given = 1;
+    if (!has_last || product.score != last_linear)
+      last = std::min(reranker.calibrate(product.score), std::nextafter(last, -1.0F));
+    has_last = true;
+    last_linear = product.score;
+    s.found.push_back({product.label, last});
+  }
+}
+
+std::size_t widened(std::size_t bound) { return std::min(4 * bound, kMostBound); }
+
+}  // namespace
+
+SearchBounds SearchBounds::wider() const {
+  return {widened(tree_beam),
+          widened(tree_products),
+          widened(groups),
+          widened(lists),
+          widened(lexical_postings),
+          widened(lexical_products),
+          widened(neighbor_postings),
+          widened(neighbors),
+          widened(neighbor_products)};
+}
+
+bool MatchSetView::is_covered_by(const SearchBounds& bounds) const {
+  if (tree && (bounds.tree_beam < tree->sizes.back() || bounds.tree_products < tree->sizes.back())) return false;
+  if (towers && (bounds.groups < towers->lists.groups.size() || bounds.lists < towers->lists.clusters.size()))
+    return false;
+  if (lexical &&
+      (bounds.lexical_postings < lexical->titles_of.lists.ids.size() || bounds.lexical_products < n_products()))
+    return false;
+  return !past || (bounds.neighbor_postings >= past->queries_of.lists.ids.size() && bounds.neighbors >= past->size() &&
+                   bounds.neighbor_products >= n_products());
+}
+
+float Reranker::calibrate(float score) const {
+  if (knots.empty() || knots.size() != log_odds.size()) throw std::invalid_argument("there must be knots");
+  double odds = static_cast<double>(log_odds[0]) + (static_cast<double>(score) - static_cast<double>(knots[0]));
+  if (knots.size() > 1) {
+    // Beyond the ends the nearest line goes on, so that no two scores become one.
+    const auto above = std::upper_bound(knots.begin(), knots.end(), score) - knots.begin();
+    const auto last = static_cast<std::ptrdiff_t>(knots.size()) - 1;
+    const auto i = static_cast<std::size_t>(std::clamp(above, std::ptrdiff_t{1}, last));
+    const double left = static_cast<double>(knots[i - 1]), width = static_cast<double>(knots[i]) - left;
+    const double low = static_cast<double>(log_odds[i - 1]), rise = static_cast<double>(log_odds[i]) - low;
+    odds = low + (static_cast<double>(score) - left) / (width > 0 ? width : 1) * rise;
+  }
+  odds = odds > -kMostOdds ? std::min(odds, kMostOdds) : -kMostOdds;  // also NaN
+  return static_cast<float>(1 / (1 + exp_fixed(-odds)));
+}
+
+void describe_candidates(const MatchSetView& view, const SearchBounds& bounds, const AllowedProducts& allowed,
+                         MatchSetScratch& scratch) {
+  CandidateSearch(view, bounds, allowed, scratch).run();
+}
+
+void search_match_set(const MatchSetView& view, std::size_t k, const SearchBounds& bounds,
+                      const AllowedProducts& allowed, MatchSetScratch& s) {
+  s.found.clear();
+  s.given.clear();
+  if (s.query.ids.empty()) return;
+  const std::size_t most = std::min(k, allowed.is_allowed.empty() ? view.n_products() : allowed.total);
+  SearchBounds tier = bounds;
+  while (s.found.size() < most) {
+    describe_candidates(view, tier, allowed, s);
+    rank(view.reranker, s);
+    const std::size_t wanted = std::min(s.ranked.size(), most);  // at most found.size() of them are not new
+    const auto end = s.ranked.begin() + static_cast<std::ptrdiff_t>(wanted);
+    if (wanted < s.ranked.size()) std::nth_element(s.ranked.begin(), end, s.ranked.end());
+    s.ranked.resize(wanted);
+    std::sort(s.ranked.begin(), s.ranked.end());
+    const std::size_t n_before = s.found.size();
+    append(view.reranker, most, s);
+    // With a filter, what is allowed may lie far off; without one, nothing new means that there is no more.
+    if (view.is_covered_by(tier) || (allowed.is_allowed.empty() && s.found.size() == n_before)) return;
+    tier = tier.wider();
+  }
+}
+
+}  // namespace matchset

@@ -1,0 +1,146 @@
+// Match set: which products answer a query, when several sources propose them and one score decides?
+//
+//   query -> tree              what customers did, generalized
+//         -> inverted lists    what titles mean
+//         -> lexical index     the words themselves
+//         -> query neighbors   what customers did, remembered
+//         -> every candidate gets what each part knows of it: one linear score, the k best
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "document_table.hpp"
+#include "inverted_lists.hpp"
+#include "lexical.hpp"
+#include "neighbors.hpp"
+#include "packed.hpp"
+#include "search.hpp"
+
+namespace matchset {
+
+// What is known of a candidate. A product that a bounded search did not reach has a value of its own there.
+enum CandidateFeature : std::size_t {
+  kConstant,    // 1
+  kTreeScore,   // product of the scores on its path; 0 where the beam did not reach it
+  kTreeLog,     // its logarithm, from 0 up; 0 where not reached
+  kTreeMissed,  // 1 where the beam did not reach it
+  kCosine,      // of the query's and the title's vectors
+  kBm25Share,   // of the best candidate's BM25
+  kBm25,
+  kBm25Any,     // 1 where the title has a word of the query
+  kVoteShare,   // of all votes of the query's neighbors
+  kVoteLog,     // logarithm of that share, from 0 up
+  kSameQuery,   // logarithm of 1 + how often the very same query led to it
+  kPopularity,  // logarithm of 1 + how many queries led to it
+  kNFeatures
+};
+inline constexpr std::array<std::string_view, kNFeatures> kFeatureNames{
+    "constant", "tree_score", "tree_log",   "tree_missed", "cosine",     "bm25_share",
+    "bm25",     "bm25_any",   "vote_share", "vote_log",    "same_query", "popularity"};
+using Features = std::array<float, kNFeatures>;
+
+enum Source : std::uint8_t { kTree = 1, kLists = 2, kLexical = 4, kNeighbors = 8 };
+
+// How much each source reads and proposes.
+struct SearchBounds {
+  std::size_t tree_beam, tree_products;
+  std::size_t groups, lists;  // inverted lists to read, and the groups in which they are looked for
+  std::size_t lexical_postings, lexical_products;
+  std::size_t neighbor_postings, neighbors, neighbor_products;
+
+  // Four times as much of everything.
+  SearchBounds wider() const;
+};
+
+// Weights of the linear score, and how it becomes a chance: straight lines between knots, in log-odds.
+struct Reranker {
+  std::array<Features, 2> weights;         // of cold and of warm products
+  std::span<const float> knots, log_odds;  // ascending; at least one
+
+  float calibrate(float score) const;
+};
+
+// Embeddings of n-grams, and the products by their vectors.
+struct TowersView {
+  std::span<const std::int32_t> row_of;  // row of each feature in the table, -1 for none
+  ByteVectors table;                     // embeddings
+  InvertedLists lists;
+  std::span<const std::int32_t> position_of;  // of each product in the lists, -1 for none
+};
+
+// The parts; one that is left out is empty. All arrays may be memory-mapped: they are checked when touched.
+struct MatchSetView {
+  const PackedView* tree = nullptr;
+  std::span<const std::int32_t> tree_labels;  // product of each leaf position
+  std::optional<TowersView> towers;
+  std::optional<LexicalIndex> lexical;
+  std::uint32_t first_word = 0;  // feature of the lexical index's first word
+  std::optional<PastQueries> past;
+  std::span<const float> popularity;  // logarithm of 1 + queries of each product: 0 is cold, (n_products,)
+  Reranker reranker{};
+
+  std::size_t n_products() const { return popularity.size(); }
+  // Whether these bounds leave nothing out.
+  bool is_covered_by(const SearchBounds& bounds) const;
+};
+
+struct MatchCandidate {
+  float tree_log = 0, cosine = 0, same_query = 0;
+  std::uint8_t sources = 0;
+  bool has_cosine = false;
+};
+
+struct RankedProduct {
+  std::uint32_t label;
+  float score;
+
+  friend bool operator<(const RankedProduct& a, const RankedProduct& b) {
+    return a.score != b.score ? a.score > b.score : a.label < b.label;
+  }
+};
+
+// Memory of one search, reused from query to query. It grows with what the bounds allow, never with the catalog.
+struct MatchSetScratch {
+  QueryFeatures query;
+  SearchScratch tree;
+  ListsScratch postings;
+  Accumulator words;
+  QueryWords query_words;
+  NeighborsScratch neighbors;
+  std::optional<ListsSearch> lists;
+  std::vector<float> vector;
+  std::vector<WeightedTerm> terms;
+  DocumentTable<MatchCandidate> candidates;
+  std::vector<Features> features;     // of each candidate, in the order of `candidates`
+  std::vector<RankedProduct> ranked;  // linear scores; best first
+  DocumentTable<char> given;          // products that are in `found`
+  std::vector<RankedProduct> found;   // the answer: chances, best first
+};
+
+// A filter in the forms that the sources want.
+struct AllowedProducts {
+  std::span<const std::uint8_t> is_allowed;  // one byte per product; empty: all
+  const Allowed* tree = nullptr;             // the same for the tree; nullptr: all
+  std::size_t total = 0;                     // products that are allowed
+};
+
+// Candidates of the query in scratch.query, and what is known of each: scratch.candidates and scratch.features.
+//
+// A query without a known n-gram has none.
+void describe_candidates(const MatchSetView& view, const SearchBounds& bounds, const AllowedProducts& allowed,
+                         MatchSetScratch& scratch);
+
+// The k best products of the query in scratch.query, into scratch.found.
+//
+// First the candidates within the bounds. Where they are fewer than k, the bounds grow by four, and what they add
+// comes after what was found before, with lower scores: a larger k never changes the beginning of an answer.
+void search_match_set(const MatchSetView& view, std::size_t k, const SearchBounds& bounds,
+                      const AllowedProducts& allowed, MatchSetScratch& scratch);
+
+}  // namespace matchset

@@ -1,0 +1,166 @@
+"""Holding back: on which positives of a log are the weights of a match set learned?"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.config import TrainConfig
+from matchset.data.arrow import NO_DAY
+from matchset.data.log import Log
+from matchset.data.positives import Positives, positives, relevance
+from matchset.matrices import Csr, from_scipy, rows_of
+from matchset.strings import Strings
+
+logger = logging.getLogger(__name__)
+
+SHARE = 0.1  # of the positives
+MOST_QUERIES = 20_000
+LEAST_DAYS = 14  # of a log whose end is held back
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldBack:
+    """A log without some of its positives, and those positives."""
+
+    rest: Log
+    queries: Strings  # (n_queries,)
+    pairs: Csr  # (n_queries, n_products)
+    products: Strings  # ids of the columns
+    is_complete: NDArray[np.bool_]  # whether all positives of the query are here, (n_queries,)
+    is_by_time: bool
+
+
+def hold_back(log: Log, config: TrainConfig) -> HeldBack:
+    """A tenth of the positives, of at most 20,000 queries.
+
+    The most recent ones where the log has times and spans two weeks. Otherwise by the seed: half of
+    them are all positives of some queries, half are single events of queries that stay, so that
+    new and known queries are both judged.
+    """
+    days = log.days
+    if days is not None and (days[1] - days[0]).days + 1 >= LEAST_DAYS:
+        return _hold_back_recent(log, config)
+    return _hold_back_random(log, config)
+
+
+def _hold_back_recent(log: Log, config: TrainConfig) -> HeldBack:
+    wanted = relevance(log, events=config.events, min_count=config.min_count).rule.weights
+    counts = np.array([wanted.get(name, 0.0) > 0 for name in log.events])
+    is_dated = log.day != NO_DAY
+    day = np.sort(log.day[is_dated & counts[log.event]])
+    first = int(day[-max(1, int(SHARE * len(day)))])
+    # Whole days: the first one goes to the side that makes the held-back part at most a tenth.
+    later = day[day > first]
+    first = int(later[0]) if len(later) else first
+    is_recent = is_dated & (log.day >= first)
+    found = relevance(log.select(is_recent), events=config.events, min_count=config.min_count)
+    rows = _choose(len(found.queries), MOST_QUERIES, config.learn.seed)
+    return HeldBack(
+        log.select(~is_recent),
+        found.queries.take(rows),
+        from_scipy(found.pairs).take(rows),
+        found.products,
+        np.ones(len(rows), dtype=np.bool_),
+        is_by_time=True,
+    )
+
+
+def _choose(n: int, most: int, seed: int) -> NDArray[np.int64]:
+    """At most `most` numbers below n by chance, ascending."""
+    return np.sort(np.random.default_rng(seed).permutation(n)[:most])
+
+
+def _hold_back_random(log: Log, config: TrainConfig) -> HeldBack:
+    rng = np.random.default_rng(config.learn.seed)
+    found = positives(log, events=config.events, min_count=config.min_count)
+    pairs = from_scipy(found.pairs)
+    whole = _choose_whole(pairs, rng)
+    single = _choose_single(log, found, pairs, whole, config, rng)
+    query_of = log.queries.index_of(found.queries)  # in the log
+    is_out = np.zeros(len(log.queries), dtype=np.bool_)
+    is_out[query_of[whole]] = True
+    rest = _take_events(log, single, config.min_count).select(
+        _keep_rows(log, is_out, single, config)
+    )
+    row_of = np.full(len(log.queries), -1, dtype=np.int64)
+    row_of[query_of] = np.arange(len(query_of))
+    own = found.products.index_of(log.products)
+    singles = row_of[log.query[single]], own[log.product[single]]
+    taken = pairs.take(whole)
+    ids = np.concatenate([taken.indices, singles[1].astype(np.int32)])
+    offsets = np.concatenate([taken.indptr, taken.indptr[-1] + 1 + np.arange(len(single))])
+    held = Csr(offsets.astype(np.int64), ids, np.ones(len(ids), dtype=np.float32), pairs.n_cols)
+    return HeldBack(
+        rest,
+        found.queries.take(np.concatenate([whole, singles[0]])),
+        held,
+        found.products,
+        np.arange(len(held)) < len(whole),
+        is_by_time=False,
+    )
+
+
+def _choose_whole(pairs: Csr, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Queries by chance that have half of what is held back."""
+    order = rng.permutation(len(pairs))
+    n_before = np.cumsum(np.diff(pairs.indptr)[order])
+    n = int(np.searchsorted(n_before, SHARE / 2 * len(pairs.indices)))
+    return np.sort(order[: min(n, MOST_QUERIES // 2)])
+
+
+def _choose_single(
+    log: Log,
+    found: Positives,
+    pairs: Csr,
+    whole: NDArray[np.int64],
+    config: TrainConfig,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Rows of the log by chance, one per query, whose query keeps a positive without its event."""
+    n_pairs = np.diff(pairs.indptr)
+    n_pairs_of = np.zeros(len(log.queries), dtype=np.int64)
+    query_of, product_of = (
+        log.queries.index_of(found.queries),
+        log.products.index_of(found.products),
+    )
+    n_pairs_of[query_of] = n_pairs
+    n_pairs_of[query_of[whole]] = 0
+    width = np.int64(len(log.products))
+    keys = query_of[rows_of(pairs.indptr)] * width + product_of[pairs.indices]
+    is_positive = np.isin(log.query * width + log.product, keys)
+    weight = np.array([found.rule.weights.get(name, 0.0) for name in log.events])[log.event]
+    stays = (n_pairs_of[log.query] >= 2) | _has_another(log, config.min_count)
+    rows = np.flatnonzero(is_positive & (weight > 0) & (n_pairs_of[log.query] >= 1) & stays)
+    rows = rows[rng.permutation(len(rows))]
+    _, first = np.unique(log.query[rows], return_index=True)
+    rows = rows[np.sort(first)]
+    n = min(int(SHARE / 2 * len(pairs.indices)), MOST_QUERIES // 2)
+    return np.sort(rows[:n])
+
+
+def _has_another(log: Log, min_count: float) -> NDArray[np.bool_]:
+    """Whether a row would still be positive with an event less."""
+    return np.asarray(log.count - _unit(min_count) >= min_count)
+
+
+def _unit(min_count: float) -> float:
+    """What one event is worth: ratings are never cut in parts."""
+    return max(1.0, min_count)
+
+
+def _take_events(log: Log, rows: NDArray[np.int64], min_count: float) -> Log:
+    count = log.count.copy()
+    count[rows] = np.maximum(count[rows] - _unit(min_count), 0.0)
+    return replace(log, count=count)
+
+
+def _keep_rows(
+    log: Log, is_out: NDArray[np.bool_], single: NDArray[np.int64], config: TrainConfig
+) -> NDArray[np.bool_]:
+    is_kept = ~is_out[log.query]
+    is_kept[single] = _has_another(log, config.min_count)[single]
+    return is_kept

@@ -1,0 +1,124 @@
+"""Lexical index: which titles share words with a query, and how strongly?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from matchset.features.vocabulary import Vocabulary, inverse_frequency
+from matchset.matrices import Csr, Floats, rows_of
+from matchset.model.impact_lists import (
+    LARGEST,
+    ImpactLists,
+    invert,
+    read_impacts,
+    round_impacts,
+    store_impacts,
+)
+from matchset.storage.sections import Section
+
+K1, B = 0.5, 0.45  # titles are short, and rarely repeat a word
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LexicalIndex:
+    """BM25 over the words of titles, in steps of `scale`: both ways, so that any title has a score.
+
+    A word is a feature of the vocabulary, counted from `first_word` on.
+    """
+
+    titles_of: ImpactLists  # words x titles, the largest impacts first
+    words_of: ImpactLists  # titles x words, ascending
+    scale: float  # of an impact
+    first_word: int  # feature
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What kernels take."""
+        return self.titles_of.arrays, self.words_of.arrays, self.scale, self.first_word
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the arrays."""
+        return self.titles_of.n_bytes + self.words_of.n_bytes
+
+
+def find_words(vocabulary: Vocabulary) -> range:
+    """The features that are single words; empty where the vocabulary has none."""
+    begin = 0
+    for kind, size in zip(vocabulary.config.ngrams, vocabulary.sizes, strict=True):
+        if (kind.unit, kind.n) == ("word", 1):
+            return range(begin, begin + size)
+        begin += size
+    return range(0)
+
+
+def index_titles(
+    X_titles: Csr, vocabulary: Vocabulary, *, k1: float = K1, b: float = B
+) -> LexicalIndex:
+    """The BM25 index of titles x features."""
+    words = find_words(vocabulary)
+    counts = count_words(X_titles, vocabulary, words)
+    weights = weigh_bm25(counts, k1=k1, b=b)
+    largest = float(weights.data.max(initial=0)) or 1.0
+    impacts = round_impacts(weights.data, largest)
+    return LexicalIndex(
+        invert(weights, largest),
+        ImpactLists(weights.indptr, weights.indices, impacts),
+        largest / LARGEST,
+        words.start,
+    )
+
+
+def count_words(X_titles: Csr, vocabulary: Vocabulary, words: range) -> Csr:
+    """How often each title has each word, titles x words.
+
+    A row of X is tf * idf, scaled to unit length; dividing it by idf and by the smallest of what
+    results gives tf, since hardly a title has every n-gram twice.
+    """
+    columns, row = X_titles.indices, X_titles.row_of_entry
+    is_known = columns < vocabulary.n_known
+    columns, row = columns[is_known], row[is_known]
+    idf = inverse_frequency(vocabulary.df, vocabulary.n_queries)
+    ratio = X_titles.data[is_known] / idf[columns]
+    least = np.full(len(X_titles), np.inf, dtype=np.float32)
+    np.minimum.at(least, row, ratio)
+    is_word = (columns >= words.start) & (columns < words.stop)
+    tf = np.maximum(np.rint(ratio[is_word] / least[row[is_word]]), 1).astype(np.float32)
+    n_words = np.bincount(row[is_word], minlength=len(X_titles))
+    offsets = np.concatenate([[0], np.cumsum(n_words)]).astype(np.int64)
+    ids = (columns[is_word] - words.start).astype(np.int32)
+    return Csr(offsets, ids, tf, len(words))
+
+
+def weigh_bm25(counts: Csr, *, k1: float, b: float) -> Csr:
+    """What each word adds to the score of each title with it (Lucene's variant)."""
+    n_titles = len(counts)
+    df = np.bincount(counts.indices, minlength=counts.n_cols).astype(np.float64)
+    idf = np.log1p((n_titles - df + 0.5) / (df + 0.5))
+    row = rows_of(counts.indptr)
+    length = np.bincount(row, weights=counts.data, minlength=n_titles)
+    mean = length.sum() / max(1, np.count_nonzero(length)) or 1.0
+    tf = counts.data.astype(np.float64)
+    saturated = tf / (tf + k1 * (1 - b + b * length[row] / mean))
+    weights: Floats = (idf[counts.indices] * saturated).astype(np.float32)
+    return Csr(counts.indptr, counts.indices, weights, counts.n_cols)
+
+
+def store_lexical(index: LexicalIndex) -> Section:
+    """A lexical index as a section."""
+    lists = {"titles_of": index.titles_of, "words_of": index.words_of}
+    arrays = {k: v for name, each in lists.items() for k, v in store_impacts(name, each).items()}
+    return Section({"scale": index.scale, "first_word": index.first_word}, arrays)
+
+
+def read_lexical(section: Section) -> LexicalIndex:
+    """A lexical index from its section."""
+    return LexicalIndex(
+        read_impacts(section, "titles_of"),
+        read_impacts(section, "words_of"),
+        float(section.header["scale"]),
+        int(section.header["first_word"]),
+    )

@@ -1,0 +1,107 @@
+"""Query neighbors: what answered the past queries that are most like this one?
+
+Past queries are personal data. They are stored as numbers of n-grams and hashes: neither their
+texts nor the names of n-grams are in a match set's folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.matrices import Csr, Floats, Ids, Offsets
+from matchset.model.impact_lists import ImpactLists, invert, read_impacts, store_impacts
+from matchset.storage.sections import Section
+from matchset.strings import Strings
+
+MOST_QUERIES = 2_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PastQueries:
+    """Past queries by their n-grams and by their hash, and the products they led to."""
+
+    queries_of: ImpactLists  # n-grams x past queries, the largest impacts first
+    offsets: Offsets  # of each query's products, (n_queries + 1,)
+    products: Ids  # (n_pairs,)
+    counts: Floats  # logarithm of 1 + how often the query led there, (n_pairs,)
+    hashes: NDArray[np.uint64]  # of the texts, ascending, (n_queries,)
+    by_hash: Ids  # query of each hash, (n_queries,)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What kernels take."""
+        answers = self.offsets, self.products, self.counts
+        return self.queries_of.arrays, answers, self.hashes, self.by_hash
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the arrays."""
+        own = (self.offsets, self.products, self.counts, self.hashes, self.by_hash)
+        return self.queries_of.n_bytes + sum(array.nbytes for array in own)
+
+
+def remember_queries(
+    queries: Strings,
+    X: Csr,
+    Y: Csr,
+    *,
+    n_known: int,
+    frequency: NDArray[np.float64],
+    most: int = MOST_QUERIES,
+) -> PastQueries:
+    """Index normalized queries, given as queries x features and queries x products.
+
+    Features from `n_known` on stand for unknown n-grams, and are left out. Of more than `most`
+    queries, the most frequent are remembered.
+    """
+    if len(queries) > most:
+        kept = np.sort(np.argsort(-frequency, kind="stable")[:most])
+        queries, X, Y = queries.take(kept), X.take(kept), Y.take(kept)
+    hashes = queries.hashes()
+    order = np.argsort(hashes, kind="stable")
+    return PastQueries(
+        invert(_cut_columns(X, n_known), 1.0),
+        Y.indptr,
+        Y.indices,
+        np.log1p(Y.data.astype(np.float64)).astype(np.float32),
+        hashes[order],
+        order.astype(np.int32),
+    )
+
+
+def _cut_columns(X: Csr, n_cols: int) -> Csr:
+    """The first columns of a matrix."""
+    is_kept = X.indices < n_cols
+    kept_before = np.concatenate([[0], np.cumsum(is_kept)]).astype(np.int64)
+    return Csr(kept_before[X.indptr], X.indices[is_kept], X.data[is_kept], n_cols)
+
+
+def store_past_queries(past: PastQueries) -> Section:
+    """Past queries as a section."""
+    names = ("offsets", "products", "counts", "hashes", "by_hash")
+    arrays = {name: getattr(past, name) for name in names}
+    return Section({}, {**arrays, **store_impacts("queries_of", past.queries_of)})
+
+
+def read_past_queries(section: Section) -> PastQueries:
+    """Past queries from their section; rows are checked as they are read."""
+    types = {
+        "offsets": np.int64,
+        "products": np.int32,
+        "counts": np.float32,
+        "hashes": np.uint64,
+        "by_hash": np.int32,
+    }
+    for name, dtype in types.items():
+        if section.arrays[name].dtype != dtype or section.arrays[name].ndim != 1:
+            raise TypeError(f"{name} must be {dtype.__name__}; got {section.arrays[name].dtype}")
+    return PastQueries(
+        read_impacts(section, "queries_of"), *(section.arrays[name] for name in types)
+    )

@@ -1,0 +1,98 @@
+"""Linear re-ranker: how much does each feature of a candidate count, and what does a score mean?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from matchset import _native
+from matchset.matrices import Floats
+from matchset.storage.sections import Section
+
+FEATURES: tuple[str, ...] = tuple(_native.feature_names())
+COLD, WARM = 0, 1  # rows of the weights: products without and with a positive query in training
+
+# Where too little is held back to learn from: parts that agree outweigh one that stands alone, and
+# what the very same query led to comes first.
+DEFAULT_WEIGHTS = {
+    "tree_score": 3.0,
+    "tree_log": 0.1,
+    "tree_missed": 0.5,
+    "cosine": 10.0,
+    "bm25_share": 4.0,
+    "vote_share": 4.0,
+    "vote_log": 0.1,
+    "same_query": 3.0,
+}
+DEFAULT_LOG_ODDS = -15.0  # of a linear score of zero
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reranker:
+    """Weights of the linear score, and the straight lines from it to log-odds."""
+
+    weights: Floats  # of cold and of warm products, (2, n_features)
+    knots: Floats  # linear scores, ascending, (n_knots,)
+    log_odds: Floats  # of being a positive, (n_knots,)
+    facts: Mapping[str, Any] = field(default_factory=dict)  # how it was learned, plain values
+
+    def __post_init__(self) -> None:
+        if self.weights.shape != (2, len(FEATURES)):
+            raise ValueError(f"weights must be 2 x {len(FEATURES)}; got {self.weights.shape}")
+        for name in ("weights", "knots", "log_odds"):
+            values = getattr(self, name)
+            if values.dtype != np.float32 or not np.isfinite(values).all():
+                raise ValueError(f"{name} must be finite and float32; got {values.dtype}")
+
+    @property
+    def arrays(self) -> tuple[Floats, Floats, Floats]:
+        """What kernels take."""
+        return np.ascontiguousarray(self.weights).reshape(-1), self.knots, self.log_odds
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether the weights come from validation queries, or are the defaults."""
+        return bool(self.facts.get("is_learned", False))
+
+    def table(self) -> dict[str, tuple[float, float]]:
+        """Weight of each feature for cold and for warm products."""
+        cold, warm = self.weights.tolist()
+        return {name: (cold[i], warm[i]) for i, name in enumerate(FEATURES)}
+
+
+def default_reranker(reason: str) -> Reranker:
+    """The weights that count where none were learned; `reason` says why."""
+    row = [DEFAULT_WEIGHTS.get(name, 0.0) for name in FEATURES]
+    return Reranker(
+        np.array([row, row], dtype=np.float32),
+        np.zeros(1, dtype=np.float32),
+        np.full(1, DEFAULT_LOG_ODDS, dtype=np.float32),
+        {"is_learned": False, "reason": reason},
+    )
+
+
+def store_reranker(reranker: Reranker) -> Section:
+    """A re-ranker as a section: plain numbers, which a person can read."""
+    return Section(
+        {
+            "features": list(FEATURES),
+            "weights": reranker.weights.astype(np.float64).tolist(),
+            "knots": reranker.knots.astype(np.float64).tolist(),
+            "log_odds": reranker.log_odds.astype(np.float64).tolist(),
+            "facts": dict(reranker.facts),
+        }
+    )
+
+
+def read_reranker(section: Section) -> Reranker:
+    """A re-ranker from its section."""
+    header = section.header
+    if tuple(header["features"]) != FEATURES:
+        raise ValueError(f"features must be {', '.join(FEATURES)}; got {header['features']}")
+    weights, knots, log_odds = (
+        np.array(header[name], dtype=np.float32) for name in ("weights", "knots", "log_odds")
+    )
+    return Reranker(weights, knots, log_odds, header["facts"])

@@ -1,0 +1,319 @@
+"""One search over several candidate sources gives what scoring every product would give."""
+
+import dataclasses
+import math
+import pickle
+
+import numpy as np
+import pytest
+from contract import CHECKS, Subject, name_of
+from match_sets import make_config, make_match_set, make_model, make_shop
+
+import matchset as ms
+from matchset.config import PARTS
+from matchset.errors import ModelFileError
+from matchset.model.impact_lists import LARGEST
+from matchset.model.match_set import SOURCES, Bounds
+from matchset.model.packed import PackedTree
+from matchset.model.reranker import FEATURES
+from matchset.model.search import search_rule
+from matchset.strings import Strings
+from matchset.text import normalize_strings
+
+QUERIES = [
+    "red rose",
+    "white vase garden",
+    "mug",
+    "blue",
+    "large chair 3",
+    "kitchen table",
+    "rde rose",
+]
+WIDE = Bounds(*[10**9] * 9)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return make_model()
+
+
+@pytest.fixture(scope="module")
+def matcher():
+    return make_match_set()
+
+
+def describe(trained, queries, bounds):
+    model = dataclasses.replace(trained.model, bounds=bounds)
+    return model.describe(trained.data.vectorizer.native, Strings.of(queries))
+
+
+def column(name):
+    return FEATURES.index(name)
+
+
+def oracle(trained, query):
+    """Features of every product, from the parts alone: no bound, no candidate."""
+    model, data = trained.model, trained.data
+    ids, weights = data.vectorizer.encode(query)
+    n = len(data.products)
+    found = np.zeros((n, len(FEATURES)))
+    found[:, column("constant")] = 1
+    found[:, column("popularity")] = np.log1p(data.n_queries_of)
+    labels, logs = PackedTree.search_row(
+        model.tree, ids.astype(np.int32), weights, search_rule(n, n, "log-l3-hinge")
+    )
+    found[:, column("tree_missed")] = 1
+    for label, log in zip(labels, logs, strict=True):
+        if log >= -14:
+            found[label, column("tree_score")] = math.exp(log)
+            found[label, column("tree_log")] = log + 14
+            found[label, column("tree_missed")] = 0
+    towers = model.towers
+    rows = towers.row_of[ids]
+    vector = towers.table.to_floats()[rows[rows >= 0]].sum(axis=0)
+    vector /= np.linalg.norm(vector) or 1
+    found[towers.lists.labels, column("cosine")] = towers.lists.vectors.to_floats() @ vector
+    bm25 = np.zeros(n)
+    words = model.lexical.words_of
+    for label in range(n):
+        inside = slice(*words.offsets[label : label + 2])
+        is_wanted = np.isin(words.ids[inside] + model.lexical.first_word, ids)
+        bm25[label] = words.impacts[inside][is_wanted].sum() * model.lexical.scale
+    found[:, column("bm25")] = bm25
+    found[:, column("bm25_any")] = bm25 > 0
+    found[:, column("bm25_share")] = bm25 / (bm25.max() or 1)
+    votes, same = count_votes(model.neighbors, ids, weights, query, n)
+    share = votes / (votes.sum() or 1)
+    found[:, column("vote_share")] = share
+    found[:, column("vote_log")] = np.where(
+        votes > 0, np.maximum(np.log(np.maximum(share, 1e-4)) + 9.21034, 0), 0
+    )
+    found[:, column("same_query")] = same
+    return found
+
+
+def count_votes(past, ids, weights, query, n):
+    similarity = np.zeros(len(past))
+    lists = past.queries_of
+    for feature, weight in zip(ids, weights, strict=True):
+        if feature < len(lists):
+            inside = slice(*lists.offsets[feature : feature + 2])
+            similarity[lists.ids[inside]] += weight * lists.impacts[inside] / LARGEST
+    votes, same = np.zeros(n), np.zeros(n)
+    for near in np.flatnonzero(similarity):
+        inside = slice(*past.offsets[near : near + 2])
+        votes[past.products[inside]] += similarity[near] ** 3
+    own = np.flatnonzero(past.hashes == normalize_strings(Strings.of([query])).hashes()[0])
+    for at in own:
+        inside = slice(*past.offsets[past.by_hash[at] :][:2])
+        same[past.products[inside]] = past.counts[inside]
+    return votes, same
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_wide_open_sources_know_of_each_product_what_the_parts_know(trained, query):
+    wanted = oracle(trained, query)
+    found = describe(trained, [query], WIDE)
+    is_proposed = np.zeros(len(wanted), dtype=bool)
+    is_proposed[found.labels] = True
+    assert len(set(found.labels)) == len(found.labels)
+    # No source knows anything of the others.
+    assert np.all(wanted[~is_proposed][:, [column("bm25"), column("vote_share")]] == 0)
+    np.testing.assert_allclose(found.features, wanted[found.labels], rtol=2e-3, atol=5e-3)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_wide_open_match_set_equals_scoring_all_products(trained, query):
+    model = dataclasses.replace(trained.model, bounds=WIDE)
+    candidates = describe(trained, [query], WIDE)
+    features = candidates.features
+    is_warm = (features[:, column("popularity")] > 0).astype(int)
+    linear = (features * model.reranker.weights[is_warm]).sum(axis=1)
+    labels, scores = model.search_text(trained.data.vectorizer.native, query, 10**6)
+    assert set(labels) == set(candidates.labels)
+    score_of = dict(zip(candidates.labels.tolist(), linear.tolist(), strict=True))
+    in_order = [score_of[label] for label in labels.tolist()]
+    assert np.all(np.diff(in_order) <= 1e-4)
+    knot, odds = float(model.reranker.knots[0]), float(model.reranker.log_odds[0])
+    chances = 1 / (1 + np.exp(-(np.array(in_order) - knot + odds)))
+    np.testing.assert_allclose(scores, chances, rtol=1e-3)
+
+
+def test_bounded_sources_propose_no_more_than_they_may(trained):
+    narrow = Bounds(1, 5, 1, 1, 50, 7, 50, 3, 6)
+    found = describe(trained, QUERIES, narrow)
+    for begin, end in zip(found.offsets, found.offsets[1:], strict=False):
+        sources = found.sources[begin:end]
+        assert np.count_nonzero(sources & SOURCES["tree"]) <= 5
+        assert np.count_nonzero(sources & SOURCES["lexical"]) <= 7
+        assert np.all(sources > 0)
+    everything = describe(trained, QUERIES, WIDE)
+    assert len(found.labels) < len(everything.labels)
+
+
+def test_a_product_that_the_beam_missed_has_no_tree_score(trained):
+    found = describe(trained, QUERIES, Bounds(tree_beam=1, tree_products=3))
+    is_missed = (found.sources & SOURCES["tree"]) == 0
+    assert is_missed.any()
+    assert np.all(found.features[is_missed, column("tree_missed")] == 1)
+    assert np.all(found.features[is_missed][:, [column("tree_score"), column("tree_log")]] == 0)
+
+
+def test_a_part_that_is_left_out_leaves_its_features_at_zero():
+    trained = make_model(("tree", "lexical"))
+    found = describe(trained, QUERIES, Bounds())
+    absent = [column(name) for name in ("cosine", "vote_share", "vote_log", "same_query")]
+    assert np.all(found.features[:, absent] == 0)
+    assert set(found.sources.tolist()) <= {1, 4, 5}
+
+
+@pytest.mark.parametrize("bounds", [Bounds(), Bounds(1, 5, 1, 1, 20, 5, 20, 2, 5)])
+def test_a_short_answer_is_the_beginning_of_a_longer_one(matcher, bounds):
+    narrow = matcher.with_bounds(bounds)
+    some = [product for i, product in enumerate(matcher.products.ids) if i % 3]
+    for where in (None, some, some[:9]):
+        for query in QUERIES:
+            long = narrow.match(query, 160, where=where)
+            for k in (1, 3, 10, 40, 100):
+                assert narrow.match(query, k, where=where) == long[:k]
+
+
+def test_a_search_widens_until_it_has_found_what_is_allowed(matcher):
+    narrow = matcher.with_bounds(Bounds(1, 1, 1, 1, 1, 1, 1, 1, 1))
+    for product in matcher.products.ids[::13]:
+        assert list(narrow.match("red rose", 1, where=[product]).ids) == [product]
+
+
+def test_a_query_without_a_known_n_gram_gets_nothing(matcher):
+    for query in ("zzzzqqq", "", "  ", "\U0001f339", "ሰላም", "x" * 10):
+        assert len(matcher.match(query)) == 0
+        assert len(matcher.match(query, where=list(matcher.products.ids[:5]))) == 0
+
+
+def test_queries_of_every_kind_get_an_answer(matcher):
+    for query in (
+        "red rose \U0001f339",
+        "rose " * 200_000,
+        "שלום red rose",
+        "RED\nROSE",
+        "rde rose",
+    ):
+        assert len(matcher.match(query, 5)) == 5
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=name_of)
+def test_a_match_set_keeps_the_contract(check, matcher):
+    check(Subject(matcher, QUERIES, list(matcher.products.ids)))
+
+
+def test_scores_are_chances(matcher):
+    for match in matcher.match(QUERIES):
+        assert np.all((match.scores > 0) & (match.scores <= 1))
+
+
+def test_a_saved_match_set_gives_the_same_answers(matcher, tmp_path):
+    matcher.save(tmp_path / "model")
+    ms.verify(tmp_path / "model")
+    loaded = ms.load(tmp_path / "model")
+    assert isinstance(loaded, ms.MatchSet)
+    assert loaded.model.parts == PARTS
+    assert loaded.config == matcher.config
+    assert loaded.match(QUERIES) == matcher.match(QUERIES)
+    assert pickle.loads(pickle.dumps(loaded)).match(QUERIES) == matcher.match(QUERIES)
+    assert pickle.loads(pickle.dumps(matcher)).match(QUERIES) == matcher.match(QUERIES)
+
+
+def test_any_damaged_array_is_refused_or_answers_safely(matcher, tmp_path):
+    matcher.save(tmp_path / "model")
+    files = sorted((tmp_path / "model").glob("*"))
+    rng = np.random.default_rng(0)
+    for file in files:
+        whole = file.read_bytes()
+        if not whole or file.suffix == ".json":
+            continue
+        damaged = bytearray(whole)
+        for at in rng.integers(len(whole), size=8):
+            damaged[at] ^= 0xFF
+        file.write_bytes(bytes(damaged))
+        try:
+            for query in QUERIES[:3]:
+                ms.load(tmp_path / "model").match(query)
+        except (ModelFileError, ValueError, IndexError, OverflowError):
+            pass
+        file.write_bytes(whole)
+    assert ms.load(tmp_path / "model").match(QUERIES) == matcher.match(QUERIES)
+
+
+def test_a_folder_holds_no_n_gram_and_no_rare_query(tmp_path):
+    # A rare query with a name that no title has.
+    log, catalog = make_shop(more=[("wilhelmina xylander", 1, 2.0)])
+    matcher = ms.train(log, catalog, make_config())
+    assert "p001" in matcher.match("wilhelmina xylander", 3).ids  # it votes
+    matcher.save(tmp_path / "model")
+    for file in (tmp_path / "model").rglob("*"):
+        if file.is_file():
+            assert b"wilhel" not in file.read_bytes()
+            assert b"xylander" not in file.read_bytes()
+    loaded = ms.load(tmp_path / "model")
+    assert not any(loaded.vectorizer.vocabulary.names)
+
+
+@pytest.mark.parametrize("threads", [2, 7])
+def test_threads_do_not_change_the_model(threads, tmp_path):
+    log, catalog = make_shop()
+    base = make_config()
+    for name, n in (("one", 1), ("many", threads)):
+        learn = dataclasses.replace(base.learn, threads=n)
+        ms.train(log, catalog, dataclasses.replace(base, learn=learn), out=tmp_path / name)
+    for file in sorted((tmp_path / "one").iterdir()):
+        if file.suffix != ".json":
+            assert file.read_bytes() == (tmp_path / "many" / file.name).read_bytes(), file.name
+    one, many = (ms.load(tmp_path / name) for name in ("one", "many"))
+    assert np.array_equal(one.model.reranker.weights, many.model.reranker.weights)
+    assert np.array_equal(one.model.reranker.log_odds, many.model.reranker.log_odds)
+
+
+def test_parts_tree_is_xr_linear_as_before(tmp_path):
+    log, catalog = make_shop()
+    alone = ms.train(log, catalog, ms.TrainConfig(parts=("tree",)))
+    assert isinstance(alone, ms.XRLinearMatcher)
+    default = ms.train(log, catalog)
+    alone.save(tmp_path / "a")
+    default.save(tmp_path / "b")
+    for file in sorted((tmp_path / "a").iterdir()):
+        if file.suffix != ".json":
+            assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
+
+
+def test_without_a_catalog_there_are_tree_and_neighbors():
+    log, _ = make_shop()
+    matcher = ms.train(log, None, make_config())
+    assert matcher.model.parts == ("tree", "neighbors")
+    assert len(matcher.match("red rose", 5)) == 5
+
+
+def test_parts_that_read_titles_need_a_catalog():
+    log, _ = make_shop()
+    with pytest.raises(ms.DataError, match="must have a catalog's titles; got none"):
+        ms.train(log, None, ms.TrainConfig(parts=("towers",)))
+
+
+def test_a_tiny_log_trains_with_default_weights_and_answers_sensibly():
+    log, catalog = make_shop(50)
+    matcher = ms.train(log, catalog, make_config())
+    facts = matcher.model.reranker.facts
+    assert not matcher.model.reranker.is_learned
+    assert "weights need 200" in facts["reason"]
+    titles = matcher.match("red rose", 4).titles
+    assert all("red rose" in title for title in titles)
+
+
+def test_without_tuning_the_weights_are_the_defaults():
+    matcher = make_match_set(tune=False)
+    assert matcher.model.reranker.facts == {"is_learned": False, "reason": "tune is off"}
+
+
+@pytest.mark.parametrize("wrong", [(), ("forest",), "tree", None])
+def test_parts_must_be_known(wrong):
+    with pytest.raises(ValueError, match="parts must be"):
+        ms.TrainConfig(parts=wrong)

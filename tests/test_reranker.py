@@ -1,0 +1,212 @@
+"""What is held back, which weights are learned from it, and what the scores then mean."""
+
+import dataclasses
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from match_sets import make_config, make_shop
+from scipy.optimize import minimize
+
+import matchset as ms
+from matchset import _native
+from matchset.learn.hold_back import SHARE, hold_back
+from matchset.learn.reranker import (
+    LabeledCandidates,
+    calibrate,
+    fit_isotonic,
+    fit_weights,
+    label_candidates,
+    recall_of,
+    score_candidates,
+)
+from matchset.matrices import Csr, offsets_of
+from matchset.model.match_set import Candidates
+from matchset.model.reranker import DEFAULT_WEIGHTS, FEATURES, WARM
+
+SAME, POPULARITY = FEATURES.index("same_query"), FEATURES.index("popularity")
+
+
+def make_candidates(n_queries=400, n_each=20, *, seed=0, same_weight=0.0):
+    """Candidates whose positives follow a softmax of known weights."""
+    rng = np.random.default_rng(seed)
+    n = n_queries * n_each
+    features = rng.normal(size=(n, len(FEATURES))).astype(np.float32)
+    features[:, 0] = 1
+    features[:, SAME] = rng.random(n) < 0.1
+    features[:, POPULARITY] = 1
+    weights = np.zeros(len(FEATURES))
+    weights[[1, 4]] = 2.0, -1.0
+    weights[SAME] = same_weight
+    scores = (features @ weights).reshape(n_queries, n_each) + rng.gumbel(size=(n_queries, n_each))
+    is_positive = (scores == scores.max(axis=1, keepdims=True)).reshape(-1)
+    offsets = offsets_of([n_each] * n_queries)
+    labels = np.tile(np.arange(n_each, dtype=np.int32), n_queries)
+    candidates = Candidates(offsets, labels, features, np.ones(n, dtype=np.uint8))
+    complete = np.ones(n_queries, dtype=bool)
+    n_positive = np.ones(n_queries, dtype=np.int64)
+    return LabeledCandidates(candidates, is_positive, n_positive, complete, is_by_time=True)
+
+
+def softmax_loss(weights, features, offsets, is_positive, ridge):
+    loss = 0.0
+    for begin, end in pairwise(offsets):
+        scores = features[begin:end] @ weights
+        right = is_positive[begin:end]
+        total = np.log(np.exp(scores - scores.max()).sum()) + scores.max()
+        loss -= (scores[right] - total).mean()
+    return loss / (len(offsets) - 1) + ridge / 2 * weights @ weights
+
+
+def test_softmax_weights_are_those_of_least_loss():
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(600, 3)).astype(np.float32)
+    offsets = offsets_of([12] * 50)
+    is_positive = np.zeros(600, dtype=bool)
+    is_positive[offsets[:-1] + rng.integers(12, size=50)] = True
+    is_positive[offsets[:-1] + rng.integers(12, size=50)] = True
+    arguments = (features.astype(np.float64), offsets, is_positive, 1e-2)
+    wanted = minimize(softmax_loss, np.zeros(3), args=arguments, tol=1e-10).x
+    found = _native.fit_softmax(
+        features.reshape(-1), 3, offsets, is_positive.view(np.uint8), ridge=1e-2, threads=1
+    )
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("threads", [2, 7])
+def test_threads_do_not_change_weights(threads):
+    data = make_candidates()
+    assert np.array_equal(fit_weights(data, threads=1), fit_weights(data, threads=threads))
+
+
+def test_learned_weights_are_near_those_that_made_the_positives():
+    weights = fit_weights(make_candidates(2000), threads=2)[WARM]
+    assert abs(weights[1] - 2) < 0.3
+    assert abs(weights[4] + 1) < 0.2
+
+
+def test_the_weight_of_the_very_same_query_is_never_negative():
+    data = make_candidates(same_weight=-3.0)
+    assert fit_weights(data, threads=1)[WARM, SAME] >= 0
+
+
+def test_the_weight_of_the_very_same_query_is_no_larger_than_it_needs_to_be():
+    weight = fit_weights(make_candidates(same_weight=2.0), threads=1)[WARM, SAME]
+    assert 0 < weight <= 5
+
+
+def test_a_known_answer_is_never_a_wrong_answer():
+    data = make_candidates()
+    is_wrong = data.is_known & ~data.is_positive
+    other = data.candidates.features.copy()
+    other[is_wrong, 1] += 100  # would ruin the weight if it counted
+    changed = dataclasses.replace(data.candidates, features=other)
+    again = dataclasses.replace(data, candidates=changed)
+    assert np.array_equal(fit_weights(data, threads=1), fit_weights(again, threads=1))
+
+
+def test_where_nothing_is_known_of_the_very_same_query_its_weight_is_the_default():
+    data = make_candidates()
+    features = data.candidates.features.copy()
+    features[:, SAME] = 0
+    data = dataclasses.replace(
+        data, candidates=dataclasses.replace(data.candidates, features=features)
+    )
+    assert fit_weights(data, threads=1)[WARM, SAME] == DEFAULT_WEIGHTS["same_query"]
+
+
+def test_calibrated_scores_are_shares_of_positives():
+    data = make_candidates(4000)
+    weights = fit_weights(data, threads=2)
+    knots, log_odds = calibrate(data, weights)
+    assert np.all(np.diff(knots) > 0)
+    assert np.all(np.diff(log_odds) > 0)
+    fresh = make_candidates(4000, seed=5)
+    scores = score_candidates(fresh.candidates.features, weights)
+    chance = 1 / (1 + np.exp(-np.interp(scores, knots, log_odds)))
+    tenth = np.minimum((10 * chance).astype(int), 9)
+    for i in range(10):
+        if np.count_nonzero(tenth == i) >= 500:
+            assert abs(fresh.is_positive[tenth == i].mean() - chance[tenth == i].mean()) < 0.05
+
+
+def test_isotonic_blocks_never_fall():
+    scores = np.arange(1000.0)
+    is_positive = np.random.default_rng(0).random(1000) < 0.5  # no order at all
+    knots, log_odds = fit_isotonic(scores, is_positive)
+    assert np.all(np.diff(log_odds) > 0)
+    assert len(knots) == len(log_odds)
+    knots, log_odds = fit_isotonic(scores, np.zeros(1000, dtype=bool))
+    assert len(knots) == 1
+
+
+def test_candidates_are_labeled_by_query_and_product():
+    candidates = Candidates(
+        np.array([0, 2, 4]),
+        np.array([5, 7, 5, 9], dtype=np.int32),
+        np.zeros((4, len(FEATURES)), dtype=np.float32),
+        np.ones(4, dtype=np.uint8),
+    )
+    wanted = Csr(
+        np.array([0, 2, 3]), np.array([7, -1, 5], dtype=np.int32), np.ones(3, np.float32), 10
+    )
+    found = label_candidates(candidates, wanted, np.ones(2, dtype=bool), is_by_time=True)
+    assert found.is_positive.tolist() == [False, True, True, False]
+    assert found.n_positive.tolist() == [2, 1]
+    assert recall_of(found, np.zeros((2, len(FEATURES)), np.float32)) == [0.75] * 3
+
+
+def pairs_of(log):
+    return {(log.queries[q], log.products[p]) for q, p in zip(log.query, log.product, strict=True)}
+
+
+def test_with_times_the_most_recent_tenth_is_held_back():
+    log, _ = make_shop(days=100)
+    held = hold_back(log, make_config())
+    assert held.is_by_time
+    assert held.is_complete.all()
+    last = held.rest.day.max()
+    assert 85 <= last <= 95
+    recent = log.select(log.day > last)
+    assert set(held.queries) == set(recent.queries)
+    assert len(held.rest) + len(recent) == len(log)
+
+
+@pytest.mark.parametrize("days", [None, 10])
+def test_without_times_whole_queries_and_single_events_are_held_back(days):
+    log, _ = make_shop(600, days=days)
+    held = hold_back(log, make_config())
+    assert not held.is_by_time
+    n_pairs = len(ms.positives(log))
+    assert 0.5 * SHARE * n_pairs < len(held.pairs.indices) <= SHARE * n_pairs
+    whole = {q for q, c in zip(held.queries, held.is_complete, strict=True) if c}
+    single = {q for q, c in zip(held.queries, held.is_complete, strict=True) if not c}
+    assert whole
+    assert single
+    assert not whole & single
+    assert not whole & set(held.rest.queries)
+    assert single <= set(held.rest.queries)
+    held_pairs = {
+        (held.queries[q], held.products[p])
+        for q, p in zip(held.pairs.row_of_entry, held.pairs.indices, strict=True)
+    }
+    assert held_pairs <= pairs_of(log)
+    assert pairs_of(held.rest) <= pairs_of(log)
+    taken = log.count.sum() - held.rest.count.sum()
+    assert 0 < taken < log.count.sum() / 4
+
+
+def test_the_same_seed_holds_back_the_same():
+    log, _ = make_shop(600)
+    one, two = (hold_back(log, make_config()) for _ in range(2))
+    assert one.queries == two.queries
+    assert one.rest == two.rest
+
+
+def test_tuning_tells_what_each_part_was_worth():
+    log, catalog = make_shop(5000)
+    matcher = ms.train(log, catalog, make_config())
+    facts = matcher.model.reranker.facts
+    assert facts["is_learned"]
+    assert set(facts["recall"]) == {"all", *(f"without {part}" for part in matcher.model.parts)}
+    assert matcher.model.reranker.table()["same_query"][WARM] >= 0
