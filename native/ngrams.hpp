@@ -49,8 +49,6 @@ class PaddedText {
   // The text without its padding.
   std::string_view text() const { return {text_.data() + 1, text_.size() < 2 ? 0 : text_.size() - 2}; }
   std::string_view slice(std::size_t begin, std::size_t length) const { return {text_.data() + begin, length}; }
-  // The text without the spaces around it.
-  std::string_view text() const { return text_.size() > 2 ? slice(1, text_.size() - 2) : std::string_view{}; }
 
   // Calls visit(begin, length) for every n-gram of this kind, from left to right.
   template <typename Visit>
