@@ -6,7 +6,7 @@ from matchset.config import PARTS, TrainConfig
 from matchset.data.arrow import NO_DAY
 from matchset.data.catalog import Catalog
 from matchset.data.log import make_log
-from matchset.learn.match_set import train_parts
+from matchset.learn.train_match_set import train_parts
 from matchset.matchers.train import train
 from matchset.model.reranker import default_reranker
 from matchset.strings import Strings

@@ -13,7 +13,7 @@ import matchset as ms
 from matchset.config import PARTS
 from matchset.errors import ModelFileError
 from matchset.model.impact_lists import LARGEST
-from matchset.model.match_set import SOURCES, Bounds
+from matchset.model.match_set_model import SOURCES, Bounds
 from matchset.model.packed import PackedTree
 from matchset.model.reranker import FEATURES
 from matchset.model.search import search_rule

@@ -10,8 +10,7 @@ from scipy.optimize import minimize
 
 import matchset as ms
 from matchset import _native
-from matchset.learn.hold_back import SHARE, hold_back
-from matchset.learn.reranker import (
+from matchset.learn.fit_reranker import (
     LabeledCandidates,
     calibrate,
     fit_isotonic,
@@ -20,8 +19,9 @@ from matchset.learn.reranker import (
     recall_of,
     score_candidates,
 )
+from matchset.learn.hold_back import SHARE, hold_back
 from matchset.matrices import Csr, offsets_of
-from matchset.model.match_set import Candidates
+from matchset.model.match_set_model import Candidates
 from matchset.model.reranker import DEFAULT_WEIGHTS, FEATURES, WARM
 
 SAME, POPULARITY = FEATURES.index("same_query"), FEATURES.index("popularity")

@@ -20,7 +20,7 @@ from matchset.matchers.base import Matcher, OpenPart, Options, Sections, Trainin
 from matchset.matchers.match import Match
 from matchset.matchers.registry import MATCH_SET
 from matchset.matrices import Csr
-from matchset.model.match_set import Bounds, MatchSetModel, read_match_set, store_match_set
+from matchset.model.match_set_model import Bounds, MatchSetModel, read_match_set, store_match_set
 from matchset.model.products import Products, read_products, store_products
 from matchset.storage.sections import Section
 from matchset.strings import Strings

@@ -20,10 +20,10 @@ from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
 from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
-from matchset.learn.match_set import train_match_set
 from matchset.learn.summary import Stopwatch, TrainSummary, summarize
 from matchset.learn.train import Progress
 from matchset.learn.train import train as train_tree
+from matchset.learn.train_match_set import train_match_set
 from matchset.learn.training_data import prepare_training_data
 from matchset.matchers.match_set import MatchSet, forget_names
 from matchset.matchers.xr_linear import XRLinearMatcher

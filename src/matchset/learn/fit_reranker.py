@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.matrices import Csr, Floats, offsets_of, rows_of
-from matchset.model.match_set import SOURCES, Candidates
+from matchset.model.match_set_model import SOURCES, Candidates
 from matchset.model.reranker import (
     COLD,
     DEFAULT_WEIGHTS,

@@ -13,15 +13,15 @@ from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.errors import DataError
 from matchset.learn.clusters import build_inverted_lists
+from matchset.learn.fit_reranker import fit_reranker, label_candidates
 from matchset.learn.hold_back import HeldBack, hold_back
-from matchset.learn.reranker import fit_reranker, label_candidates
 from matchset.learn.train import Progress, TrainedTree
 from matchset.learn.train import train as train_tree
 from matchset.learn.training_data import Examples, TrainingData, prepare_training_data
 from matchset.learn.two_tower import TwoTowerConfig, train_two_tower
 from matchset.matrices import Csr
 from matchset.model.lexical import index_titles
-from matchset.model.match_set import MatchSetModel
+from matchset.model.match_set_model import MatchSetModel
 from matchset.model.neighbors import remember_queries
 from matchset.model.packed import pack
 from matchset.model.reranker import Reranker, default_reranker
