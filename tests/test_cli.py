@@ -282,3 +282,10 @@ def _serve_demo(folder, *options):
                 return "".join(lines), json.load(answer)
         finally:
             server.terminate()
+
+
+def test_several_parts_follow_one_flag(tmp_path):
+    goods, log = ms.simulate_shop(products=100).save(tmp_path)
+    parts = ["--parts", "tree", "lexical", "neighbors"]
+    run("train", log, "--catalog", goods, *parts, "-o", tmp_path / "model")
+    assert ms.load(tmp_path / "model").config.parts == ("tree", "lexical", "neighbors")

@@ -111,9 +111,11 @@ def _flags() -> list[tuple[str, Any, Any]]:
         types, docs = get_type_hints(kind), _read_docs(kind)
         hidden = IN_FILES_ONLY | MATRICES_ONLY
         for name in (field.name for field in fields(kind) if field.name not in hidden):
-            text = f"{docs[name]} [default: {getattr(default, name)}]"
+            value = getattr(default, name)
+            is_list = isinstance(value, tuple)  # --parts tree towers
+            text = f"{docs[name]} [default: {' '.join(value) if is_list else value}]"
             value_type = dict[str, float] if name == "events" else types[name]
-            shown = Parameter(help=text, show_default=False)
+            shown = Parameter(help=text, show_default=False, consume_multiple=is_list)
             flags.append((name, Annotated[value_type | None, shown], None))
     return flags
 
