@@ -1,12 +1,14 @@
 """Every path of a running server, and every error."""
 
 import json
+from unittest.mock import ANY
 from urllib.parse import quote
 
 import pytest
 from serving import HOSTILE, serving
 
 import matchset as ms
+from matchset.serve.http.endpoints import ENDPOINTS
 from matchset.serve.http.request_errors import CODES
 
 
@@ -347,19 +349,38 @@ def test_the_schema_has_every_path_and_code(server):
         assert f"<td>{code}</td>" in docs
 
 
+def read_metrics(server, name):
+    lines = server.call("/metrics").body.decode().splitlines()
+    return {
+        line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+        for line in lines
+        if line.startswith(name)
+    }
+
+
+def test_metrics_exist_before_the_first_request_and_static_files_are_none(served_shop):
+    with serving(served_shop, workers=1) as running:
+        for path in ("/", "/page.js", "/favicon.ico", "/docs", "/openapi.json"):
+            assert running.call(path).status == 200
+        assert read_metrics(running, "matchset_requests_total") == {
+            f'matchset_requests_total{{route="{path}",status="200"}}': 0
+            for path in {endpoint.path for endpoint in ENDPOINTS} | {"other"}
+        } | {'matchset_requests_total{route="/readyz",status="200"}': ANY}
+        for family in ("queries", "empty_results"):
+            name = f'matchset_{family}_total{{matcher="xr_linear"}}'
+            assert read_metrics(running, f"matchset_{family}_total") == {name: 0}
+        assert set(read_metrics(running, "matchset_reloads_total").values()) == {0}
+        assert 0 in read_metrics(running, "matchset_request_seconds_count").values()
+        running.call("/nothing")
+        missing = 'matchset_requests_total{route="other",status="404"}'
+        assert read_metrics(running, "matchset_requests_total")[missing] == 1
+
+
 def test_metrics_are_sums_over_all_workers(server):
     def read(name):
-        lines = server.call("/metrics").body.decode().splitlines()
-        return {
-            line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
-            for line in lines
-            if line.startswith(name)
-        }
+        return read_metrics(server, name)
 
-    server.call("/page.js")
     before = read("matchset_requests_total")
-    assert any('route="page"' in name for name in before)  # one label for all its files
-    assert not any("page.js" in name for name in before)
     for _ in range(40):  # each over a connection of its own, so that both workers get some
         assert server.match("sofa").status == 200
     server.match("")
