@@ -5,13 +5,15 @@ import shutil
 import signal
 import socket
 from contextlib import ExitStack
+from urllib.parse import quote
 
 import pytest
 from browser import visit
-from pages import COLUMNS, QUERY, api, ask, rows, serving_page
-from serving import eventually
+from pages import COLUMNS, PARTS, QUERY, api, ask, rows, serving_page
+from serving import eventually, serving
 
 import matchset as ms
+from matchset.model.match_set_model import Bounds
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
@@ -128,7 +130,89 @@ def test_columns_can_be_left_out(seen):
     ask(seen.page)
     seen.page.get_by_role("checkbox", name="BM25").uncheck()
     expect(seen.page.locator(".column")).to_have_count(len(COLUMNS) - 1)
-    assert "columns=xr_linear%2Ctitle_similarity%2Cfused" in seen.page.url
+    assert "columns=match_set%2Cxr_linear" in seen.page.url
+
+
+def test_the_parts_of_a_match_set_are_columns_on_demand(seen):
+    ask(seen.page)
+    expect(seen.page.locator(".column")).to_have_count(len(COLUMNS))
+    expect(seen.page.locator(".column").first).to_have_attribute("id", "column-match_set")
+    for name, label in zip(
+        PARTS, ("Tree", "Two towers", "Lexical index", "Query neighbors"), strict=True
+    ):
+        box = seen.page.get_by_role("checkbox", name=label)
+        expect(box).not_to_be_checked()
+        box.check()
+        best = api(seen.page, f"v1/match?q={QUERY}&k=1&matcher={name}")["products"][0]["id"]
+        expect(rows(seen.page, name).first).to_have_attribute("data-id", best)
+    for label in ("XR-Linear", "BM25"):
+        seen.page.get_by_role("checkbox", name=label).uncheck()
+    expect(seen.page.locator(".column")).to_have_count(1 + len(PARTS))
+    seen.page.reload()
+    expect(seen.page.locator(".column")).to_have_count(1 + len(PARTS))
+
+
+def test_a_least_score_cuts_the_match_set_and_a_share_every_column(seen):
+    ask(seen.page)
+    answer = api(seen.page, f"v1/match?q={QUERY}&k=50")["products"]
+    n_others = rows(seen.page, "bm25").count()
+    seen.page.get_by_label("Min score").fill(str(answer[3]["score"]))
+    expect(rows(seen.page, "match_set")).to_have_count(4)
+    expect(rows(seen.page, "bm25")).to_have_count(n_others)
+    assert "min_score=" in seen.page.url
+    seen.page.get_by_label("Min score").fill("")
+    seen.page.get_by_label("Min share").fill("1")
+    for column in COLUMNS:
+        best = api(seen.page, f"v1/match?q={QUERY}&k=50&matcher={column}&min_relative=1")
+        expect(rows(seen.page, column)).to_have_count(len(best["products"]))
+    seen.page.get_by_label("Min share").fill("7")
+    expect(seen.page.locator("#min_relative-error")).to_have_text("min share must be from 0 to 1")
+
+
+def test_the_beam_is_the_models_own_unless_one_is_given(seen):
+    ask(seen.page)
+    asked = [url for url in seen.requests if "/v1/match?" in url]
+    assert asked
+    assert not [url for url in asked if "beam=" in url]
+    seen.page.get_by_label("Beam").fill("0")
+    sentence = "beam must be a whole number of at least 1"
+    expect(seen.page.locator("#beam-error")).to_have_text(sentence)
+
+
+def test_attributes_that_one_filters_by_are_shown(seen):
+    ask(seen.page)
+    expect(seen.page.locator(".attribute")).to_have_count(0)
+    seen.page.get_by_label("Filter").fill("price < 900 and `stock` > 0 and brand != 'rating'")
+    where = "price<900 and stock>0"
+    best = api(seen.page, f"v1/match?q={QUERY}&k=1&where={where}&attributes=price,stock")
+    price = best["products"][0]["attributes"]["price"]
+    expect(rows(seen.page, "match_set").first).to_contain_text(f"price {price:,}")
+    row = rows(seen.page, "match_set").first.locator(".attribute")
+    expect(row).to_have_count(3)
+    assert "rating" not in "".join(row.all_text_contents())
+
+
+def test_products_are_relevant_where_nothing_was_bought(page_shop, browser, tmp_path):
+    log = ms.read_log(str(page_shop / "log.parquet"))
+    pairs = ms.relevance(log)
+    query = max(pairs.queries, key=lambda each: len(each.split()))
+    found = ms.load(page_shop / "model").match(query, 2).ids
+    rated = tmp_path / "rated.csv"
+    rows_ = [(query, found[1]), (query, "not-in-the-catalog")]
+    rated.write_text("query,product\n" + "".join(f"{q},{p}\n" for q, p in rows_))
+    with (
+        serving(page_shop, "--log", rated, workers=1) as server,
+        visit(browser, f"{server.address}/?q={quote(query)}") as seen,
+    ):
+        head = seen.page.locator("#column-match_set .column-head")
+        expect(head).to_contain_text("1 of 2 relevant")
+        expect(seen.page.locator(".is-bought")).to_contain_text("✓, relevant")
+        expect(seen.page.get_by_role("status")).to_contain_text(
+            "Found 1 of 2 products relevant to this query in the log."
+        )
+        missing = seen.page.locator("#missing-count")
+        expect(missing).to_have_text("1 product relevant but not found:")
+        assert "bought" not in seen.page.locator("body").inner_text()
 
 
 def test_reasons_show_the_way_through_the_tree(seen):
@@ -144,6 +228,7 @@ def test_reasons_show_the_way_through_the_tree(seen):
             "query": QUERY,
             "product": rows(seen.page, "xr_linear").nth(1).get_attribute("data-id"),
             "k": 50,
+            "matcher": "xr_linear",
         },
     )
     expect(steps).to_have_count(len(reasons["steps"]))
@@ -239,7 +324,8 @@ def test_a_new_model_is_noticed(page_shop, browser, tmp_path):
         model = seen.page.locator("#model")
         before = server.call("/v1/model").json["model_version"]
         expect(model).to_have_text(f"600 products · model {before}")
-        ms.load(shop / "model").prune(0.3).save(shop / "model", overwrite=True)
+        other = ms.load(shop / "model").with_bounds(Bounds(lists=5))
+        other.save(shop / "model", overwrite=True)
         server.process.send_signal(signal.SIGHUP)
         now = eventually(lambda: {server.call("/v1/model").json["model_version"]} - {before})
         ask(seen.page)

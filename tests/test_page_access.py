@@ -60,11 +60,11 @@ def test_nothing_is_wider_than_the_screen(browser, page_address, width):
 def test_a_phone_shows_one_column_at_a_time(browser, page_address):
     with visit(browser, f"{page_address}/?q={QUERY}", width=PHONE) as seen:
         tabs = seen.page.get_by_role("tab")
-        expect(tabs).to_have_text(["XR-Linear", "BM25", "Title similarity", "Fused"])
+        expect(tabs).to_have_text(["Match set", "XR-Linear", "BM25"])
         expect(seen.page.locator(".column:visible")).to_have_count(1)
         tabs.nth(1).click()
-        expect(seen.page.locator(".column:visible")).to_have_attribute("id", "column-bm25")
-        expect(seen.page.get_by_role("tabpanel")).to_have_accessible_name("BM25")
+        expect(seen.page.locator(".column:visible")).to_have_attribute("id", "column-xr_linear")
+        expect(seen.page.get_by_role("tabpanel")).to_have_accessible_name("XR-Linear")
         seen.page.keyboard.press("ArrowRight")
         expect(tabs.nth(2)).to_be_focused()
         seen.page.reload()
@@ -74,20 +74,33 @@ def test_a_phone_shows_one_column_at_a_time(browser, page_address):
         assert seen.errors == []
 
 
+def test_a_phone_unfolds_the_options_that_are_rarely_used(browser, page_address):
+    with visit(browser, f"{page_address}/?q={QUERY}", width=PHONE) as seen:
+        expect(seen.page.get_by_label("Min score")).to_be_visible()
+        expect(seen.page.get_by_label("Beam")).to_be_hidden()
+        more = seen.page.get_by_role("button", name="More options")
+        more.click()
+        expect(more).to_have_attribute("aria-expanded", "true")
+        expect(seen.page.get_by_label("Beam")).to_be_visible()
+        seen.page.get_by_role("checkbox", name="Two towers").check()
+        expect(seen.page.get_by_role("tab")).to_have_count(len(COLUMNS) + 1)
+        assert seen.overflow() == 0
+
+
 def test_the_keyboard_is_enough(seen):
     page = seen.page
     expect(page.get_by_label("Query")).to_be_focused()
     page.keyboard.type(QUERY)
     page.wait_for_load_state("networkidle")  # results of "sof" would take the focus with them
-    expect(rows(page, "xr_linear").first).to_be_visible()
+    expect(rows(page, "match_set").first).to_be_visible()
     page.keyboard.press("ArrowDown")
-    expect(rows(page, "xr_linear").first).to_be_focused()
+    expect(rows(page, "match_set").first).to_be_focused()
     page.keyboard.press("ArrowDown")
-    expect(rows(page, "xr_linear").nth(1)).to_be_focused()
+    expect(rows(page, "match_set").nth(1)).to_be_focused()
     page.keyboard.press("ArrowRight")
     held = page.locator(":focus")
     expect(held).to_have_class(re.compile("product"))
-    assert held.evaluate("each => each.closest('.column').dataset.name") == "bm25"
+    assert held.evaluate("each => each.closest('.column').dataset.name") == "xr_linear"
     product = held.get_attribute("data-id")
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_contain_text(product)

@@ -33,7 +33,10 @@ class MatchOptions:
     k: int = DEFAULT_K
     beam: int | None = None  # None: the model's own
     where: Wanted | None = None
+    min_score: float | None = None
+    min_relative: float | None = None
     titles: bool = True
+    attributes: tuple[str, ...] = ()  # that products come with
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,12 @@ class ExplainRequest:
 
     query: str
     product: str
+    matcher: str | None  # None: the first that can explain
     k: int
     beam: int | None  # None: the model's own
     where: Wanted | None
+    min_score: float | None
+    min_relative: float | None
 
 
 class RequestReader:
@@ -131,7 +137,12 @@ class RequestReader:
 
 
 def _to_options(values: Json) -> MatchOptions:
-    return MatchOptions(**{**values, "where": _to_wanted(values["where"])})
+    given = values["attributes"] or ()
+    names = given.split(",") if isinstance(given, str) else given
+    attributes = tuple(dict.fromkeys(filter(None, names)))
+    return MatchOptions(
+        **{**values, "where": _to_wanted(values["where"]), "attributes": attributes}
+    )
 
 
 def _to_wanted(where: str | list[str] | None) -> Wanted | None:

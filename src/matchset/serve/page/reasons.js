@@ -53,7 +53,7 @@ function explainLoss(reasons, asked) {
   const lost = steps.findIndex((step) => !step.in_beam);
   if (lost < 0) return "other products rank higher";
   const isLast = lost + 1 === steps.length;
-  const rule = isLast ? `k keeps ${asked.k}` : `the beam keeps ${asked.beam}`;
+  const rule = isLast ? `k keeps ${asked.k}` : `the beam keeps ${asked.beam || "fewer"}`;
   return `lost at step ${lost + 1} of ${steps.length}, where its rank was ${steps[lost].rank} and ${rule}`;
 }
 
@@ -92,7 +92,8 @@ function drawStep(step, steps, largest, asked) {
 
 function showRank(step, isLast, asked) {
   if (step.rank === null) return "not reached";
-  return `rank ${step.rank}; ${isLast ? `k ${asked.k}` : `beam ${asked.beam}`}`;
+  const kept = isLast ? `; k ${asked.k}` : asked.beam && `; beam ${asked.beam}`;
+  return `rank ${step.rank}${kept}`;
 }
 
 function drawWeights(step, largest) {
