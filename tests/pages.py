@@ -68,7 +68,7 @@ def ask(page, query=QUERY):
     """Type a query, and wait for the answer."""
     from playwright.sync_api import expect
 
-    page.get_by_label("Query").fill(query)
+    page.get_by_label("Query", exact=True).fill(query)
     expect(page).to_have_title(f"{query} – matchset")
     expect(page.get_by_role("status")).not_to_be_empty()
 

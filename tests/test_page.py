@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_every_column_answers_while_one_types(seen):
-    seen.page.get_by_label("Query").press_sequentially(QUERY, delay=30)
+    seen.page.get_by_label("Query", exact=True).press_sequentially(QUERY, delay=30)
     for column in COLUMNS:
         answer = api(seen.page, f"v1/match?q={QUERY}&k=50&matcher={column}")
         expect(rows(seen.page, column)).to_have_count(len(answer["products"]))
@@ -61,7 +61,7 @@ def test_example_queries_are_there_to_start_with(seen):
     examples = api(seen.page, "v1/model")["examples"]
     expect(seen.page.locator("#examples button")).to_have_text(examples)
     seen.page.get_by_role("button", name=examples[0], exact=True).click()
-    expect(seen.page.get_by_label("Query")).to_have_value(examples[0])
+    expect(seen.page.get_by_label("Query", exact=True)).to_have_value(examples[0])
     expect(rows(seen.page, "xr_linear").first).to_be_visible()
     seen.page.go_back()
     expect(seen.page.get_by_role("button", name=examples[0], exact=True)).to_be_visible()
@@ -72,19 +72,19 @@ def test_what_is_typed_before_the_model_is_known_stays(browser, page_address):
         held = []
         seen.page.route("**/v1/model", lambda route: held.append(route))
         seen.page.goto(f"{page_address}/?columns=xr_linear,bm25")
-        seen.page.get_by_label("Query").fill(QUERY)
+        seen.page.get_by_label("Query", exact=True).fill(QUERY)
         seen.page.get_by_label("Products (k)").fill("4")
         held[0].continue_()
         expect(rows(seen.page, "xr_linear")).to_have_count(4)
         expect(seen.page.locator(".column")).to_have_count(2)
-        expect(seen.page.get_by_label("Query")).to_have_value(QUERY)
+        expect(seen.page.get_by_label("Query", exact=True)).to_have_value(QUERY)
 
 
 def test_a_late_answer_does_not_overwrite_a_newer_one(seen):
     held = []
     seen.page.route("**/v1/match?q=lamp&**", lambda route: held.append(route))
     with seen.page.expect_request(re.compile("q=lamp&.*matcher=xr_linear")):
-        seen.page.get_by_label("Query").fill("lamp")
+        seen.page.get_by_label("Query", exact=True).fill("lamp")
     ask(seen.page, "mug")
     first = rows(seen.page, "xr_linear").first.text_content()
     for route in held:
@@ -281,8 +281,8 @@ def test_a_shared_address_opens_the_same_view(seen, browser):
             ]
             assert texts[0] == texts[1]
         for field in ("Filter", "Products (k)", "Query"):
-            value = seen.page.get_by_label(field).input_value()
-            expect(other.page.get_by_label(field)).to_have_value(value)
+            value = seen.page.get_by_label(field, exact=True).input_value()
+            expect(other.page.get_by_label(field, exact=True)).to_have_value(value)
         other.page.get_by_role("button", name="Close", exact=True).click()
         expect(other.page.get_by_role("dialog")).to_be_hidden()
         expect(other.page).not_to_have_url(re.compile("product="))  # the address follows the event
@@ -296,7 +296,7 @@ def test_going_back_closes_the_reasons_and_forward_opens_them(seen):
     expect(panel).to_contain_text("Found at rank 1")
     seen.page.go_back()
     expect(panel).to_be_hidden()
-    expect(seen.page.get_by_label("Query")).to_have_value(QUERY)
+    expect(seen.page.get_by_label("Query", exact=True)).to_have_value(QUERY)
     seen.page.go_forward()
     expect(panel).to_contain_text("Found at rank 1")
 
@@ -309,7 +309,7 @@ def test_the_page_survives_a_restart_of_the_server(page_shop, browser):
         with serving_page(page_shop, port=port) as server:
             page = stack.enter_context(visit(browser, server.address)).page
             ask(page)
-        page.get_by_label("Query").fill("mug")
+        page.get_by_label("Query", exact=True).fill("mug")
         notice = page.get_by_role("alert").filter(has_text="The server does not answer.")
         expect(notice).to_be_visible()
         with serving_page(page_shop, port=port):

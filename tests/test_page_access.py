@@ -22,11 +22,11 @@ def test_markup_in_titles_and_queries_is_shown_as_text(seen):
         expect(seen.page.locator("#reasons-title")).to_have_text(title)
         seen.page.keyboard.press("Escape")
     for query in (*TITLES, "\u202eevil", "a" * 512, "\0", "%00&k=1#x", "👩‍👩‍👧"):
-        seen.page.get_by_label("Query").fill(query)
+        seen.page.get_by_label("Query", exact=True).fill(query)
         seen.page.wait_for_timeout(250)
     assert seen.page.locator("main script, main img, dialog script, dialog img").count() == 0
     assert seen.page.title() != "taken"
-    seen.page.get_by_label("Query").fill("a" * 600)
+    seen.page.get_by_label("Query", exact=True).fill("a" * 600)
     expect(seen.page.locator("#q-error")).to_contain_text("at most 512 characters; got 600")
 
 
@@ -35,7 +35,8 @@ def test_a_hostile_address_is_harmless(browser, page_address):
         "?q=%3Cscript%3Ealert(1)%3C/script%3E&k=-1&beam=x&columns=,nobody&tab=%22&product=%3Cimg%3E"
     )
     with visit(browser, page_address + "/" + hostile) as seen:
-        expect(seen.page.get_by_label("Query")).to_have_value("<script>alert(1)</script>")
+        query = seen.page.get_by_label("Query", exact=True)
+        expect(query).to_have_value("<script>alert(1)</script>")
         expect(seen.page.get_by_role("dialog")).to_contain_text("got '<img>'")
         seen.page.keyboard.press("Escape")
         expect(seen.page.locator(".column")).to_have_count(len(COLUMNS))
@@ -89,7 +90,7 @@ def test_a_phone_unfolds_the_options_that_are_rarely_used(browser, page_address)
 
 def test_the_keyboard_is_enough(seen):
     page = seen.page
-    expect(page.get_by_label("Query")).to_be_focused()
+    expect(page.get_by_label("Query", exact=True)).to_be_focused()
     page.keyboard.type(QUERY)
     page.wait_for_load_state("networkidle")  # results of "sof" would take the focus with them
     expect(rows(page, "match_set").first).to_be_visible()
@@ -108,8 +109,8 @@ def test_the_keyboard_is_enough(seen):
     expect(page.get_by_role("dialog")).to_be_hidden()
     expect(page.locator(":focus")).to_have_attribute("data-id", product)
     page.keyboard.press("/")
-    expect(page.get_by_label("Query")).to_be_focused()
-    expect(page.get_by_label("Query")).to_have_value(QUERY)
+    expect(page.get_by_label("Query", exact=True)).to_be_focused()
+    expect(page.get_by_label("Query", exact=True)).to_have_value(QUERY)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
