@@ -199,7 +199,7 @@ def test_products_are_relevant_where_nothing_was_bought(page_shop, browser, tmp_
     found = ms.load(page_shop / "model").match(query, 2).ids
     rated = tmp_path / "rated.csv"
     rows_ = [(query, found[1]), (query, "not-in-the-catalog")]
-    rated.write_text("query,product\n" + "".join(f"{q},{p}\n" for q, p in rows_))
+    rated.write_text("query,product_id\n" + "".join(f"{q},{p}\n" for q, p in rows_))
     with (
         serving(page_shop, "--log", rated, workers=1) as server,
         visit(browser, f"{server.address}/?q={quote(query)}") as seen,

@@ -70,6 +70,8 @@ def test_least_scores_cut_answers_of_both_methods(server, whole):
             assert client.match(QUERY, 50, **cut) == whole.match(QUERY, 50, **cut)
             assert client.match([QUERY], 50, **cut) == whole.match([QUERY], 50, **cut)
     assert ids_of(server.match(QUERY, min_score=1.01)) == []
+    for shown in server.match(QUERY, k=5).json["products"]:  # as one copies it from an answer
+        assert shown["id"] in ids_of(server.match(QUERY, min_score=shown["score"]))
 
 
 def test_a_client_has_the_errors_of_a_local_matcher(server, whole):
