@@ -137,3 +137,23 @@ def test_a_new_version_may_have_other_parts(served_shop, folder):
             assert (status, answer["error"]["code"]) == (400, "unknown_matcher")
         finally:
             worker.stop()
+
+
+def test_a_product_is_explained_by_the_shares_of_the_parts(server, whole):
+    first, *_, last = whole.match(QUERY, 9).ids
+    sent = {"query": QUERY, "product": first, "k": 9}
+    reasons = server.post("/v1/explain", sent).json
+    assert (reasons["rank"], reasons["is_returned"]) == (1, True)
+    assert {*PARTS, "popularity"} <= {part["name"] for part in reasons["parts"]}
+    shares = sum(part["share"] for part in reasons["parts"])
+    assert shares == pytest.approx(reasons["linear"], abs=1e-3)
+    with ms.Client(server.address) as client:
+        assert client.explain(QUERY, first, k=9) == whole.explain(QUERY, first, k=9)
+    cut = {**sent, "product": last, "min_relative": 1.0}
+    reasons = server.post("/v1/explain", cut).json
+    assert not reasons["is_returned"]
+    assert reasons["verdict"] == "rank 9, but its score is too low"
+    alone = server.post("/v1/explain", {**sent, "matcher": "lexical"}).json
+    assert alone["parts"][0]["name"] == "lexical"
+    reply = server.post("/v1/explain", {**sent, "matcher": "bm25"})
+    assert (reply.status, reply.code) == (404, "cannot_explain")

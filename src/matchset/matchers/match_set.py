@@ -14,10 +14,19 @@ from matchset import _native
 from matchset.config import TrainConfig, count_threads, read_config
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import Vocabulary, read_vocabulary, store_vocabulary
-from matchset.filters.filter import Filter
+from matchset.filters.filter import Filter, Where
 from matchset.learn.summary import TrainSummary
-from matchset.matchers.base import Matcher, OpenPart, Options, Sections, TrainingRecord
+from matchset.matchers.base import (
+    DEFAULT_K,
+    Matcher,
+    OpenPart,
+    Options,
+    Sections,
+    TrainingRecord,
+)
+from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches
+from matchset.matchers.match_set_explanation import Asked, explain_product
 from matchset.matchers.registry import MATCH_SET
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Csr
@@ -31,6 +40,7 @@ from matchset.model.match_set_model import (
 from matchset.model.products import Products, read_products, store_products
 from matchset.storage.sections import Section
 from matchset.strings import Strings
+from matchset.text import normalize
 
 _SMALL_BATCH = 32  # queries that are not worth more than one thread
 
@@ -49,6 +59,7 @@ class MatchSet(Matcher):
 
     kind: ClassVar[str] = MATCH_SET
     takes: ClassVar[frozenset[str]] = frozenset({"beam"})
+    can_explain: ClassVar[bool] = True
     vectorizer: Vectorizer
     model: MatchSetModel
     products: Products
@@ -76,6 +87,45 @@ class MatchSet(Matcher):
     def __repr__(self) -> str:
         parts = ", ".join(self.model.parts)
         return f"MatchSet({len(self.products):,} products; {parts})"
+
+    def explain(
+        self,
+        query: str,
+        product: str,
+        *,
+        k: int = DEFAULT_K,
+        beam: int | None = None,
+        where: Where | None = None,
+    ) -> Explanation:
+        """What each part adds to a product's score, or why no source proposed it.
+
+        For a product that the filter excludes, it is what a search without the filter would do.
+        """
+        label = self.label_of(product)
+        chosen = None if where is None else self.products.filter(where)
+        is_allowed = chosen is None or bool(chosen.allowed[label])
+        answer = self.match(query, k, beam=beam, where=chosen)
+        at = np.flatnonzero(answer.labels == label)
+        asked = Asked(
+            query=query,
+            label=label,
+            k=k,
+            bounds=self._bounds(beam),
+            allowed=None if chosen is None or not is_allowed else self._allow(chosen),
+            is_allowed=is_allowed,
+            rank=int(at[0]) + 1 if len(at) else None,
+            score=float(answer.scores[at[0]]) if len(at) else None,
+            n_queries=int(self.n_queries_of[label]),
+            may_tell_same_query=self._may_show(query),
+        )
+        return explain_product(self.model, self.vectorizer, self.products, asked)
+
+    def _may_show(self, query: str) -> bool:
+        """Whether a past query is known to be frequent enough to be shown."""
+        if self.model.neighbors is None:
+            return False
+        largest = max([1.0, *(self.config.events or {}).values()])  # counts are weighted events
+        return self.model.neighbors.count(normalize(query)) / largest >= self.config.min_query_count
 
     def with_bounds(self, bounds: Bounds) -> Self:
         """The same match set, whose sources search within other bounds."""

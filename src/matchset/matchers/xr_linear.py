@@ -14,7 +14,7 @@ from matchset import _native
 from matchset.config import TrainConfig, count_threads, read_config
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
-from matchset.filters.filter import Filter
+from matchset.filters.filter import Filter, Where
 from matchset.learn.summary import TrainSummary
 from matchset.matchers.base import (
     DEFAULT_BEAM,
@@ -25,9 +25,10 @@ from matchset.matchers.base import (
     Sections,
     TrainingRecord,
 )
-from matchset.matchers.explanation import Explanation, name_path
+from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import XR_LINEAR
+from matchset.matchers.tree_explanation import PathNames, explain_path
 from matchset.matrices import Csr
 from matchset.model.explain import follow_label
 from matchset.model.packed import PackedTree, prune_packed, read_tree, store_tree
@@ -61,16 +62,34 @@ class XRLinearMatcher(Matcher):
     )
 
     def explain(
-        self, query: str, product: str, *, k: int = DEFAULT_K, beam: int | None = None
+        self,
+        query: str,
+        product: str,
+        *,
+        k: int = DEFAULT_K,
+        beam: int | None = None,
+        where: Where | None = None,
     ) -> Explanation:
-        """Why a query gets a product, or where in the tree it was lost."""
-        label = int(self.products.index_of([product])[0])
-        if label < 0:
-            raise ValueError(f"product must be one of the matcher's products; got {product!r}")
+        """Why a query gets a product, or where in the tree it was lost.
+
+        Ranks along the path ignore the filter.
+        """
+        label = self.label_of(product)
+        chosen = None if where is None else self.products.filter(where)
+        answer = self.match(query, k, beam=beam, where=chosen)
+        at = np.flatnonzero(answer.labels == label)
         ids, weights = self.vectorizer.encode(query)
         beam = self.beam if beam is None else beam
         found = follow_label(self.tree, ids.astype(np.int32), weights, label, k=k, beam=beam)
-        return name_path(found, query, self.products, self.vectorizer, self.tree)
+        title = None if self.products.titles is None else self.products.titles[label]
+        return explain_path(
+            found,
+            query,
+            self.products,
+            PathNames.of(query, title, self.vectorizer, self.tree),
+            rank=int(at[0]) + 1 if len(at) else None,
+            is_allowed=chosen is None or bool(chosen.allowed[label]),
+        )
 
     def with_beam(self, beam: int) -> Self:
         """The same matcher with another default beam."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from matchset.matchers.fused_match import fuse_matches
@@ -109,51 +110,27 @@ class _Search:
 
 
 def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
-    """Why a query finds a product, or where in the tree the product was lost."""
+    """Why a query finds a product, or why not."""
     name = model.find_explainer(request.matcher)
     matcher = model.find(name)
-    where = None if request.where is None else matcher.filter(request.where)
-    label = int(matcher.products.index_of([request.product])[0])
-    if label < 0:
+    if matcher.products.index_of([request.product])[0] < 0:
         rule = "product must be one of the model's"
         raise RequestError(
             "unknown_product", f"{rule}; got {request.product!r}", parameter="product"
         )
-    beam = request.beam if name in model.with_beam else None
-    reasons = matcher.explain(request.query, request.product, k=request.k, beam=beam)
-    found = matcher.match(
-        request.query,
-        request.k,
-        where=where,
-        beam=beam,
-        min_score=request.min_score,
-        min_relative=request.min_relative,
-    )
-    rank = found.ids.index(request.product) + 1 if request.product in found.ids else None
-    lost = reasons.lost_at
-    return {
-        "query": request.query,
-        "product": {"id": reasons.product, "title": reasons.title},
-        "score": reasons.score,
-        "is_allowed": where is None or bool(where.allowed[label]),
-        "is_returned": rank is not None,
-        "rank": rank,
-        "lost_at": None if lost is None else lost.level,
-        "steps": [
-            {
-                "level": step.level,
-                "name": step.name,
-                "score": step.score,
-                "rank": step.rank,
-                "in_beam": step.is_kept,
-                "bias": step.bias,
-                "for": _list_weights(step.counted_for),
-                "against": _list_weights(step.counted_against),
-            }
-            for step in reasons.steps
-        ],
+    options: dict[str, Any] = {
+        "k": request.k,
+        "beam": request.beam if name in model.with_beam else None,
+        "where": None if request.where is None else matcher.filter(request.where),
     }
-
-
-def _list_weights(weights: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
-    return [{"ngram": ngram, "weight": weight} for ngram, weight in weights]
+    reasons = matcher.explain(request.query, request.product, **options)
+    cut: dict[str, Any] = {
+        "min_score": request.min_score,
+        "min_relative": request.min_relative,
+    }
+    if reasons.is_returned and any(each is not None for each in cut.values()):
+        kept = matcher.match(request.query, **options, **cut).ids
+        if request.product not in kept:
+            verdict = f"rank {reasons.rank:,}, but its score is too low"
+            reasons = replace(reasons, is_returned=False, verdict=verdict)
+    return reasons.to_dict()
