@@ -240,17 +240,31 @@ def test_reasons_show_the_way_through_the_tree(seen):
     assert max(widths) > 50
 
 
-def test_reasons_say_where_a_product_was_lost(seen):
-    seen.page.get_by_label("Beam").fill("1")
+def test_reasons_tell_in_words_what_each_part_adds(seen):
+    ask(seen.page, "sofa bed")
+    rows(seen.page, "match_set").nth(1).click()
+    panel = seen.page.get_by_role("dialog")
+    expect(panel).to_contain_text("Found at rank 2")
+    expect(panel).to_contain_text(re.compile("What counted most: .*“(sofa|bed|sofa bed)”"))
+    names = panel.locator(".part-name").all_text_contents()
+    assert names[:4] == ["Tree", "Two towers", "Lexical index", "Query neighbors"]
+    expect(panel.locator(".part").nth(2)).to_contain_text("proposed it: rank")
+    path = panel.locator("details")
+    expect(path.locator(".step").first).to_be_hidden()
+    path.locator("summary").click()
+    expect(path.locator(".step").first).to_be_visible()
+
+
+def test_reasons_say_why_a_product_is_not_found(seen):
     ask(seen.page)
     other = api(seen.page, "v1/match?q=mug&k=1")["products"][0]
     field = seen.page.get_by_label("Product id")
     field.fill(other["id"])
     seen.page.keyboard.press("Enter")
     panel = seen.page.get_by_role("dialog")
-    expect(panel).to_contain_text("Not in the results: lost at step")
+    expect(panel).to_contain_text("Not in the results: ")
     expect(panel).to_contain_text(other["title"])
-    expect(panel.locator(".step-lost").first).to_contain_text("lost")
+    expect(panel).to_contain_text("did not propose it: no word in common")
     seen.page.keyboard.press("Escape")
     expect(field).to_be_focused()
     field.fill("no such product")
@@ -262,6 +276,11 @@ def test_reasons_say_where_a_product_was_lost(seen):
     field.fill(other["id"])
     seen.page.keyboard.press("Enter")
     expect(panel).to_contain_text("Not in the results: the filter excludes it")
+    seen.page.keyboard.press("Escape")
+    start = seen.page.url.partition("?")[0]
+    seen.page.goto(f"{start}?q={QUERY}&beam=1&product={other['id']}&column=xr_linear")
+    expect(panel).to_contain_text(re.compile("Not in the results: lost at level [12] of"))
+    expect(panel.locator(".step-lost").first).to_contain_text("lost")
 
 
 def test_a_shared_address_opens_the_same_view(seen, browser):

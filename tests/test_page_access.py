@@ -135,5 +135,7 @@ def test_axe_finds_no_barrier(browser, page_address, width, scheme):
         seen.page.get_by_label("Filter").fill("")
         expect(seen.page.locator("#where-error")).to_be_hidden()
         seen.page.locator(".product:visible").nth(1).click()
+        expect(seen.page.locator(".part").first).to_be_visible()
+        seen.page.locator("#reasons summary").click()
         expect(seen.page.locator(".step").first).to_be_visible()
         assert barriers() == []

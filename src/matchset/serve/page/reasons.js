@@ -83,7 +83,7 @@ function drawParts({ parts, linear, score }) {
   const largest = Math.max(1e-9, ...shown.map(({ share }) => Math.abs(share)));
   const sum =
     `Together with a constant of ${signed(constant)} they add up to ${signed(linear)}, ` +
-    `which stands for a score of ${showScore(score)}.`;
+    `which stands for a score of ${showScore(score)}. Words are in units of the part's own score.`;
   return [
     make("h3", {}, "What each part adds"),
     make("ul", { className: "parts" }, ...shown.map((part) => drawPart(part, largest))),
