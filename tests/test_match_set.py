@@ -246,9 +246,9 @@ def test_any_damaged_array_is_refused_or_answers_safely(matcher, tmp_path):
 
 def test_a_folder_holds_no_n_gram_and_no_rare_query(tmp_path):
     # A rare query with a name that no title has.
-    log, catalog = make_shop(more=[("wilhelmina xylander", 1, 2.0)])
+    log, catalog = make_shop(more=[("wilhelmina xylander rose", 1, 2.0)])
     matcher = ms.train(log, catalog, make_config())
-    assert "p001" in matcher.match("wilhelmina xylander", 3).ids  # it votes
+    assert "p001" in matcher.match("wilhelmina xylander rose", 3).ids  # it votes
     matcher.save(tmp_path / "model")
     for file in (tmp_path / "model").rglob("*"):
         if file.is_file():

@@ -14,9 +14,10 @@ from matchset.cli.console import format_error, print_error
 from matchset.cli.demo import demo
 from matchset.cli.evaluate import evaluate
 from matchset.cli.experiments import compare, sweep
+from matchset.cli.inspection import inspect
 from matchset.cli.logs import describe, simulate, split
 from matchset.cli.match import explain, match
-from matchset.cli.models import inspect, prune, train
+from matchset.cli.models import prune, train
 from matchset.cli.serve import serve
 
 app = App(

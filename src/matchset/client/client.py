@@ -15,7 +15,7 @@ from matchset.errors import ServerError
 from matchset.filters.filter import Filter, Where
 from matchset.filters.parser import parse
 from matchset.matchers.base import DEFAULT_K, check_k, to_texts
-from matchset.matchers.explanation import Explanation, ExplanationStep
+from matchset.matchers.explanation import Explanation, read_explanation
 from matchset.matchers.match import Match, Matches
 from matchset.matrices import Csr, offsets_of
 from matchset.model.products import Products
@@ -108,13 +108,13 @@ class Client:
     def explain(
         self, query: str, product: str, *, k: int = DEFAULT_K, beam: int | None = None
     ) -> Explanation:
-        """Why a query finds a product, or where in the tree the product was lost."""
+        """Why a query gets a product, or why not."""
         body: dict[str, Any] = {"query": query, "product": product, "k": check_k(k)}
         if beam is not None:
             body["beam"] = beam
         response = self._transport.post("/v1/explain", body)
         with _reading_response(self._transport.url):
-            return _to_explanation(response)
+            return read_explanation(response)
 
     def model(self) -> dict[str, Any]:
         """What is served: version, matchers, attributes, limits, provenance."""
@@ -236,28 +236,3 @@ def _to_matches(queries: Strings, found: Sequence[Hits]) -> Matches:
         len(known),
     )
     return Matches(queries, entries, known)
-
-
-def _to_explanation(response: Mapping[str, Any]) -> Explanation:
-    """The path through the tree, as it was sent."""
-    steps = tuple(
-        ExplanationStep(
-            level=level,
-            name=step["name"],
-            score=step["score"],
-            rank=step["rank"],
-            is_kept=step["in_beam"],
-            counted_for=_to_pairs(step["for"]),
-            counted_against=_to_pairs(step["against"]),
-            bias=step["bias"],
-        )
-        for level, step in enumerate(response["steps"])
-    )
-    product = response["product"]
-    return Explanation(
-        response["query"], product["id"], product.get("title"), response["score"], steps
-    )
-
-
-def _to_pairs(weights: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, float], ...]:
-    return tuple((each["ngram"], each["weight"]) for each in weights)

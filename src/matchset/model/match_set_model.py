@@ -167,11 +167,18 @@ class MatchSetModel:
         return Csr(*found, len(self.popularity))
 
     def describe(
-        self, vocabulary: _native.Vocabulary, texts: Strings, *, threads: int = 1
+        self,
+        vocabulary: _native.Vocabulary,
+        texts: Strings,
+        allowed: _native.MatchSetFilter | None = None,
+        bounds: Bounds | None = None,
+        *,
+        threads: int = 1,
     ) -> Candidates:
         """The candidates of each text, by the code and within the bounds that answer queries."""
+        native = (bounds or self.bounds).native
         offsets, labels, features, sources = self.native.features(
-            vocabulary, texts.data, texts.offsets, self.bounds.native, threads=threads
+            vocabulary, texts.data, texts.offsets, native, allowed, threads=threads
         )
         return Candidates(offsets, labels, features.reshape(-1, len(FEATURES)), sources)
 

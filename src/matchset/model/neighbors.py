@@ -34,6 +34,16 @@ class PastQueries:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def count(self, normalized: str) -> float:
+        """How often the very same query led to its products, as events are weighted; 0 if new."""
+        wanted = Strings.of([normalized]).hashes()[0]
+        at = int(np.searchsorted(self.hashes, wanted))
+        if at == len(self) or self.hashes[at] != wanted:
+            return 0.0
+        query = int(self.by_hash[at])
+        counts = self.counts[self.offsets[query] : self.offsets[query + 1]]
+        return float(np.expm1(counts.astype(np.float64)).sum())
+
     @property
     def arrays(self) -> tuple[Any, ...]:
         """What kernels take."""

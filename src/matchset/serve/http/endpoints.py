@@ -23,10 +23,22 @@ _EXPLANATION: Json = {
     "query": "sofa",
     "product": {"id": PRODUCT["id"], "title": PRODUCT["title"]},
     "score": PRODUCT["score"],
+    "linear": 4.21,
     "is_allowed": True,
     "is_returned": True,
     "rank": 1,
+    "verdict": "found at rank 1",
     "lost_at": None,
+    "parts": [
+        {
+            "name": "lexical",
+            "share": 1.75,
+            "note": "rank 1",
+            "is_proposed": True,
+            "rank": 1,
+            "words": [{"ngram": "sofa", "weight": 5.2}],
+        }
+    ],
     "steps": [
         {
             "level": 0,

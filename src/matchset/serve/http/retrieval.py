@@ -99,39 +99,11 @@ def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
     """Why a query finds a product, or where in the tree the product was lost."""
     name, matcher = model.find_explainer()
     where = None if request.where is None else model.filter(name, request.where)
-    label = int(matcher.products.index_of([request.product])[0])
-    if label < 0:
+    if matcher.products.index_of([request.product])[0] < 0:
         rule = "product must be one of the model's"
         raise RequestError(
             "unknown_product", f"{rule}; got {request.product!r}", parameter="product"
         )
-    reasons = matcher.explain(request.query, request.product, k=request.k, beam=request.beam)
-    found = matcher.match(request.query, request.k, beam=request.beam, where=where)
-    rank = found.ids.index(request.product) + 1 if request.product in found.ids else None
-    lost = reasons.lost_at
-    return {
-        "query": request.query,
-        "product": {"id": reasons.product, "title": reasons.title},
-        "score": reasons.score,
-        "is_allowed": where is None or bool(where.allowed[label]),
-        "is_returned": rank is not None,
-        "rank": rank,
-        "lost_at": None if lost is None else lost.level,
-        "steps": [
-            {
-                "level": step.level,
-                "name": step.name,
-                "score": step.score,
-                "rank": step.rank,
-                "in_beam": step.is_kept,
-                "bias": step.bias,
-                "for": _list_weights(step.counted_for),
-                "against": _list_weights(step.counted_against),
-            }
-            for step in reasons.steps
-        ],
-    }
-
-
-def _list_weights(weights: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
-    return [{"ngram": ngram, "weight": weight} for ngram, weight in weights]
+    return matcher.explain(
+        request.query, request.product, k=request.k, beam=request.beam, where=where
+    ).to_dict()
