@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -72,6 +72,14 @@ class MatchSet(Matcher):
     def with_bounds(self, bounds: Bounds) -> Self:
         """The same match set, whose sources search within other bounds."""
         return replace(self, model=replace(self.model, bounds=bounds))
+
+    def only(self, parts: Iterable[str]) -> Self:
+        """Some of its parts: all but one, or one alone, under a re-ranker fitted to them.
+
+        With other choices of parts the weights are the defaults, which any parts can use.
+        """
+        model = self.model.only(parts)
+        return replace(self, model=model, config=replace(self.config, parts=model.parts))
 
     @property
     def training(self) -> TrainingRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -108,12 +108,15 @@ class MatchSetModel:
         """The same parts under another re-ranker."""
         return replace(self, reranker=reranker)
 
-    def without(self, part: str, reranker: Reranker) -> MatchSetModel:
-        """All parts but one, under a re-ranker that was fitted without it."""
-        if part not in self.parts:
-            raise ValueError(f"part must be one of {', '.join(self.parts)}; got {part!r}")
-        left: dict[str, Any] = {part: None}
-        return replace(self, reranker=reranker, **left)
+    def only(self, parts: Iterable[str]) -> MatchSetModel:
+        """Some of the parts, under the re-ranker that was fitted to them."""
+        wanted = set(parts)
+        if not wanted or wanted - set(self.parts):
+            known, found = ", ".join(self.parts), ", ".join(sorted(wanted)) or "none"
+            raise ValueError(f"parts must be some of {known}; got {found}")
+        left_out: dict[str, Any] = {name: None for name in self.parts if name not in wanted}
+        kept = tuple(name for name in self.parts if name in wanted)
+        return replace(self, reranker=self.reranker.for_parts(kept), **left_out)
 
     def search_text(
         self,
