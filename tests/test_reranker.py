@@ -58,7 +58,7 @@ def softmax_loss(weights, features, offsets, is_positive, ridge):
         right = is_positive[begin:end]
         total = np.log(np.exp(scores - scores.max()).sum()) + scores.max()
         loss -= (scores[right] - total).mean()
-    return loss / (len(offsets) - 1) + ridge / 2 * weights @ weights
+    return loss / (len(offsets) - 1) + (ridge / 2 * weights) @ weights
 
 
 def test_softmax_weights_are_those_of_least_loss():
@@ -68,12 +68,30 @@ def test_softmax_weights_are_those_of_least_loss():
     is_positive = np.zeros(600, dtype=bool)
     is_positive[offsets[:-1] + rng.integers(12, size=50)] = True
     is_positive[offsets[:-1] + rng.integers(12, size=50)] = True
-    arguments = (features.astype(np.float64), offsets, is_positive, 1e-2)
-    wanted = minimize(softmax_loss, np.zeros(3), args=arguments, tol=1e-10).x
+    kinds = rng.integers(2, size=600, dtype=np.uint8)
+    ridge = np.array([1e-2, 2e-2, 1e-2, 3e-2, 1e-2, 1e-2])
+    wide = np.zeros((600, 6))
+    for kind in (0, 1):
+        wide[kinds == kind, 3 * kind : 3 * kind + 3] = features[kinds == kind]
+    arguments = (wide, offsets, is_positive, ridge)
+    wanted = minimize(softmax_loss, np.zeros(6), args=arguments, tol=1e-10).x
     found = _native.fit_softmax(
-        features.reshape(-1), 3, offsets, is_positive.view(np.uint8), ridge=1e-2, threads=1
+        features.reshape(-1),
+        offsets,
+        is_positive.view(np.uint8),
+        kinds,
+        ridge,
+        n_kinds=2,
+        threads=1,
     )
     np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("wrong", [np.full(4, 2, np.uint8), np.zeros(3, np.uint8)])
+def test_each_candidate_must_have_a_known_kind(wrong):
+    arrays = np.ones(8, np.float32), offsets_of([4]), np.array([1, 0, 0, 0], np.uint8)
+    with pytest.raises(ValueError, match="kind"):
+        _native.fit_softmax(*arrays, wrong, np.ones(4), n_kinds=2, threads=1)
 
 
 @pytest.mark.parametrize("threads", [2, 7])

@@ -28,6 +28,7 @@ RIDGE = 1e-4  # on features of about unit deviation
 LEAST_QUERIES = 200  # with a positive candidate
 _BINS = 20  # of equal numbers of positives, to calibrate
 _RANKED = 100  # candidates of each query, the best, on which scores are calibrated
+_COMPARED = 1000  # queries on which choices of parts, and of a weight, are compared
 _LEAST_SHOWING = 20  # queries by which the weight of `same_query` is chosen
 _SAME_QUERY_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 _SAME_QUERY = FEATURES.index("same_query")
@@ -102,9 +103,10 @@ def fit_reranker(data: LabeledCandidates, parts: tuple[str, ...], *, threads: in
         logger.warning("default weights: %s", reason)
         return default_reranker(reason)
     whole = _fit_to(data, parts, threads=threads)
-    subsets = [_fit_to(data, parts, some, threads=threads) for some in list_subsets(parts)]
+    few = data.select(np.arange(n_queries) < _COMPARED)
+    subsets = [_fit_to(few, parts, some, threads=threads) for some in list_subsets(parts)]
     worth = {_name(each.parts, parts): each.facts["recall"]["all"] for each in subsets}
-    facts = {**whole.facts, "recall": {**whole.facts["recall"], **worth}}
+    facts = {**whole.facts, "recall": {"all": _recall_of_new(few, whole.weights), **worth}}
     return replace(whole, facts=facts, subsets=tuple(subsets))
 
 
@@ -138,13 +140,12 @@ def _fit_to(
     data = data.select(every, (data.candidates.sources & own) > 0)
     dropped = [name for part in parts if part not in some for name in PART_FEATURES[part]]
     weights = fit_weights(data, threads=threads, left_out=tuple(dropped))
-    judged = data.select(every, data.is_positive | ~data.is_known)
     facts: dict[str, Any] = {
         "is_learned": True,
         "queries": len(data.n_positive),
         "queries_with_positive_candidate": _count_useful(data),
         "by_time": data.is_by_time,
-        "recall": {"all": recall_of(judged, weights)},
+        "recall": {"all": _recall_of_new(data, weights)},
     }
     return Reranker(weights, *calibrate(data, weights), facts, some)
 
@@ -176,6 +177,7 @@ def _choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
     shows = np.bincount(row[is_again], minlength=len(data.n_positive)) > 0
     if np.count_nonzero(shows) < _LEAST_SHOWING:
         return DEFAULT_WEIGHTS["same_query"]
+    shows &= np.cumsum(shows) <= _COMPARED
     judged = data.select(shows, data.is_positive | ~data.is_known)
     recalls = []
     for weight in _SAME_QUERY_WEIGHTS:
@@ -194,27 +196,30 @@ def _count_useful(data: LabeledCandidates) -> int:
 
 
 def _fit(data: LabeledCandidates, dropped: set[int], *, threads: int) -> Floats:
-    features, n = data.candidates.features, len(FEATURES)
+    features = data.candidates.features.copy()
+    features[:, sorted(dropped)] = 0
     is_warm = features[:, _POPULARITY] > 0
-    wide = np.zeros((len(features), 2 * n), dtype=np.float32)
-    wide[~is_warm, :n] = features[~is_warm]
-    wide[is_warm, n:] = features[is_warm]
-    for column in dropped:
-        wide[:, [column, n + column]] = 0
-    # Powers of two: dividing by them is exact, so the last bits of a deviation do not matter.
-    deviation = np.array([float(column.std(dtype=np.float64)) for column in wide.T])
-    scale = np.array([2.0 ** round(math.log2(each)) if each > 1e-6 else 1.0 for each in deviation])
-    wide /= scale.astype(np.float32)
+    # As if features were divided by their deviations. Powers of two, so that the last bits of a
+    # deviation do not matter.
+    deviation = np.array(
+        [[_deviation(x) for x in features[is_warm == kind].T] for kind in (COLD, WARM)]
+    )
+    ridge = RIDGE * np.exp2(2 * np.round(np.log2(np.where(deviation > 1e-6, deviation, 1.0))))
     found = _native.fit_softmax(
-        wide.reshape(-1),
-        2 * n,
+        features.reshape(-1),
         data.candidates.offsets,
         data.is_positive.view(np.uint8),
-        ridge=RIDGE,
+        is_warm.view(np.uint8),
+        ridge.reshape(-1),
+        n_kinds=2,
         threads=threads,
     )
-    weights: Floats = (found / scale).astype(np.float32).reshape(2, n)
+    weights: Floats = found.astype(np.float32).reshape(2, -1)
     return weights
+
+
+def _deviation(values: Floats) -> float:
+    return float(values.std(dtype=np.float64)) if len(values) else 0.0
 
 
 def score_candidates(features: Floats, weights: Floats) -> NDArray[np.float64]:
@@ -278,6 +283,12 @@ def fit_isotonic(
 
 def _chance(block: tuple[float, float, float]) -> float:
     return (block[1] + 0.5) / (block[2] + 1)
+
+
+def _recall_of_new(data: LabeledCandidates, weights: Floats) -> list[float]:
+    """Recall without the known answers of a query that are not positive again."""
+    every = np.ones(len(data.n_positive), dtype=np.bool_)
+    return recall_of(data.select(every, data.is_positive | ~data.is_known), weights)
 
 
 def recall_of(data: LabeledCandidates, weights: Floats) -> list[float]:
