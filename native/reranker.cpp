@@ -1,9 +1,11 @@
 #include "reranker.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "newton.hpp"
+#include "target_clones.hpp"
 #include "threads.hpp"
 
 namespace matchset {
@@ -24,19 +26,19 @@ void check(const CandidateSets& sets) {
     throw std::invalid_argument("offsets must end at the last candidate");
 }
 
+// Four sums that do not wait for each other, always added in this order.
 double dot(const float* x, const std::vector<double>& weights) {
-  double sum = 0;
-  for (std::size_t f = 0; f < weights.size(); ++f) sum += static_cast<double>(x[f]) * weights[f];
-  return sum;
+  std::array<double, 4> sums{};
+  for (std::size_t f = 0; f < weights.size(); ++f) sums[f % 4] += static_cast<double>(x[f]) * weights[f];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Adds weight * x x' to the lower triangle.
-void add_square(const float* x, double weight, Curvature& sum) {
-  const std::size_t n = sum.gradient.size();
+// Adds weight * x x' to the lower triangle. Every entry is a sum of its own: any vector width gives the same.
+MATCHSET_CLONES void add_square(const double* x, double weight, std::size_t n, double* hessian) {
   for (std::size_t i = 0; i < n; ++i) {
     if (x[i] == 0) continue;  // most are: half of the features are of the other kind of product
-    const double scaled = weight * static_cast<double>(x[i]);
-    for (std::size_t j = 0; j <= i; ++j) sum.hessian[i * n + j] += scaled * static_cast<double>(x[j]);
+    const double scaled = weight * x[i];
+    for (std::size_t j = 0; j <= i; ++j) hessian[i * n + j] += scaled * x[j];
   }
 }
 
@@ -46,9 +48,14 @@ struct Query {
   std::size_t size;
 };
 
-// One query's part of the loss; `scores` and `mean` are scratch memory.
-void add_softmax(const Query& query, const std::vector<double>& weights, std::vector<double>& scores,
-                 std::vector<double>& mean, Curvature& sum) {
+// Memory of one thread.
+struct Scratch {
+  std::vector<double> scores, mean, wide;
+};
+
+// One query's part of the loss.
+void add_softmax(const Query& query, const std::vector<double>& weights, Scratch& scratch, Curvature& sum) {
+  auto& [scores, mean, wide] = scratch;
   const std::size_t n = weights.size();
   const auto n_positive = std::count(query.is_positive, query.is_positive + query.size, std::uint8_t{1});
   if (n_positive == 0 || static_cast<std::size_t>(n_positive) == query.size) return;
@@ -68,41 +75,30 @@ void add_softmax(const Query& query, const std::vector<double>& weights, std::ve
       sum.gradient[f] += (chance - wanted) * static_cast<double>(x[f]);
       mean[f] += chance * static_cast<double>(x[f]);
     }
-    if (chance > kLeastChance) add_square(x, chance, sum);
+    if (chance <= kLeastChance) continue;
+    wide.assign(x, x + n);
+    add_square(wide.data(), chance, n, sum.hessian.data());
   }
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j <= i; ++j) sum.hessian[i * n + j] -= mean[i] * mean[j];
 }
 
-void add_logistic(const Query& query, const std::vector<double>& weights, Curvature& sum) {
-  const std::size_t n = weights.size();
-  for (std::size_t i = 0; i < query.size; ++i) {
-    const float* x = query.x + i * n;
-    const double margin = dot(x, weights), chance = 1 / (1 + exp_fixed(-margin));
-    const double signed_margin = query.is_positive[i] ? margin : -margin;
-    // log(1 + e^-m) without overflow.
-    sum.loss += signed_margin > 0 ? log_fixed(1 + exp_fixed(-signed_margin))
-                                  : log_fixed(1 + exp_fixed(signed_margin)) - signed_margin;
-    for (std::size_t f = 0; f < n; ++f)
-      sum.gradient[f] += (chance - (query.is_positive[i] ? 1.0 : 0.0)) * static_cast<double>(x[f]);
-    add_square(x, chance * (1 - chance), sum);
-  }
-}
+}  // namespace
 
-template <typename AddQuery>
-std::vector<double> fit(const CandidateSets& sets, double ridge, double n_terms, unsigned n_threads,
-                        const AddQuery& add) {
+std::vector<double> fit_softmax(const CandidateSets& sets, double ridge, unsigned n_threads) {
   check(sets);
+  const auto n_terms = static_cast<double>(std::max<std::size_t>(1, sets.n_queries()));
   const std::size_t n_chunks = (sets.n_queries() + kChunk - 1) / kChunk;
   return minimize(std::vector<double>(sets.n_features), ridge, [&](const std::vector<double>& weights) {
     std::vector<Curvature> parts(n_chunks, Curvature(sets.n_features));
     parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
+      thread_local Scratch scratch;
       const std::size_t end = std::min(sets.n_queries(), (chunk + 1) * kChunk);
       for (std::size_t q = chunk * kChunk; q < end; ++q) {
         const auto first = static_cast<std::size_t>(sets.offsets[q]);
         const Query query{sets.features.data() + first * sets.n_features, sets.is_positive.data() + first,
                           static_cast<std::size_t>(sets.offsets[q + 1]) - first};
-        add(query, weights, parts[chunk]);
+        add_softmax(query, weights, scratch, parts[chunk]);
       }
     });
     Curvature sum(sets.n_features);
@@ -111,23 +107,6 @@ std::vector<double> fit(const CandidateSets& sets, double ridge, double n_terms,
     for (double& value : sum.gradient) value /= n_terms;
     for (double& value : sum.hessian) value /= n_terms;
     return sum;
-  });
-}
-
-}  // namespace
-
-std::vector<double> fit_softmax(const CandidateSets& sets, double ridge, unsigned n_threads) {
-  const auto n = static_cast<double>(std::max<std::size_t>(1, sets.n_queries()));
-  return fit(sets, ridge, n, n_threads, [](const Query& query, const std::vector<double>& weights, Curvature& sum) {
-    thread_local std::vector<double> scores, mean;
-    add_softmax(query, weights, scores, mean, sum);
-  });
-}
-
-std::vector<double> fit_logistic(const CandidateSets& sets, double ridge, unsigned n_threads) {
-  const auto n = static_cast<double>(std::max<std::size_t>(1, sets.is_positive.size()));
-  return fit(sets, ridge, n, n_threads, [](const Query& query, const std::vector<double>& weights, Curvature& sum) {
-    add_logistic(query, weights, sum);
   });
 }
 

@@ -23,7 +23,4 @@ struct CandidateSets {
 // similar size, since `ridge` holds all weights alike.
 std::vector<double> fit_softmax(const CandidateSets& sets, double ridge, unsigned n_threads);
 
-// Weights of a logistic regression over all candidates: the chance of being positive. The first feature should be 1.
-std::vector<double> fit_logistic(const CandidateSets& sets, double ridge, unsigned n_threads);
-
 }  // namespace matchset
