@@ -726,6 +726,7 @@ class SearchBounds:
         tree_products: int,
         groups: int,
         lists: int,
+        list_products: int,
         lexical_postings: int,
         lexical_products: int,
         neighbor_postings: int,
@@ -789,6 +790,7 @@ class MatchSet:
                 Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
                 Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
             ],
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
             float,
             int,
         ]
@@ -885,3 +887,8 @@ def fit_softmax(
     """
     Weights of each kind and feature, of a softmax over the candidates of each query.
     """
+
+def log_fixed(
+    values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Natural logarithms of positive numbers, the same on every machine."""
