@@ -9,6 +9,7 @@ import threading
 from importlib.metadata import version
 
 from cyclopts import App
+from cyclopts.config import Env
 
 from matchset.cli.console import format_error, print_error
 from matchset.cli.demo import demo
@@ -43,6 +44,7 @@ COMMANDS = (
 )
 for command in COMMANDS:
     app.command(command)
+app["serve"].config = Env("MATCHSET_", command=False)  # containers are configured this way
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from matchset.serve.http.access_log import AccessLog
-from matchset.serve.http.prometheus import Metrics
+from matchset.serve.http.prometheus import RELOADED, Metrics
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.loaded_model import LoadedModel, open_version
 from matchset.serve.options import Limits, ServeConfig
@@ -166,7 +166,7 @@ class Worker:
             logger.warning("reload failed", extra={"fields": fields})
             raise
         if done is not None:
-            self.metrics.count_reload("done")
+            self.metrics.count_reload(RELOADED)
             logger.info("reloaded", extra={"fields": asdict(done)})
         return done
 

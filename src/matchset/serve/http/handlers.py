@@ -22,7 +22,15 @@ class Handlers:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._reader = RequestReader(worker.limits, worker.model.names)
+        self._names = worker.model.names
+        self._latest_reader = RequestReader(worker.limits, self._names)
+
+    @property
+    def _reader(self) -> RequestReader:
+        """What checks requests: a new version of a match set may have other parts."""
+        if (names := self._worker.model.names) != self._names:
+            self._names, self._latest_reader = names, RequestReader(self._worker.limits, names)
+        return self._latest_reader
 
     async def health(self, _: Request) -> Response:
         """Whether the process answers."""
@@ -71,6 +79,7 @@ class Handlers:
             "limits": asdict(self._worker.limits),
             "examples": [] if purchases is None else list(purchases.examples),
             "has_purchases": purchases is not None,
+            "purchases_are": None if purchases is None else purchases.word,
         }
         return model_response(model.version, described)
 

@@ -25,6 +25,7 @@ from matchset.serve.worker import Worker
 logger = logging.getLogger(__name__)
 
 HEALTH = frozenset({"/healthz", "/readyz"})
+OTHER = "other"  # the label of paths that are not there
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _METHOD = 20  # characters of a method that are logged; a caller may send any
 _POLICY = (
@@ -134,7 +135,7 @@ class Middleware:
         logger.error("request failed", extra={"fields": {"request_id": request_id, "error": text}})
 
     def _log(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
-        route = self._labels.get(scope["path"], "other")
+        route = self._labels.get(scope["path"], OTHER)
         self._worker.metrics.count_request(route, status, seconds)
         if self._worker.config.access_log:
             fields: dict[str, Any] = {

@@ -7,7 +7,7 @@ of dead workers stay in the sums; their requests in flight do not.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ _BUCKETS = (
     0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
 )  # fmt: skip
 _LIVE = "gauge_live*.db"  # files of values that end with their process
+RELOADED = "done"  # the outcome of a reload that succeeded
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -65,18 +66,35 @@ class Metrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
+        self._routes: frozenset[str] = frozenset()
         # Finding a child by its labels takes as long as counting.
         self._by_route: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._by_matcher: dict[str, tuple[Counter, Counter]] = {}
+        self._reloads.labels(RELOADED)
+
+    def begin(self, routes: Iterable[str], matchers: Iterable[str]) -> None:
+        """Count from 0: a rate needs the value before the first request.
+
+        Requests of other routes are not counted.
+        """
+        self._routes = frozenset(routes)
+        for route in sorted(self._routes):
+            self._find_route(route, 200)
+        for matcher in matchers:
+            self.count_queries(matcher, 0, 0)
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count a request and its time."""
-        known = self._by_route.get((route, status))
-        if known is None:
-            known = self._requests.labels(route, str(status)), self._seconds.labels(route)
-            self._by_route[route, status] = known
+        if route not in self._routes:
+            return
+        known = self._by_route.get((route, status)) or self._find_route(route, status)
         known[0].inc()
         known[1].observe(seconds)
+
+    def _find_route(self, route: str, status: int) -> tuple[Counter, Histogram]:
+        found = self._requests.labels(route, str(status)), self._seconds.labels(route)
+        self._by_route[route, status] = found
+        return found
 
     def count_queries(self, matcher: str, n_queries: int, n_empty: int) -> None:
         """Count queries, and those without any product."""

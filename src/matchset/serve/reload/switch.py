@@ -62,7 +62,7 @@ def make_version(
                 read_keys(config.api_key_file).save(folder / KEYS)
             made = ModelVersion(number, folder.name, name)
             opened = open_version(run, made, sources, config)
-        made = replace(made, kinds=tuple(opened.matchers))
+        made = replace(made, kinds=opened.kinds)
         _check_kinds(sources, made.kinds, kinds)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
