@@ -48,8 +48,8 @@ class Worker:
         self, run: RunFolder, sources: Sources, config: ServeConfig, limits: Limits
     ) -> None:
         self.run, self.sources, self.config, self.limits = run, sources, config, limits
-        self._registration = Registration(run)  # first: files of unregistered workers are removed
-        self.metrics = Metrics(run)
+        self._registration = Registration(run)
+        self.metrics = Metrics(run, self._registration.slot)
         self.access_log = AccessLog(config.log_format)
         self.purchases: Purchases | None = (
             open_purchases(run.purchases) if run.purchases.exists() else None

@@ -91,7 +91,7 @@ class Middleware:
             await send(message)
 
         self._n_in_flight += 1
-        self._worker.metrics.in_flight.inc()
+        self._worker.metrics.count_in_flight(1)
         try:
             if len(headers) < len(scope["headers"]):
                 check_one_host(scope["headers"])
@@ -105,7 +105,7 @@ class Middleware:
                 await error_response(known, request_id)(scope, receive, send_with_headers)
         finally:
             self._n_in_flight -= 1
-            self._worker.metrics.in_flight.dec()
+            self._worker.metrics.count_in_flight(-1)
             self._log(scope, request_id, status, perf_counter() - started)
 
     def _make_id(self, given: bytes | None) -> str:
