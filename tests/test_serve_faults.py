@@ -1,12 +1,18 @@
 """A full disk, a damaged model, and clients that never read do not end a server."""
 
+import json
 import os
 import signal
+import socket
 import subprocess
+from contextlib import ExitStack
 
 import pytest
 from reloading import kill_worker
 from serving import eventually, serving
+
+BATCH = {"queries": ["sofa"] * 256, "k": 300}  # some megabytes of response
+UNREAD = "--limits.unread-seconds"
 
 
 @pytest.fixture
@@ -84,3 +90,76 @@ def repair(folder, served_shop):
     (folder / "model" / "tree.blocks.bin").unlink()
     source, target = served_shop / "model", folder / "model"
     subprocess.run(["cp", source / "tree.blocks.bin", target / "tree.blocks.bin"], check=True)
+
+
+def ask_and_never_read(server, stack):
+    """A connection whose response nobody takes; its buffer holds little."""
+    body = json.dumps(BATCH).encode()
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    one.connect(("127.0.0.1", server.port))
+    start = b"POST /v1/match HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    one.sendall(start + b"content-length: %d\r\n\r\n" % len(body) + body)
+    return stack.enter_context(one)
+
+
+def count_in_flight(server):
+    lines = server.call("/metrics").body.decode().splitlines()
+    return float(next(line for line in lines if line.startswith("matchset_requests_in")).split()[1])
+
+
+def read_to_end(one):
+    one.settimeout(20)
+    n_bytes = 0
+    try:
+        while part := one.recv(1 << 20):
+            n_bytes += len(part)
+    except ConnectionError:
+        pass
+    return n_bytes
+
+
+def test_h3_responses_that_nobody_reads_count_as_in_flight_and_end(folder):
+    with serving(folder, UNREAD, 1, workers=1) as server, ExitStack() as stack:
+        whole = len(server.post("/v1/match", BATCH).body)
+        unread = [ask_and_never_read(server, stack) for _ in range(3)]
+        eventually(lambda: count_in_flight(server) == 4)  # this one too
+        eventually(lambda: count_in_flight(server) == 1)
+        assert [read_to_end(one) < whole for one in unread] == [True] * 3
+        ended = [line for line in server.lines() if line.get("status") == 504]
+        assert len(ended) == 3
+        assert server.stop() == 0
+
+
+def test_h3_unsent_bytes_of_a_worker_are_bounded(folder):
+    options = ["--limits.unsent-bytes", 9_000_000, UNREAD, 30]
+    with serving(folder, *options, workers=1) as server, ExitStack() as stack:
+        whole = len(server.post("/v1/match", BATCH).body)
+        assert 4_500_000 < whole < 9_000_000
+        ask_and_never_read(server, stack)
+        eventually(lambda: count_in_flight(server) == 2)
+        refused = eventually(lambda: (r := server.post("/v1/match", BATCH)).status == 503 and r)
+        assert refused.code == "overloaded"
+        assert refused.headers["retry-after"] == "1"
+        assert server.match("sofa").status == 200
+
+
+def test_h3_a_small_response_that_nobody_reads_ends_too(folder):
+    with serving(folder, UNREAD, 1, workers=1) as server, ExitStack() as stack:
+        one = stack.enter_context(socket.socket())
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.connect(("127.0.0.1", server.port))
+        one.settimeout(20)
+        request = b"GET /v1/match?q=sofa&k=300 HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            one.sendall(request * 1_000_000)  # until the server's buffers are full, and it gives up
+
+
+def test_a_caller_who_leaves_amid_a_response_is_no_failure(folder):
+    with serving(folder, workers=1) as server:
+        for _ in range(5):
+            with ExitStack() as stack:
+                ask_and_never_read(server, stack).recv(1000)
+        eventually(lambda: count_in_flight(server) == 1)
+        assert [line for line in server.lines() if line["level"] in ("error", "warning")] == []
+        assert server.match("sofa").status == 200

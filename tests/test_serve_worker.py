@@ -119,6 +119,18 @@ def test_queries_and_metrics_are_answered_while_every_thread_is_busy(worker, mon
     assert all(one.result() for one in busy)
 
 
+def test_h3_a_response_has_a_limit_of_bytes(worker, monkeypatch):
+    key = [(b"authorization", f"Bearer {KEY}".encode())]
+    monkeypatch.setattr(worker, "limits", Limits(response_bytes=2000))
+    assert ask(worker, "/v1/match", b"q=sofa&k=10", key)[0] == 200
+    status, answer = ask(worker, "/v1/match", b"q=sofa&k=100", key)
+    assert (status, answer["error"]["code"]) == (400, "response_too_large")
+    batch = BatchRequest(["sofa"] * 10, MatchOptions("xr_linear"))
+    with pytest.raises(RequestError, match="at most 2000 bytes") as raised:
+        match_batch(worker.model, batch, time.monotonic() + 60, 2000)
+    assert raised.value.code == "response_too_large"
+
+
 def test_a_status_has_room_for_any_error(worker):
     current = current_version(worker.run)
     worker._report(current, error="\N{GRINNING FACE}" * 100_000)
@@ -164,9 +176,9 @@ def test_a_folder_whose_files_still_grow_is_not_the_same_folder(folder):
 
 def test_a_batch_past_its_deadline_is_given_up(worker):
     batch = BatchRequest(["sofa"], MatchOptions("xr_linear"))
-    assert match_batch(worker.model, batch, time.monotonic() + 60)[1] == 0
+    assert match_batch(worker.model, batch, time.monotonic() + 60, 10**9)[1] == 0
     with pytest.raises(TimeoutError):
-        match_batch(worker.model, batch, time.monotonic() - 1)
+        match_batch(worker.model, batch, time.monotonic() - 1, 10**9)
 
 
 @given(st.lists(st.binary(max_size=3 * PIPE_BUF)))

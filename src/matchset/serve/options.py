@@ -44,6 +44,12 @@ class Limits:
     "Concurrent requests per worker."
     seconds: float = 10.0
     "Seconds per request."
+    response_bytes: int = 64_000_000
+    "Bytes per response."
+    unsent_bytes: int = 256_000_000
+    "Bytes of responses per worker that callers have not read yet."
+    unread_seconds: float = 10.0
+    "Seconds that a caller may take to read the next 64 KB of a response."
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""

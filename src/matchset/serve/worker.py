@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TypeVar
 
+from matchset.serve.connections import close_unread
 from matchset.serve.http.access_log import AccessLog
 from matchset.serve.http.prometheus import Metrics
 from matchset.serve.http.request_errors import RequestError
@@ -106,9 +107,10 @@ class Worker:
         return await asyncio.to_thread(self.reload)
 
     def _watch(self) -> None:
-        seen, n_checks = "", 0
+        seen, n_checks, is_listening = "", 0, False
         while not self._stop.wait(_POLL_SECONDS):
             try:
+                is_listening = is_listening or close_unread(self.limits.unread_seconds)
                 found = self._poll()
                 n_checks = _CHECKS if found != seen else n_checks - 1
                 seen = found

@@ -52,7 +52,8 @@ class Handlers:
         if worker.config.log_queries:
             request.scope["queries"] = batch.queries
         deadline = time.monotonic() + worker.limits.seconds  # waiting for a thread counts too
-        body, n_empty = await worker.in_thread(lambda: match_batch(model, batch, deadline))
+        most = worker.limits.response_bytes
+        body, n_empty = await worker.in_thread(lambda: match_batch(model, batch, deadline, most))
         worker.metrics.count_queries(batch.options.matcher, len(batch.queries), n_empty)
         return model_response(model.version, body)
 

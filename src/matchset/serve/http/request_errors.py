@@ -20,6 +20,7 @@ CODES: dict[str, tuple[int, str]] = {
     "k_out_of_range": (400, "k is below 1 or above its limit."),
     "beam_out_of_range": (400, "beam is below 1 or above its limit."),
     "unknown_matcher": (400, "There is no matcher with this name."),
+    "response_too_large": (400, "The response would have too many bytes; ask for less at once."),
     "bad_host": (400, "The Host header names a host that this server does not answer for."),
     "unauthorized": (401, "The API key is missing or wrong."),
     "reload_forbidden": (403, "Reloading over HTTP needs a server with an API key."),
@@ -73,6 +74,12 @@ class RequestError(Exception):
 def bad_parameter(name: str, rule: str, value: object) -> RequestError:
     """A parameter of the wrong type: the rule it breaks, and what was given."""
     return RequestError("bad_parameter", f"{name} {rule}; got {shorten(value)}", parameter=name)
+
+
+def too_large(most: int) -> RequestError:
+    """A response that is larger than the limit."""
+    rule = f"a response must have at most {most} bytes; got more"
+    return RequestError("response_too_large", f"{rule}; ask for fewer queries or products")
 
 
 def shorten(value: object) -> str:
