@@ -113,7 +113,8 @@ def _check_vectors(data: Bytes, dtype: str) -> None:
 
 def _gather(nodes: Bytes, begins: NDArray[np.int64], size: int) -> Bytes:
     """The bytes from each of some places on, (n_places, size)."""
-    return nodes[begins[:, None] + np.arange(size)]
+    gathered: Bytes = nodes[begins[:, None] + np.arange(size)]
+    return gathered
 
 
 def _read(struct_: struct.Struct, data: Bytes, at: int) -> tuple[int, ...]:
