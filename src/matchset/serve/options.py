@@ -32,6 +32,8 @@ class Limits:
     "Characters per product id."
     body_bytes: int = 4_000_000
     "Bytes per body, counted while it arrives."
+    body_values: int = 100_000
+    "Values per body: ids, queries, numbers."
     body_seconds: float = 10.0
     "Seconds for a body to arrive."
     url_bytes: int = 32_768

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 import threading
@@ -39,6 +40,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 _POLL_SECONDS = 0.05
 _CHECKS = 40  # after a change: a folder may still be copied, a worker that reloads may be killed
+_COLLECT = (20_000, 20, 100)  # rarely: a collection stops every thread
 _SWITCH_SECONDS = 0.0005  # the longest that a request waits for a thread that runs Python
 
 
@@ -68,6 +70,9 @@ class Worker:
     def start(self) -> None:
         """Follow reloads from now on."""
         sys.setswitchinterval(_SWITCH_SECONDS)
+        gc.collect()
+        gc.freeze()  # what is there now stays: no collection has to look at it again
+        gc.set_threshold(*_COLLECT)
         self._watcher.start()
 
     def stop(self) -> None:
