@@ -98,7 +98,7 @@ def _status(pid: int, name: str) -> int:
 
 
 def make_model(n_products: int) -> Path:
-    """A folder with a model over text, paths of queries to ask it, and a second, smaller model."""
+    """A folder with a model over text, paths of queries to ask it, and a second model."""
     import matchset as ms
 
     folder = ROOT / "build" / "problems" / f"serve-{n_products}"
@@ -106,7 +106,8 @@ def make_model(n_products: int) -> Path:
         shop = ms.simulate_shop(products=n_products, queries=2 * n_products)
         matcher = ms.train(shop.log, shop.catalog)
         matcher.save(folder / "model", overwrite=True)
-        matcher.prune(0.2).save(folder / "other", overwrite=True)
+        other = ms.train(shop.log, shop.catalog, ms.TrainConfig(tune=False))
+        other.save(folder / "other", overwrite=True)
         queries = shop.log.queries
         chosen = np.random.default_rng(0).permutation(len(queries))[:QUERIES]
         paths = [f"/v1/match?k=100&q={quote(query)}" for query in queries.take(chosen)]
@@ -118,7 +119,7 @@ def make_model(n_products: int) -> Path:
 
 @contextmanager
 def serve(model: Path, *options: object, workers: int = 2) -> Iterator[Server]:
-    """A server with two workers, or another number, on a free port of this machine alone, stopped afterwards."""
+    """A server on a free port of this machine alone, stopped afterwards."""
     command = [Path(sys.executable).with_name("matchset"), "serve", model, "--port", 0]
     command += ["--workers", workers, "--no-access-log", *options]
     log = (model.parent / "server.log").open("w")

@@ -12,7 +12,7 @@ _MAX_SHOWN = 40  # characters of a value that a message repeats
 CODES: dict[str, tuple[int, str]] = {
     "bad_parameter": (400, "A parameter is missing, unknown, repeated or of the wrong type."),
     "bad_json": (400, "The body is not a JSON object."),
-    "body_too_complex": (400, "The body has too many values, keys or levels, or too long a string."),
+    "body_too_complex": (400, "The body has too many values, keys or levels, or a long string."),
     "bad_filter": (400, "The filter expression is invalid."),
     "query_too_long": (400, "A query has too many characters."),
     "too_many_queries": (400, "A batch has too many queries."),
