@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import warnings
+from contextlib import ExitStack
 from functools import cache
 from urllib.parse import quote
 
@@ -39,6 +40,7 @@ CELLS = (
     "ü", "purchase",
 )  # fmt: skip
 COLUMNS = ("query", "product_id", "event", "timestamp", "count", "user", "")
+STACK = ExitStack()  # what lives as long as this process
 PIECES = (b"\x00", b"\xff", b'"', b"\\", b"\n", b"[" * 50, b"\xed\xa0\x80")
 
 
@@ -148,7 +150,7 @@ def make_server(models):
 
     sources = Sources(models / "match_set", (models / "bm25",))
     config = ServeConfig(access_log=False, threads=2)
-    run = make_run_folder(models / f"served{os.getpid()}").__enter__()
+    run = STACK.enter_context(make_run_folder(models.parent / f"served{os.getpid()}"))
     publish(run, make_version(run, sources, config, 1))
     return make_app(Worker(run, sources, config, Limits())), asyncio.new_event_loop()
 

@@ -22,11 +22,22 @@ def close_unread(seconds: float) -> bool:
     if not hasattr(socket, "TCP_USER_TIMEOUT"):  # not Linux
         return True
     for one in _open_sockets():
-        if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        if _is_listening(one):
             milliseconds = max(1, int(1000 * seconds))
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
             found = True
     return found
+
+
+def count_connections() -> int:
+    """How many connections this process has."""
+    return sum(
+        not one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) for one in _open_sockets()
+    )
+
+
+def _is_listening(one: socket.socket) -> bool:
+    return bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
 
 def _open_sockets() -> Iterator[socket.socket]:

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 HEALTH = frozenset({"/healthz", "/readyz"})
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _CHUNK = 65_536  # bytes of a larger response that are sent at once
+_CLOSE = ((b"connection", b"close"),)
 _RETRY = ((b"retry-after", b"1"),)
 _METHOD = 20  # characters of a method that are logged; a caller may send any
 _POLICY = (
@@ -96,7 +97,8 @@ class Middleware:
             body = message["body"]
             self._check_size(len(body))
             status = start["status"]
-            await send({**start, "headers": [*start["headers"], *own]})
+            closing = _CLOSE if self._worker.should_close() else ()
+            await send({**start, "headers": [*start["headers"], *own, *closing]})
             if len(body) <= _CHUNK:
                 await send(message)
             else:

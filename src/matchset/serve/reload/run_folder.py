@@ -57,6 +57,7 @@ class WorkerStatus:
     folder: str  # that it uses
     version: str  # that it serves
     is_open: bool = True
+    is_listening: bool = False
     error: str | None = None  # why it failed to open; it still serves the version before
 
 
