@@ -73,9 +73,11 @@ def choose_folder(rng, models):
 
 def choose_manifest(rng, models):
     """One or two changes to the manifest of a model."""
-    n_edits = rng.integers(1, 3)
-    edits = [["header", int(rng.integers(2**31)), choose_value(rng)] for _ in range(n_edits)]
-    return {"base": choose_base(rng, models), "edits": edits}
+    base = choose_base(rng, models)
+    places = list(walk(json.loads((models / base / MANIFEST).read_bytes())))
+    chosen = rng.integers(len(places), size=rng.integers(1, 3))
+    edits = [["header", places[number], choose_value(rng)] for number in chosen]
+    return {"base": base, "edits": edits}
 
 
 def choose_base(rng, models):
@@ -209,26 +211,29 @@ def to_number(value, dtype):
     return int(min(max(value, limits.min), limits.max)) if abs(value) < 2**63 else limits.max
 
 
-def edit_manifest(folder, chosen, value):
+def edit_manifest(folder, place, value):
     """Replace or remove one value, anywhere in a manifest."""
     manifest = folder / MANIFEST
-    described = json.loads(manifest.read_bytes())
-    places = list(walk(described))
-    holder, key = places[chosen % len(places)]
-    if value == "remove":
-        del holder[key]
-    else:
-        holder[key] = value
+    described = holder = json.loads(manifest.read_bytes())
+    try:
+        for key in place[:-1]:
+            holder = holder[key]
+        if value == "remove":
+            del holder[place[-1]]
+        else:
+            holder[place[-1]] = value
+    except (KeyError, IndexError, TypeError):  # another edit has removed it
+        return
     write_new(manifest, json.dumps(described).encode())
 
 
-def walk(value):
-    """Every place of a JSON value, as what holds it and the key."""
+def walk(value, place=()):
+    """Every place of a JSON value, as the keys that lead there."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, inner in list(pairs):
-        yield value, key
+    for key, inner in pairs:
+        yield [*place, key]
         if isinstance(inner, dict | list):
-            yield from walk(inner)
+            yield from walk(inner, (*place, key))
 
 
 def seal(manifest):

@@ -7,6 +7,7 @@ import fuzz
 import fuzz_folders
 import numpy as np
 import pytest
+from match_sets import make_match_set
 
 import matchset as ms
 
@@ -16,8 +17,8 @@ def models(tmp_path_factory, served_shop):
     """Few models, as they take time to make: `make fuzz` has one of every kind."""
     folder = tmp_path_factory.mktemp("fuzz") / "models"
     folder.mkdir()
-    for source, name in (("model", "match_set"), ("bm25", "bm25")):
-        shutil.copytree(served_shop / source, folder / name)
+    make_match_set(tune=False).save(folder / "match_set")
+    shutil.copytree(served_shop / "bm25", folder / "bm25")
     return folder
 
 

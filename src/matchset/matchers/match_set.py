@@ -29,7 +29,7 @@ from matchset.model.match_set_model import (
     widen_beam,
 )
 from matchset.model.products import Products, read_products, store_products
-from matchset.storage.sections import Section
+from matchset.storage.sections import Section, read_object
 from matchset.strings import Strings
 
 _SMALL_BATCH = 32  # queries that are not worth more than one thread
@@ -171,7 +171,7 @@ class MatchSet(Matcher):
             config=read_config(training.header["config"]),
             query_hashes=training.arrays["query_hashes"],
             n_queries_of=training.arrays["n_queries_of"],
-            provenance=training.header["provenance"],
+            provenance=read_object(training.header["provenance"]),
         )
 
     def _allow(self, chosen: Filter) -> _native.MatchSetFilter | None:

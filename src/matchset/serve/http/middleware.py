@@ -18,7 +18,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from matchset.serve.http.access_log import format_exception
-from matchset.serve.http.auth import check_one_host, make_hosts
+from matchset.serve.http.auth import check_repeated, make_hosts
 from matchset.serve.http.request_errors import RequestError, to_request_error, too_large
 from matchset.serve.http.responses import error_response
 from matchset.serve.worker import Worker
@@ -29,6 +29,7 @@ HEALTH = frozenset({"/healthz", "/readyz"})
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _CHUNK = 65_536  # bytes of a larger response that are sent at once
 _CLOSE = ((b"connection", b"close"),)
+_NO_STORE = (b"cache-control", b"no-store")
 _RETRY = ((b"retry-after", b"1"),)
 _METHOD = 20  # characters of a method that are logged; a caller may send any
 _POLICY = (
@@ -85,7 +86,9 @@ class Middleware:
         started = perf_counter()
         headers = dict(scope["headers"])
         request_id = self._make_id(headers.get(b"x-request-id"))
-        own = (*_SECURITY, (b"x-request-id", request_id.encode()))
+        own = [*_SECURITY, (b"x-request-id", request_id.encode())]
+        if scope["path"].startswith("/v1/"):
+            own.append(_NO_STORE)  # a shared cache must not keep what needs a key
         status = 0
         start: Message = {}
 
@@ -107,8 +110,9 @@ class Middleware:
         self._n_in_flight += 1
         self._worker.metrics.count_in_flight(1)
         try:
+            self._check_headers(scope)
             if len(headers) < len(scope["headers"]):
-                check_one_host(scope["headers"])
+                check_repeated(scope["headers"])
             self._check(scope["path"], headers)
             await self._app(scope, receive, send_all)
         except Exception as error:
@@ -123,6 +127,14 @@ class Middleware:
             self._n_in_flight -= 1
             self._worker.metrics.count_in_flight(-1)
             self._log(scope, request_id, status, perf_counter() - started)
+
+    def _check_headers(self, scope: Scope) -> None:
+        """Granian's own limit is that of its buffer, which may be twice as large."""
+        most = self._worker.limits.header_bytes
+        n_bytes = sum(len(name) + len(value) for name, value in scope["headers"])
+        if n_bytes + len(scope["query_string"]) > most:
+            rule = f"the request line and headers must have at most {most} bytes"
+            raise RequestError("headers_too_large", f"{rule}; got more", headers=_CLOSE)
 
     def _check_size(self, n_bytes: int) -> None:
         """Refuse to send what is too large, alone or together with what is not sent yet."""

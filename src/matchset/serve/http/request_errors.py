@@ -36,6 +36,7 @@ CODES: dict[str, tuple[int, str]] = {
     "body_too_large": (413, "The body has too many bytes."),
     "url_too_long": (414, "The query string has too many bytes."),
     "not_json": (415, "The content type of the body is not application/json."),
+    "headers_too_large": (431, "The request line and headers have too many bytes."),
     "internal": (500, "The server failed; its log has the details."),
     "overloaded": (503, "Too many concurrent requests; try again."),
     "timeout": (504, "The request took too long."),
