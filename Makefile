@@ -8,13 +8,14 @@ PYTHON ?= python3
 CXX ?= g++
 VENV := .venv
 BIN := $(VENV)/bin
+FLOORS := .venv-floors
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # What the installed package is made of, folders too: a change here, and nowhere else, rebuilds it.
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find native src -not -name '*.pyc' -not -name __pycache__)
 NATIVE := $(wildcard native/*.cpp native/*.hpp)
 INSTALL := install --no-build-isolation --no-deps --config-settings=build-dir=build/
 
-.PHONY: help demo test test-all lint format stub sanitize sanitize-address sanitize-thread bench clean
+.PHONY: help demo test test-all test-slow fuzz lock lint format stub sanitize sanitize-address sanitize-thread bench clean
 
 help: ## Say what each command does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -27,6 +28,14 @@ test: $(VENV)/installed $(VENV)/test ## Test the installed package
 
 test-all: test $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everything: also what needs PyTorch, a browser or Schemathesis
 	$(BIN)/python -m pytest -m "torch or browser or schema"
+	$(BIN)/python tests/fuzz.py --minutes 0.5
+
+MINUTES ?= 10
+fuzz: $(VENV)/installed $(VENV)/test $(VENV)/dssm ## Fuzz models, manifests, requests, filters and logs for MINUTES=10
+	$(BIN)/python tests/fuzz.py --minutes $(MINUTES)
+
+test-slow: test-all fuzz $(FLOORS)/installed ## Test what takes long: fuzzing, and the lowest version of every dependency
+	$(FLOORS)/bin/python -m pytest
 
 lint: $(VENV)/installed $(VENV)/lint ## Check style, formatting, types and the native stub
 	$(BIN)/ruff check .
@@ -72,8 +81,11 @@ bench: $(VENV)/installed ## Run the benchmarks beside the peers, on simulated sh
 	$(BIN)/python benchmarks/shops.py --products 20000 --methods
 	$(BIN)/python benchmarks/read_log.py
 
+lock: $(VENV)/installed $(VENV)/test $(VENV)/lint $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Write down the versions of a development environment
+	$(BIN)/python -m pip freeze --exclude matchset | sed -E 's/\+cpu$$//' > requirements-dev.lock
+
 clean: ## Remove every environment and build product
-	rm -rf .venv build dist matchset-demo
+	rm -rf .venv .venv-floors build dist matchset-demo
 
 # Environments. A stamp file stands for each group of packages, so that a second call does nothing.
 
@@ -104,6 +116,14 @@ $(VENV)/dssm: pyproject.toml | $(VENV)/dependencies
 $(VENV)/browser: pyproject.toml | $(VENV)/created
 	@tools/install_browser.sh
 	$(PIP) install --group browser
+	@touch $@
+
+# The package once more, beside the lowest versions that pyproject.toml allows.
+$(FLOORS)/installed: $(SOURCES) | $(VENV)/created
+	$(PYTHON) -m venv --clear $(FLOORS)
+	$(FLOORS)/bin/python -m pip --quiet install --upgrade "pip>=25.1"
+	$(FLOORS)/bin/python -m pip --quiet install $$($(BIN)/python tools/print_dependencies.py --lowest build serve report test)
+	$(FLOORS)/bin/python -m pip --quiet install --no-build-isolation --no-deps --config-settings=build-dir=build/floors .
 	@touch $@
 
 # The package once more, its native module built with a sanitizer.

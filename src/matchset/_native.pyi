@@ -543,6 +543,11 @@ def write_products(
     Products as a JSON array of objects with id, score and, if titles are given, title; ids and titles are buffers with offsets.
     """
 
+def scan_json(body: bytes) -> tuple[int, int, int, int]:
+    """
+    How many values and keys a JSON text has, how deep it is, and the bytes of its longest string.
+    """
+
 class TowerRule:
     """How the two towers learn."""
 
