@@ -70,7 +70,8 @@ def measure(kind: str, n_products: int, n_queries: int | None, *, every: bool) -
         "title similarity": lambda: ms.TitleSimilarity.from_catalog(shop.catalog),
         "popularity": lambda: ms.Popularity.from_positives(pairs, catalog=shop.catalog),
         "nearest queries": lambda: ms.NearestQueries.from_positives(pairs, catalog=shop.catalog),
-        "XR-Linear": lambda: ms.train(split.train, shop.catalog),
+        "match set": lambda: ms.train(split.train, shop.catalog),
+        "XR-Linear": lambda: ms.train(split.train, shop.catalog, ms.TrainConfig(parts=("tree",))),
     }
     print("| | R@10/50/100 | " + " | ".join(SEGMENTS) + " |")
     for name in makers if every else ["BM25"]:
