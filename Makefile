@@ -14,7 +14,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find native src -not 
 NATIVE := $(wildcard native/*.cpp native/*.hpp)
 INSTALL := install --no-build-isolation --no-deps --config-settings=build-dir=build/
 
-.PHONY: help demo test test-all lint format stub sanitize sanitize-address sanitize-thread bench clean
+.PHONY: help demo test test-all wheel docs lint format stub sanitize sanitize-address sanitize-thread bench clean
 
 help: ## Say what each command does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -27,6 +27,19 @@ test: $(VENV)/installed $(VENV)/test ## Test the installed package
 
 test-all: test $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everything: also what needs PyTorch, a browser or Schemathesis
 	$(BIN)/python -m pytest -m "torch or browser or schema"
+
+wheel: $(VENV)/build $(VENV)/wheel ## Make dist/: an sdist, and from it a wheel, tested where there is no compiler
+	rm -rf build/wheel dist
+	$(BIN)/python -m build --sdist --no-isolation --outdir dist .
+	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir build/wheel dist/*.tar.gz
+	PATH="$(BIN):$$PATH" $(BIN)/auditwheel repair --strip --wheel-dir dist build/wheel/*.whl
+	tools/check_wheel.sh "$(PYTHON)" dist/*.whl
+	@ls -l dist
+
+docs: $(VENV)/docs ## Build the documentation into build/site, and check its links and its reference
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --clean
+	$(BIN)/python tools/check_site.py build/site
+	@echo "open build/site/index.html, or serve it: $(BIN)/python -m http.server --directory build/site"
 
 lint: $(VENV)/installed $(VENV)/lint ## Check style, formatting, types and the native stub
 	$(BIN)/ruff check .
@@ -87,7 +100,7 @@ $(VENV)/build: pyproject.toml | $(VENV)/created
 	$(PIP) install --group build
 	@touch $@
 
-$(VENV)/test $(VENV)/lint $(VENV)/schema: $(VENV)/%: pyproject.toml | $(VENV)/created
+$(VENV)/test $(VENV)/lint $(VENV)/schema $(VENV)/wheel $(VENV)/docs: $(VENV)/%: pyproject.toml | $(VENV)/created
 	$(PIP) install --group $*
 	@touch $@
 
