@@ -11,6 +11,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # What the installed package is made of, folders too: a change here, and nowhere else, rebuilds it.
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find native src -not -name '*.pyc' -not -name __pycache__)
+# Two processes share the tests, file by file: fixtures of a file are made once.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 NATIVE := $(wildcard native/*.cpp native/*.hpp)
 INSTALL := install --no-build-isolation --no-deps --config-settings=build-dir=build/
 
@@ -23,17 +25,18 @@ demo: $(VENV)/installed ## Run the main job on a simulated shop
 	$(BIN)/matchset demo
 
 test: $(VENV)/installed $(VENV)/test ## Test the installed package
-	$(BIN)/python -m pytest
+	@echo "testing: about four minutes on two quiet cores, longer on busy ones"
+	$(PYTEST)
 
-test-all: test $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everything: also what needs PyTorch, a browser or Schemathesis
-	$(BIN)/python -m pytest -m "torch or browser or schema"
+test-all: test docs $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everything: also what needs PyTorch, a browser or Schemathesis
+	$(PYTEST) -m "torch or browser or schema"
 
 wheel: $(VENV)/build $(VENV)/wheel ## Make dist/: an sdist, and from it a wheel, tested where there is no compiler
 	rm -rf build/wheel dist
 	$(BIN)/python -m build --sdist --no-isolation --outdir dist .
 	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir build/wheel dist/*.tar.gz
 	PATH="$(BIN):$$PATH" $(BIN)/auditwheel repair --strip --wheel-dir dist build/wheel/*.whl
-	tools/check_wheel.sh "$(PYTHON)" dist/*.whl
+	tools/check_wheel.sh "$(PYTHON)" dist/*.whl $(WHEEL_TESTS)
 	@ls -l dist
 
 docs: $(VENV)/docs ## Build the documentation into build/site, and check its links and its reference

@@ -27,6 +27,6 @@ started=$(date +%s.%N)
 pip install --quiet --only-binary :all: "$wheel[serve,report]"
 echo "installed in $(printf '%.1f' "$(python -c "import time; print(time.time() - $started)")") s," \
   "$(du -sm venv | cut -f 1) MB with all it needs"
-cp -r "$root"/{pyproject.toml,README.md,docs,tests,tools} .
+cp -r "$root"/*.md "$root"/{pyproject.toml,benchmarks,deploy,docs,tests,tools} .
 pip install --quiet --only-binary :all: --group test
-python -m pytest -q -p no:cacheprovider "$@"
+python -m pytest -q -n 2 --dist loadfile -p no:cacheprovider "$@"
