@@ -22,6 +22,7 @@ help: ## Say what each command does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 demo: $(VENV)/installed ## Run the main job on a simulated shop
+	@echo "the demo: a minute on two quiet cores; what an earlier one finished is kept"
 	$(BIN)/matchset demo
 
 test: $(VENV)/installed $(VENV)/test ## Test the installed package
@@ -95,6 +96,7 @@ clean: ## Remove every environment and build product
 
 $(VENV)/created:
 	@tools/check_machine.sh "$(PYTHON)" "$(CXX)"
+	@echo "the first time: 150 MB to download, then a minute to compile on two quiet cores, all in $(VENV)"
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP) install --upgrade "pip>=25.1"
 	@touch $@
@@ -131,6 +133,6 @@ build/address/installed build/thread/installed: build/%/installed: $(SOURCES) | 
 	@touch $@
 
 $(VENV)/installed: $(SOURCES) | $(VENV)/dependencies
-	@echo "compiling the native module: a minute or a few, the first time"
+	@echo "compiling the native module: a minute on two quiet cores, longer on busy ones"
 	$(PIP) $(INSTALL)release .
 	@touch $@
