@@ -324,7 +324,7 @@ def test_without_matplotlib_it_is_an_error_before_any_work(monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(plots, "import_module", refuse)
-    with pytest.raises(ImportError, match=r"pip install 'matchset\[report\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'matplotlib>=[0-9.]+'"):
         require_plots()
 
 

@@ -8,8 +8,10 @@ own names to `message`, or changes a field, and never edits the text.
 from __future__ import annotations
 
 import os
+import shlex
 import unicodedata
 from collections.abc import Callable
+from importlib.metadata import requires
 from pathlib import Path
 from typing import ClassVar
 
@@ -152,6 +154,13 @@ def _count_cells(text: str) -> int:
     """Columns that a text takes in a terminal, so that a caret stands below its character."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
+
+
+def install_command(extra: str) -> str:
+    """The command that installs the packages of an extra, however matchset itself was installed."""
+    marked = [requirement.partition(";") for requirement in requires("matchset") or ()]
+    needed = [name.strip() for name, _, marker in marked if extra in shlex.split(marker)]
+    return f"pip install {shlex.join(needed)}"
 
 
 def not_fitted(message: str) -> Exception:

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from matchset.cli.options import LogColumns
 from matchset.data.log import Log
+from matchset.errors import install_command
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.reload.snapshots import Sources
 
@@ -64,7 +65,7 @@ def start(
     try:
         from matchset.serve.run import serve as run
     except ImportError as error:
-        needs = "the server needs more packages: pip install 'matchset[serve]'"
+        needs = f"the server needs more packages: {install_command('serve')}"
         raise ValueError(f"{needs} ({error.name} is missing)") from None
     run(sources, config, limits, read_log=read_log, on_ready=on_ready)
 

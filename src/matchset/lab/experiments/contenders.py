@@ -15,6 +15,7 @@ from typing import Any
 
 from matchset.config import LearnConfig, TrainConfig, count_threads
 from matchset.data.catalog import Catalog
+from matchset.errors import install_command
 from matchset.features.analysis import choose_language
 from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW
@@ -53,7 +54,6 @@ PAPER = {  # XR-Linear as the paper trains it; V is a number of n-grams, see `vo
 MINOR = frozenset({UNIGRAMS, BIGRAMS, MORE_BIGRAMS, EXACT, FLOOR})
 NO_LANGUAGE = "needs titles of one language, or --language"
 NO_CATALOG = "needs titles: give --catalog"
-NO_EXTRA = "needs PyTorch and usearch: pip install 'matchset[dssm]', in a checkout make .venv/dssm"
 NO_TITLE = "needs a title in --catalog of at least one product that a training query led to"
 QUICK_EPOCHS = 2
 
@@ -196,7 +196,7 @@ def why_no_dssm(benchmark: Benchmark) -> str:
     if not benchmark.catalog.titles.lengths[indices[indices >= 0]].any():
         return NO_TITLE
     has_extra = all(find_spec(name) is not None for name in ("torch", "usearch"))
-    return "" if has_extra else NO_EXTRA
+    return "" if has_extra else f"needs PyTorch and usearch: {install_command('dssm')}"
 
 
 def _make_bm25(benchmark: Benchmark) -> Contender:
