@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -84,10 +84,9 @@ class MatchSet(Matcher):
     def part(self, name: str) -> Matcher:
         """One part as a matcher of its own, over the same arrays.
 
-        The tree is an `XRLinearMatcher`. The others rank by what they know alone, and their scores
-        are not calibrated.
+        The tree is an `XRLinearMatcher`. The others rank by what they know alone.
         """
-        model = self.model.only(name)
+        model = self.model.only([name])
         if model.tree is None:
             return replace(self, model=model)
         return XRLinearMatcher(
@@ -100,6 +99,14 @@ class MatchSet(Matcher):
             provenance=self.provenance,
             beam=model.bounds.tree_beam,
         )
+
+    def only(self, parts: Iterable[str]) -> Self:
+        """Some of its parts: all but one, or one alone, under a re-ranker fitted to them.
+
+        With other choices of parts the weights are the defaults, which any parts can use.
+        """
+        model = self.model.only(parts)
+        return replace(self, model=model, config=replace(self.config, parts=model.parts))
 
     @property
     def training(self) -> TrainingRecord:
