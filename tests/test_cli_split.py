@@ -31,7 +31,7 @@ def read(folder):
 )
 def test_a_log_is_split_by_time(log, tmp_path, options):
     said = run("split", log, "-o", tmp_path / "sides", *options)
-    assert "ceiling of Recall@100" in said
+    assert "Recall@100 is at most" in said
     train, test = read(tmp_path / "sides")
     days = 30 if options[0] == "--by" else 2
     wanted = ms.split_by_time(ms.read_log(str(log)), test_days=days)
