@@ -4,6 +4,7 @@ import pytest
 from test_cli import run
 
 import matchset as ms
+from matchset.data.split import SplitOptions
 
 ROWS = [
     ("red shoe", "p1", "purchase", "2026-01-01"),
@@ -54,6 +55,8 @@ def test_a_log_without_times_is_split_by_query(log, tmp_path):
     run("split", log, "-o", tmp_path)
     train, test = read(tmp_path)
     assert (len(train.queries), len(test.queries)) == (8, 2)
+    compared = SplitOptions(split="query").divide(ms.read_log(str(log)), seed=0)
+    assert list(test.queries) == list(compared.test.queries)  # as `matchset compare` does
 
 
 @pytest.mark.parametrize(

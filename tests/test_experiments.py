@@ -13,16 +13,15 @@ from matchset.evaluate.evaluation import evaluate_qrels
 from matchset.evaluate.overlap import Share
 from matchset.lab.experiments import baselines, contenders
 from matchset.lab.experiments import store as stores
-from matchset.lab.experiments.comparison import (
+from matchset.lab.experiments.claims import (
     CLAIMS,
     CONFIRMED,
     REVERSED,
     UNCLEAR,
-    ZERO_RESULT,
     check_claims,
     find_verdict,
-    run_comparison,
 )
+from matchset.lab.experiments.comparison import ZERO_RESULT, run_comparison
 from matchset.lab.experiments.contender import choose_contenders
 from matchset.lab.experiments.contenders import FAST, OURS, list_contenders
 from matchset.lab.experiments.examples import choose_examples

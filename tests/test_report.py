@@ -18,8 +18,7 @@ from matchset.evaluate.overlap import Share
 from matchset.lab.experiments.benchmark import take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST, OURS
-from matchset.lab.experiments.findings import RESULTS, Row, read_findings
-from matchset.lab.experiments.plain import to_plain
+from matchset.lab.experiments.findings import RESULTS, Row, read_findings, to_plain
 from matchset.lab.experiments.sweeps import find_graph, run_sweep
 from matchset.lab.report import plots
 from matchset.lab.report.figures import is_variant

@@ -18,7 +18,7 @@ from matchset.evaluate.calibration import Cutoff, score_answers
 from matchset.evaluate.evaluation import evaluate_qrels
 from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.evaluate.segments import choose_rule, find_seen_in_training
-from matchset.lab.experiments.plain import to_plain
+from matchset.lab.experiments.findings import to_plain
 from matchset.matchers.base import Retriever
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import read_run
@@ -106,8 +106,8 @@ def evaluate(
 
 
 def find_cutoffs(matcher: Retriever, qrels: Qrels, k: int) -> tuple[Cutoff, ...]:
-    """Recall and size of a match set at some least scores; none where scores are not chances."""
-    if not isinstance(matcher, MatchSet) or not matcher.model.reranker.is_learned:
+    """Recall and size of a match set at some least scores; none for another matcher."""
+    if not isinstance(matcher, MatchSet):
         return ()
     return score_answers(matcher, qrels, k=k).cutoffs()
 

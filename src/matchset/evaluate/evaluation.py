@@ -115,9 +115,13 @@ class Evaluation(Headed, Tabular):
         for segment in dict.fromkeys(score.segment for score in recalls):
             of_segment = [score for score in recalls if score.segment == segment]
             name = "Recall" if segment == ALL else f"  {segment}"
-            rows.append([name, f"{of_segment[0].queries:,}", *map(_format_recall, of_segment)])
+            rows.append([name, f"{of_segment[0].queries:,}", *map(_format, of_segment)])
             if segment == ALL:
-                rows.append(["  by traffic", "", *map(_format_by_traffic, of_segment)])
+                weighed = [
+                    with_margin(s.by_traffic, s.by_traffic_low, s.by_traffic_high)
+                    for s in of_segment
+                ]
+                rows.append(["  by traffic", "", *weighed])
                 limits = [percent(score.seen_limit) for score in of_segment]
                 if not np.isnan(of_segment[0].seen_limit):
                     rows.append(
@@ -126,8 +130,7 @@ class Evaluation(Headed, Tabular):
         for metric in NAMES:
             others = [s for s in self.scores if s.segment == ALL and s.metric == metric]
             if metric != "recall" and others:
-                cells = [with_margin(score.value, score.low, score.high) for score in others]
-                rows.append([NAMES[metric], "", *cells])
+                rows.append([NAMES[metric], "", *map(_format, others)])
         n_pairs = int(self.n_relevant.sum())
         what = "in %, with 95 % margin"
         title = f"Evaluation({len(self):,} queries, {n_pairs:,} relevant products; {what})"
@@ -207,6 +210,10 @@ def _is_limited(matcher: Retriever) -> bool:
     if not isinstance(matcher, Matcher) or matcher.training is None:
         return False
     return matcher.products.titles is None
+
+
+def _format(score: Score) -> str:
+    return with_margin(score.value, score.low, score.high)
 
 
 def check_ks(ks: Iterable[int]) -> tuple[int, ...]:
@@ -292,11 +299,3 @@ def _score_lists(run: Run, n_queries: int, ks: tuple[int, ...], *, has_tail: boo
         value = run.n_tail[k] / n_returned if n_returned else _NAN
         scores.append(Score(ALL, "long_tail", k, n_queries, value, *unknown))
     return scores
-
-
-def _format_recall(score: Score) -> str:
-    return with_margin(score.value, score.low, score.high)
-
-
-def _format_by_traffic(score: Score) -> str:
-    return with_margin(score.by_traffic, score.by_traffic_low, score.by_traffic_high)

@@ -1,7 +1,4 @@
-"""Comparison: how do all contenders compare, and does the paper's order hold on this data?
-
-The paper's claims are tested pair by pair, with all p-values corrected together, never assumed.
-"""
+"""Comparison: how do all contenders compare?"""
 
 from __future__ import annotations
 
@@ -9,18 +6,17 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from matchset.evaluate.calibration import score_answers
-from matchset.evaluate.compare import Comparison, Difference, compare_evaluations
+from matchset.evaluate.compare import Comparison, compare_evaluations
 from matchset.evaluate.evaluation import Evaluation, Score
 from matchset.evaluate.overlap import IncrementalRecall, measure_overlap
 from matchset.evaluate.segments import Bools
-from matchset.evaluate.significance import ALPHA, bootstrap, mean
-from matchset.lab.experiments.baselines import GRAPH, LEXICAL
+from matchset.evaluate.significance import bootstrap, mean
 from matchset.lab.experiments.benchmark import Benchmark, digest_qrels
+from matchset.lab.experiments.claims import CLAIMS
 from matchset.lab.experiments.contender import Contender, choose_contenders
 from matchset.lab.experiments.contenders import find_lexical, list_contenders
 from matchset.lab.experiments.examples import choose_examples
@@ -34,39 +30,13 @@ from matchset.lab.experiments.findings import (
 )
 from matchset.lab.experiments.runner import SILENT, Budget, ProgressListener, run_contenders
 from matchset.lab.experiments.store import Measurement, Store, describe_machine, list_versions
-from matchset.lab.experiments.vocabularies import (
-    BIGRAMS,
-    MORE_BIGRAMS,
-    TRIGRAMS,
-    UNIGRAMS,
-    choose_vocabularies,
-)
+from matchset.lab.experiments.vocabularies import choose_vocabularies
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import RecordedRun
 from matchset.matchers.registry import load
 
 BINS = 40  # of the histogram of latencies
 ZERO_RESULT = "zero-result query"  # a segment: queries to which the opponent answers nothing
-# The paper's order, better first; its XR-Linear is the variant with trigrams.
-CLAIMS = (
-    (TRIGRAMS, BIGRAMS),
-    (TRIGRAMS, MORE_BIGRAMS),
-    (BIGRAMS, UNIGRAMS),
-    (MORE_BIGRAMS, UNIGRAMS),
-    (TRIGRAMS, GRAPH),
-    (GRAPH, LEXICAL),
-    (TRIGRAMS, LEXICAL),
-)
-CONFIRMED, REVERSED, UNCLEAR, UNKNOWN = "confirmed", "reversed", "not significant", "not measured"
-
-
-class Claim(NamedTuple):
-    """One pair of the paper's order, and whether it holds here."""
-
-    better: str
-    worse: str
-    verdict: str
-    difference: Difference | None
 
 
 def run_comparison(
@@ -140,22 +110,6 @@ def compare_results(
         resamples=budget.resamples,
         seed=budget.seed,
     )
-
-
-def check_claims(differences: Iterable[Difference], k: int) -> list[Claim]:
-    """Each of the paper's claims with the verdict on this data."""
-    found = {(d.first, d.second): d for d in differences if d.k == k}
-    return [
-        Claim(*claim, UNKNOWN if (d := found.get(claim)) is None else find_verdict(d), d)
-        for claim in CLAIMS
-    ]
-
-
-def find_verdict(difference: Difference) -> str:
-    """Whether the first is significantly better, the second is, or neither."""
-    if difference.p_holm >= ALPHA or difference.low <= 0 <= difference.high:
-        return UNCLEAR
-    return CONFIRMED if difference.value > 0 else REVERSED
 
 
 def _require_present(contenders: Sequence[Contender]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.experiments.baselines import EXACT, GRAPH, LEXICAL, QUICK_EPOCHS
-from matchset.lab.experiments.comparison import CONFIRMED, REVERSED, Claim, check_claims
+from matchset.lab.experiments.claims import CONFIRMED, REVERSED, Claim, check_claims
 from matchset.lab.experiments.findings import ComparisonFindings, SweepFindings, SweepRow
 from matchset.lab.experiments.vocabularies import BIGRAMS, MORE_BIGRAMS, TRIGRAMS, UNIGRAMS
 from matchset.lab.report.formatting import (

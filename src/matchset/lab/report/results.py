@@ -18,8 +18,8 @@ from matchset.lab.experiments.findings import (
     Row,
     SweepFindings,
     SweepRow,
+    to_plain,
 )
-from matchset.lab.experiments.plain import to_plain
 
 
 class Number(NamedTuple):

@@ -87,6 +87,7 @@ def _compare_with_opponent(
     gap, near = found.difference(OURS, other.name), found.difference(OURS, other.name, first)
     if gap is None or near is None:
         return
+    # Ratings say nothing about traffic: a query then weighs as much as it has ratings.
     searches = "queries" if found.data.is_rated else "searches"
     gain = near.searches
     low, high = (format_count(1000 * each) for each in (gain.low, gain.high))
@@ -149,7 +150,10 @@ def _describe_gap(gap: Difference) -> str:
 
 
 def _best_fusion(found: ComparisonFindings) -> Row | None:
-    return max(found.present("fusion"), key=lambda row: row.recall(found.k), default=None)
+    """The best fusion of ours with the opponent."""
+    other = found.opponent or ""
+    rows = [r for r in found.present("fusion") if found.difference(r.name, other) is not None]
+    return max(rows, key=lambda row: row.recall(found.k), default=None)
 
 
 def format_count(value: float) -> str:
