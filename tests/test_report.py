@@ -14,6 +14,7 @@ from experiments import BUDGET, CONFIG, HOSTILE, make_small
 
 from matchset.cli.experiments import format_command
 from matchset.data.split import SplitOptions
+from matchset.evaluate.calibration import ReliabilityBin
 from matchset.evaluate.overlap import Share
 from matchset.lab.experiments.benchmark import take_test
 from matchset.lab.experiments.comparison import run_comparison
@@ -33,6 +34,7 @@ from matchset.lab.report.formatting import (
     join,
     tag,
 )
+from matchset.lab.report.inside import inside_the_match_set
 from matchset.lab.report.page import require_plots, write_report
 from matchset.lab.report.paper import paper_table, the_paper
 from matchset.lab.report.recall_tables import cost_table, recall_table
@@ -172,6 +174,21 @@ def test_the_verdict_is_no_where_the_own_engine_finds_more(found):
     )
     headline = list_verdict(replace(found, differences=beside))[0]
     assert headline == "Yes, beside mine: together they find more than it finds alone."
+
+
+def test_learned_scores_are_held_against_the_test_and_parts_have_their_worth(found):
+    learned = {
+        "is_learned": True,
+        "queries": 300,
+        "recall": {"all": [0.5, 0.6, 0.7], "without tree": [0.4, 0.6, 0.71]},
+    }
+    bins = (ReliabilityBin(0.0, 900, 0.01, 0.02), ReliabilityBin(0.5, 600, 0.55, 0.5))
+    facts = replace(found.match_set, learned=learned, reliability=bins)
+    shown = inside_the_match_set(replace(found, match_set=facts))
+    assert 'id="plot-reliability"' in shown
+    assert "0.55: 0.50 of 600" in shown
+    assert "A product that nobody bought is not irrelevant" in shown
+    assert re.search(r"tree</th>(?:(?!</tr>).)*\+10\.0(?:(?!</tr>).)*\+0\.0(?:(?!</tr>).)*−1\.0", shown)
 
 
 def test_a_product_that_nobody_rated_is_not_called_wrong(found):
