@@ -8,6 +8,7 @@ of the matrix but count as missed: no side can find them.
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -61,15 +62,24 @@ def write_cooking(folder: Path, real: Path) -> None:
     """Question titles and their tags, on the usual split."""
     import matchset as ms
 
+    train, test = read_cooking(real)
+    write_pairs(folder, ms.positives(train), ms.positives(test))
+
+
+def read_cooking(real: Path):
+    """Logs of both sides of the usual split."""
+    import matchset as ms
+
     lines = [line.split("\t") for line in (real / "pairs.tsv").read_text().splitlines()[1:]]
     sides = []
-    for is_train in (True, False):
-        rows = [row for row in lines if (int(row[0]) <= COOKING_TRAIN) == is_train]
-        frame = folder / "rows.tsv"
-        frame.write_text("\n".join(["query\tproduct_id", *("\t".join(r[1:]) for r in rows)]) + "\n")
-        sides.append(ms.positives(ms.read_log(str(frame))))
-        frame.unlink()
-    write_pairs(folder, *sides)
+    with tempfile.TemporaryDirectory() as folder:
+        for is_train in (True, False):
+            rows = [row for row in lines if (int(row[0]) <= COOKING_TRAIN) == is_train]
+            texts = ["query\tproduct_id", *("\t".join(row[1:]) for row in rows)]
+            file = Path(folder) / "rows.tsv"
+            file.write_text("\n".join(texts) + "\n")
+            sides.append(ms.read_log(str(file)))
+    return sides
 
 
 def write_pairs(folder: Path, train, test) -> None:

@@ -81,11 +81,21 @@ class MatchSet(Matcher):
         """The same match set, whose sources search within other bounds."""
         return replace(self, model=replace(self.model, bounds=bounds))
 
+    def only(self, parts: Iterable[str]) -> Self:
+        """Some of its parts: all but one, or one alone, under a re-ranker fitted to them.
+
+        With other choices of parts the weights are the defaults, which any parts can use.
+        """
+        model = self.model.only(parts)
+        return replace(self, model=model, config=replace(self.config, parts=model.parts))
+
     def part(self, name: str) -> Matcher:
         """One part as a matcher of its own, over the same arrays.
 
-        The tree is an `XRLinearMatcher`. The others rank by what they know alone.
+        The tree is an `XRLinearMatcher`; the others rank by what they know alone.
         """
+        if name not in self.model.parts:
+            raise ValueError(f"part must be one of {', '.join(self.model.parts)}; got {name!r}")
         model = self.model.only([name])
         if model.tree is None:
             return replace(self, model=model)
@@ -99,14 +109,6 @@ class MatchSet(Matcher):
             provenance=self.provenance,
             beam=model.bounds.tree_beam,
         )
-
-    def only(self, parts: Iterable[str]) -> Self:
-        """Some of its parts: all but one, or one alone, under a re-ranker fitted to them.
-
-        With other choices of parts the weights are the defaults, which any parts can use.
-        """
-        model = self.model.only(parts)
-        return replace(self, model=model, config=replace(self.config, parts=model.parts))
 
     @property
     def training(self) -> TrainingRecord:
