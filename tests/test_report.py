@@ -188,7 +188,9 @@ def test_learned_scores_are_held_against_the_test_and_parts_have_their_worth(fou
     assert 'id="plot-reliability"' in shown
     assert "0.55: 0.50 of 600" in shown
     assert "A product that nobody bought is not irrelevant" in shown
-    assert re.search(r"tree</th>(?:(?!</tr>).)*\+10\.0(?:(?!</tr>).)*\+0\.0(?:(?!</tr>).)*−1\.0", shown)
+    assert re.search(
+        r"tree</th>(?:(?!</tr>).)*\+10\.0(?:(?!</tr>).)*\+0\.0(?:(?!</tr>).)*−1\.0", shown
+    )
 
 
 def test_a_product_that_nobody_rated_is_not_called_wrong(found):

@@ -69,9 +69,9 @@ def run_contenders(
             needed = [results[name] for name in contender.needs]
             result = _run(contender, benchmark, store, budget, digest=digest, needed=needed)
             store.save_result(name, result)
-            progress.done(f"{title}: {_summarize(result, budget)}")
+            progress.done(f"{title}: {_summarize(contender, result, budget)}")
         else:
-            progress.done(f"{title}: {_summarize(result, budget)} (stored)")
+            progress.done(f"{title}: {_summarize(contender, result, budget)} (stored)")
         results[name] = result
     return results
 
@@ -127,12 +127,13 @@ def _match_examples(matcher: Matcher, benchmark: Benchmark) -> list[list[str]]:
     return [list(match.ids) for match in matches]
 
 
-def _summarize(result: Measurement, budget: Budget) -> str:
+def _summarize(contender: Contender, result: Measurement, budget: Budget) -> str:
     recalls = " / ".join(f"{100 * result.evaluation.recall(k):.1f}" for k in budget.ks)
     found = f"Recall@{'/'.join(map(str, budget.ks))} {recalls} %"
     if len(result.timing.total) == 0:
         return found
-    return (
-        f"{found}, trained in {result.train_seconds:.1f} s, "
-        f"{result.disk_bytes / 1e6:.1f} MB, p50 {1e3 * result.timing.to_dict()['total_p50']:.3f} ms"
-    )
+    latency = f"p50 {1e3 * result.timing.to_dict()['total_p50']:.3f} ms"
+    if contender.group in ("part", "ablation"):  # trained with the whole
+        return f"{found}, {latency}"
+    size = f"{result.disk_bytes / 1e6:.1f} MB"
+    return f"{found}, trained in {result.train_seconds:.1f} s, {size}, {latency}"

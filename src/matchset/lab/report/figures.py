@@ -127,7 +127,10 @@ def draw_cutoffs(facts: MatchSetFacts, k: int) -> Html:
     with drawing() as (figure, (axes,)):
         sizes, recalls = [cut.size for cut in cuts], [100 * cut.recall for cut in cuts]
         axes.plot(sizes, recalls, color=SERIES[0], marker="o")
-        for cut in cuts:
+        room = 0.05 * max(sizes, default=0.0)
+        for before, cut in zip([None, *cuts], cuts, strict=False):
+            if before is not None and before.size - cut.size < room:
+                continue  # the names would cover each other
             at = (cut.size, 100 * cut.recall)
             axes.annotate(
                 f"{cut.min_score:g}", at, (4, -11), textcoords="offset points", fontsize=8
