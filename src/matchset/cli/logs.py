@@ -14,15 +14,14 @@ from matchset.cli.options import Columns, LogColumns
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.log import Log
 from matchset.data.positives import positives, relevance
-from matchset.data.split import Split, split_by_query, split_by_time
+from matchset.data.split import Split, SplitOptions, split_by_query, split_by_time
 from matchset.errors import DataError, ParameterError, TargetExistsError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.shop import ShopKind, describe_shop, simulate_shop, stream_shop
 
 COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
 EXAMPLES = 5  # queries to show
-DEFAULT_DAYS = 30
-DEFAULT_SHARE = 0.2
+DEFAULT_DAYS = SplitOptions().test_days
 
 
 def describe(
@@ -231,7 +230,8 @@ def choose_split(
         raise ParameterError(rule, parameter="test_share")
     is_by_query = by == "query" or test_share is not None
     if is_by_query or (by is None and not of_time and log.days is None):
-        share = DEFAULT_SHARE if test_share is None else test_share
-        return split_by_query(log, test_share=share, seed=seed)
+        if test_share is None:  # the test of `matchset compare`
+            return SplitOptions(split="query").divide(log, seed=seed)
+        return split_by_query(log, test_share=test_share, seed=seed)
     days = test_days if of_time else DEFAULT_DAYS
     return split_by_time(log, test_from=test_from, test_days=days)
