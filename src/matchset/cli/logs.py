@@ -119,6 +119,8 @@ def split(
             raise TargetExistsError(target)
     read = columns.read(log)
     sides = choose_split(read, test_days, test_from, by=by, test_share=test_share, seed=seed)
+    if by is None and test_share is None and read.days is None:
+        print_text("split by query, as the log has no times")
     show_split(sides, events=events)
     out.mkdir(parents=True, exist_ok=True)
     for side, target in zip(sides, targets.values(), strict=True):
