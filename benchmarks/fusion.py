@@ -53,7 +53,7 @@ def learn_parts(train: ms.Log, catalog: ms.Catalog, min_count: float) -> dict[st
     """XR-Linear and the baselines, by the name of their kind."""
     pairs = ms.positives(train, min_count=min_count)
     return {
-        "xr_linear": ms.train(train, catalog, ms.TrainConfig(min_count=min_count)),
+        "xr_linear": ms.train(train, catalog, ms.TrainConfig(parts=("tree",), min_count=min_count)),
         "bm25": ms.BM25.from_catalog(catalog),
         "title_similarity": ms.TitleSimilarity.from_catalog(catalog),
         "nearest_queries": ms.NearestQueries.from_positives(pairs, catalog=catalog),

@@ -53,7 +53,7 @@ def make_matchers(
             ms.TitleSimilarity.from_catalog(catalog, language=language),
         )
     for language in (None, "auto"):
-        config = ms.TrainConfig(min_count=min_count, language=language)
+        config = ms.TrainConfig(parts=("tree",), min_count=min_count, language=language)
         yield "XR-Linear", language, ms.train(train, catalog, config)
 
 

@@ -30,7 +30,7 @@ def main() -> None:
     shop = ms.simulate_shop(products=options.products)
     train, test = ms.split_by_time(shop.log, test_days=30)
     qrels = make_qrels(test)
-    whole = ms.train(train, shop.catalog)
+    whole = ms.train(train, shop.catalog, ms.TrainConfig(parts=("tree",)))
     print("| threshold | R@10/50/100 | weights | disk, MB | tree, MB | vector, us | search, us |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:

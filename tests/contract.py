@@ -146,6 +146,19 @@ def a_least_score_leaves_out_what_is_below(subject):
     assert list(subject.ask(min_score=least)) == alone
 
 
+def a_relative_least_score_keeps_a_share_of_the_best(subject):
+    for free in subject.ask():
+        cut = subject.matcher.match(free.query, len(subject.ids), min_relative=0.5)
+        whole = subject.matcher.match(free.query, len(subject.ids))
+        kept = [h for h in whole if whole[0].score <= 0 or h.score >= whole[0].score * 0.5]
+        assert list(cut) == kept
+    for share in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match="min_relative must be from 0 to 1; got"):
+            subject.matcher.match(subject.queries, min_relative=share)
+    alone = [subject.matcher.match(q, len(subject.ids), min_relative=0.5) for q in subject.queries]
+    assert list(subject.matcher.match(subject.queries, len(subject.ids), min_relative=0.5)) == alone
+
+
 def threads_get_the_answers_that_they_would_get_alone(subject):
     allowed = subject.ids[::2]
     jobs = [(query, where) for query in subject.queries for where in (None, allowed)] * 10
@@ -169,6 +182,7 @@ CHECKS = [
     a_filter_that_allows_all_changes_nothing_and_one_that_allows_none_gives_none,
     a_filter_of_other_products_is_an_error,
     a_least_score_leaves_out_what_is_below,
+    a_relative_least_score_keeps_a_share_of_the_best,
     threads_get_the_answers_that_they_would_get_alone,
 ]
 

@@ -10,7 +10,9 @@ from matchset.lab.shop import simulate_shop
 from matchset.strings import Strings
 
 BUDGET = Budget(ks=(5, 10, 20), resamples=50, flips=200, singles=20)
-CONFIG = TrainConfig(learn=LearnConfig(pifa_max_entries=128, branching=8, max_leaf_size=20))
+CONFIG = TrainConfig(
+    parts=("tree",), learn=LearnConfig(pifa_max_entries=128, branching=8, max_leaf_size=20)
+)
 HOSTILE = (
     "<script>alert(1)</script>",
     "\"quoted\" 'twice' & more",

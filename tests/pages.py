@@ -32,7 +32,8 @@ def page_shop(tmp_path_factory):
     catalog = replace(catalog, titles=Strings.of([*TITLES, *catalog.titles[len(TITLES) :]]))
     train, test = ms.split_by_time(ms.read_log(str(log_file)), test_days=60)
     # A tree with levels to be lost on.
-    config = ms.TrainConfig(learn=ms.LearnConfig(branching=4, max_leaf_size=20))
+    learn = ms.LearnConfig(branching=4, max_leaf_size=20)
+    config = ms.TrainConfig(parts=("tree",), learn=learn)
     ms.train(train, catalog, config).save(folder / "model")
     ms.BM25.from_catalog(catalog).save(folder / "bm25")
     ms.TitleSimilarity.from_catalog(catalog).save(folder / "titles")

@@ -32,8 +32,9 @@ def make_shop(folder: Path) -> Path:
     titles[: len(HOSTILE)] = HOSTILE
     catalog = replace(shop.catalog, titles=type(shop.catalog.titles).of(titles))
     train, test = ms.split_by_time(shop.log, test_days=30)
-    ms.train(train, catalog).save(folder / "model")
-    other = replace(ms.TrainConfig(), learn=replace(ms.TrainConfig().learn, seed=7))
+    config = ms.TrainConfig(parts=("tree",))
+    ms.train(train, catalog, config).save(folder / "model")
+    other = replace(config, learn=replace(config.learn, seed=7))
     ms.train(train, catalog, other).save(folder / "other")
     ms.BM25.from_catalog(catalog).save(folder / "bm25")
     ms.TitleSimilarity.from_catalog(catalog).save(folder / "titles")

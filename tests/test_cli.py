@@ -45,7 +45,7 @@ def model(shop):
     out = shop / "model"
     said = run(
         "train", shop / "log.parquet", "--catalog", shop / "products.parquet", "-o", out,
-        "--branching", 8, "--events.purchase", 1,
+        "--parts", "tree", "--branching", 8, "--events.purchase", 1,
     )  # fmt: skip
     assert "weights in" in said
     return out
@@ -249,7 +249,7 @@ def test_the_demo_is_served_from_what_an_earlier_one_kept(tmp_path):
         said, model = _serve_demo(tmp_path, "--products", 500)
         assert ("A simulated shop" in said) is is_new
         names = [each["name"] for each in model["matchers"]]
-        assert names[:3] == ["xr_linear", "bm25", "title_similarity"]
+        assert names[:3] == ["match_set", "bm25", "title_similarity"]
         assert (model["products"], model["has_purchases"]) == (500, True)
     said, model = _serve_demo(tmp_path, "--products", 600)
     assert model["products"] == 600

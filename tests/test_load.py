@@ -13,6 +13,7 @@ import matchset as ms
 from matchset.errors import ModelFileError
 from matchset.matchers.registry import KINDS
 
+TREE = ms.TrainConfig(parts=("tree",))
 LOG = "query,product_id,event\nred rose,p0,purchase\nclay pot,p2,purchase\nvase,p6,purchase\n"
 
 
@@ -34,7 +35,9 @@ def saved(tmp_path_factory):
     for name, matcher in make_matchers().items():
         matcher.save(folder / name)
     (folder / "log.csv").write_text(LOG)
-    ms.train(str(folder / "log.csv"), make_catalog(), out=folder / "xr_linear")
+    log, catalog = str(folder / "log.csv"), make_catalog()
+    ms.train(log, catalog, TREE, out=folder / "xr_linear")
+    ms.train(log, catalog, out=folder / "match_set")
     return folder
 
 
@@ -122,7 +125,7 @@ def test_a_fusion_remembers_what_its_parts_were_trained_on(saved):
 )
 def test_l2_an_odd_header_is_a_model_file_error(tmp_path, section, name, value):
     path = tmp_path / "model"
-    ms.train(pa.table({"query": ["a", "b"], "sku": ["p", "q"]})).save(path)
+    ms.train(pa.table({"query": ["a", "b"], "sku": ["p", "q"]}), config=TREE).save(path)
     manifest = json.loads((path / "manifest.json").read_text())
     manifest["header"]["sections"][section][name] = value
     (path / "manifest.json").write_text(json.dumps(manifest))
@@ -132,7 +135,7 @@ def test_l2_an_odd_header_is_a_model_file_error(tmp_path, section, name, value):
 
 def test_l2_negatives_that_are_no_text_are_a_model_file_error(tmp_path):
     path = tmp_path / "model"
-    ms.train(pa.table({"query": ["a", "b"], "sku": ["p", "q"]})).save(path)
+    ms.train(pa.table({"query": ["a", "b"], "sku": ["p", "q"]}), config=TREE).save(path)
     manifest = json.loads((path / "manifest.json").read_text())
     manifest["header"]["sections"]["training"]["config"]["negatives"] = 3
     (path / "manifest.json").write_text(json.dumps(manifest))

@@ -273,16 +273,33 @@ def test_threads_do_not_change_the_model(threads, tmp_path):
     assert np.array_equal(one.model.reranker.log_odds, many.model.reranker.log_odds)
 
 
-def test_parts_tree_is_xr_linear_as_before(tmp_path):
+def test_the_default_has_every_part_and_a_tree_alone_is_xr_linear():
     log, catalog = make_shop()
+    assert isinstance(ms.train(log, catalog), ms.MatchSet)
+    assert ms.train(log, catalog).model.parts == PARTS
     alone = ms.train(log, catalog, ms.TrainConfig(parts=("tree",)))
     assert isinstance(alone, ms.XRLinearMatcher)
-    default = ms.train(log, catalog)
-    alone.save(tmp_path / "a")
-    default.save(tmp_path / "b")
-    for file in sorted((tmp_path / "a").iterdir()):
-        if file.suffix != ".json":
-            assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_each_part_is_a_matcher_of_its_own(name):
+    log, catalog = make_shop()
+    part = ms.train(log, catalog, make_config()).part(name)
+    assert part.kind == ("xr_linear" if name == "tree" else "match_set")
+    assert len(part.match("red rose", 5)) > 0
+    with pytest.raises(ValueError, match="part must be one of tree, towers, lexical, neighbors"):
+        ms.train(log, catalog, make_config()).part("leaves")
+
+
+def test_a_beam_is_that_of_the_tree_inside():
+    log, catalog = make_shop()
+    matcher = ms.train(log, catalog, make_config())
+    bounds = dataclasses.replace(matcher.model.bounds, tree_beam=1)
+    assert matcher.match("red rose", beam=1) == matcher.with_bounds(bounds).match("red rose")
+    with pytest.raises(ValueError, match="beam must be at least 1; got 0"):
+        matcher.match("red rose", beam=0)
+    with pytest.raises(ValueError, match="not an option of a match set without a tree"):
+        matcher.part("towers").match("red rose", beam=3)
 
 
 def test_without_a_catalog_there_are_tree_and_neighbors():

@@ -12,7 +12,6 @@ from bookshelf import IDS, QUERIES, make_catalog, make_pairs
 from towers import CONFIG, NGRAMS, make_log
 
 import matchset as ms
-from matchset.config import PARTS
 from matchset.errors import ModelFileError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.dssm.space import Space, Tower
@@ -35,9 +34,9 @@ def make_dssm():
 def make_matcher(kind):
     catalog, pairs = make_catalog(), make_pairs()
     if kind == "xr_linear":
-        return ms.train(make_log(), catalog)
+        return ms.train(make_log(), catalog, ms.TrainConfig(parts=("tree",)))
     if kind == "match_set":
-        return ms.train(make_log(), catalog, ms.TrainConfig(parts=PARTS))
+        return ms.train(make_log(), catalog)
     if kind == "dssm_hnsw":
         pytest.importorskip("usearch")
         return make_dssm().with_hnsw()

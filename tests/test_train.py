@@ -3,6 +3,7 @@
 import io
 import logging
 from dataclasses import asdict, replace
+from functools import partial
 
 import contract
 import numpy as np
@@ -14,6 +15,14 @@ import matchset as ms
 from matchset.config import read_config
 from matchset.learn.training_data import prepare_training_data
 from matchset.strings import Strings
+
+make_config = partial(ms.TrainConfig, parts=("tree",))
+TREE = make_config()
+
+
+def train(log, catalog=None, config=TREE, **options):
+    """The tree alone; test_match_set.py tests all parts."""
+    return ms.train(log, catalog, config, **options)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +37,7 @@ def split(shop):
 
 @pytest.fixture(scope="module")
 def matcher(shop, split):
-    return ms.train(split.train, shop.catalog)
+    return train(split.train, shop.catalog)
 
 
 def recall(matcher, test, k=100, *, only=None):
@@ -48,7 +57,7 @@ def recall(matcher, test, k=100, *, only=None):
 def wide_matcher(shop, split):
     """Its beam holds every leaf, so it returns k products whenever there are k."""
     learn = replace(ms.TrainConfig().learn, max_leaf_size=100)
-    return ms.train(split.train, shop.catalog, ms.TrainConfig(learn=learn))
+    return train(split.train, shop.catalog, make_config(learn=learn))
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=contract.name_of)
@@ -63,7 +72,7 @@ def test_it_finds_far_more_than_the_most_popular_products(matcher, split):
 
 
 def test_titles_make_products_without_queries_findable(shop, split, matcher):
-    without_titles = ms.train(split.train, shop.catalog, ms.TrainConfig(titles="none"))
+    without_titles = train(split.train, shop.catalog, make_config(titles="none"))
     cold = {
         product
         for product in split.test.products
@@ -77,22 +86,22 @@ def test_titles_make_products_without_queries_findable(shop, split, matcher):
 
 
 def test_without_a_catalog_there_are_only_ids(split):
-    matcher = ms.train(split.train)
+    matcher = train(split.train)
     assert matcher.products.titles is None
     assert matcher.match("sofa", k=3).titles is None
 
 
 def test_files_train_like_values(tmp_path, shop, matcher):
     catalog, log = shop.save(tmp_path)
-    by_files = ms.train(str(log), str(catalog))
-    by_values = ms.train(shop.log, shop.catalog)
+    by_files = train(str(log), str(catalog))
+    by_values = train(shop.log, shop.catalog)
     assert by_files.match(["sofa", "mug"]) == by_values.match(["sofa", "mug"])
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_threads_do_not_change_a_byte(shop, split, matcher, threads):
-    config = ms.TrainConfig(learn=replace(ms.TrainConfig().learn, threads=threads))
-    other = ms.train(split.train, shop.catalog, config)
+    config = make_config(learn=replace(ms.TrainConfig().learn, threads=threads))
+    other = train(split.train, shop.catalog, config)
     for name in ("labels", "first_block", "blocks", "data"):
         assert np.array_equal(getattr(other.tree, name), getattr(matcher.tree, name))
 
@@ -114,7 +123,7 @@ def test_products_missing_from_the_catalog_are_matched_and_counted(shop, split, 
         shop.catalog, ids=half, titles=shop.catalog.titles[: len(half)], attributes={}
     )
     with caplog.at_level(logging.WARNING):
-        matcher = ms.train(split.train, catalog)
+        matcher = train(split.train, catalog)
     missing = int((half.index_of(ms.positives(split.train).products) < 0).sum())
     assert matcher.provenance["summary"]["missing_products"] == missing > 0
     assert f"{missing:,} of the" in caplog.text
@@ -124,17 +133,17 @@ def test_products_missing_from_the_catalog_are_matched_and_counted(shop, split, 
 def test_the_summary_counts_classifiers_that_did_not_converge(split, caplog):
     learn = replace(ms.TrainConfig().learn, max_iter=1, tol=1e-6)
     with caplog.at_level(logging.WARNING):
-        matcher = ms.train(split.train, config=ms.TrainConfig(learn=learn))
+        matcher = train(split.train, config=make_config(learn=learn))
     assert matcher.summary.unconverged > 0
     assert f"{matcher.summary.unconverged:,} classifiers did not converge" in str(matcher.summary)
     assert caplog.text.count("did not converge") == 1
-    assert "converge" not in str(ms.train(split.train).summary)
+    assert "converge" not in str(train(split.train).summary)
 
 
 def test_the_summary_counts_pairs_with_too_few_events(split):
     usual = ms.positives(split.train)
     every = ms.positives(split.train, min_count=1e-9)
-    summary = ms.train(split.train).summary
+    summary = train(split.train).summary
     assert (summary.pairs, summary.left_out) == (len(usual), len(every) - len(usual))
 
 
@@ -144,20 +153,20 @@ def test_ngrams_of_rare_queries_have_no_name(split):
 
 
 def test_a_log_without_positives_is_an_error(split):
-    config = ms.TrainConfig(min_count=10**9)
+    config = make_config(min_count=10**9)
     with pytest.raises(ms.DataError, match="a log must have a positive pair to learn from; got"):
-        ms.train(split.train, config=config)
+        train(split.train, config=config)
 
 
 def test_ratings_that_were_not_read_give_a_hint(split):
     frame = pa.table({"query": ["hat"] * 2, "product_id": ["a", "b"], "stars": [3, 1]})
-    config = ms.TrainConfig(min_count=2.33)
+    config = make_config(min_count=2.33)
     rule = r"min_count 2\.33; name a column of ratings .* with --count"
     with pytest.raises(ms.DataError, match=rule):
-        ms.train(ms.read_log(frame), config=config)
-    assert ms.train(ms.read_log(frame, count="stars"), config=config).match("hat").ids == ("a",)
+        train(ms.read_log(frame), config=config)
+    assert train(ms.read_log(frame, count="stars"), config=config).match("hat").ids == ("a",)
     with pytest.raises(ms.DataError, match=r"min_count 1e\+09$"):  # it has events
-        ms.train(split.train, config=ms.TrainConfig(min_count=10**9))
+        train(split.train, config=make_config(min_count=10**9))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +194,7 @@ def test_bad_settings_are_refused(settings, message):
 
 def test_progress_reports_every_stage_and_can_cancel(shop, split):
     steps = []
-    ms.train(split.train, shop.catalog, progress=steps.append)
+    train(split.train, shop.catalog, progress=steps.append)
     stages = list(dict.fromkeys(step.stage for step in steps))
     assert stages == ["read", "vectorize", "embed", "tree", "solve", "pack"]
     last = [step for step in steps if step.stage == "solve"][-1]
@@ -196,12 +205,12 @@ def test_progress_reports_every_stage_and_can_cancel(shop, split):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ms.train(split.train, shop.catalog, progress=cancel)
+        train(split.train, shop.catalog, progress=cancel)
 
 
 def test_saved_and_opened_gives_the_same_answers(tmp_path, shop, split, matcher):
     out = tmp_path / "model"
-    trained = ms.train(split.train, shop.catalog, out=out)
+    trained = train(split.train, shop.catalog, out=out)
     opened = ms.load(out)
     queries = list(ms.relevance(split.test).queries[:200])
     assert opened.match(queries) == trained.match(queries) == matcher.match(queries)
@@ -214,7 +223,7 @@ def test_saved_and_opened_gives_the_same_answers(tmp_path, shop, split, matcher)
     assert opened.config.learn.weights == "binary"
     ms.verify(out)
     with pytest.raises(FileExistsError, match="already exists; overwrite=True replaces it"):
-        ms.train(split.train, out=out)
+        train(split.train, out=out)
 
 
 def test_a_cancelled_training_leaves_nothing(tmp_path, split):
@@ -223,12 +232,12 @@ def test_a_cancelled_training_leaves_nothing(tmp_path, split):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ms.train(split.train, out=tmp_path / "model", progress=cancel)
+        train(split.train, out=tmp_path / "model", progress=cancel)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_parts_that_do_not_belong_together_are_refused(tmp_path, split, matcher):
-    other = ms.train(split.train)
+    other = train(split.train)
     with pytest.raises(ValueError, match="the tree must have"):
         replace(matcher, tree=other.tree)
 
@@ -269,7 +278,7 @@ def test_reasons_tell_the_way_to_a_product(matcher):
 
 def test_reasons_show_texts_as_texts(shop, split):
     titles = Strings.of([f"bolt [/] {title}\x1b[31m" for title in shop.catalog.titles])
-    matcher = ms.train(split.train, replace(shop.catalog, titles=titles))
+    matcher = train(split.train, replace(shop.catalog, titles=titles))
     reasons = matcher.explain("bolt [/] x", matcher.products.ids[0])
     console = Console(record=True, width=200, file=io.StringIO())
     console.print(reasons)
@@ -279,10 +288,10 @@ def test_reasons_show_texts_as_texts(shop, split):
 
 
 def test_pruning_gives_the_answers_of_training_with_that_threshold(shop, split):
-    exact = ms.TrainConfig(precision="float32")
-    pruned = ms.train(split.train, shop.catalog, exact).prune(0.3)
+    exact = make_config(precision="float32")
+    pruned = train(split.train, shop.catalog, exact).prune(0.3)
     learn = replace(exact.learn, threshold=0.3)
-    trained = ms.train(split.train, shop.catalog, replace(exact, learn=learn))
+    trained = train(split.train, shop.catalog, replace(exact, learn=learn))
     queries = list(split.test.queries[:200])
     assert pruned.match(queries) == trained.match(queries)
     assert pruned.tree.n_weights == trained.tree.n_weights
@@ -290,6 +299,6 @@ def test_pruning_gives_the_answers_of_training_with_that_threshold(shop, split):
 
 
 def test_int8_weights_cost_almost_no_recall(shop, split, matcher):
-    exact = ms.train(split.train, shop.catalog, ms.TrainConfig(precision="float32"))
+    exact = train(split.train, shop.catalog, make_config(precision="float32"))
     for k in (10, 100):
         assert abs(recall(exact, split.test, k) - recall(matcher, split.test, k)) < 0.005

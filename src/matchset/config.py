@@ -258,8 +258,8 @@ class TrainConfig:
     "Never show queries with fewer events than this, nor n-grams that occur only in such queries."
     language: str | None = AUTO
     "Stem words in this language (en, de, ...; cjk: scripts without spaces); auto detects it."
-    parts: tuple[str, ...] = ("tree",)
-    "Parts of a match set: tree, towers, lexical, neighbors; tree alone is XR-Linear."
+    parts: tuple[str, ...] = PARTS
+    "Parts of the match set: tree, towers, lexical, neighbors; tree alone is XR-Linear."
     tune: bool = True
     "Learn the weights of a match set's parts on positives that are held back."
     vectorizer: VectorizerConfig = VectorizerConfig()

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import numpy as np
 from cyclopts import Parameter
@@ -34,6 +34,7 @@ from matchset.lab.experiments.runner import QUICK
 from matchset.lab.report.page import require_plots, write_report
 from matchset.lab.shop import describe_shop, simulate_shop
 from matchset.matchers.bm25 import BM25
+from matchset.matchers.match_set import MatchSet
 from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import train
 from matchset.matchers.xr_linear import XRLinearMatcher
@@ -134,21 +135,20 @@ def _open_shop(products: int, seed: int, folder: Path) -> tuple[Log, Catalog]:
     return read_log(str(log_file)), read_catalog(str(goods_file))
 
 
-def _train(log: Log, catalog: Catalog) -> XRLinearMatcher:
+def _train(log: Log, catalog: Catalog) -> MatchSet | XRLinearMatcher:
     print_heading("Training")
     with training_bar() as bar:
-        # The default has one part, the tree.
-        matcher = cast("XRLinearMatcher", train(log, catalog, progress=bar))
+        matcher = train(log, catalog, progress=bar)
     print_text(str(matcher.summary))
     return matcher
 
 
-def _test(matcher: XRLinearMatcher, test: Log) -> None:
+def _test(matcher: MatchSet | XRLinearMatcher, test: Log) -> None:
     print_heading("What customers bought in the last month: how much of it is found?")
     output.print(evaluate(matcher, test))
 
 
-def _show_matches(matcher: XRLinearMatcher, test: Log) -> None:
+def _show_matches(matcher: MatchSet | XRLinearMatcher, test: Log) -> None:
     """Answers to frequent queries of the last month that were not in training."""
     print_heading("Answers to queries that were not seen in training")
     is_seen = matcher.training.is_seen(test.queries)
@@ -187,7 +187,7 @@ def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
 
 
 def save_demo(
-    out: Path, shop: DemoShop, matcher: XRLinearMatcher, catalog: Catalog, test: Log
+    out: Path, shop: DemoShop, matcher: MatchSet | XRLinearMatcher, catalog: Catalog, test: Log
 ) -> None:
     """Save what the page shows: the model, two others to compare with, and the test log."""
     folder = out / _SERVED

@@ -26,6 +26,7 @@ def match(
     beam: int | None = None,
     where: str | None = None,
     min_score: float | None = None,
+    min_relative: float | None = None,
     file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     form: Literal["table", "tsv", "jsonl"] | None = None,
 ) -> None:
@@ -48,6 +49,8 @@ def match(
         Filter, such as "price < 20 and locale = 'us'".
     min_score
         Leave out products with a lower score, such as 0.01.
+    min_relative
+        Leave out products that score less than this share of the query's best, such as 0.1.
     file
         File of queries, one per line; - is standard input.
     form
@@ -56,7 +59,8 @@ def match(
 
     """
     opened = load(model)
-    options: dict[str, Any] = {"k": k, "where": where, "beam": beam, "min_score": min_score}
+    options: dict[str, Any] = {"k": k, "where": where, "beam": beam}
+    options |= {"min_score": min_score, "min_relative": min_relative}
     if queries:
         print_matches(opened.match(list(queries), **options), form or "table")
     elif file is None and sys.stdin.isatty():

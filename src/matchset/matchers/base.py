@@ -38,8 +38,8 @@ DEFAULT_K = 100
 DEFAULT_BEAM = 10
 Sections: TypeAlias = Mapping[str, Section]
 OpenPart: TypeAlias = Callable[[str], "Matcher"]
-# k, where, beam and min_score of a call, checked: a plain tuple, as nanoseconds count here.
-Options: TypeAlias = tuple[int, Filter | None, int | None, float | None]
+# k, where and beam of a call, checked: a plain tuple, as nanoseconds count here.
+Options: TypeAlias = tuple[int, Filter | None, int | None]
 
 
 @runtime_checkable
@@ -110,7 +110,7 @@ class Matcher(ABC):
     """
 
     kind: ClassVar[str]  # its name in folders, HTTP API, CLI, fusions and tables
-    takes: ClassVar[frozenset[str]] = frozenset()  # options beyond k, where and min_score
+    takes: ClassVar[frozenset[str]] = frozenset()  # options beyond those that all take
     can_explain: ClassVar[bool] = False
     products: Products  # all that it can find
     _source: tuple[str, str] | None = None  # the folder it was loaded from, and its checksum
@@ -125,6 +125,7 @@ class Matcher(ABC):
         where: Where | None = ...,
         beam: int | None = ...,
         min_score: float | None = ...,
+        min_relative: float | None = ...,
     ) -> Match: ...
     @overload
     def match(
@@ -135,6 +136,7 @@ class Matcher(ABC):
         where: Where | None = ...,
         beam: int | None = ...,
         min_score: float | None = ...,
+        min_relative: float | None = ...,
     ) -> Matches: ...
     def match(
         self,
@@ -144,22 +146,29 @@ class Matcher(ABC):
         where: Where | None = None,
         beam: int | None = None,
         min_score: float | None = None,
+        min_relative: float | None = None,
     ) -> Match | Matches:
         """The k best products of one query, or of each of several.
 
-        `where` allows some products only (see `filter`), and products that score less than
-        `min_score` are left out. `beam` is for matchers that search a tree: a wider one looks at
-        more of it, which is slower and finds more up to a point.
+        `where` allows some products only (see `filter`). Products that score less than `min_score`,
+        or less than the share `min_relative` of the query's best score, are left out. `beam` is for
+        matchers that search a tree: a wider one looks at more of it, which is slower and finds more
+        up to a point.
         """
         if beam is not None and "beam" not in self.takes:
             raise ValueError(f"beam is not an option of a {self.kind} matcher; got {beam}")
         if (k := check_k(k)) > len(self.products):
             k = len(self.products) or 1
         chosen = None if where is None else self.products.filter(where)
-        options = k, chosen, beam, min_score
+        options = k, chosen, beam
+        found: Match | Matches
         if isinstance(queries, str):
-            return self._match_one(queries, options)
-        return self._match_many(to_texts(queries), options)
+            found = self._match_one(queries, options)
+        else:
+            found = self._match_many(to_texts(queries), options)
+        if min_score is None and min_relative is None:
+            return found
+        return found.at_least(min_score, min_relative=min_relative)
 
     def filter(self, what: Where) -> Filter:
         """A filter to use any number of times: `match(..., where=filter)`.
@@ -250,15 +259,13 @@ class Matcher(ABC):
         return self
 
     def _match_one(self, query: str, options: Options) -> Match:
-        k, where, _, min_score = options
+        k, where, _ = options
         found = self._search(Strings.of([query]), k, where)
-        match = Match(query, found.indices, found.data, self.products)
-        return match if min_score is None else match.at_least(min_score)
+        return Match(query, found.indices, found.data, self.products)
 
     def _match_many(self, queries: Strings, options: Options) -> Matches:
-        k, where, _, min_score = options
-        matches = Matches(queries, self._search(queries, k, where), self.products)
-        return matches if min_score is None else matches.at_least(min_score)
+        k, where, _ = options
+        return Matches(queries, self._search(queries, k, where), self.products)
 
     @abstractmethod
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:

@@ -136,17 +136,15 @@ class Fusion(Matcher):
         return f"Fusion({self.rule.method} of {', '.join(parts)}; {len(self.products):,} products)"
 
     def _match_one(self, query: str, options: Options) -> Match:
-        k, where, _, min_score = options
+        k, where, _ = options
         fused = self._fuse(query, k, where)
         labels, scores = fused.found.indices, fused.found.data
-        match = FusedMatch(query, labels, scores, self.products, self.names, fused.ranks)
-        return match if min_score is None else match.at_least(min_score)
+        return FusedMatch(query, labels, scores, self.products, self.names, fused.ranks)
 
     def _match_many(self, queries: Strings, options: Options) -> Matches:
-        k, where, _, min_score = options
+        k, where, _ = options
         fused = self._fuse(queries, k, where)
-        matches = FusedMatches(queries, fused.found, self.products, self.names, fused.ranks)
-        return matches if min_score is None else matches.at_least(min_score)
+        return FusedMatches(queries, fused.found, self.products, self.names, fused.ranks)
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         return self._fuse(queries, k, where).found

@@ -112,9 +112,13 @@ class Match(Shown, Tabular, Sequence[Hit]):
         labels = np.arange(len(self), dtype=np.int32)
         return Match, (self.query, labels, self.scores, self.products.take(self.labels))
 
-    def at_least(self, min_score: float) -> Match:
-        """The products that score this or more."""
-        return self[: int(np.count_nonzero(self.scores >= check_score(min_score)))]
+    def at_least(
+        self, min_score: float | None = None, *, min_relative: float | None = None
+    ) -> Match:
+        """The products that score at least this, and this share of the best score."""
+        best = self.scores[:1].max(initial=0.0)
+        least = least_scores(best, min_score, min_relative)
+        return self[: int(np.count_nonzero(self.scores >= least))]
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per product: product_id, score and, with a catalog, title."""
@@ -179,9 +183,15 @@ class Matches(Shown, Tabular, Sequence[Match]):
         found = Csr(self.found.indptr, labels.astype(np.int32), self.found.data, len(used))
         return Matches, (self.queries, found, self.products.take(used))
 
-    def at_least(self, min_score: float) -> Matches:
-        """For each query the products that score this or more."""
-        return self._select(np.flatnonzero(self.found.data >= check_score(min_score)))
+    def at_least(
+        self, min_score: float | None = None, *, min_relative: float | None = None
+    ) -> Matches:
+        """For each query the products that score at least this, and this share of its best."""
+        begin = self.found.indptr[:-1][np.diff(self.found.indptr) > 0]
+        best = np.zeros(len(self), dtype=np.float32)
+        best[np.diff(self.found.indptr) > 0] = self.found.data[begin]
+        least = least_scores(best, min_score, min_relative)
+        return self._select(np.flatnonzero(self.found.data >= least[self.found.row_of_entry]))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dict per query and product: query, product_id, score and, with a catalog, title."""
@@ -216,11 +226,22 @@ class Matches(Shown, Tabular, Sequence[Match]):
         return Matches(self.queries.take(rows), self.found.take(rows), self.products)
 
 
-def check_score(min_score: float) -> float:
-    """A least score, checked to be a number."""
-    if np.isnan(min_score):
+def least_scores(
+    best: ArrayLike, min_score: float | None, min_relative: float | None
+) -> NDArray[np.float64]:
+    """The score that a product needs in each match, given the best score of each.
+
+    A share of a best score of zero or less would mean nothing: such matches are kept whole.
+    """
+    if min_score is not None and np.isnan(min_score):
         raise ValueError("min_score must be a number; got nan")
-    return min_score
+    if min_relative is not None and not 0 <= min_relative <= 1:
+        raise ValueError(f"min_relative must be from 0 to 1; got {min_relative}")
+    best = np.asarray(best, dtype=np.float64)
+    share = np.where(best > 0, best * (min_relative or 0.0), -np.inf)
+    if min_relative is None:
+        share = np.full(best.shape, -np.inf)
+    return share if min_score is None else np.maximum(share, min_score)
 
 
 def _columns(labels: Ids, scores: Floats, products: Products) -> list[ExportColumn]:

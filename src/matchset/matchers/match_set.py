@@ -17,10 +17,17 @@ from matchset.features.vocabulary import Vocabulary, read_vocabulary, store_voca
 from matchset.filters.filter import Filter
 from matchset.learn.summary import TrainSummary
 from matchset.matchers.base import Matcher, OpenPart, Options, Sections, TrainingRecord
-from matchset.matchers.match import Match
+from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import MATCH_SET
+from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Csr
-from matchset.model.match_set_model import Bounds, MatchSetModel, read_match_set, store_match_set
+from matchset.model.match_set_model import (
+    Bounds,
+    MatchSetModel,
+    read_match_set,
+    store_match_set,
+    widen_beam,
+)
 from matchset.model.products import Products, read_products, store_products
 from matchset.storage.sections import Section
 from matchset.strings import Strings
@@ -41,6 +48,7 @@ class MatchSet(Matcher):
     """
 
     kind: ClassVar[str] = MATCH_SET
+    takes: ClassVar[frozenset[str]] = frozenset({"beam"})
     vectorizer: Vectorizer
     model: MatchSetModel
     products: Products
@@ -73,6 +81,26 @@ class MatchSet(Matcher):
         """The same match set, whose sources search within other bounds."""
         return replace(self, model=replace(self.model, bounds=bounds))
 
+    def part(self, name: str) -> Matcher:
+        """One part as a matcher of its own, over the same arrays.
+
+        The tree is an `XRLinearMatcher`. The others rank by what they know alone, and their scores
+        are not calibrated.
+        """
+        model = self.model.only(name)
+        if model.tree is None:
+            return replace(self, model=model)
+        return XRLinearMatcher(
+            vectorizer=self.vectorizer,
+            tree=model.tree,
+            products=self.products,
+            config=replace(self.config, parts=("tree",)),
+            query_hashes=self.query_hashes,
+            n_queries_of=self.n_queries_of,
+            provenance=self.provenance,
+            beam=model.bounds.tree_beam,
+        )
+
     @property
     def training(self) -> TrainingRecord:
         """What it remembers of its training."""
@@ -97,16 +125,31 @@ class MatchSet(Matcher):
         return self.vectorizer.vocabulary.n_known
 
     def _match_one(self, query: str, options: Options) -> Match:
-        k, where, _, min_score = options
+        k, where, beam = options
         allowed = None if where is None else self._allow(where)
-        labels, scores = self.model.search_text(self.vectorizer.native, query, k, allowed)
-        match = Match(query, labels, scores, self.products)
-        return match if min_score is None else match.at_least(min_score)
+        native, bounds = self.vectorizer.native, self._bounds(beam)
+        labels, scores = self.model.search_text(native, query, k, allowed, bounds)
+        return Match(query, labels, scores, self.products)
 
-    def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
+    def _match_many(self, queries: Strings, options: Options) -> Matches:
+        k, where, beam = options
+        return Matches(queries, self._search(queries, k, where, beam), self.products)
+
+    def _search(
+        self, queries: Strings, k: int, where: Filter | None, beam: int | None = None
+    ) -> Csr:
         allowed = None if where is None else self._allow(where)
         threads = 1 if len(queries) <= _SMALL_BATCH else count_threads(None)
-        return self.model.search_texts(self.vectorizer.native, queries, k, allowed, threads=threads)
+        native, bounds = self.vectorizer.native, self._bounds(beam)
+        return self.model.search_texts(native, queries, k, allowed, bounds, threads=threads)
+
+    def _bounds(self, beam: int | None) -> Bounds:
+        """The bounds of a search, with the beam that a caller asked for."""
+        if beam is None:
+            return self.model.bounds
+        if self.model.tree is None:
+            raise ValueError(f"beam is not an option of a match set without a tree; got {beam}")
+        return widen_beam(self.model.bounds, beam)
 
     def _sections(self) -> Sections:
         about = {"config": asdict(self.config), "provenance": dict(self.provenance)}

@@ -32,7 +32,7 @@ from matchset.matrices import Csr
 from matchset.model.explain import follow_label
 from matchset.model.packed import PackedTree, prune_packed, read_tree, store_tree
 from matchset.model.products import Products, read_products, store_products
-from matchset.model.search import DEFAULT_SCORES, search_rule
+from matchset.model.search import search_rule
 from matchset.storage.sections import Section, read_object
 from matchset.strings import Strings
 
@@ -106,16 +106,15 @@ class XRLinearMatcher(Matcher):
         return self.vectorizer.vocabulary.n_known
 
     def _match_one(self, query: str, options: Options) -> Match:
-        k, where, beam, min_score = options
-        beam = self.beam if beam is None else beam
-        rule = search_rule(k, beam, DEFAULT_SCORES, min_score)  # cached: keywords cost more
+        k, where, beam = options
+        rule = search_rule(k, self.beam if beam is None else beam)
         allowed = None if where is None else self._allow(where)
         labels, scores = self.tree.search_text(self.vectorizer.native, query, rule, allowed)
         return Match(query, labels, scores, self.products)
 
     def _match_many(self, queries: Strings, options: Options) -> Matches:
-        k, where, beam, min_score = options
-        rule = search_rule(k, self.beam if beam is None else beam, min_score=min_score)
+        k, where, beam = options
+        rule = search_rule(k, self.beam if beam is None else beam)
         return Matches(queries, self._beam_search(queries, rule, where), self.products)
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,13 @@ from matchset.matrices import Csr, Floats, Ids, Offsets
 from matchset.model.lexical import LexicalIndex, read_lexical, store_lexical
 from matchset.model.neighbors import PastQueries, read_past_queries, store_past_queries
 from matchset.model.packed import PackedTree, read_tree, store_tree
-from matchset.model.reranker import FEATURES, Reranker, read_reranker, store_reranker
+from matchset.model.reranker import (
+    FEATURES,
+    Reranker,
+    default_reranker,
+    read_reranker,
+    store_reranker,
+)
 from matchset.model.towers import TowerIndex, read_towers, store_towers
 from matchset.storage.sections import Section
 from matchset.strings import Strings
@@ -58,6 +64,14 @@ class Bounds:
     def native(self) -> _native.SearchBounds:
         """In the form that search needs."""
         return _native.SearchBounds(**asdict(self))
+
+
+@lru_cache(maxsize=256)
+def widen_beam(bounds: Bounds, beam: int) -> Bounds:
+    """The same bounds with another beam, made once."""
+    if beam < 1:
+        raise ValueError(f"beam must be at least 1; got {beam}")
+    return replace(bounds, tree_beam=beam)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,10 +124,19 @@ class MatchSetModel:
 
     def without(self, part: str, reranker: Reranker) -> MatchSetModel:
         """All parts but one, under a re-ranker that was fitted without it."""
+        left: dict[str, Any] = {self._check_part(part): None}
+        return replace(self, reranker=reranker, **left)
+
+    def only(self, part: str) -> MatchSetModel:
+        """One part alone, under the default weights."""
+        self._check_part(part)
+        others: dict[str, Any] = {name: None for name in self.parts if name != part}
+        return replace(self, reranker=default_reranker("a part alone"), **others)
+
+    def _check_part(self, part: str) -> str:
         if part not in self.parts:
             raise ValueError(f"part must be one of {', '.join(self.parts)}; got {part!r}")
-        left: dict[str, Any] = {part: None}
-        return replace(self, reranker=reranker, **left)
+        return part
 
     def search_text(
         self,
@@ -121,9 +144,10 @@ class MatchSetModel:
         text: str,
         k: int,
         allowed: _native.MatchSetFilter | None = None,
+        bounds: Bounds | None = None,
     ) -> tuple[Ids, Floats]:
         """Labels and calibrated scores of one text, best first; none where no n-gram is known."""
-        return self.native.search_text(vocabulary, text, k, self.bounds.native, allowed)
+        return self.native.search_text(vocabulary, text, k, (bounds or self.bounds).native, allowed)
 
     def search_texts(
         self,
@@ -131,12 +155,14 @@ class MatchSetModel:
         texts: Strings,
         k: int,
         allowed: _native.MatchSetFilter | None = None,
+        bounds: Bounds | None = None,
         *,
         threads: int = 1,
     ) -> Csr:
         """Labels and calibrated scores of each text, best first."""
+        native = (bounds or self.bounds).native
         found = self.native.search_texts(
-            vocabulary, texts.data, texts.offsets, k, self.bounds.native, allowed, threads=threads
+            vocabulary, texts.data, texts.offsets, k, native, allowed, threads=threads
         )
         return Csr(*found, len(self.popularity))
 
