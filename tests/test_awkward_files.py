@@ -6,10 +6,16 @@ command line.
 """
 
 import gzip
+import inspect
 import json
 import logging
+import re
+import shutil
 import signal
+import subprocess
 import sys
+from dataclasses import fields
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -20,7 +26,9 @@ import pytest
 
 import matchset as ms
 from matchset.cli import console
-from matchset.cli.app import main
+from matchset.cli.app import COMMANDS, GROUPS, main
+from matchset.cli.options import Columns, Settings
+from matchset.data.split import SplitOptions
 
 WORDS = ("küche", "süßes sofa", "schuhe", "läufer", "größe 42")
 KLICKS = "Zeitpunkt;Suchbegriff;Artikel;Ereignis;Gewicht\n" + "".join(
@@ -394,3 +402,41 @@ def test_the_server_takes_events_and_the_options_of_reading(klicks, call, monkey
     assert code == 0, error
     assert given["events"] == {"Kauf": 1}
     assert len(given["read_log"]().queries) == 5
+
+
+def test_every_parameter_that_a_reader_names_is_a_flag():
+    flags = {field.name for kind in (Columns, Settings, SplitOptions) for field in fields(kind)}
+    flags |= {name for command in COMMANDS for name in inspect.signature(command).parameters}
+    named = set()
+    for path in (Path(ms.__file__).parent / "data").glob("*.py"):
+        text = path.read_text()
+        named |= set(re.findall(r'parameter="(\w+)"', text))
+        named |= set(re.findall(r"\{(\w+)=[^}]*\}", text))
+    only_python = {"actions", "attributes", "source"}  # of read_ubi, and of what cannot go wrong
+    assert named >= {"encoding", "time_format", "decimal", "strict", "duplicates"}
+    assert named - only_python <= flags | {"title", "description", "text"}  # --catalog-title
+
+
+def test_help_is_grouped_by_what_one_wants(call):
+    _, said, _ = call("--help")
+    places = [said.index(f"─ {title} ─") for title in GROUPS]
+    assert places == sorted(places)
+    for command in COMMANDS:
+        assert f"│ {command.__name__} " in said
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_and_flags(call, shell):
+    code, script, _ = call("completion", shell)
+    assert code == 0
+    assert all(command.__name__ in script for command in COMMANDS)
+    assert "time-format" in script
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_nothing_is_written_before_the_arguments_are_checked(call, tmp_path):
+    code, _, error = call("simulate", "--products", 0, "--out", tmp_path / "shop")
+    assert code == 1
+    assert "products must be at least 100; got 0" in error
+    assert not (tmp_path / "shop").exists()

@@ -19,6 +19,7 @@ from matchset.cli.experiments import compare, sweep
 from matchset.cli.logs import describe, simulate, split
 from matchset.cli.match import explain, match
 from matchset.cli.models import inspect, prune, train
+from matchset.cli.plan import plan
 from matchset.cli.serve import serve
 
 app = App(
@@ -47,7 +48,7 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
 # What a user wants, in the order of the way from a log to a server.
 GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start here": (demo, simulate),
-    "Data": (describe, split),
+    "Data": (describe, split, plan),
     "Models": (train, match, explain, inspect, prune),
     "Measure": (evaluate, compare, sweep),
     "Serve": (serve,),

@@ -18,6 +18,7 @@ from matchset.data.split import Split, split_by_query, split_by_time
 from matchset.errors import DataError, ParameterError, TargetExistsError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.shop import ShopKind, describe_shop, simulate_shop, stream_shop
+from matchset.lab.shop.simulate import check_arguments
 
 COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
 EXAMPLES = 5  # queries to show
@@ -161,6 +162,7 @@ def simulate(
         Write in chunks, to OUT/products and OUT/log, for logs larger than memory; prints no facts.
 
     """
+    check_arguments(kind, products, queries, days, seed)
     out.mkdir(parents=True, exist_ok=True)  # first, so that a bad folder fails before the work
     if stream:
         rows = stream_shop(out, kind=kind, products=products, queries=queries, days=days, seed=seed)
