@@ -12,6 +12,7 @@ from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.learn.hold_back import hold_back
 from matchset.learn.training_data import prepare_training_data
+from matchset.learn.two_tower import TwoTowerConfig
 
 _FITTED = 3000  # validation queries that the re-ranker learns from, at most
 
@@ -26,6 +27,12 @@ class Sizes:
     query_entries: int  # features of all queries, each as often as it occurs
     title_entries: int
     features: int  # distinct
+
+    @property
+    def pairs_seen(self) -> int:
+        """Pairs in all passes of the towers."""
+        settings = TwoTowerConfig().settle(self.pairs, self.products)
+        return self.pairs * (settings.epochs or 0)
 
     @property
     def entries(self) -> int:
@@ -48,35 +55,34 @@ class Rate:
     memory: float = 0.0
 
 
-# Measured by benchmarks/plan.py on two idle cores of an AMD EPYC, by shops of 3,000 and 12,000
-# products and a marketplace of 6,000. With other settings of the tree or the vectorizer, by other
-# processors or with texts much longer than titles, the figures are off by as much as those differ.
+# Measured by benchmarks/plan.py on two idle cores of an AMD EPYC, with shops of 3,000 and 12,000
+# products and a marketplace of 6,000. Other processors, or other settings of tree and vectorizer,
+# differ from it as much as they are faster or slower.
 RATES: Mapping[str, tuple[Rate, ...]] = {
     "features": (
         Rate("entries", serial=0.13, parallel=0.14),
-        Rate("features", disk=40.0),
-        Rate("products", disk=100.0),
+        Rate("features", disk=42.0),
+        Rate("products", disk=150.0),
     ),
     "tree": (
         Rate("query_entries", serial=0.11, parallel=0.40, disk=5.2),
         Rate("pairs", serial=0.29, parallel=1.43, disk=9.0),
     ),
-    "tree alone": (
-        Rate("entries", serial=0.12, parallel=0.37, disk=5.2),
+    "tree alone": (  # it learns from titles too
+        Rate("entries", serial=0.12, parallel=0.37, disk=4.2),
         Rate("pairs", serial=0.03, parallel=2.79, disk=9.0),
     ),
     "towers": (
-        Rate("pairs", serial=4.0, parallel=43.0),
-        Rate("products", serial=3.6, parallel=10.4, disk=300.0),
-        Rate("features", disk=150.0),
+        Rate("pairs_seen", serial=2.7, parallel=30.0),
+        Rate("products", serial=3.6, parallel=10.4, disk=290.0),
+        Rate("features", disk=115.0),
     ),
     "lexical": (Rate("title_entries", serial=0.03, disk=1.6),),
-    "neighbors": (
-        Rate("query_entries", serial=0.15, disk=7.0),
-        Rate("pairs", disk=6.0),
-    ),
+    "neighbors": (Rate("query_entries", serial=0.15, disk=7.5), Rate("pairs", disk=6.0)),
 }
-TUNING = Rate("queries", serial=2790.0, parallel=2160.0, memory=160_000.0)  # validation queries
+# Describing the candidates of a validation query, and fitting the re-ranker to them.
+TUNING = Rate("queries", serial=1600.0, parallel=2060.0, memory=172_000.0)
+FITTING = Rate("queries", serial=3.6e6, memory=75e6)  # once
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,8 @@ def estimate(
         for part in ("features", *trained)
     }
     if n_times == 2:
-        found["tuning"] = _cost(TUNING, n_held, threads=threads)
+        each, once = _cost(TUNING, n_held, threads=threads), _cost(FITTING, 1, threads=threads)
+        found["tuning"] = PartCost(each.seconds + once.seconds, memory=each.memory + once.memory)
     return found
 
 
