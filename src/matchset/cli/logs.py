@@ -18,6 +18,7 @@ from matchset.data.split import Split, SplitOptions, split_by_query, split_by_ti
 from matchset.errors import DataError, ParameterError, TargetExistsError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.shop import ShopKind, describe_shop, simulate_shop, stream_shop
+from matchset.lab.shop.simulate import check_arguments
 
 COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
 EXAMPLES = 5  # queries to show
@@ -118,6 +119,8 @@ def split(
             raise TargetExistsError(target)
     read = columns.read(log)
     sides = choose_split(read, test_days, test_from, by=by, test_share=test_share, seed=seed)
+    if by is None and test_share is None and read.days is None:
+        print_text("split by query, as the log has no times")
     show_split(sides, events=events)
     out.mkdir(parents=True, exist_ok=True)
     for side, target in zip(sides, targets.values(), strict=True):
@@ -158,6 +161,7 @@ def simulate(
         Write in chunks, to OUT/products and OUT/log, for logs larger than memory; prints no facts.
 
     """
+    check_arguments(kind, products, queries, days, seed)
     out.mkdir(parents=True, exist_ok=True)  # first, so that a bad folder fails before the work
     if stream:
         rows = stream_shop(out, kind=kind, products=products, queries=queries, days=days, seed=seed)

@@ -22,6 +22,7 @@ from matchset.evaluate.segments import (
     SEGMENTS,
     Bools,
     SeenInTraining,
+    choose_rule,
     find_seen_in_training,
     make_segments,
 )
@@ -144,7 +145,7 @@ def evaluate(
     train: Log | Positives | None = None,
     ks: Iterable[int] = KS,
     events: EventWeights | None = None,
-    min_count: float = 1.0,
+    min_count: float | None = None,
     sample: int | None = DEFAULT_SAMPLE,
     seed: int = 0,
     segments: Sequence[str] = SEGMENTS,
@@ -156,15 +157,20 @@ def evaluate(
 
     The matcher may be a callable too: `lambda queries, k: ...` that gives the product ids of each
     query, best first. `Positives` are relevant as they are; for a log see `relevance` (with
-    `events` and `min_count`).
+    `events` and `min_count`); one without purchases and clicks is tested by the events and the
+    `min_count` of the training.
 
     Which queries and products were seen in training is looked up in `train`, or else in what the
     matcher remembers. A training log counts by its default positives: if training used other
     options, pass its `Positives`. Segments and limits that need an unknown training set are left
     out.
     """
+    least = 1.0 if min_count is None else min_count
+    if isinstance(test, Log):
+        rule = choose_rule(as_retriever(matcher), test, events=events, min_count=min_count)
+        events, least = rule.weights, rule.min_count
     qrels = make_qrels(
-        test, events=events, min_count=min_count, sample=sample, seed=seed, graded=graded
+        test, events=events, min_count=least, sample=sample, seed=seed, graded=graded
     )
     return evaluate_qrels(
         matcher,

@@ -14,8 +14,10 @@ from matchset import _native
 from matchset.matrices import Csr, Floats, offsets_of, rows_of
 from matchset.model.match_set_model import SOURCES, Candidates
 from matchset.model.reranker import (
+    COLD,
     DEFAULT_WEIGHTS,
     FEATURES,
+    WARM,
     Reranker,
     default_reranker,
 )

@@ -22,8 +22,11 @@ from granian.log import LogLevels
 from starlette.types import ASGIApp
 
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
+from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.errors import ModelFileError
+from matchset.evaluate.segments import choose_rule
+from matchset.matchers.registry import load
 from matchset.serve.http.access_log import log_settings
 from matchset.serve.http.app import make_app
 from matchset.serve.http.auth import read_keys, warn_if_readable
@@ -50,6 +53,7 @@ def serve(
     limits: Limits,
     *,
     read_log: Callable[[], Log] | None = None,
+    events: EventWeights | None = None,
     on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve until stopped; `on_ready` gets the address once every worker is ready."""
@@ -62,9 +66,11 @@ def serve(
         publish(run, make_version(run, sources, config, 1))
         run.write_text("attempted", trigger)
         if read_log is not None:  # read here, so that its memory is freed
+            log = read_log()
             store_purchases(
-                read_log(),
+                log,
                 run.purchases,
+                rule=choose_rule(load(sources.model), log, events=events),
                 n_examples=_EXAMPLES,
                 min_query_count=DEFAULT_MIN_QUERY_COUNT,
             )
