@@ -122,10 +122,10 @@ def make_model(n_products: int, parts: Sequence[str] | None = None) -> Path:
 
 
 @contextmanager
-def serve(model: Path, *options: object) -> Iterator[Server]:
-    """A server with two workers on a free port of this machine alone, stopped afterwards."""
+def serve(model: Path, *options: object, workers: int = 2) -> Iterator[Server]:
+    """A server on a free port of this machine alone, stopped afterwards."""
     command = [Path(sys.executable).with_name("matchset"), "serve", model, "--port", 0]
-    command += ["--workers", 2, "--no-access-log", *options]
+    command += ["--workers", workers, "--no-access-log", *options]
     log = (model.parent / "server.log").open("w")
     with (
         log,

@@ -32,9 +32,9 @@ class Client:
 
     Connections are kept open, and threads may share a client. If the server is overloaded or does
     not answer, a request is repeated up to `retries` times, after random waits that grow, or after
-    the wait that the server asks for. `timeout` limits connecting and each wait for data, in
-    seconds, per attempt. Invalid arguments raise what a local matcher would raise; everything else
-    is a `ServerError`.
+    the wait that the server asks for. `timeout` limits a request in seconds, from connecting to the
+    last byte, repetitions included; a response has at most 256 MB. Invalid arguments raise what a
+    local matcher would raise; everything else is a `ServerError`.
 
     `matcher` is the name of one of the server's matchers (see `model`); the default is its model.
     `titles=False` makes responses smaller. Many queries are sent in as many requests as the

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.events import kind_of
+from matchset.data.events import EventRule, kind_of
 from matchset.data.log import Log
-from matchset.data.positives import relevance
+from matchset.data.positives import apply_rule, relevance
 from matchset.matrices import rows_of
 from matchset.storage.folders import open_folder, write_folder
 from matchset.storage.sections import Section, read_strings, store_strings, under
@@ -42,9 +42,11 @@ class Purchases:
         return self.ids.decode(np.ascontiguousarray(self.products[begin:end]))
 
 
-def store_purchases(log: Log, path: Path, *, n_examples: int, min_query_count: float) -> None:
+def store_purchases(
+    log: Log, path: Path, *, n_examples: int, min_query_count: float, rule: EventRule | None = None
+) -> None:
     """Write the purchases in a log to a folder that every worker maps."""
-    pairs = relevance(log)
+    pairs = relevance(log) if rule is None else apply_rule(log, rule)
     hashes = pairs.queries.hashes()
     order = np.argsort(hashes, kind="stable")
     sorted_pairs = pairs.pairs[order]

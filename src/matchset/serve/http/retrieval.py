@@ -9,7 +9,7 @@ from typing import Any
 
 from matchset.matchers.fused_match import fuse_matches
 from matchset.matchers.match import Match
-from matchset.serve.http.request_errors import RequestError
+from matchset.serve.http.request_errors import RequestError, too_large
 from matchset.serve.http.requests import BatchRequest, ExplainRequest, MatchOptions, check_weights
 from matchset.serve.http.responses import write_batch, write_match, write_result
 from matchset.serve.loaded_model import LoadedModel
@@ -37,7 +37,9 @@ def match_one(model: LoadedModel, query: str, options: MatchOptions) -> tuple[by
     return write_match(model.version, options.matcher, result), n_products
 
 
-def match_batch(model: LoadedModel, request: BatchRequest, deadline: float) -> tuple[bytes, int]:
+def match_batch(
+    model: LoadedModel, request: BatchRequest, deadline: float, max_bytes: int
+) -> tuple[bytes, int]:
     """The body of a response to many queries, and how many of them got no product.
 
     Raises TimeoutError if the (monotonic) deadline passes between two queries.
@@ -45,7 +47,7 @@ def match_batch(model: LoadedModel, request: BatchRequest, deadline: float) -> t
     search = _Search(model, request.options)
     check_weights(request.rule, 2)
     results: list[bytes] = []
-    n_empty = 0
+    n_empty = n_bytes = 0
     for index, query in enumerate(request.queries):
         if time.monotonic() > deadline:  # the caller has stopped waiting
             raise TimeoutError
@@ -53,6 +55,9 @@ def match_batch(model: LoadedModel, request: BatchRequest, deadline: float) -> t
         result, n_products = search.run(query, candidates, request)
         results.append(result)
         n_empty += not n_products
+        n_bytes += len(result)
+        if n_bytes > max_bytes:
+            raise too_large(max_bytes)
     return write_batch(model.version, request.options.matcher, results), n_empty
 
 

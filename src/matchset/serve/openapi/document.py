@@ -12,7 +12,7 @@ from matchset.serve.openapi.schema import make_response_schemas, ref
 from matchset.serve.options import Limits
 
 _KEY = "key"
-_BODY_CODES = {"bad_json", "body_too_large", "body_too_slow", "not_json"}
+_BODY_CODES = {"bad_json", "body_too_complex", "body_too_large", "body_too_slow", "not_json"}
 
 
 def make_document(endpoints: Sequence[Endpoint], limits: Limits, matchers: Sequence[str]) -> Json:
