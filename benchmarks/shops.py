@@ -1,7 +1,8 @@
 """What are the two simulated shops like, who wins on each, and how much memory does writing take?
 
 python benchmarks/shops.py --kind shop marketplace --products 20000 50000 200000
-python benchmarks/shops.py --kind marketplace --products 20000 50000 --methods
+python benchmarks/shops.py --kind marketplace --products 20000 50000 --methods all
+python benchmarks/shops.py --kind shop --products 300000 --methods "match set" DSSM
 python benchmarks/shops.py --kind marketplace --products 1000000 --queries 200000 --stream
 """
 
@@ -13,10 +14,10 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import matchset as ms
 
-SAMPLE = 5_000  # test queries
 KS = (10, 50, 100)
 SEGMENTS = (
     "seen query",
@@ -34,14 +35,15 @@ def main() -> None:
     parser.add_argument("--kind", nargs="+", default=["shop", "marketplace"])
     parser.add_argument("--products", type=int, nargs="+", default=[20_000])
     parser.add_argument("--queries", type=int)
-    parser.add_argument("--methods", action="store_true", help="every method, not only BM25")
+    parser.add_argument("--methods", nargs="+", default=["BM25"], help="names of rows, or all")
+    parser.add_argument("--sample", type=int, default=5_000, help="test queries")
     parser.add_argument("--stream", action="store_true", help="only write, and measure the memory")
     options = parser.parse_args()
     for kind, n_products in itertools.product(options.kind, options.products):
         if options.stream:
             stream(kind, n_products, options.queries)
         else:
-            measure(kind, n_products, options.queries, every=options.methods)
+            measure(kind, n_products, options)
 
 
 def stream(kind: str, n_products: int, n_queries: int | None) -> None:
@@ -56,29 +58,41 @@ def stream(kind: str, n_products: int, n_queries: int | None) -> None:
     )
 
 
-def measure(kind: str, n_products: int, n_queries: int | None, *, every: bool) -> None:
+def measure(kind: str, n_products: int, options: argparse.Namespace) -> None:
     """Facts, then recall on the last month."""
     start = time.perf_counter()
-    shop = ms.simulate_shop(kind=kind, products=n_products, queries=n_queries)
+    shop = ms.simulate_shop(kind=kind, products=n_products, queries=options.queries)
     print(f"{kind}, {n_products:,} products: {time.perf_counter() - start:.0f} s")
     print(ms.describe_shop(shop))
-    split = ms.split_by_time(shop.log, test_days=30)
-    print(split.report())
-    pairs = ms.positives(split.train)
-    makers: dict[str, Callable[[], ms.Matcher]] = {
-        "BM25": lambda: ms.BM25.from_catalog(shop.catalog),
-        "title similarity": lambda: ms.TitleSimilarity.from_catalog(shop.catalog),
-        "popularity": lambda: ms.Popularity.from_positives(pairs, catalog=shop.catalog),
-        "nearest queries": lambda: ms.NearestQueries.from_positives(pairs, catalog=shop.catalog),
-        "match set": lambda: ms.train(split.train, shop.catalog),
-        "XR-Linear": lambda: ms.train(split.train, shop.catalog, ms.TrainConfig(parts=("tree",))),
-    }
-    print("| | R@10/50/100 | " + " | ".join(SEGMENTS) + " |")
-    for name in makers if every else ["BM25"]:
-        found = ms.evaluate(makers[name](), split.test, train=split.train, sample=SAMPLE)
+    train, test = ms.split_by_time(shop.log, test_days=30)
+    makers = list_methods(train, shop.catalog)
+    print("| | R@10/50/100 | " + " | ".join(SEGMENTS) + " | training |")
+    for name in makers if options.methods == ["all"] else options.methods:
+        start = time.perf_counter()
+        matcher = makers[name]()
+        seconds = time.perf_counter() - start
+        found = ms.evaluate(matcher, test, train=train, sample=options.sample)
         overall = " / ".join(f"{100 * found.recall(k):.1f}" for k in KS)
         parts = " | ".join(f"{100 * found.recall(100, segment):.1f}" for segment in SEGMENTS)
-        print(f"| {name} | {overall} | {parts} |", flush=True)
+        print(f"| {name} | {overall} | {parts} | {seconds:.0f} s |", flush=True)
+
+
+def list_methods(train: ms.Log, catalog: ms.Catalog) -> dict[str, Callable[[], ms.Matcher]]:
+    """How each row of the table is trained."""
+    pairs = ms.positives(train)
+    tree = ms.TrainConfig(parts=("tree",))
+    paper = replace(tree, titles="none", language=None, learn=ms.LearnConfig())
+    return {
+        "match set": lambda: ms.train(train, catalog),
+        "XR-Linear, titles too": lambda: ms.train(train, catalog, tree),
+        "XR-Linear": lambda: ms.train(train, catalog, paper),
+        "DSSM": lambda: ms.train_dssm(train, catalog),
+        "BM25": lambda: ms.BM25.from_catalog(catalog),
+        "BM25 stemmed": lambda: ms.BM25.from_catalog(catalog, language="auto"),
+        "title similarity": lambda: ms.TitleSimilarity.from_catalog(catalog, language="auto"),
+        "nearest queries": lambda: ms.NearestQueries.from_positives(pairs, catalog=catalog),
+        "popularity": lambda: ms.Popularity.from_positives(pairs, catalog=catalog),
+    }
 
 
 if __name__ == "__main__":

@@ -272,10 +272,14 @@ FeaturesOut py_features(const MatchSet& self, const Vocabulary& vocabulary, cons
           to_numpy<float>(std::move(all.features)), to_numpy<std::uint8_t>(std::move(all.sources))};
 }
 
-Out<double> py_fit_softmax(const In<float>& features, std::size_t n_features, const In<std::int64_t>& offsets,
-                           const In<std::uint8_t>& is_positive, double ridge, unsigned threads) {
-  const CandidateSets sets{to_span(features), n_features, to_span(offsets), to_span(is_positive)};
-  return to_numpy<double>(without_gil([&] { return fit_softmax(sets, ridge, threads); }));
+Out<double> py_fit_softmax(const In<float>& features, const In<std::int64_t>& offsets,
+                           const In<std::uint8_t>& is_positive, const In<std::uint8_t>& kinds, const In<double>& ridge,
+                           std::size_t n_kinds, unsigned threads) {
+  check(n_kinds >= 1, "n_kinds must be at least 1", n_kinds);
+  const std::size_t n_features = ridge.size() / n_kinds;
+  const CandidateSets sets{to_span(features),    n_features,     to_span(offsets),
+                           to_span(is_positive), to_span(kinds), n_kinds};
+  return to_numpy<double>(without_gil([&] { return fit_softmax(sets, to_span(ridge), threads); }));
 }
 
 void py_init_bounds(SearchBounds* self, std::size_t tree_beam, std::size_t tree_products, std::size_t groups,
@@ -333,9 +337,9 @@ void bind_match_set(nb::module_& m) {
         return names;
       },
       "Names of a candidate's features, in their order.");
-  m.def("fit_softmax", &py_fit_softmax, "features"_a.noconvert(), "n_features"_a, "offsets"_a.noconvert(),
-        "is_positive"_a.noconvert(), nb::kw_only(), "ridge"_a, "threads"_a,
-        "Weights of a softmax over the candidates of each query.");
+  m.def("fit_softmax", &py_fit_softmax, "features"_a.noconvert(), "offsets"_a.noconvert(), "is_positive"_a.noconvert(),
+        "kinds"_a.noconvert(), "ridge"_a.noconvert(), nb::kw_only(), "n_kinds"_a, "threads"_a,
+        "Weights of each kind and feature, of a softmax over the candidates of each query.");
 }
 
 }  // namespace matchset

@@ -51,12 +51,12 @@ std::vector<double> solve(std::vector<double> A, std::vector<double> b) {
   return b;
 }
 
-double add_ridge(const std::vector<double>& weights, double ridge, Curvature& at) {
+double add_ridge(const std::vector<double>& weights, std::span<const double> ridge, Curvature& at) {
   const std::size_t n = weights.size();
   for (std::size_t i = 0; i < n; ++i) {
-    at.loss += ridge / 2 * weights[i] * weights[i];
-    at.gradient[i] += ridge * weights[i];
-    at.hessian[i * n + i] += ridge;
+    at.loss += ridge[i] / 2 * weights[i] * weights[i];
+    at.gradient[i] += ridge[i] * weights[i];
+    at.hessian[i * n + i] += ridge[i];
   }
   return at.loss;
 }
@@ -92,7 +92,7 @@ double log_fixed(double x) {
   return exponent * kLn2High + (2 * t * sum + exponent * kLn2Low);
 }
 
-std::vector<double> minimize(std::vector<double> weights, double ridge,
+std::vector<double> minimize(std::vector<double> weights, std::span<const double> ridge,
                              const std::function<Curvature(const std::vector<double>&)>& evaluate) {
   Curvature here = evaluate(weights);
   double loss = add_ridge(weights, ridge, here);

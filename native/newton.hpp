@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace matchset {
@@ -22,9 +23,10 @@ struct Curvature {
 double exp_fixed(double x);
 double log_fixed(double x);
 
-// The weights of least `loss + ridge / 2 * |weights|^2`, found from `start` on. `evaluate` adds to a Curvature that is
-// zero. Steps are halved until the loss falls; it ends when a step gains less than 1e-9 of the loss.
-std::vector<double> minimize(std::vector<double> start, double ridge,
+// The weights of least `loss + sum of ridge / 2 * weight^2`, found from `start` on; each weight has its own ridge.
+// `evaluate` adds to a Curvature that is zero. Steps are halved until the loss falls; it ends when a step gains less
+// than 1e-9 of the loss.
+std::vector<double> minimize(std::vector<double> start, std::span<const double> ridge,
                              const std::function<Curvature(const std::vector<double>&)>& evaluate);
 
 }  // namespace matchset

@@ -8,22 +8,23 @@
 
 namespace matchset {
 
-// The candidates of some queries, each with its features, and which of them are right.
+// The candidates of some queries, each with its features, and which of them are right. Each kind of candidate, such as
+// cold and warm products, has weights of its own.
 struct CandidateSets {
   std::span<const float> features;  // (n_candidates, n_features), row by row
   std::size_t n_features;
   std::span<const std::int64_t> offsets;      // candidates of each query, (n_queries + 1,)
   std::span<const std::uint8_t> is_positive;  // (n_candidates,)
+  std::span<const std::uint8_t> kinds;        // (n_candidates,)
+  std::size_t n_kinds;
 
   std::size_t n_queries() const { return offsets.size() - 1; }
+  std::size_t n_weights() const { return n_kinds * n_features; }
 };
 
-// Weights of a softmax over the candidates of each query, in which its positives share what is right evenly. Queries
-// without a positive, or with nothing else, teach nothing. The loss is a mean over queries; features should be of
-// similar size, since `ridge` holds all weights alike.
-std::vector<double> fit_softmax(const CandidateSets& sets, double ridge, unsigned n_threads);
-
-// Weights of a logistic regression over all candidates: the chance of being positive. The first feature should be 1.
-std::vector<double> fit_logistic(const CandidateSets& sets, double ridge, unsigned n_threads);
+// Weights of each kind and feature, of a softmax over the candidates of each query, in which its positives share what
+// is right evenly. Queries without a positive, or with nothing else, teach nothing. The loss is a mean over queries;
+// `ridge` holds each weight.
+std::vector<double> fit_softmax(const CandidateSets& sets, std::span<const double> ridge, unsigned n_threads);
 
 }  // namespace matchset

@@ -287,7 +287,7 @@ def test_each_part_is_a_matcher_of_its_own(name):
     part = ms.train(log, catalog, make_config()).part(name)
     assert part.kind == ("xr_linear" if name == "tree" else "match_set")
     assert len(part.match("red rose", 5)) > 0
-    with pytest.raises(ValueError, match="part must be one of tree, towers, lexical, neighbors"):
+    with pytest.raises(ValueError, match="parts must be some of tree, towers, lexical, neighbors"):
         ms.train(log, catalog, make_config()).part("leaves")
 
 

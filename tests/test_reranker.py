@@ -5,17 +5,20 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from match_sets import make_config, make_shop
+from match_sets import make_config, make_match_set, make_shop
 from scipy.optimize import minimize
 
 import matchset as ms
 from matchset import _native
+from matchset.config import PARTS
 from matchset.learn.fit_reranker import (
+    PART_FEATURES,
     LabeledCandidates,
     calibrate,
     fit_isotonic,
     fit_weights,
     label_candidates,
+    list_subsets,
     recall_of,
     score_candidates,
 )
@@ -55,7 +58,7 @@ def softmax_loss(weights, features, offsets, is_positive, ridge):
         right = is_positive[begin:end]
         total = np.log(np.exp(scores - scores.max()).sum()) + scores.max()
         loss -= (scores[right] - total).mean()
-    return loss / (len(offsets) - 1) + ridge / 2 * weights @ weights
+    return loss / (len(offsets) - 1) + (ridge / 2 * weights) @ weights
 
 
 def test_softmax_weights_are_those_of_least_loss():
@@ -65,12 +68,30 @@ def test_softmax_weights_are_those_of_least_loss():
     is_positive = np.zeros(600, dtype=bool)
     is_positive[offsets[:-1] + rng.integers(12, size=50)] = True
     is_positive[offsets[:-1] + rng.integers(12, size=50)] = True
-    arguments = (features.astype(np.float64), offsets, is_positive, 1e-2)
-    wanted = minimize(softmax_loss, np.zeros(3), args=arguments, tol=1e-10).x
+    kinds = rng.integers(2, size=600, dtype=np.uint8)
+    ridge = np.array([1e-2, 2e-2, 1e-2, 3e-2, 1e-2, 1e-2])
+    wide = np.zeros((600, 6))
+    for kind in (0, 1):
+        wide[kinds == kind, 3 * kind : 3 * kind + 3] = features[kinds == kind]
+    arguments = (wide, offsets, is_positive, ridge)
+    wanted = minimize(softmax_loss, np.zeros(6), args=arguments, tol=1e-10).x
     found = _native.fit_softmax(
-        features.reshape(-1), 3, offsets, is_positive.view(np.uint8), ridge=1e-2, threads=1
+        features.reshape(-1),
+        offsets,
+        is_positive.view(np.uint8),
+        kinds,
+        ridge,
+        n_kinds=2,
+        threads=1,
     )
     np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("wrong", [np.full(4, 2, np.uint8), np.zeros(3, np.uint8)])
+def test_each_candidate_must_have_a_known_kind(wrong):
+    arrays = np.ones(8, np.float32), offsets_of([4]), np.array([1, 0, 0, 0], np.uint8)
+    with pytest.raises(ValueError, match="kind"):
+        _native.fit_softmax(*arrays, wrong, np.ones(4), n_kinds=2, threads=1)
 
 
 @pytest.mark.parametrize("threads", [2, 7])
@@ -203,10 +224,72 @@ def test_the_same_seed_holds_back_the_same():
     assert one.rest == two.rest
 
 
-def test_tuning_tells_what_each_part_was_worth():
+@pytest.fixture(scope="module")
+def tuned():
     log, catalog = make_shop(5000)
-    matcher = ms.train(log, catalog, make_config())
-    facts = matcher.model.reranker.facts
+    return ms.train(log, catalog, make_config())
+
+
+def test_tuning_tells_what_each_part_was_worth(tuned):
+    facts = tuned.model.reranker.facts
     assert facts["is_learned"]
-    assert set(facts["recall"]) == {"all", *(f"without {part}" for part in matcher.model.parts)}
-    assert matcher.model.reranker.table()["same_query"][WARM] >= 0
+    without = {f"without {part}" for part in tuned.model.parts}
+    alone = {f"{part} alone" for part in tuned.model.parts}
+    assert set(facts["recall"]) == {"all", *without, *alone}
+    assert tuned.model.reranker.table()["same_query"][WARM] >= 0
+
+
+def test_the_summary_tells_weights_and_sizes_of_the_parts(tuned):
+    text = str(tuned.summary)
+    assert "validation queries" in text
+    assert "chosen by the seed" in text
+    assert "without towers" in text
+    assert "lexical alone" in text
+    assert "bm25_share" in text
+    assert all(f"{part} 0." in text for part in tuned.model.parts)
+    assert "bytes each" not in text
+
+
+def test_the_summary_says_why_weights_are_the_defaults():
+    matcher = make_match_set(tune=False)
+    assert "default weights of the re-ranker: tune is off" in str(matcher.summary)
+
+
+@pytest.mark.parametrize("left_out", PARTS)
+def test_without_a_part_the_weights_are_those_fitted_without_it(tuned, left_out, tmp_path):
+    tuned.save(tmp_path / "model")
+    left = tuple(part for part in PARTS if part != left_out)
+    matcher = ms.load(tmp_path / "model").only(left)
+    assert matcher.model.parts == matcher.config.parts == left
+    reranker = matcher.model.reranker
+    assert reranker.is_learned
+    assert all(reranker.table()[name] == (0, 0) for name in PART_FEATURES[left_out])
+    assert not np.array_equal(reranker.weights, tuned.model.reranker.weights)
+    assert matcher.match("red rose", 5) == tuned.only(left).match("red rose", 5)
+
+
+def test_one_part_alone_answers(tuned):
+    for part in PARTS:
+        alone = tuned.only([part])
+        assert alone.model.parts == (part,)
+        assert alone.model.reranker.is_learned
+        assert len(alone.match("red rose", 5)) == 5
+
+
+def test_parts_that_nothing_was_fitted_to_get_the_default_weights(tuned):
+    two = tuned.only(["tree", "lexical"])
+    assert not two.model.reranker.is_learned
+    assert two.model.reranker.facts["reason"] == "none were fitted to tree and lexical"
+    assert len(two.match("red rose", 5)) == 5
+
+
+@pytest.mark.parametrize("wrong", [(), ("forest",), ("tree", "forest")])
+def test_only_parts_that_are_there_can_be_kept(tuned, wrong):
+    with pytest.raises(ValueError, match="parts must be some of"):
+        tuned.only(wrong)
+
+
+def test_each_choice_of_parts_is_fitted_once():
+    assert list_subsets(("tree",)) == []
+    assert list_subsets(("tree", "neighbors")) == [("neighbors",), ("tree",)]
+    assert len(list_subsets(PARTS)) == 8

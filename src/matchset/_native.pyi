@@ -874,11 +874,14 @@ def feature_names() -> list[str]:
 
 def fit_softmax(
     features: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
-    n_features: int,
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
     is_positive: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    kinds: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    ridge: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
     *,
-    ridge: float,
+    n_kinds: int,
     threads: int,
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
-    """Weights of a softmax over the candidates of each query."""
+    """
+    Weights of each kind and feature, of a softmax over the candidates of each query.
+    """

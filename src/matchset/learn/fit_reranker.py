@@ -28,7 +28,7 @@ RIDGE = 1e-4  # on features of about unit deviation
 LEAST_QUERIES = 200  # with a positive candidate
 _BINS = 20  # of equal numbers of positives, to calibrate
 _RANKED = 100  # candidates of each query, the best, on which scores are calibrated
-_ABLATED = 1000  # queries by which the worth of each part is measured
+_COMPARED = 1000  # queries on which choices of parts, and of a weight, are compared
 _LEAST_SHOWING = 20  # queries by which the weight of `same_query` is chosen
 _SAME_QUERY_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 _SAME_QUERY = FEATURES.index("same_query")
@@ -94,8 +94,7 @@ def fit_reranker(data: LabeledCandidates, parts: tuple[str, ...], *, threads: in
 
     Fewer than 200 queries with a positive candidate give the default weights.
     """
-    n_queries = len(data.candidates.offsets) - 1
-    n_useful = int(np.count_nonzero(_count_positives(data)))
+    n_queries, n_useful = len(data.n_positive), _count_useful(data)
     if n_useful < LEAST_QUERIES:
         reason = (
             f"{n_useful} of {n_queries} validation queries have a positive candidate; "
@@ -103,16 +102,52 @@ def fit_reranker(data: LabeledCandidates, parts: tuple[str, ...], *, threads: in
         )
         logger.warning("default weights: %s", reason)
         return default_reranker(reason)
-    weights = fit_weights(data, threads=threads)
-    knots, log_odds = calibrate(data, weights)
+    whole = _fit_to(data, parts, threads=threads)
+    few = data.select(np.arange(n_queries) < _COMPARED)
+    subsets = [_fit_to(few, parts, some, threads=threads) for some in list_subsets(parts)]
+    worth = {_name(each.parts, parts): each.facts["recall"]["all"] for each in subsets}
+    facts = {**whole.facts, "recall": {"all": _recall_of_new(few, whole.weights), **worth}}
+    return replace(whole, facts=facts, subsets=tuple(subsets))
+
+
+def list_subsets(parts: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """All parts but each, then each alone: none twice."""
+    without = [tuple(name for name in parts if name != part) for part in parts]
+    alone = [(part,) for part in parts]
+    return list(dict.fromkeys(some for some in (*without, *alone) if some and some != parts))
+
+
+def _name(some: tuple[str, ...], parts: tuple[str, ...]) -> str:
+    if len(some) == 1:
+        return f"{some[0]} alone"
+    return f"without {' and '.join(name for name in parts if name not in some)}"
+
+
+def _fit_to(
+    data: LabeledCandidates,
+    parts: tuple[str, ...],
+    some: tuple[str, ...] | None = None,
+    *,
+    threads: int,
+) -> Reranker:
+    """A re-ranker of some parts: features and candidates of the others are gone.
+
+    Recall is that of the queries that it was fitted to.
+    """
+    some = parts if some is None else some
+    every = np.ones(len(data.n_positive), dtype=np.bool_)
+    own = np.uint8(sum(SOURCES[name] for name in some))
+    data = data.select(every, (data.candidates.sources & own) > 0)
+    dropped = [name for part in parts if part not in some for name in PART_FEATURES[part]]
+    weights = fit_weights(data, threads=threads, left_out=tuple(dropped))
     facts: dict[str, Any] = {
         "is_learned": True,
-        "queries": n_queries,
-        "queries_with_positive_candidate": n_useful,
+        "queries": len(data.n_positive),
+        "queries_with_positive_candidate": _count_useful(data),
         "by_time": data.is_by_time,
-        "recall": measure_parts(data, weights, parts, threads=threads),
+        "recall": {"all": _recall_of_new(data, weights)},
     }
-    return Reranker(weights, knots, log_odds, facts)
+    return Reranker(weights, *calibrate(data, weights), facts, some)
 
 
 def fit_weights(data: LabeledCandidates, *, threads: int, left_out: tuple[str, ...] = ()) -> Floats:
@@ -142,6 +177,7 @@ def _choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
     shows = np.bincount(row[is_again], minlength=len(data.n_positive)) > 0
     if np.count_nonzero(shows) < _LEAST_SHOWING:
         return DEFAULT_WEIGHTS["same_query"]
+    shows &= np.cumsum(shows) <= _COMPARED
     judged = data.select(shows, data.is_positive | ~data.is_known)
     recalls = []
     for weight in _SAME_QUERY_WEIGHTS:
@@ -154,33 +190,36 @@ def _choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
     return good[0]
 
 
-def _count_positives(data: LabeledCandidates) -> NDArray[np.int64]:
-    row = rows_of(data.candidates.offsets)
-    return np.bincount(row[data.is_positive], minlength=len(data.candidates.offsets) - 1)
+def _count_useful(data: LabeledCandidates) -> int:
+    """Queries with a positive candidate."""
+    return len(np.unique(rows_of(data.candidates.offsets)[data.is_positive]))
 
 
 def _fit(data: LabeledCandidates, dropped: set[int], *, threads: int) -> Floats:
-    features, n = data.candidates.features, len(FEATURES)
+    features = data.candidates.features.copy()
+    features[:, sorted(dropped)] = 0
     is_warm = features[:, _POPULARITY] > 0
-    wide = np.zeros((len(features), 2 * n), dtype=np.float32)
-    wide[~is_warm, :n] = features[~is_warm]
-    wide[is_warm, n:] = features[is_warm]
-    for column in dropped:
-        wide[:, [column, n + column]] = 0
-    # Powers of two: dividing by them is exact, so the last bits of a deviation do not matter.
-    deviation = np.array([float(column.std(dtype=np.float64)) for column in wide.T])
-    scale = np.array([2.0 ** round(math.log2(each)) if each > 1e-6 else 1.0 for each in deviation])
-    wide /= scale.astype(np.float32)
+    # As if features were divided by their deviations. Powers of two, so that the last bits of a
+    # deviation do not matter.
+    deviation = np.array(
+        [[_deviation(x) for x in features[is_warm == kind].T] for kind in (COLD, WARM)]
+    )
+    ridge = RIDGE * np.exp2(2 * np.round(np.log2(np.where(deviation > 1e-6, deviation, 1.0))))
     found = _native.fit_softmax(
-        wide.reshape(-1),
-        2 * n,
+        features.reshape(-1),
         data.candidates.offsets,
         data.is_positive.view(np.uint8),
-        ridge=RIDGE,
+        is_warm.view(np.uint8),
+        ridge.reshape(-1),
+        n_kinds=2,
         threads=threads,
     )
-    weights: Floats = (found / scale).astype(np.float32).reshape(2, n)
+    weights: Floats = found.astype(np.float32).reshape(2, -1)
     return weights
+
+
+def _deviation(values: Floats) -> float:
+    return float(values.std(dtype=np.float64)) if len(values) else 0.0
 
 
 def score_candidates(features: Floats, weights: Floats) -> NDArray[np.float64]:
@@ -246,28 +285,10 @@ def _chance(block: tuple[float, float, float]) -> float:
     return (block[1] + 0.5) / (block[2] + 1)
 
 
-def measure_parts(
-    data: LabeledCandidates, weights: Floats, parts: tuple[str, ...], *, threads: int
-) -> dict[str, list[float]]:
-    """Recall@10, 50 and 100 on validation queries: of all parts, and without each of them.
-
-    Without a part, its features and the candidates that it alone proposed are gone, and the weights
-    are fitted again. The queries are those that the weights were fitted on.
-    """
-    is_chosen = np.arange(len(data.n_positive)) < _ABLATED
-    chosen = data.select(is_chosen, data.is_positive | ~data.is_known)
-    found = {"all": recall_of(chosen, weights)}
-    for part in parts if len(parts) > 1 else ():
-        others = np.uint8(sum(SOURCES[name] for name in parts if name != part))
-        left = chosen.select(
-            np.ones(len(chosen.n_positive), dtype=np.bool_),
-            (chosen.candidates.sources & others) > 0,
-        )
-        dropped = PART_FEATURES[part]
-        found[f"without {part}"] = recall_of(
-            left, fit_weights(left, threads=threads, left_out=dropped)
-        )
-    return found
+def _recall_of_new(data: LabeledCandidates, weights: Floats) -> list[float]:
+    """Recall without the known answers of a query that are not positive again."""
+    every = np.ones(len(data.n_positive), dtype=np.bool_)
+    return recall_of(data.select(every, data.is_positive | ~data.is_known), weights)
 
 
 def recall_of(data: LabeledCandidates, weights: Floats) -> list[float]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from matchset.learn.train import Progress, TrainedTree
 from matchset.learn.training_data import TrainingData
+from matchset.model.match_set_model import MatchSetModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class TrainSummary:
     seconds: dict[str, float]  # per stage
     peak_memory: int  # of the process so far, in bytes
     language: str | None = None  # in which words were stemmed
+    part_bytes: Mapping[str, int] = field(default_factory=dict)  # of each part of a match set
+    reranker: str = ""  # how its weights were learned, and what each part was worth
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> TrainSummary:
@@ -47,13 +50,19 @@ class TrainSummary:
             f"{self.products:,} products{missing}\n"
             f"positive: {self.rule}; {self.left_out:,} other pairs had too few such events\n"
             f"language: {self.language or 'none chosen, words are not stemmed'}\n"
-            f"{self.features:,} features; tree {' x '.join(f'{n:,}' for n in self.tree)}; "
-            f"{sum(self.weights):,} weights in {self.n_bytes / 1e6:.1f} MB "
-            f"({self.n_bytes / max(1, sum(self.weights)):.2f} bytes each)"
+            f"{self.features:,} features; {self._describe_size()}"
             f"{unconverged * bool(self.unconverged)}\n"
             f"{sum(self.seconds.values()):.1f} s ({stages}); "
-            f"peak memory {self.peak_memory / 1e9:.2f} GB"
+            f"peak memory {self.peak_memory / 1e9:.2f} GB" + f"\n{self.reranker}".rstrip()
         )
+
+    def _describe_size(self) -> str:
+        tree = f"tree {' x '.join(f'{n:,}' for n in self.tree)}; {sum(self.weights):,} weights"
+        if not self.part_bytes:
+            each = self.n_bytes / max(1, sum(self.weights))
+            return f"{tree} in {self.n_bytes / 1e6:.1f} MB ({each:.2f} bytes each)"
+        parts = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in self.part_bytes.items())
+        return f"{f'{tree}; ' * bool(self.tree)}{parts}"
 
 
 @dataclass(slots=True)
@@ -73,9 +82,14 @@ class Stopwatch:
 
 
 def summarize(
-    data: TrainingData, trained: TrainedTree | None, *, n_bytes: int, seconds: dict[str, float]
+    data: TrainingData,
+    trained: TrainedTree | None,
+    *,
+    n_bytes: int,
+    seconds: dict[str, float],
+    model: MatchSetModel | None = None,
 ) -> TrainSummary:
-    """Summarize a training, perhaps without a tree; `n_bytes` is the size of the packed model."""
+    """Summarize the training of a tree, or of a match set; `n_bytes` is its size, packed."""
     layers = () if trained is None else trained.model.layers
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return TrainSummary(
@@ -93,4 +107,6 @@ def summarize(
         seconds=seconds,
         peak_memory=peak if sys.platform == "darwin" else 1024 * peak,
         language=data.vectorizer.vocabulary.language,
+        part_bytes={} if model is None else model.part_bytes(),
+        reranker="" if model is None else str(model.reranker),
     )

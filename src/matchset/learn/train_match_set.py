@@ -70,7 +70,6 @@ def learn_reranker(trained: TrainedMatchSet, held: HeldBack, config: TrainConfig
     """Describe the candidates of the held-back queries, and fit the re-ranker to them."""
     threads = count_threads(config.learn.threads)
     rows = np.random.default_rng(config.learn.seed).permutation(len(held.queries))[:_FITTED]
-    rows = np.sort(rows)
     label_of = trained.data.products.ids.index_of(held.products).astype(np.int32)
     pairs = held.pairs.take(rows)
     wanted = Csr(pairs.indptr, label_of[pairs.indices], pairs.data, pairs.n_cols)

@@ -29,7 +29,6 @@ from matchset.model.match_set_model import (
     widen_beam,
 )
 from matchset.model.packed import prune_packed
-from matchset.model.reranker import default_reranker
 from matchset.strings import Strings
 from matchset.text import normalize
 
@@ -121,8 +120,8 @@ class MatchSet(TrainedMatcher):
     ) -> MatchSet:
         """A smaller match set: without small weights of its tree, and without some of its parts.
 
-        Weights of at most `threshold` in magnitude are dropped. Where a part is, the re-ranker's
-        weights are the defaults, since they were fitted with it.
+        Weights of at most `threshold` in magnitude are dropped. `only` says which re-ranker decides
+        between the parts that are left.
         """
         dropped = tuple(drop)
         unknown = [name for name in dropped if name not in self.model.parts]
@@ -130,18 +129,14 @@ class MatchSet(TrainedMatcher):
         if unknown or not left:
             rule = f"drop must be some of {', '.join(self.model.parts)}, and leave one"
             raise ValueError(f"{rule}; got {', '.join(dropped)}")
-        model, config = self.model, self.config
-        for name in dropped:
-            model = model.without(name, default_reranker(f"{name} was dropped"))
-        if dropped:
-            config = replace(config, parts=tuple(left))
-        if threshold is not None:
-            if model.tree is None:
-                raise ValueError(f"threshold is for a match set with a tree; got {threshold}")
-            tree = prune_packed(model.tree, threshold, threads=count_threads(threads))
-            model = replace(model, tree=tree)
-            config = config.with_threshold(threshold)
-        return replace(self, model=model, config=config)
+        smaller = self.only(left) if dropped else self
+        if threshold is None:
+            return smaller
+        if smaller.model.tree is None:
+            raise ValueError(f"threshold is for a match set with a tree; got {threshold}")
+        tree = prune_packed(smaller.model.tree, threshold, threads=count_threads(threads))
+        model = replace(smaller.model, tree=tree)
+        return replace(smaller, model=model, config=smaller.config.with_threshold(threshold))
 
     def with_beam(self, beam: int) -> Self:
         """The same match set, whose tree is searched with another beam."""
@@ -150,10 +145,9 @@ class MatchSet(TrainedMatcher):
     def part(self, name: str) -> Matcher:
         """One part as a matcher of its own, over the same arrays.
 
-        The tree is an `XRLinearMatcher`. The others rank by what they know alone, and their scores
-        are not calibrated.
+        The tree is an `XRLinearMatcher`. The others rank by what they know alone.
         """
-        model = self.model.only(name)
+        model = self.model.only([name])
         if model.tree is None:
             return replace(self, model=model)
         return XRLinearMatcher(
@@ -166,6 +160,14 @@ class MatchSet(TrainedMatcher):
             provenance=self.provenance,
             beam=model.bounds.tree_beam,
         )
+
+    def only(self, parts: Iterable[str]) -> Self:
+        """Some of its parts: all but one, or one alone, under a re-ranker fitted to them.
+
+        With other choices of parts the weights are the defaults, which any parts can use.
+        """
+        model = self.model.only(parts)
+        return replace(self, model=model, config=replace(self.config, parts=model.parts))
 
     def _match_one(self, query: str, options: Options) -> Match:
         k, where, beam = options

@@ -96,7 +96,9 @@ def _train_match_set(
     trained = train_match_set(log, catalog, config, progress=watch)
     data, model = trained.data, trained.model
     n_bytes = sum(model.part_bytes().values())
-    summary = summarize(data, trained.tree, n_bytes=n_bytes, seconds=watch.seconds)
+    summary = summarize(
+        data, trained.tree, n_bytes=n_bytes, seconds=watch.seconds, model=trained.model
+    )
     logger.info("%s", summary)
     return MatchSet(
         vectorizer=forget_names(data.vectorizer),
@@ -105,7 +107,7 @@ def _train_match_set(
         config=config,
         query_hashes=np.sort(data.positives.queries.hashes()),
         n_queries_of=data.n_queries_of,
-        provenance={**_make_provenance(summary), "part_bytes": model.part_bytes()},
+        provenance=_make_provenance(summary),
     )
 
 

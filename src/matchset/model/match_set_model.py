@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -18,7 +18,6 @@ from matchset.model.packed import PackedTree, read_tree, store_tree
 from matchset.model.reranker import (
     FEATURES,
     Reranker,
-    default_reranker,
     read_reranker,
     store_reranker,
 )
@@ -122,21 +121,15 @@ class MatchSetModel:
         """The same parts under another re-ranker."""
         return replace(self, reranker=reranker)
 
-    def without(self, part: str, reranker: Reranker) -> MatchSetModel:
-        """All parts but one, under a re-ranker that was fitted without it."""
-        left: dict[str, Any] = {self._check_part(part): None}
-        return replace(self, reranker=reranker, **left)
-
-    def only(self, part: str) -> MatchSetModel:
-        """One part alone, under the default weights."""
-        self._check_part(part)
-        others: dict[str, Any] = {name: None for name in self.parts if name != part}
-        return replace(self, reranker=default_reranker("a part alone"), **others)
-
-    def _check_part(self, part: str) -> str:
-        if part not in self.parts:
-            raise ValueError(f"part must be one of {', '.join(self.parts)}; got {part!r}")
-        return part
+    def only(self, parts: Iterable[str]) -> MatchSetModel:
+        """Some of the parts, under the re-ranker that was fitted to them."""
+        wanted = set(parts)
+        if not wanted or wanted - set(self.parts):
+            known, found = ", ".join(self.parts), ", ".join(sorted(wanted)) or "none"
+            raise ValueError(f"parts must be some of {known}; got {found}")
+        left_out: dict[str, Any] = {name: None for name in self.parts if name not in wanted}
+        kept = tuple(name for name in self.parts if name in wanted)
+        return replace(self, reranker=self.reranker.for_parts(kept), **left_out)
 
     def search_text(
         self,

@@ -38,6 +38,8 @@ class Reranker:
     knots: Floats  # linear scores, ascending, (n_knots,)
     log_odds: Floats  # of being a positive, (n_knots,)
     facts: Mapping[str, Any] = field(default_factory=dict)  # how it was learned, plain values
+    parts: tuple[str, ...] = ()  # to which it was fitted; none: default weights, for any parts
+    subsets: tuple[Reranker, ...] = ()  # fitted to fewer of the parts: all but one, or one alone
 
     def __post_init__(self) -> None:
         if self.weights.shape != (2, len(FEATURES)):
@@ -57,6 +59,34 @@ class Reranker:
         """Whether the weights come from validation queries, or are the defaults."""
         return bool(self.facts.get("is_learned", False))
 
+    def for_parts(self, parts: tuple[str, ...]) -> Reranker:
+        """The re-ranker that was fitted to these parts; the default one if none was."""
+        if not self.is_learned or parts == self.parts:
+            return self
+        for each in self.subsets:
+            if each.parts == parts:
+                return each
+        return default_reranker(f"none were fitted to {' and '.join(parts)}")
+
+    def __str__(self) -> str:
+        """How it was learned, what each part was worth, and the weights: a line each."""
+        if not self.is_learned:
+            lines = [f"default weights of the re-ranker: {self.facts.get('reason', 'unknown')}"]
+        else:
+            facts = self.facts
+            chosen = "the most recent ones" if facts["by_time"] else "chosen by the seed"
+            useful = f"{facts['queries_with_positive_candidate']:,} have a positive candidate"
+            lines = [
+                f"re-ranker: {facts['queries']:,} validation queries, {chosen}; {useful}",
+                f"Recall@10/50/100 there: {_join(_percent(facts['recall']))}",
+            ]
+        weights = {
+            name: f"{cold:.2f} / {warm:.2f}"
+            for name, (cold, warm) in self.table().items()
+            if cold or warm
+        }
+        return "\n".join([*lines, f"weights, cold / warm products: {_join(weights)}"])
+
     def table(self) -> dict[str, tuple[float, float]]:
         """Weight of each feature for cold and for warm products."""
         cold, warm = self.weights.tolist()
@@ -74,17 +104,31 @@ def default_reranker(reason: str) -> Reranker:
     )
 
 
+def _percent(recalls: Mapping[str, list[float]]) -> dict[str, str]:
+    return {
+        name: " / ".join(f"{100 * value:.1f}" for value in values)
+        for name, values in recalls.items()
+    }
+
+
+def _join(values: Mapping[str, str]) -> str:
+    return "; ".join(f"{name} {value}" for name, value in values.items())
+
+
 def store_reranker(reranker: Reranker) -> Section:
     """A re-ranker as a section: plain numbers, which a person can read."""
-    return Section(
-        {
-            "features": list(FEATURES),
-            "weights": reranker.weights.astype(np.float64).tolist(),
-            "knots": reranker.knots.astype(np.float64).tolist(),
-            "log_odds": reranker.log_odds.astype(np.float64).tolist(),
-            "facts": dict(reranker.facts),
-        }
-    )
+    subsets = [_to_plain(each) for each in reranker.subsets]
+    return Section({"features": list(FEATURES), **_to_plain(reranker), "subsets": subsets})
+
+
+def _to_plain(reranker: Reranker) -> dict[str, Any]:
+    return {
+        "parts": list(reranker.parts),
+        "weights": reranker.weights.astype(np.float64).tolist(),
+        "knots": reranker.knots.astype(np.float64).tolist(),
+        "log_odds": reranker.log_odds.astype(np.float64).tolist(),
+        "facts": dict(reranker.facts),
+    }
 
 
 def read_reranker(section: Section) -> Reranker:
@@ -92,7 +136,11 @@ def read_reranker(section: Section) -> Reranker:
     header = section.header
     if tuple(header["features"]) != FEATURES:
         raise ValueError(f"features must be {', '.join(FEATURES)}; got {header['features']}")
+    return _from_plain(header, tuple(_from_plain(each) for each in header["subsets"]))
+
+
+def _from_plain(stored: Mapping[str, Any], subsets: tuple[Reranker, ...] = ()) -> Reranker:
     weights, knots, log_odds = (
-        np.array(header[name], dtype=np.float32) for name in ("weights", "knots", "log_odds")
+        np.array(stored[name], dtype=np.float32) for name in ("weights", "knots", "log_odds")
     )
-    return Reranker(weights, knots, log_odds, header["facts"])
+    return Reranker(weights, knots, log_odds, stored["facts"], tuple(stored["parts"]), subsets)
