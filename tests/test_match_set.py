@@ -348,7 +348,7 @@ def test_a_match_set_without_a_part_has_the_re_ranker_that_was_fitted_without_it
     assert smaller.model.tree.n_weights < matcher.model.tree.n_weights
     assert not tuned.prune(drop=["towers", "tree"]).model.reranker.is_learned
     assert tuned.prune(0.2).model.reranker is whole
-    with pytest.raises(ValueError, match="threshold is for a match set with a tree; got 0.2"):
+    with pytest.raises(ValueError, match=r"threshold is for a match set with a tree; got 0\.2"):
         tuned.prune(0.2, drop=["tree"])
 
 
