@@ -2,12 +2,14 @@
 
 A problem is a folder with train.txt and test.txt (queries, one a line, normalized) and train.npz
 and test.npz (queries x products, ones). Test pairs whose product no training pair has are left out
-of the matrix but count as missed: no side can find them.
+of the matrix but count as missed: no side can find them. Simulated shops also have log.parquet (the
+training side) and products.parquet, which sides that read titles learn from.
 """
 
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +43,10 @@ def write_shop(folder: Path, n_products: int, kind: str) -> None:
     """A simulated shop with two queries per product, one query in twenty held out."""
     import matchset as ms
 
-    log = ms.simulate_shop(kind=kind, products=n_products, queries=2 * n_products).log
-    split = ms.split_by_query(log, folds=20)
+    shop = ms.simulate_shop(kind=kind, products=n_products, queries=2 * n_products)
+    split = ms.split_by_query(shop.log, folds=20)
+    split.train.save(folder / "log.parquet")
+    shop.catalog.save(folder / "products.parquet")
     write_pairs(folder, ms.positives(split.train), ms.positives(split.test))
 
 
@@ -61,15 +65,24 @@ def write_cooking(folder: Path, real: Path) -> None:
     """Question titles and their tags, on the usual split."""
     import matchset as ms
 
+    train, test = read_cooking(real)
+    write_pairs(folder, ms.positives(train), ms.positives(test))
+
+
+def read_cooking(real: Path):
+    """Logs of both sides of the usual split."""
+    import matchset as ms
+
     lines = [line.split("\t") for line in (real / "pairs.tsv").read_text().splitlines()[1:]]
     sides = []
-    for is_train in (True, False):
-        rows = [row for row in lines if (int(row[0]) <= COOKING_TRAIN) == is_train]
-        frame = folder / "rows.tsv"
-        frame.write_text("\n".join(["query\tproduct_id", *("\t".join(r[1:]) for r in rows)]) + "\n")
-        sides.append(ms.positives(ms.read_log(str(frame))))
-        frame.unlink()
-    write_pairs(folder, *sides)
+    with tempfile.TemporaryDirectory() as folder:
+        for is_train in (True, False):
+            rows = [row for row in lines if (int(row[0]) <= COOKING_TRAIN) == is_train]
+            texts = ["query\tproduct_id", *("\t".join(row[1:]) for row in rows)]
+            file = Path(folder) / "rows.tsv"
+            file.write_text("\n".join(texts) + "\n")
+            sides.append(ms.read_log(str(file)))
+    return sides
 
 
 def write_pairs(folder: Path, train, test) -> None:

@@ -116,14 +116,25 @@ def test_the_weight_of_the_very_same_query_is_no_larger_than_it_needs_to_be():
     assert 0 < weight <= 5
 
 
+def test_with_times_known_answers_that_nobody_chose_again_take_places():
+    data = make_candidates(1000, 40, same_weight=-1.0)
+    assert fit_weights(data, threads=1)[WARM, SAME] == 0
+    by_seed = dataclasses.replace(data, is_by_time=False)
+    assert fit_weights(by_seed, threads=1)[WARM, SAME] > 0
+
+
 def test_a_known_answer_is_never_a_wrong_answer():
     data = make_candidates()
     is_wrong = data.is_known & ~data.is_positive
     other = data.candidates.features.copy()
     other[is_wrong, 1] += 100  # would ruin the weight if it counted
     changed = dataclasses.replace(data.candidates, features=other)
-    again = dataclasses.replace(data, candidates=changed)
-    assert np.array_equal(fit_weights(data, threads=1), fit_weights(again, threads=1))
+    others = [i for i in range(len(FEATURES)) if i != SAME]
+    for is_by_time, compared in ((False, [*others, SAME]), (True, others)):
+        first = dataclasses.replace(data, is_by_time=is_by_time)
+        again = dataclasses.replace(first, candidates=changed)
+        one, two = (fit_weights(each, threads=1)[:, compared] for each in (first, again))
+        assert np.array_equal(one, two)
 
 
 def test_where_nothing_is_known_of_the_very_same_query_its_weight_is_the_default():
@@ -293,3 +304,14 @@ def test_each_choice_of_parts_is_fitted_once():
     assert list_subsets(("tree",)) == []
     assert list_subsets(("tree", "neighbors")) == [("neighbors",), ("tree",)]
     assert len(list_subsets(PARTS)) == 8
+
+
+def test_logarithms_are_those_of_the_library_to_the_last_digits():
+    values = np.concatenate([np.geomspace(1e-300, 1e300, 2001), 1 + np.geomspace(1e-9, 1, 50)])
+    assert np.allclose(_native.log_fixed(values), np.log(values), rtol=1e-15, atol=1e-16)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan])
+def test_only_positive_numbers_have_a_logarithm(value):
+    with pytest.raises(ValueError, match="values must be positive and finite"):
+        _native.log_fixed(np.array([1.0, value]))

@@ -30,6 +30,7 @@ _BINS = 20  # of equal numbers of positives, to calibrate
 _RANKED = 100  # candidates of each query, the best, on which scores are calibrated
 _COMPARED = 1000  # queries on which choices of parts, and of a weight, are compared
 _LEAST_SHOWING = 20  # queries by which the weight of `same_query` is chosen
+_TIED = 2e-4  # of recall
 _SAME_QUERY_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 _SAME_QUERY = FEATURES.index("same_query")
 _POPULARITY = FEATURES.index("popularity")
@@ -106,7 +107,7 @@ def fit_reranker(data: LabeledCandidates, parts: tuple[str, ...], *, threads: in
     few = data.select(np.arange(n_queries) < _COMPARED)
     subsets = [_fit_to(few, parts, some, threads=threads) for some in list_subsets(parts)]
     worth = {_name(each.parts, parts): each.facts["recall"]["all"] for each in subsets}
-    facts = {**whole.facts, "recall": {"all": _recall_of_new(few, whole.weights), **worth}}
+    facts = {**whole.facts, "recall": {"all": _recall_as_judged(few, whole.weights), **worth}}
     return replace(whole, facts=facts, subsets=tuple(subsets))
 
 
@@ -145,7 +146,7 @@ def _fit_to(
         "queries": len(data.n_positive),
         "queries_with_positive_candidate": _count_useful(data),
         "by_time": data.is_by_time,
-        "recall": {"all": _recall_of_new(data, weights)},
+        "recall": {"all": _recall_as_judged(data, weights)},
     }
     return Reranker(weights, *calibrate(data, weights), facts, some)
 
@@ -155,7 +156,7 @@ def fit_weights(data: LabeledCandidates, *, threads: int, left_out: tuple[str, .
 
     What training knows of the very same query is never a wrong answer. Where only right ones are
     left, a softmax would put them above everything: so it learns from the other candidates alone,
-    and `same_query` gets the smallest weight that finds as much as any.
+    and `same_query` gets the smallest weight that finds nearly as much as any.
     """
     is_new = ~data.is_known
     row = rows_of(data.candidates.offsets)
@@ -168,26 +169,25 @@ def fit_weights(data: LabeledCandidates, *, threads: int, left_out: tuple[str, .
 
 
 def _choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
-    """The smallest weight within a thousandth of the best recall of queries that show it.
+    """The smallest weight that finds nearly as much as any, for queries that training knows.
 
-    Those are queries with an answer that is right again; with few of them it is the default.
+    Where time decided what is held back, known answers that nobody chose again take places of the
+    ranking, as they will in answers. Else they are left out, since single events were held back,
+    and only queries with an answer that is right again count. Few queries: the default weight.
     """
     row = rows_of(data.candidates.offsets)
-    is_again = data.is_positive & data.is_known
-    shows = np.bincount(row[is_again], minlength=len(data.n_positive)) > 0
+    is_telling = data.is_known if data.is_by_time else data.is_known & data.is_positive
+    shows = np.bincount(row[is_telling], minlength=len(data.n_positive)) > 0
     if np.count_nonzero(shows) < _LEAST_SHOWING:
         return DEFAULT_WEIGHTS["same_query"]
-    shows &= np.cumsum(shows) <= _COMPARED
-    judged = data.select(shows, data.is_positive | ~data.is_known)
+    judged = data.select(shows & (np.cumsum(shows) <= _COMPARED))
     recalls = []
     for weight in _SAME_QUERY_WEIGHTS:
         tried = weights.copy()
         tried[:, _SAME_QUERY] = weight
-        recalls.append(sum(recall_of(judged, tried)) / 3)
-    good = [
-        w for w, r in zip(_SAME_QUERY_WEIGHTS, recalls, strict=True) if r >= max(recalls) - 1e-3
-    ]
-    return good[0]
+        recalls.append(sum(_recall_as_judged(judged, tried)) / 3)
+    least = max(recalls) - _TIED
+    return next(w for w, r in zip(_SAME_QUERY_WEIGHTS, recalls, strict=True) if r >= least)
 
 
 def _count_useful(data: LabeledCandidates) -> int:
@@ -204,7 +204,8 @@ def _fit(data: LabeledCandidates, dropped: set[int], *, threads: int) -> Floats:
     deviation = np.array(
         [[_deviation(x) for x in features[is_warm == kind].T] for kind in (COLD, WARM)]
     )
-    ridge = RIDGE * np.exp2(2 * np.round(np.log2(np.where(deviation > 1e-6, deviation, 1.0))))
+    scale = [[_round_to_power(each) if each > 1e-6 else 1.0 for each in row] for row in deviation]
+    ridge = RIDGE * np.square(scale)
     found = _native.fit_softmax(
         features.reshape(-1),
         data.candidates.offsets,
@@ -222,13 +223,19 @@ def _deviation(values: Floats) -> float:
     return float(values.std(dtype=np.float64)) if len(values) else 0.0
 
 
+def _round_to_power(value: float) -> float:
+    """The nearest power of two."""
+    share, exponent = math.frexp(value)  # from a half to one
+    return math.ldexp(1.0, exponent - (share < math.sqrt(0.5)))
+
+
 def score_candidates(features: Floats, weights: Floats) -> NDArray[np.float64]:
     """Linear score of each candidate."""
     is_warm = (features[:, _POPULARITY] > 0).astype(np.int64)
+    by_kind = weights.astype(np.float64)
     scores = np.zeros(len(features), dtype=np.float64)
-    for kind in (COLD, WARM):
-        mine = is_warm == kind
-        scores[mine] = np.einsum("ij,j->i", features[mine].astype(np.float64), weights[kind])
+    for column in range(features.shape[1]):  # one after another: a sum in one order everywhere
+        scores += features[:, column] * by_kind[is_warm, column]
     return scores
 
 
@@ -277,16 +284,19 @@ def fit_isotonic(
             block = last[0] + block[0], last[1] + block[1], last[2] + block[2]
         blocks.append(block)
     knots = [total / n for total, _, n in blocks]
-    odds = [math.log(chance / (1 - chance)) for chance in map(_chance, blocks)]
-    return np.array(knots, dtype=np.float32), np.array(odds, dtype=np.float32)
+    chances = np.array([_chance(block) for block in blocks])
+    log_odds = _native.log_fixed(chances / (1 - chances))
+    return np.array(knots, dtype=np.float32), log_odds.astype(np.float32)
 
 
 def _chance(block: tuple[float, float, float]) -> float:
     return (block[1] + 0.5) / (block[2] + 1)
 
 
-def _recall_of_new(data: LabeledCandidates, weights: Floats) -> list[float]:
-    """Recall without the known answers of a query that are not positive again."""
+def _recall_as_judged(data: LabeledCandidates, weights: Floats) -> list[float]:
+    """Recall; without times, known answers of a query that are not positive again are left out."""
+    if data.is_by_time:
+        return recall_of(data, weights)
     every = np.ones(len(data.n_positive), dtype=np.bool_)
     return recall_of(data.select(every, data.is_positive | ~data.is_known), weights)
 

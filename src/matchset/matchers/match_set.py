@@ -120,8 +120,8 @@ class MatchSet(TrainedMatcher):
     ) -> MatchSet:
         """A smaller match set: without small weights of its tree, and without some of its parts.
 
-        Weights of at most `threshold` in magnitude are dropped. `only` says which re-ranker decides
-        between the parts that are left.
+        Weights of at most `threshold` in magnitude are dropped. Where parts are, the re-ranker is
+        that of the parts left (see `only`).
         """
         dropped = tuple(drop)
         unknown = [name for name in dropped if name not in self.model.parts]
@@ -129,24 +129,35 @@ class MatchSet(TrainedMatcher):
         if unknown or not left:
             rule = f"drop must be some of {', '.join(self.model.parts)}, and leave one"
             raise ValueError(f"{rule}; got {', '.join(dropped)}")
-        smaller = self.only(left) if dropped else self
-        if threshold is None:
-            return smaller
-        if smaller.model.tree is None:
-            raise ValueError(f"threshold is for a match set with a tree; got {threshold}")
-        tree = prune_packed(smaller.model.tree, threshold, threads=count_threads(threads))
-        model = replace(smaller.model, tree=tree)
-        return replace(smaller, model=model, config=smaller.config.with_threshold(threshold))
+        chosen = self.only(left) if dropped else self
+        model, config = chosen.model, chosen.config
+        if threshold is not None:
+            if model.tree is None:
+                raise ValueError(f"threshold is for a match set with a tree; got {threshold}")
+            tree = prune_packed(model.tree, threshold, threads=count_threads(threads))
+            model = replace(model, tree=tree)
+            config = config.with_threshold(threshold)
+        return replace(self, model=model, config=config)
 
     def with_beam(self, beam: int) -> Self:
         """The same match set, whose tree is searched with another beam."""
         return self.with_bounds(self._bounds(beam))
 
+    def only(self, parts: Iterable[str]) -> Self:
+        """Some of its parts: all but one, or one alone, under a re-ranker fitted to them.
+
+        With other choices of parts the weights are the defaults, which any parts can use.
+        """
+        model = self.model.only(parts)
+        return replace(self, model=model, config=replace(self.config, parts=model.parts))
+
     def part(self, name: str) -> Matcher:
         """One part as a matcher of its own, over the same arrays.
 
-        The tree is an `XRLinearMatcher`. The others rank by what they know alone.
+        The tree is an `XRLinearMatcher`; the others rank by what they know alone.
         """
+        if name not in self.model.parts:
+            raise ValueError(f"part must be one of {', '.join(self.model.parts)}; got {name!r}")
         model = self.model.only([name])
         if model.tree is None:
             return replace(self, model=model)
@@ -160,14 +171,6 @@ class MatchSet(TrainedMatcher):
             provenance=self.provenance,
             beam=model.bounds.tree_beam,
         )
-
-    def only(self, parts: Iterable[str]) -> Self:
-        """Some of its parts: all but one, or one alone, under a re-ranker fitted to them.
-
-        With other choices of parts the weights are the defaults, which any parts can use.
-        """
-        model = self.model.only(parts)
-        return replace(self, model=model, config=replace(self.config, parts=model.parts))
 
     def _match_one(self, query: str, options: Options) -> Match:
         k, where, beam = options

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset import _native
 from matchset.matrices import Csr, Floats, Ids, Offsets
 from matchset.model.impact_lists import ImpactLists, invert, read_impacts, store_impacts
 from matchset.storage.sections import Section
@@ -80,7 +81,7 @@ def remember_queries(
         invert(_cut_columns(X, n_known), 1.0),
         Y.indptr,
         Y.indices,
-        np.log1p(Y.data.astype(np.float64)).astype(np.float32),
+        _native.log_fixed(1 + Y.data.astype(np.float64)).astype(np.float32),
         hashes[order],
         order.astype(np.int32),
     )

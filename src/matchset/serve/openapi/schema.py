@@ -79,7 +79,12 @@ def _product() -> Json:
         "additionalProperties": _RANK,
         "description": "In fused results: the product's rank in each ranking that found it.",
     }
-    return make_object({"id": _TEXT, "score": _or_null(_NUMBER)}, {"title": _TEXT, "ranks": ranks})
+    attributes = {
+        "type": "object",
+        "description": "The attributes that were asked for, without those that it does not have.",
+    }
+    more = {"title": _TEXT, "ranks": ranks, "attributes": attributes}
+    return make_object({"id": _TEXT, "score": _or_null(_NUMBER)}, more)
 
 
 def _explanation() -> Json:
@@ -123,6 +128,7 @@ def _model() -> Json:
     matcher = {
         "name": _with(_TEXT, "To be sent as `matcher`."),
         "label": _with(_TEXT, "For people."),
+        "part_of": _with(_or_null(_TEXT), "The matcher that it is a part of."),
         "can_explain": _BOOLEAN,
         "has_beam": _BOOLEAN,
     }
@@ -137,5 +143,9 @@ def _model() -> Json:
             "provenance": {"type": "object", "description": "When and on what it was trained."},
             "examples": _with(_array(_TEXT), "Frequent queries of the log."),
             "has_purchases": _with(_BOOLEAN, "Whether /v1/purchases has data."),
+            "purchases_are": _with(
+                {"enum": ["bought", "relevant", None]},
+                "What these products are: relevant where the log has no purchases.",
+            ),
         }
     )
