@@ -15,7 +15,7 @@ from matchset.errors import ModelFileError
 from matchset.model.impact_lists import LARGEST
 from matchset.model.match_set_model import SOURCES, Bounds
 from matchset.model.packed import PackedTree
-from matchset.model.reranker import FEATURES
+from matchset.model.reranker import FEATURES, default_reranker
 from matchset.model.search import search_rule
 from matchset.strings import Strings
 from matchset.text import normalize_strings
@@ -354,3 +354,23 @@ def test_without_tuning_the_weights_are_the_defaults():
 def test_parts_must_be_known(wrong):
     with pytest.raises(ValueError, match="parts must be"):
         ms.TrainConfig(parts=wrong)
+
+
+def test_a_match_set_without_a_part_has_the_re_ranker_that_was_fitted_without_it(matcher):
+    learned = {"is_learned": True}
+    left = tuple(part for part in PARTS if part != "towers")
+    fitted = dataclasses.replace(default_reranker(""), facts=learned, parts=left)
+    whole = dataclasses.replace(fitted, parts=PARTS, subsets=(fitted,))
+    tuned = dataclasses.replace(matcher, model=matcher.model.with_reranker(whole))
+    smaller = tuned.prune(0.2, drop=["towers"])
+    assert smaller.model.parts == smaller.config.parts == left
+    assert smaller.model.reranker is fitted
+    assert smaller.model.tree.n_weights < matcher.model.tree.n_weights
+    assert not tuned.prune(drop=["towers", "tree"]).model.reranker.is_learned
+    assert tuned.prune(0.2).model.reranker is whole
+    with pytest.raises(ValueError, match=r"threshold is for a match set with a tree; got 0\.2"):
+        tuned.prune(0.2, drop=["tree"])
+
+
+def test_a_match_set_with_another_beam_searches_as_if_asked_to(matcher):
+    assert matcher.with_beam(1).match(QUERIES) == matcher.match(QUERIES, beam=1)

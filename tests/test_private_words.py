@@ -52,6 +52,18 @@ def test_numbers_are_apart_from_units_and_characters_come_in_pairs():
     assert forget(["赤いシューズ 田中"], [1], ["新しい赤いシューズ"]) == ["赤いシューズ"]
 
 
+def test_losing_most_words_is_told(caplog):
+    assert forget(["rose", "pot"], [1, 1]) == ["", ""]
+    assert "nothing is learned from 2 of 2 words in queries" in caplog.text
+    assert "occurred less than 5 times (min_query_count)" in caplog.text
+
+
+def test_a_log_of_private_words_alone_trains_and_finds_nothing():
+    log, _ = make_shop(20)
+    matcher = ms.train(log, None, make_config(min_query_count=10**6))
+    assert len(matcher.match("red rose")) == 0
+
+
 def test_nothing_is_private_where_every_query_may_be_shown():
     assert forget(["a b", "c"], [1, 1], least=0) == ["a b", "c"]
 

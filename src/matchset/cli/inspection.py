@@ -96,8 +96,9 @@ def _show_parts(model: MatchSetModel) -> None:
     """Size and bounds of each part, and what it was worth on validation queries."""
     recalls = model.reranker.facts.get("recall", {})
     print_heading("Parts")
-    headers = ("part", "MB", "bounds of a search", "Recall@10 / 50 / 100 without it")
-    table = _make_table(headers, right=(1,))
+    worth = "Recall@10 / 50 / 100 in %:"
+    headers = ("part", "MB", "bounds of a search", f"{worth} without it", "alone")
+    table = _make_table(headers, right=(1, 3, 4))
     bounds = asdict(model.bounds)
     for name, size in model.part_bytes().items():
         limits = ", ".join(
@@ -105,15 +106,15 @@ def _show_parts(model: MatchSetModel) -> None:
             for bound in _BOUNDS[name]
             if bound in bounds
         )
-        worth = _show_recalls(recalls.get(f"without {name}"))
-        table.add_row(*map(Text, (name, f"{size / 1e6:.1f}", limits, worth)))
-    if recalls:
-        table.add_row(*map(Text, ("all", "", "", _show_recalls(recalls["all"]))))
+        shown = [_show_recalls(recalls.get(key)) for key in (f"without {name}", f"{name} alone")]
+        table.add_row(*map(Text, (name, f"{size / 1e6:.1f}", limits, *shown)))
+    if "all" in recalls:
+        table.add_row(*map(Text, ("all", "", "", _show_recalls(recalls["all"]), "")))
     output.print(table)
 
 
 def _show_recalls(recalls: list[float] | None) -> str:
-    return "" if recalls is None else " / ".join(f"{100 * value:.1f} %" for value in recalls)
+    return "" if recalls is None else " / ".join(f"{100 * value:.1f}" for value in recalls)
 
 
 def _show_reranker(model: MatchSetModel) -> None:

@@ -8,6 +8,7 @@ the whole query alone still covers them.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ from matchset.features.stems import learn_stems
 from matchset.matrices import Ids, offsets_of, rows_of
 from matchset.strings import Strings
 from matchset.text import normalize_strings
+
+logger = logging.getLogger(__name__)
 
 _SPACE = 0x20
 
@@ -49,6 +52,16 @@ def forget_private_words(
     count_of = np.full(sum(map(len, parts)), np.inf)  # titles are public
     count_of[: len(queries)] = counts
     is_private = _find_private(found, count_of, least)
+    n_words = int(np.count_nonzero(found.text_of < len(queries)))
+    n_private = int(np.count_nonzero(is_private))
+    logger.log(
+        logging.WARNING if 2 * n_private > n_words else logging.INFO,
+        "nothing is learned from %s of %s words in queries: no title has them, and their queries "
+        "occurred less than %g times (min_query_count)",
+        f"{n_private:,}",
+        f"{n_words:,}",
+        least,
+    )
     is_dropped = np.zeros(len(found.is_letter), dtype=np.bool_)
     is_dropped[found.is_letter] = np.repeat(is_private, found.words.lengths)
     kept = np.where(is_dropped[: len(queries.used)], np.uint8(_SPACE), queries.used)
