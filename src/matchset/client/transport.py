@@ -126,8 +126,9 @@ class Transport:
         try:
             with limit_time(self._seconds):
                 # Encoded responses are not asked for: a small one could be large decoded.
+                # Redirects: before 2.5 urllib3 follows them unless told so here.
                 response = self._pool.request(
-                    method, self.url + path, body=data, decode_content=False
+                    method, self.url + path, body=data, decode_content=False, redirect=False
                 )
         except ResponseTooLargeError:
             rule = f"a response must have at most {MAX_BYTES:,} bytes; got more"
