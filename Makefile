@@ -8,25 +8,51 @@ PYTHON ?= python3
 CXX ?= g++
 VENV := .venv
 BIN := $(VENV)/bin
+FLOORS := .venv-floors
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # What the installed package is made of, folders too: a change here, and nowhere else, rebuilds it.
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find native src -not -name '*.pyc' -not -name __pycache__)
+# Two processes share the tests, file by file: fixtures of a file are made once.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 NATIVE := $(wildcard native/*.cpp native/*.hpp)
 INSTALL := install --no-build-isolation --no-deps --config-settings=build-dir=build/
 
-.PHONY: help demo test test-all lint format stub sanitize sanitize-address sanitize-thread bench clean
+.PHONY: help demo test test-all test-slow fuzz wheel docs lock lint format stub sanitize sanitize-address sanitize-thread bench clean
 
 help: ## Say what each command does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 demo: $(VENV)/installed ## Run the main job on a simulated shop
+	@echo "the demo: a minute on two quiet cores; what an earlier one finished is kept"
 	$(BIN)/matchset demo
 
 test: $(VENV)/installed $(VENV)/test ## Test the installed package
-	$(BIN)/python -m pytest
+	@echo "testing: about four minutes on two quiet cores, longer on busy ones"
+	$(PYTEST)
 
-test-all: test $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everything: also what needs PyTorch, a browser or Schemathesis
-	$(BIN)/python -m pytest -m "torch or browser or schema"
+test-all: test docs $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everything: also what needs PyTorch, a browser or Schemathesis
+	$(PYTEST) -m "torch or browser or schema"
+	$(BIN)/python tests/fuzz.py --minutes 0.5
+
+MINUTES ?= 10
+fuzz: $(VENV)/installed $(VENV)/test $(VENV)/dssm ## Fuzz models, manifests, requests, filters and logs for MINUTES=10
+	$(BIN)/python tests/fuzz.py --minutes $(MINUTES)
+
+test-slow: test-all fuzz $(FLOORS)/installed ## Test what takes long: fuzzing, and the lowest version of every dependency
+	$(FLOORS)/bin/python -m pytest
+
+wheel: $(VENV)/build $(VENV)/wheel ## Make dist/: an sdist, and from it a wheel, tested where there is no compiler
+	rm -rf build/wheel dist
+	$(BIN)/python -m build --sdist --no-isolation --outdir dist .
+	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir build/wheel dist/*.tar.gz
+	PATH="$(BIN):$$PATH" $(BIN)/auditwheel repair --strip --wheel-dir dist build/wheel/*.whl
+	tools/check_wheel.sh "$(PYTHON)" dist/*.whl $(WHEEL_TESTS)
+	@ls -l dist
+
+docs: $(VENV)/docs ## Build the documentation into build/site, and check its links and its reference
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --clean
+	$(BIN)/python tools/check_site.py build/site
+	@echo "open build/site/index.html, or serve it: $(BIN)/python -m http.server --directory build/site"
 
 lint: $(VENV)/installed $(VENV)/lint ## Check style, formatting, types and the native stub
 	$(BIN)/ruff check .
@@ -72,13 +98,17 @@ bench: $(VENV)/installed ## Run the benchmarks beside the peers, on simulated sh
 	$(BIN)/python benchmarks/shops.py --products 20000 --methods
 	$(BIN)/python benchmarks/read_log.py
 
+lock: $(VENV)/installed $(VENV)/test $(VENV)/lint $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Write down the versions of a development environment
+	$(BIN)/python -m pip freeze --exclude matchset | sed -E 's/\+cpu$$//' > requirements-dev.lock
+
 clean: ## Remove every environment and build product
-	rm -rf .venv build dist matchset-demo
+	rm -rf .venv .venv-floors build dist matchset-demo
 
 # Environments. A stamp file stands for each group of packages, so that a second call does nothing.
 
 $(VENV)/created:
 	@tools/check_machine.sh "$(PYTHON)" "$(CXX)"
+	@echo "the first time: 150 MB to download, then a minute to compile on two quiet cores, all in $(VENV)"
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP) install --upgrade "pip>=25.1"
 	@touch $@
@@ -87,7 +117,7 @@ $(VENV)/build: pyproject.toml | $(VENV)/created
 	$(PIP) install --group build
 	@touch $@
 
-$(VENV)/test $(VENV)/lint $(VENV)/schema: $(VENV)/%: pyproject.toml | $(VENV)/created
+$(VENV)/test $(VENV)/lint $(VENV)/schema $(VENV)/wheel $(VENV)/docs: $(VENV)/%: pyproject.toml | $(VENV)/created
 	$(PIP) install --group $*
 	@touch $@
 
@@ -106,6 +136,14 @@ $(VENV)/browser: pyproject.toml | $(VENV)/created
 	$(PIP) install --group browser
 	@touch $@
 
+# The package once more, beside the lowest versions that pyproject.toml allows.
+$(FLOORS)/installed: $(SOURCES) | $(VENV)/created
+	$(PYTHON) -m venv --clear $(FLOORS)
+	$(FLOORS)/bin/python -m pip --quiet install --upgrade "pip>=25.1"
+	$(FLOORS)/bin/python -m pip --quiet install $$($(BIN)/python tools/print_dependencies.py --lowest build serve report test)
+	$(FLOORS)/bin/python -m pip --quiet install --no-build-isolation --no-deps --config-settings=build-dir=build/floors .
+	@touch $@
+
 # The package once more, its native module built with a sanitizer.
 build/address/installed build/thread/installed: build/%/installed: $(SOURCES) | $(VENV)/dependencies
 	rm -rf build/$*
@@ -115,6 +153,6 @@ build/address/installed build/thread/installed: build/%/installed: $(SOURCES) | 
 	@touch $@
 
 $(VENV)/installed: $(SOURCES) | $(VENV)/dependencies
-	@echo "compiling the native module: a minute or a few, the first time"
+	@echo "compiling the native module: a minute on two quiet cores, longer on busy ones"
 	$(PIP) $(INSTALL)release .
 	@touch $@

@@ -2,7 +2,8 @@
 
 A problem is a folder with train.txt and test.txt (queries, one a line, normalized) and train.npz
 and test.npz (queries x products, ones). Test pairs whose product no training pair has are left out
-of the matrix but count as missed: no side can find them.
+of the matrix but count as missed: no side can find them. Simulated shops also have log.parquet (the
+training side) and products.parquet, which sides that read titles learn from.
 """
 
 from __future__ import annotations
@@ -42,8 +43,10 @@ def write_shop(folder: Path, n_products: int, kind: str) -> None:
     """A simulated shop with two queries per product, one query in twenty held out."""
     import matchset as ms
 
-    log = ms.simulate_shop(kind=kind, products=n_products, queries=2 * n_products).log
-    split = ms.split_by_query(log, folds=20)
+    shop = ms.simulate_shop(kind=kind, products=n_products, queries=2 * n_products)
+    split = ms.split_by_query(shop.log, folds=20)
+    split.train.save(folder / "log.parquet")
+    shop.catalog.save(folder / "products.parquet")
     write_pairs(folder, ms.positives(split.train), ms.positives(split.test))
 
 

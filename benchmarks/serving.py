@@ -6,9 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -97,16 +97,21 @@ def _status(pid: int, name: str) -> int:
     raise LookupError(f"a process must have {name}; got none of {pid}")
 
 
-def make_model(n_products: int) -> Path:
-    """A folder with a model over text, paths of queries to ask it, and a second, smaller model."""
+def make_model(n_products: int, parts: Sequence[str] | None = None) -> Path:
+    """A folder with a model, paths of queries to ask it, and a second model that answers alike.
+
+    The model is the default match set, or one of these parts.
+    """
     import matchset as ms
 
-    folder = ROOT / "build" / "problems" / f"serve-{n_products}"
+    config = ms.TrainConfig() if parts is None else ms.TrainConfig(parts=tuple(parts))
+    folder = ROOT / "build" / "problems" / f"serve-{n_products}-{'-'.join(config.parts)}"
     if not (folder / "paths.txt").exists():
         shop = ms.simulate_shop(products=n_products, queries=2 * n_products)
-        matcher = ms.train(shop.log, shop.catalog)
+        matcher = ms.train(shop.log, shop.catalog, config)
         matcher.save(folder / "model", overwrite=True)
-        matcher.prune(0.2).save(folder / "other", overwrite=True)
+        other = replace(matcher, provenance={**matcher.provenance, "is_other": True})
+        other.save(folder / "other", overwrite=True)
         queries = shop.log.queries
         chosen = np.random.default_rng(0).permutation(len(queries))[:QUERIES]
         paths = [f"/v1/match?k=100&q={quote(query)}" for query in queries.take(chosen)]
@@ -117,10 +122,10 @@ def make_model(n_products: int) -> Path:
 
 
 @contextmanager
-def serve(model: Path, *options: object) -> Iterator[Server]:
-    """A server with two workers on a free port of this machine alone, stopped afterwards."""
+def serve(model: Path, *options: object, workers: int = 2) -> Iterator[Server]:
+    """A server on a free port of this machine alone, stopped afterwards."""
     command = [Path(sys.executable).with_name("matchset"), "serve", model, "--port", 0]
-    command += ["--workers", 2, "--no-access-log", *options]
+    command += ["--workers", workers, "--no-access-log", *options]
     log = (model.parent / "server.log").open("w")
     with (
         log,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import matchset as ms
 from matchset.evaluate.qrels import make_qrels
+from matchset.lab.experiments.findings import SweepRow
 from matchset.lab.experiments.runner import Budget
 from matchset.lab.experiments.sweeps import sweep_beams, sweep_thresholds
 
@@ -35,26 +36,26 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for row in sweep_thresholds(whole, qrels, BUDGET, folder=Path(folder)):
-            sizes = [f"{row[name] / 1e6:.1f}" for name in ("disk_bytes", "memory_bytes")]
-            cells = [row["threshold"], recalls(row), f"{row['weights']:,}", *sizes, *latency(row)]
+            sizes = [f"{size / 1e6:.1f}" for size in (row.disk_bytes, row.memory_bytes)]
+            cells = [row.setting, recalls(row), f"{row.weights:,}", *sizes, *latency(row)]
             print("|", " | ".join(map(str, cells)), "|", flush=True)
     print("\n| beam | R@10/50/100 | vectorize, us | search, us | queries/s |")
     print("|---|---|---|---|---|")
     for row in sweep_beams(whole, qrels, BUDGET):
-        cells = [row["beam"], recalls(row), *latency(row), f"{row['queries_per_second']:,.0f}"]
+        cells = [row.setting, recalls(row), *latency(row), f"{row.queries_per_second:,.0f}"]
         print("|", " | ".join(map(str, cells)), "|", flush=True)
     if options.queries:
         watch_memory(whole, list(qrels.queries), options.queries)
 
 
-def recalls(row: dict) -> str:
+def recalls(row: SweepRow) -> str:
     """Recall at 10, 50 and 100, in percent."""
-    return " / ".join(f"{100 * share['value']:.1f}" for share in row["recall"].values())
+    return " / ".join(f"{100 * share.value:.1f}" for share in row.recall.values())
 
 
-def latency(row: dict) -> list[str]:
+def latency(row: SweepRow) -> list[str]:
     """Medians of vectorizing one query and of the rest, in microseconds."""
-    return [f"{1e6 * row['latency'][part]:.1f}" for part in ("vectorizing_p50", "search_p50")]
+    return [f"{1e6 * row.latency[part]:.1f}" for part in ("vectorizing_p50", "search_p50")]
 
 
 def watch_memory(matcher: ms.XRLinearMatcher, texts: list[str], n_queries: int) -> None:

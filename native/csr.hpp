@@ -27,6 +27,11 @@ struct ListsView {
     const auto [begin, end] = checked(i);
     return ids.subspan(begin, end - begin);
   }
+  // Asks for the beginning of a list, whose offset should be at hand, ahead of its use.
+  void prefetch(std::size_t i) const {
+    if (const auto begin = static_cast<std::size_t>(offsets[i]); begin < ids.size())
+      __builtin_prefetch(ids.data() + begin);
+  }
 
  private:
   std::pair<std::size_t, std::size_t> checked(std::size_t i) const {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace matchset {
@@ -80,16 +81,87 @@ class DocumentTable {
   std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(kFewest);  // one more than an index; 0: free
 };
 
-using Accumulator = DocumentTable<float>;
-
-struct ScoredDocument {
-  std::uint32_t document;
-  float score;
-
-  // Better first; equal scores go by document. Scores are never NaN: a strict order.
-  friend bool operator<(const ScoredDocument& a, const ScoredDocument& b) {
-    return a.score != b.score ? a.score > b.score : a.document < b.document;
+// Sums by document: the table of those that are added to thousands of times for a query.
+//
+// Key and sum lie together in a slot, and adding does not branch on whether a document is new, which nobody could
+// predict.
+class Accumulator {
+ public:
+  // Room for so many further documents; `add` takes no more than that.
+  void reserve(std::size_t n) {
+    used_.resize(std::max(used_.size(), n_used_ + n + 1));
+    if (4 * (n_used_ + n) > slots_.size()) grow(std::bit_ceil(4 * (n_used_ + n)));
   }
+
+  void add(std::uint32_t document, float amount) {
+    const std::size_t index = find(document);
+    Slot& slot = slots_[index];
+    used_[n_used_] = static_cast<std::uint32_t>(index);
+    n_used_ += slot.document == kFree ? 1 : 0;
+    slot.document = document;
+    slot.sum += amount;
+  }
+
+  // The sum of a document; 0 where nothing was added.
+  float operator[](std::uint32_t document) const {
+    const Slot& slot = slots_[find(document)];
+    return slot.document == document ? slot.sum : 0.0F;
+  }
+
+  std::size_t size() const { return n_used_; }
+
+  // Calls visit(document, sum) in the order in which documents were first added to.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (std::size_t i = 0; i < n_used_; ++i) visit(slots_[used_[i]].document, slots_[used_[i]].sum);
+  }
+
+  void clear() {
+    for (std::size_t i = 0; i < n_used_; ++i) slots_[used_[i]] = {};
+    n_used_ = 0;
+  }
+
+ private:
+  static constexpr std::uint32_t kFree = ~0U;
+  static constexpr std::size_t kFewest = 1024;
+  struct Slot {
+    std::uint32_t document = kFree;
+    float sum = 0;
+  };
+
+  // The slot of a document, or the free one where it belongs.
+  std::size_t find(std::uint32_t document) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = (document * 0x9E3779B1U) >> (32 - std::countr_zero(slots_.size()));
+    while (slots_[slot].document != document && slots_[slot].document != kFree) slot = (slot + 1) & mask;
+    return slot;
+  }
+
+  void grow(std::size_t n_slots) {
+    const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(n_slots));
+    for (std::size_t i = 0; i < n_used_; ++i) {
+      const Slot& slot = old[used_[i]];
+      const std::size_t index = find(slot.document);
+      slots_[index] = slot;
+      used_[i] = static_cast<std::uint32_t>(index);
+    }
+  }
+
+  std::vector<Slot> slots_ = std::vector<Slot>(kFewest);             // at most a quarter of them is taken
+  std::vector<std::uint32_t> used_ = std::vector<std::uint32_t>(1);  // slots; one more than are taken
+  std::size_t n_used_ = 0;
 };
+
+// A document and its score as one number, whose order is: better first, equal ones by document.
+inline std::uint64_t to_key(float score, std::uint32_t document) {
+  const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);  // minus zero is zero
+  const std::uint32_t ascending = bits ^ (bits >> 31 ? ~0U : 0x80000000U);
+  return std::uint64_t{~ascending} << 32 | document;
+}
+inline std::uint32_t document_of(std::uint64_t key) { return static_cast<std::uint32_t>(key); }
+inline float score_of(std::uint64_t key) {
+  const std::uint32_t ascending = ~static_cast<std::uint32_t>(key >> 32);
+  return std::bit_cast<float>(ascending >> 31 ? ascending ^ 0x80000000U : ~ascending);
+}
 
 }  // namespace matchset

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "select.hpp"
+
 namespace matchset {
 namespace {
 
@@ -25,33 +27,31 @@ void read_lists(const ImpactLists& index, std::span<const WeightedTerm> terms, s
   }
   std::sort(cursors.begin(), cursors.end(),
             [](const auto& a, const auto& b) { return a.size != b.size ? a.size < b.size : a.begin < b.begin; });
+  std::size_t total = 0;
   for (const auto& cursor : cursors) {
     __builtin_prefetch(index.lists.ids.data() + cursor.begin);
     __builtin_prefetch(index.impacts.data() + cursor.begin);
+    total += cursor.size;
   }
+  sums.reserve(std::min(budget, total));
   for (const auto& cursor : cursors) {
-    const auto documents = index.lists.ids.subspan(cursor.begin, cursor.size);
-    const auto impacts = index.impacts.subspan(cursor.begin, cursor.size);
+    const std::int32_t* documents = index.lists.ids.data() + cursor.begin;
+    const std::uint8_t* impacts = index.impacts.data() + cursor.begin;
     for (std::size_t i = 0; i < cursor.size && budget > 0; ++i) {
       const auto document = static_cast<std::size_t>(documents[i]);  // a negative one is huge
       if (document >= index.n_documents) refuse(documents[i], index.n_documents);
       if (!allowed.empty() && !allowed[document]) continue;
-      sums[static_cast<std::uint32_t>(document)] += cursor.weight * static_cast<float>(impacts[i]);
+      sums.add(static_cast<std::uint32_t>(document), cursor.weight * static_cast<float>(impacts[i]));
       --budget;
     }
   }
 }
 
-std::span<const ScoredDocument> take_best(const Accumulator& sums, std::size_t n, ListsScratch& scratch) {
-  auto& best = scratch.best;
-  best.clear();
-  for (const auto& entry : sums.entries()) best.push_back({entry.document, entry.value});
-  if (best.size() > n) {
-    std::nth_element(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(n), best.end());
-    best.resize(n);
-  }
-  std::sort(best.begin(), best.end());
-  return best;
+std::span<const std::uint64_t> take_best(const Accumulator& sums, std::size_t n, ListsScratch& scratch) {
+  scratch.best.clear();
+  sums.for_each([&](std::uint32_t document, float sum) { scratch.best.push_back(to_key(sum, document)); });
+  keep_smallest(scratch.best, n, scratch.spare);
+  return scratch.best;
 }
 
 }  // namespace matchset

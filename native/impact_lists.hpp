@@ -34,7 +34,7 @@ struct ListsScratch {
     float weight;
   };
   std::vector<Cursor> cursors;
-  std::vector<ScoredDocument> best;
+  std::vector<std::uint64_t> best, spare;  // keys
 };
 
 // Adds weight * impact over the lists of some terms, shortest list first, until `budget` entries are
@@ -44,7 +44,7 @@ struct ListsScratch {
 void read_lists(const ImpactLists& index, std::span<const WeightedTerm> terms, std::size_t budget,
                 std::span<const std::uint8_t> allowed, ListsScratch& scratch, Accumulator& sums);
 
-// The n best entries, best first.
-std::span<const ScoredDocument> take_best(const Accumulator& sums, std::size_t n, ListsScratch& scratch);
+// Keys (see `to_key`) of the n best documents, best first.
+std::span<const std::uint64_t> take_best(const Accumulator& sums, std::size_t n, ListsScratch& scratch);
 
 }  // namespace matchset

@@ -85,8 +85,7 @@ std::span<const Scored> ListsSearch::find(std::span<const float> vector, const L
   choose_clusters(rule);
   for (const auto& [_, cluster] : clusters_)  // the rest of a run of memory is fetched as it is read
     if (const auto begin = static_cast<std::size_t>(lists_->list_begin[cluster]); begin < lists_->products.size())
-      for (std::size_t at = 0; at < lists_->products.dimensions; at += 64)
-        __builtin_prefetch(lists_->products.row(begin) + at);
+      lists_->products.prefetch(begin);
   for (const auto& [_, cluster] : clusters_) {
     const auto begin = static_cast<std::size_t>(lists_->list_begin[cluster]);
     const auto end = static_cast<std::size_t>(lists_->list_begin[cluster + 1]);

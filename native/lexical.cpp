@@ -18,7 +18,7 @@ void QueryWords::assign(std::span<const WeightedTerm> words) {
 }
 
 float QueryWords::score(const LexicalIndex& index, std::size_t title) const {
-  const auto words = index.words_of[title];
+  const auto words = index.words_of[index.find_row(title)];
   const std::uint8_t* impacts = index.impacts.data() + (words.data() - index.words_of.ids.data());
   float sum = 0;
   if (is_exact_) {

@@ -14,9 +14,27 @@ namespace matchset {
 // the index, in 255 steps: a query's score is `scale` times the sum of the impacts of its words.
 struct LexicalIndex {
   ImpactLists titles_of;                  // words x titles
-  ListsView words_of;                     // titles x words, ascending
+  ListsView words_of;                     // rows x words, ascending; titles that are alike lie side by side
   std::span<const std::uint8_t> impacts;  // of each entry of words_of
+  std::span<const std::int32_t> row_of;   // of each title, in words_of
   float scale = 1;
+
+  // The row of a title; beyond the end where a damaged array says so.
+  std::size_t find_row(std::size_t title) const { return static_cast<std::size_t>(row_of[title]); }
+  // Ask for a title ahead of its use: where its row is, where its words are, the words.
+  void prefetch_row(std::size_t title) const { __builtin_prefetch(&row_of[title]); }
+  void prefetch_offset(std::size_t title) const {
+    if (const std::size_t row = find_row(title); row < words_of.size()) __builtin_prefetch(&words_of.offsets[row]);
+  }
+  void prefetch_words(std::size_t title) const {
+    const std::size_t row = find_row(title);
+    if (row >= words_of.size()) return;
+    const auto begin = static_cast<std::size_t>(words_of.offsets[row]);
+    if (begin >= impacts.size()) return;
+    __builtin_prefetch(words_of.ids.data() + begin);
+    __builtin_prefetch(words_of.ids.data() + begin + 16);
+    __builtin_prefetch(impacts.data() + begin);
+  }
 };
 
 // A query's words, as candidates are compared with them: a table by hash, which two words rarely share a slot of.

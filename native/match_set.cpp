@@ -8,6 +8,7 @@
 
 #include "hash.hpp"
 #include "newton.hpp"
+#include "select.hpp"
 
 namespace matchset {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr float kLeastTreeLog = -14;  // lower logarithms of tree scores say nothing more
 constexpr float kLeastVoteShare = 1e-4F;
 constexpr float kVoteLogShift = 9.21034F;  // minus the logarithm of it
-constexpr std::size_t kAhead = 6;          // candidates
+constexpr std::size_t kAhead = 8;          // candidates
 constexpr double kMostOdds = 30;
 constexpr std::size_t kMostBound = std::size_t{1} << 31;  // no array here has more entries that matter
 
@@ -37,8 +38,7 @@ class CandidateSearch {
     float best = 0;
     const auto entries = s_.candidates.entries();
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (i + kAhead < entries.size()) prefetch(entries[i + kAhead].document);
-      if (i + 2 * kAhead < entries.size()) prefetch_offsets(entries[i + 2 * kAhead].document);
+      prefetch_ahead(entries, i);
       s_.features.push_back(describe(entries[i].document, entries[i].value));
       best = std::max(best, s_.features.back()[kBm25]);
     }
@@ -79,11 +79,19 @@ class CandidateSearch {
     const std::int64_t offsets[2] = {0, static_cast<std::int64_t>(s_.query.ids.size())};
     const std::span ids(reinterpret_cast<const std::int32_t*>(s_.query.ids.data()), s_.query.ids.size());
     encode_texts({offsets, ids}, towers.row_of, towers.table, s_.vector, 1);
-    for (const auto& [label, cosine] : s_.lists->find(s_.vector, {bounds_.groups, bounds_.lists})) {
-      const std::size_t product = checked(label);
-      if (!may_give(product)) continue;
-      MatchCandidate& candidate = touch(product, kLists);
-      candidate.cosine = cosine;
+    s_.nearest.clear();
+    for (const auto& [label, cosine] : s_.lists->find(s_.vector, {bounds_.groups, bounds_.lists}))
+      if (const std::size_t product = checked(label); may_give(product))
+        s_.nearest.push_back(to_key(cosine, static_cast<std::uint32_t>(product)));
+    std::uint64_t worst = ~std::uint64_t{0};
+    if (s_.nearest.size() > bounds_.list_products) {
+      s_.ranked.assign(s_.nearest.begin(), s_.nearest.end());
+      worst = cut_smallest(s_.ranked, bounds_.list_products, s_.spare);
+    }
+    for (const std::uint64_t near : s_.nearest) {  // list by list, as they lie in memory
+      if (near > worst) continue;
+      MatchCandidate& candidate = touch(document_of(near), kLists);
+      candidate.cosine = score_of(near);
       candidate.has_cosine = true;
     }
   }
@@ -96,8 +104,8 @@ class CandidateSearch {
     s_.query_words.assign(s_.terms);
     s_.words.clear();
     read_lists(v_.lexical->titles_of, s_.terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings, s_.words);
-    for (const ScoredDocument& found : take_best(s_.words, bounds_.lexical_products, s_.postings))
-      touch(found.document, kLexical);
+    for (const std::uint64_t found : take_best(s_.words, bounds_.lexical_products, s_.postings))
+      touch(document_of(found), kLexical);
   }
 
   void propose_by_neighbors() {
@@ -105,8 +113,8 @@ class CandidateSearch {
     s_.terms.clear();
     for (std::size_t i = 0; i < s_.query.ids.size(); ++i) s_.terms.push_back({s_.query.ids[i], s_.query.weights[i]});
     collect_votes(past, s_.terms, {bounds_.neighbor_postings, bounds_.neighbors}, allowed_.is_allowed, s_.neighbors);
-    for (const ScoredDocument& found : take_best(s_.neighbors.votes, bounds_.neighbor_products, s_.neighbors.lists))
-      touch(found.document, kNeighbors);
+    for (const std::uint64_t found : take_best(s_.neighbors.votes, bounds_.neighbor_products, s_.neighbors.lists))
+      touch(document_of(found), kNeighbors);
     const std::int64_t same = past.find(hash_bytes(s_.query.padded.text()));
     if (same < 0) return;
     const auto products = past.products_of[static_cast<std::size_t>(same)];
@@ -116,19 +124,22 @@ class CandidateSearch {
         touch(label, kNeighbors).same_query = past.counts[first + i];
   }
 
-  // What is known of a product lies anywhere in memory: it is fetched while others are described.
-  void prefetch_offsets(std::uint32_t label) const {
-    __builtin_prefetch(&v_.popularity[label]);
-    if (v_.lexical) __builtin_prefetch(&v_.lexical->words_of.offsets[label]);
-    if (v_.towers) __builtin_prefetch(&v_.towers->position_of[label]);
-  }
-  void prefetch(std::uint32_t label) const {
-    if (!v_.lexical) return;
-    const auto begin = static_cast<std::size_t>(v_.lexical->words_of.offsets[label]);
-    if (begin >= v_.lexical->impacts.size()) return;
-    __builtin_prefetch(v_.lexical->words_of.ids.data() + begin);
-    __builtin_prefetch(v_.lexical->words_of.ids.data() + begin + 16);
-    __builtin_prefetch(v_.lexical->impacts.data() + begin);
+  // What is known of a product lies anywhere in memory: it is fetched while others are described, first where it
+  // lies, then the thing itself.
+  void prefetch_ahead(std::span<const DocumentTable<MatchCandidate>::Entry> entries, std::size_t i) const {
+    if (const std::size_t at = i + 3 * kAhead; at < entries.size()) {
+      __builtin_prefetch(&v_.popularity[entries[at].document]);
+      if (v_.lexical) v_.lexical->prefetch_row(entries[at].document);
+      if (v_.towers && !entries[at].value.has_cosine) __builtin_prefetch(&v_.towers->position_of[entries[at].document]);
+    }
+    if (const std::size_t at = i + 2 * kAhead; at < entries.size()) {
+      if (v_.lexical) v_.lexical->prefetch_offset(entries[at].document);
+      if (v_.towers && !entries[at].value.has_cosine)
+        if (const std::int64_t position = find_position(entries[at].document); position >= 0)
+          v_.towers->lists.products.prefetch(static_cast<std::size_t>(position));
+    }
+    if (const std::size_t at = i + kAhead; at < entries.size() && v_.lexical)
+      v_.lexical->prefetch_words(entries[at].document);
   }
 
   // Everything but kBm25Share, which takes all candidates.
@@ -147,8 +158,8 @@ class CandidateSearch {
       f[kBm25Any] = f[kBm25] > 0 ? 1.0F : 0.0F;
     }
     if (v_.past) {
-      if (const float* votes = s_.neighbors.votes.get(label); votes && s_.neighbors.total > 0) {
-        f[kVoteShare] = *votes / s_.neighbors.total;
+      if (const float votes = s_.neighbors.votes[label]; votes > 0) {
+        f[kVoteShare] = votes / s_.neighbors.total;
         const auto share = static_cast<double>(std::max(f[kVoteShare], kLeastVoteShare));
         f[kVoteLog] = std::max(0.0F, static_cast<float>(log_fixed(share)) + kVoteLogShift);
       }
@@ -158,10 +169,14 @@ class CandidateSearch {
     return f;
   }
 
-  float find_cosine(std::uint32_t label) const {
+  // Of a product in the inverted lists, or -1.
+  std::int64_t find_position(std::uint32_t label) const {
     const std::int32_t position = v_.towers->position_of[label];
-    if (position < 0 || static_cast<std::size_t>(position) >= v_.towers->lists.products.size()) return 0;
-    return s_.lists->score_product(static_cast<std::size_t>(position));
+    return position >= 0 && static_cast<std::size_t>(position) < v_.towers->lists.products.size() ? position : -1;
+  }
+  float find_cosine(std::uint32_t label) const {
+    const std::int64_t position = find_position(label);
+    return position < 0 ? 0 : s_.lists->score_product(static_cast<std::size_t>(position));
   }
 
   const MatchSetView& v_;
@@ -183,7 +198,7 @@ void rank(const Reranker& reranker, MatchSetScratch& s) {
     for (std::size_t j = 0; j < kNFeatures; j += 4)
       for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] += weights[j + lane] * f[j + lane];
     const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    s.ranked.push_back({entries[i].document, std::isfinite(sum) ? sum : 0.0F});
+    s.ranked.push_back(to_key(std::isfinite(sum) ? sum : 0.0F, entries[i].document));
   }
 }
 
@@ -193,16 +208,17 @@ void append(const Reranker& reranker, std::size_t k, MatchSetScratch& s) {
   float last = std::numeric_limits<float>::infinity(), last_linear = 0;
   bool has_last = false;
   if (!s.found.empty()) last = s.found.back().score;
-  for (const RankedProduct& product : s.ranked) {
+  for (const std::uint64_t ranked : s.ranked) {
     if (s.found.size() >= k) return;
-    char& is_given = s.given[product.label];
+    const std::uint32_t label = document_of(ranked);
+    const float linear = score_of(ranked);
+    char& is_given = s.given[label];
     if (is_given) continue;
     is_given = 1;
-    if (!has_last || product.score != last_linear)
-      last = std::min(reranker.calibrate(product.score), std::nextafter(last, -1.0F));
+    if (!has_last || linear != last_linear) last = std::min(reranker.calibrate(linear), std::nextafter(last, -1.0F));
     has_last = true;
-    last_linear = product.score;
-    s.found.push_back({product.label, last});
+    last_linear = linear;
+    s.found.push_back({label, last});
   }
 }
 
@@ -211,20 +227,15 @@ std::size_t widened(std::size_t bound) { return std::min(4 * bound, kMostBound);
 }  // namespace
 
 SearchBounds SearchBounds::wider() const {
-  return {widened(tree_beam),
-          widened(tree_products),
-          widened(groups),
-          widened(lists),
-          widened(lexical_postings),
-          widened(lexical_products),
-          widened(neighbor_postings),
-          widened(neighbors),
-          widened(neighbor_products)};
+  return {widened(tree_beam),     widened(tree_products),    widened(groups),           widened(lists),
+          widened(list_products), widened(lexical_postings), widened(lexical_products), widened(neighbor_postings),
+          widened(neighbors),     widened(neighbor_products)};
 }
 
 bool MatchSetView::is_covered_by(const SearchBounds& bounds) const {
   if (tree && (bounds.tree_beam < tree->sizes.back() || bounds.tree_products < tree->sizes.back())) return false;
-  if (towers && (bounds.groups < towers->lists.groups.size() || bounds.lists < towers->lists.clusters.size()))
+  if (towers && (bounds.groups < towers->lists.groups.size() || bounds.lists < towers->lists.clusters.size() ||
+                 bounds.list_products < towers->lists.products.size()))
     return false;
   if (lexical &&
       (bounds.lexical_postings < lexical->titles_of.lists.ids.size() || bounds.lexical_products < n_products()))
@@ -264,11 +275,7 @@ void search_match_set(const MatchSetView& view, std::size_t k, const SearchBound
   while (s.found.size() < most) {
     describe_candidates(view, tier, allowed, s);
     rank(view.reranker, s);
-    const std::size_t wanted = std::min(s.ranked.size(), most);  // at most found.size() of them are not new
-    const auto end = s.ranked.begin() + static_cast<std::ptrdiff_t>(wanted);
-    if (wanted < s.ranked.size()) std::nth_element(s.ranked.begin(), end, s.ranked.end());
-    s.ranked.resize(wanted);
-    std::sort(s.ranked.begin(), s.ranked.end());
+    keep_smallest(s.ranked, most, s.spare);  // at most found.size() of them are not new
     const std::size_t n_before = s.found.size();
     append(view.reranker, most, s);
     // With a filter, what is allowed may lie far off; without one, nothing new means that there is no more.

@@ -51,6 +51,7 @@ enum Source : std::uint8_t { kTree = 1, kLists = 2, kLexical = 4, kNeighbors = 8
 struct SearchBounds {
   std::size_t tree_beam, tree_products;
   std::size_t groups, lists;  // inverted lists to read, and the groups in which they are looked for
+  std::size_t list_products;
   std::size_t lexical_postings, lexical_products;
   std::size_t neighbor_postings, neighbors, neighbor_products;
 
@@ -99,10 +100,6 @@ struct MatchCandidate {
 struct RankedProduct {
   std::uint32_t label;
   float score;
-
-  friend bool operator<(const RankedProduct& a, const RankedProduct& b) {
-    return a.score != b.score ? a.score > b.score : a.label < b.label;
-  }
 };
 
 // Memory of one search, reused from query to query. It grows with what the bounds allow, never with the catalog.
@@ -117,10 +114,10 @@ struct MatchSetScratch {
   std::vector<float> vector;
   std::vector<WeightedTerm> terms;
   DocumentTable<MatchCandidate> candidates;
-  std::vector<Features> features;     // of each candidate, in the order of `candidates`
-  std::vector<RankedProduct> ranked;  // linear scores; best first
-  DocumentTable<char> given;          // products that are in `found`
-  std::vector<RankedProduct> found;   // the answer: chances, best first
+  std::vector<Features> features;                     // of each candidate, in the order of `candidates`
+  std::vector<std::uint64_t> nearest, ranked, spare;  // keys of cosines, of linear scores
+  DocumentTable<char> given;                          // products that are in `found`
+  std::vector<RankedProduct> found;                   // the answer: chances, best first
 };
 
 // A filter in the forms that the sources want.

@@ -1,13 +1,16 @@
-// Bindings of products as JSON.
+// Bindings of JSON: products that leave the server, and bodies that reach it.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "json_products.hpp"
+#include "json_scan.hpp"
 #include "module.hpp"
 #include "python_arrays.hpp"
 
@@ -31,6 +34,12 @@ nb::bytes py_write_products(const Texts& ids, const std::optional<Texts>& titles
   return nb::bytes(json.data(), json.size());
 }
 
+std::tuple<std::size_t, std::size_t, std::size_t, std::size_t> py_scan_json(const nb::bytes& body) {
+  const std::string_view text{body.c_str(), body.size()};
+  const JsonSize size = without_gil([&] { return scan_json(text); });
+  return {size.values, size.keys, size.depth, size.longest};
+}
+
 }  // namespace
 
 void bind_json_products(nb::module_& m) {
@@ -38,6 +47,8 @@ void bind_json_products(nb::module_& m) {
         "labels"_a.noconvert(), "scores"_a.noconvert(),
         "Products as a JSON array of objects with id, score and, if titles are given, title; ids and titles are "
         "buffers with offsets.");
+  m.def("scan_json", &py_scan_json, "body"_a,
+        "How many values and keys a JSON text has, how deep it is, and the bytes of its longest string.");
 }
 
 }  // namespace matchset

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -34,7 +35,7 @@ using Bytes = std::tuple<In<std::int8_t>, In<float>>;                           
 using Impacts = std::tuple<In<std::int64_t>, In<std::int32_t>, In<std::uint8_t>>;  // offsets, documents, impacts
 using TowerArrays = std::tuple<In<std::int32_t>, Bytes, std::tuple<In<std::int64_t>, In<std::int64_t>>,
                                std::tuple<Bytes, Bytes, Bytes>, In<std::int32_t>, In<std::int32_t>, std::size_t>;
-using LexicalArrays = std::tuple<Impacts, Impacts, double, std::uint32_t>;
+using LexicalArrays = std::tuple<Impacts, Impacts, In<std::int32_t>, double, std::uint32_t>;
 using PastArrays = std::tuple<Impacts, Csr, In<std::uint64_t>, In<std::int32_t>>;
 using RerankerArrays = std::tuple<In<float>, In<float>, In<float>>;  // weights, knots, log-odds
 
@@ -67,10 +68,10 @@ TowersView to_towers(const TowerArrays& arrays, std::size_t n_products) {
 }
 
 LexicalIndex to_lexical(const LexicalArrays& arrays, std::size_t n_products) {
-  const auto& [titles_of, words_of, scale, _] = arrays;
+  const auto& [titles_of, words_of, row_of, scale, _] = arrays;
   const ImpactLists words = to_impacts(words_of, 0);
-  check(words.lists.size() == n_products, "there must be one list of words per product", words.lists.size());
-  return {to_impacts(titles_of, n_products), words.lists, words.impacts, static_cast<float>(scale)};
+  check(row_of.size() == n_products, "there must be one row of words per product", row_of.size());
+  return {to_impacts(titles_of, n_products), words.lists, words.impacts, to_span(row_of), static_cast<float>(scale)};
 }
 
 PastQueries to_past(const PastArrays& arrays, std::size_t n_products) {
@@ -127,7 +128,7 @@ class MatchSet {
     if (towers_) view_.towers = to_towers(*towers_, n);
     if (lexical_) {
       view_.lexical = to_lexical(*lexical_, n);
-      view_.first_word = std::get<3>(*lexical_);
+      view_.first_word = std::get<4>(*lexical_);
     }
     if (past_) view_.past = to_past(*past_, n);
     view_.reranker = to_reranker(reranker_);
@@ -282,23 +283,31 @@ Out<double> py_fit_softmax(const In<float>& features, const In<std::int64_t>& of
   return to_numpy<double>(without_gil([&] { return fit_softmax(sets, to_span(ridge), threads); }));
 }
 
+// The same on every machine, unlike NumPy's, which depends on the instructions that it finds.
+Out<double> py_log_fixed(const In<double>& values) {
+  std::vector<double> logarithms(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double value = values.data()[i];
+    if (!(value > 0) || !std::isfinite(value))
+      throw std::invalid_argument("values must be positive and finite; got " + std::to_string(value));
+    logarithms[i] = log_fixed(value);
+  }
+  return to_numpy<double>(std::move(logarithms));
+}
+
 void py_init_bounds(SearchBounds* self, std::size_t tree_beam, std::size_t tree_products, std::size_t groups,
-                    std::size_t lists, std::size_t lexical_postings, std::size_t lexical_products,
-                    std::size_t neighbor_postings, std::size_t neighbors, std::size_t neighbor_products) {
+                    std::size_t lists, std::size_t list_products, std::size_t lexical_postings,
+                    std::size_t lexical_products, std::size_t neighbor_postings, std::size_t neighbors,
+                    std::size_t neighbor_products) {
   static constexpr std::size_t kMost = std::size_t{1} << 31;
   const auto bound = [](std::size_t value) {
     check(value >= 1, "a bound must be at least 1", value);
     return std::min(value, kMost);
   };
-  new (self) SearchBounds{bound(tree_beam),
-                          bound(tree_products),
-                          bound(groups),
-                          bound(lists),
-                          bound(lexical_postings),
-                          bound(lexical_products),
-                          bound(neighbor_postings),
-                          bound(neighbors),
-                          bound(neighbor_products)};
+  new (self)
+      SearchBounds{bound(tree_beam),     bound(tree_products),    bound(groups),           bound(lists),
+                   bound(list_products), bound(lexical_postings), bound(lexical_products), bound(neighbor_postings),
+                   bound(neighbors),     bound(neighbor_products)};
 }
 
 void bind_searches(nb::class_<MatchSet>& match_set) {
@@ -320,7 +329,8 @@ void bind_searches(nb::class_<MatchSet>& match_set) {
 void bind_match_set(nb::module_& m) {
   nb::class_<SearchBounds>(m, "SearchBounds", "How much each candidate source reads and proposes.")
       .def("__init__", &py_init_bounds, nb::kw_only(), "tree_beam"_a, "tree_products"_a, "groups"_a, "lists"_a,
-           "lexical_postings"_a, "lexical_products"_a, "neighbor_postings"_a, "neighbors"_a, "neighbor_products"_a);
+           "list_products"_a, "lexical_postings"_a, "lexical_products"_a, "neighbor_postings"_a, "neighbors"_a,
+           "neighbor_products"_a);
   nb::class_<MatchSetFilter>(m, "MatchSetFilter", "Products that a match set may return.");
   auto match_set =
       nb::class_<MatchSet>(m, "MatchSet", "A view over the parts of a match set; None for one that is left out.")
@@ -340,6 +350,8 @@ void bind_match_set(nb::module_& m) {
   m.def("fit_softmax", &py_fit_softmax, "features"_a.noconvert(), "offsets"_a.noconvert(), "is_positive"_a.noconvert(),
         "kinds"_a.noconvert(), "ridge"_a.noconvert(), nb::kw_only(), "n_kinds"_a, "threads"_a,
         "Weights of each kind and feature, of a softmax over the candidates of each query.");
+  m.def("log_fixed", &py_log_fixed, "values"_a.noconvert(),
+        "Natural logarithms of positive numbers, the same on every machine.");
 }
 
 }  // namespace matchset

@@ -23,28 +23,33 @@ using GroupsOut = std::pair<Out<std::int32_t>, Out<std::int64_t>>;
 StringsOut py_pack_strings(nb::handle texts, const std::string& what) {
   const nb::object items = nb::steal(PySequence_Fast(texts.ptr(), "strings must come as a sequence"));
   if (!items.is_valid()) nb::raise_python_error();
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.ptr());
+  const Py_ssize_t n = PySequence_Size(items.ptr());
   OwnedStrings packed;
   packed.offsets.reserve(static_cast<std::size_t>(n) + 1);
   nb::object owner;
   for (Py_ssize_t i = 0; i < n; ++i) {
-    const nb::handle item = PySequence_Fast_GET_ITEM(items.ptr(), i);
+    const nb::object item = nb::steal(PySequence_GetItem(items.ptr(), i));
+    if (!item.is_valid()) nb::raise_python_error();
     if (!PyUnicode_Check(item.ptr()))
       throw nb::type_error(
-          (what + "[" + std::to_string(i) + "] must be str; got " + Py_TYPE(item.ptr())->tp_name).c_str());
+          (what + "[" + std::to_string(i) + "] must be str; got " + nb::inst_name(item).c_str()).c_str());
     packed.append(to_utf8(item, owner));
   }
   return from_strings(std::move(packed));
 }
 
-// A str of UTF-8 that is nearly always ASCII, which needs no decoder.
+// A str of UTF-8 that is nearly always ASCII, which needs no decoder. The stable ABI has only the decoder.
 PyObject* to_str(const char* text, std::size_t size) {
+#ifdef Py_LIMITED_API
+  return PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(size), "replace");
+#else
   std::uint8_t seen = 0;
   for (std::size_t i = 0; i < size; ++i) seen |= static_cast<std::uint8_t>(text[i]);
   if (size < 2 || seen > 127) return PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(size), "replace");
   PyObject* made = PyUnicode_New(static_cast<Py_ssize_t>(size), 127);
   if (made != nullptr) std::memcpy(PyUnicode_1BYTE_DATA(made), text, size);
   return made;
+#endif
 }
 
 // Prefetches the offsets of some strings, then their bytes. Only these offsets are checked: they may come from a file.
@@ -80,7 +85,7 @@ TupleOfStr py_decode_strings(const In<std::uint8_t>& data, const In<std::int64_t
       const std::int64_t begin = offsets.data()[group[i]], end = offsets.data()[group[i] + 1];
       PyObject* item = to_str(bytes + begin, static_cast<std::size_t>(end - begin));
       if (item == nullptr) nb::raise_python_error();
-      PyTuple_SET_ITEM(decoded.ptr(), static_cast<Py_ssize_t>(from + i), item);
+      PyTuple_SetItem(decoded.ptr(), static_cast<Py_ssize_t>(from + i), item);
     }
   }
   return nb::borrow<TupleOfStr>(decoded);

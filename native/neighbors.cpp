@@ -19,17 +19,23 @@ void collect_votes(const PastQueries& past, std::span<const WeightedTerm> featur
   s.votes.clear();
   s.total = 0;
   read_lists(past.queries_of, features, rule.budget, {}, s.lists, s.similarity);
-  for (const ScoredDocument& near : take_best(s.similarity, rule.n_neighbors, s.lists)) {
-    const float similarity = near.score / 255;
+  const auto nearest = take_best(s.similarity, rule.n_neighbors, s.lists);
+  // Past queries lie anywhere in memory: all of them are asked for before the first is read.
+  for (const std::uint64_t near : nearest) __builtin_prefetch(&past.products_of.offsets[document_of(near)]);
+  for (const std::uint64_t near : nearest) past.products_of.prefetch(document_of(near));
+  for (const std::uint64_t near : nearest) {
+    const float similarity = score_of(near) / 255;
     float vote = similarity;
     for (unsigned i = 1; i < rule.power; ++i) vote *= similarity;  // unlike pow, the same on every machine
-    for (const std::int32_t product : past.products_of[near.document]) {
+    const auto products = past.products_of[document_of(near)];
+    s.votes.reserve(products.size());
+    for (const std::int32_t product : products) {
       const auto label = static_cast<std::size_t>(product);  // a negative one is huge
       if (label >= past.n_products)
         throw std::invalid_argument("products must be below " + std::to_string(past.n_products) + "; got " +
                                     std::to_string(product));
       if (!allowed.empty() && !allowed[label]) continue;
-      s.votes[static_cast<std::uint32_t>(label)] += vote;
+      s.votes.add(static_cast<std::uint32_t>(label), vote);
       s.total += vote;
     }
   }

@@ -57,13 +57,13 @@ inline std::string_view to_utf8(nanobind::handle text, nanobind::object& owner) 
   PyErr_Clear();
   owner = nanobind::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogatepass"));
   if (!owner.is_valid()) nanobind::raise_python_error();
-  return {PyBytes_AS_STRING(owner.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(owner.ptr()))};
+  return {PyBytes_AsString(owner.ptr()), static_cast<std::size_t>(PyBytes_Size(owner.ptr()))};
 }
 
 // The same for an argument that may be anything.
 inline std::string_view query_to_utf8(nanobind::handle text, nanobind::object& owner) {
   if (!PyUnicode_Check(text.ptr()))
-    throw nanobind::type_error((std::string("query must be str; got ") + Py_TYPE(text.ptr())->tp_name).c_str());
+    throw nanobind::type_error((std::string("query must be str; got ") + nanobind::inst_name(text).c_str()).c_str());
   return to_utf8(text, owner);
 }
 

@@ -13,6 +13,7 @@ namespace matchset {
 namespace {
 
 constexpr std::size_t kTexts = 256;  // per item of work
+constexpr std::size_t kAhead = 16;   // features whose embeddings are asked for early
 
 MATCHSET_CLONES void add_bytes(const std::int8_t* row, float scale, std::size_t d, float* sum) {
   for (std::size_t k = 0; k < d; ++k) sum[k] += scale * static_cast<float>(row[k]);
@@ -35,6 +36,19 @@ MATCHSET_CLONES void score_bytes(const std::int16_t* query, float scale, const B
     for (std::size_t k = 0; k < d; ++k) sum += std::int32_t{query[k]} * std::int32_t{std::int16_t{row[k]}};
     out[i - begin] = static_cast<float>(sum) * (scale * vectors.scales[i]);
   }
+}
+
+// Asks for the embedding of a feature, if it has one, ahead of its use; throws where one of the two is out of bounds.
+void prefetch_row(std::int32_t feature, std::span<const std::int32_t> row_of, const ByteVectors& table) {
+  if (feature < 0 || static_cast<std::size_t>(feature) >= row_of.size())
+    throw std::invalid_argument("a feature must be below " + std::to_string(row_of.size()) + "; got " +
+                                std::to_string(feature));
+  const std::int32_t row = row_of[static_cast<std::size_t>(feature)];
+  if (row < 0) return;
+  const auto at = static_cast<std::size_t>(row);
+  if (at >= table.size())
+    throw std::invalid_argument("a row must be below " + std::to_string(table.size()) + "; got " + std::to_string(row));
+  table.prefetch(at);
 }
 
 float quantize_one(const float* vector, std::size_t d, std::int8_t* values) {
@@ -65,17 +79,13 @@ void encode_texts(const ListsView& texts, std::span<const std::int32_t> row_of, 
     for (std::size_t i = item * kTexts; i < std::min(n, (item + 1) * kTexts); ++i) {
       float* sum = out.data() + i * d;
       std::fill_n(sum, d, 0.0F);
-      for (const std::int32_t feature : texts[i]) {
-        if (feature < 0 || static_cast<std::size_t>(feature) >= row_of.size())
-          throw std::invalid_argument("a feature must be below " + std::to_string(row_of.size()) + "; got " +
-                                      std::to_string(feature));
-        const std::int32_t row = row_of[static_cast<std::size_t>(feature)];
-        if (row < 0) continue;
-        const auto at = static_cast<std::size_t>(row);
-        if (at >= table.size())
-          throw std::invalid_argument("a row must be below " + std::to_string(table.size()) + "; got " +
-                                      std::to_string(row));
-        add_bytes(table.row(at), table.scales[at], d, sum);
+      const auto features = texts[i];
+      for (std::size_t f = 0; f < features.size() + kAhead; ++f) {
+        if (f < features.size()) prefetch_row(features[f], row_of, table);
+        if (f < kAhead) continue;
+        const std::int32_t row = row_of[static_cast<std::size_t>(features[f - kAhead])];
+        if (row >= 0)
+          add_bytes(table.row(static_cast<std::size_t>(row)), table.scales[static_cast<std::size_t>(row)], d, sum);
       }
       scale_to_one(sum, d);
     }

@@ -18,6 +18,10 @@ struct ByteVectors {
 
   std::size_t size() const { return scales.size(); }
   const std::int8_t* row(std::size_t i) const { return values.data() + i * dimensions; }
+  void prefetch(std::size_t i) const {
+    __builtin_prefetch(&scales[i]);
+    for (std::size_t at = 0; at < dimensions; at += 64) __builtin_prefetch(row(i) + at);
+  }
 };
 
 // Rounds vectors to bytes; the largest of each becomes 127.

@@ -9,7 +9,7 @@ from matchset.lab.experiments.runner import Budget
 from matchset.lab.shop import simulate_shop
 from matchset.strings import Strings
 
-BUDGET = Budget(ks=(5, 10, 20), resamples=50, flips=200, singles=20)
+BUDGET = Budget(ks=(5, 10, 20), resamples=50, flips=5_000, singles=20)
 CONFIG = TrainConfig(
     parts=("tree",), learn=LearnConfig(pifa_max_entries=128, branching=8, max_leaf_size=20)
 )

@@ -10,7 +10,8 @@ from serving import serving
 import matchset as ms
 from matchset.strings import Strings
 
-COLUMNS = ("xr_linear", "bm25", "title_similarity", "fused")
+COLUMNS = ("match_set", "xr_linear", "bm25")
+PARTS = ("tree", "towers", "lexical", "neighbors")
 QUERY = "sofa"
 TITLES = [
     "<script>document.title='taken'</script> Hostile Lamp",
@@ -33,17 +34,16 @@ def page_shop(tmp_path_factory):
     train, test = ms.split_by_time(ms.read_log(str(log_file)), test_days=60)
     # A tree with levels to be lost on.
     learn = ms.LearnConfig(branching=4, max_leaf_size=20)
-    config = ms.TrainConfig(parts=("tree",), learn=learn)
-    ms.train(train, catalog, config).save(folder / "model")
+    ms.train(train, catalog, ms.TrainConfig(learn=learn)).save(folder / "model")
+    ms.train(train, catalog, ms.TrainConfig(parts=("tree",), learn=learn)).save(folder / "tree")
     ms.BM25.from_catalog(catalog).save(folder / "bm25")
-    ms.TitleSimilarity.from_catalog(catalog).save(folder / "titles")
     test.save(folder / "log.parquet")
     return folder
 
 
 def serving_page(shop, *options, port=0):
     """A server with two matchers beside the model, and a log."""
-    beside = ("--also", shop / "bm25", "--also", shop / "titles")
+    beside = ("--also", shop / "tree", "--also", shop / "bm25")
     return serving(shop, *beside, "--log", shop / "log.parquet", *options, workers=1, port=port)
 
 
@@ -68,7 +68,7 @@ def ask(page, query=QUERY):
     """Type a query, and wait for the answer."""
     from playwright.sync_api import expect
 
-    page.get_by_label("Query").fill(query)
+    page.get_by_label("Query", exact=True).fill(query)
     expect(page).to_have_title(f"{query} – matchset")
     expect(page.get_by_role("status")).not_to_be_empty()
 

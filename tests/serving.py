@@ -26,7 +26,7 @@ HOSTILE = (
 
 
 def make_shop(folder: Path) -> Path:
-    """Write a model, two other matchers, and a log of later purchases."""
+    """Write a model, a match set, two other matchers, and a log of later purchases."""
     shop = ms.simulate_shop(products=300)
     titles = list(shop.catalog.titles)
     titles[: len(HOSTILE)] = HOSTILE
@@ -36,6 +36,7 @@ def make_shop(folder: Path) -> Path:
     ms.train(train, catalog, config).save(folder / "model")
     other = replace(config, learn=replace(config.learn, seed=7))
     ms.train(train, catalog, other).save(folder / "other")
+    ms.train(train, catalog).save(folder / "set")
     ms.BM25.from_catalog(catalog).save(folder / "bm25")
     ms.TitleSimilarity.from_catalog(catalog).save(folder / "titles")
     test.save(folder / "log.parquet")

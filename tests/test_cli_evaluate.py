@@ -1,5 +1,6 @@
 """`matchset evaluate` shows what counts as relevant, and warns if it tests on the training log."""
 
+import json
 import os
 import subprocess
 
@@ -79,11 +80,44 @@ def test_the_rule_is_said_and_the_log_of_the_training_is_noticed(matcher, tmp_pa
     assert "Relevant: count of at least 1." in done.stdout
 
 
-def test_a_later_month_is_not_taken_for_the_log_of_the_training(tmp_path):
+@pytest.fixture(scope="module")
+def later(tmp_path_factory):
+    """A folder with a match set, and the month after its training."""
+    folder = tmp_path_factory.mktemp("later")
     shop = ms.simulate_shop(products=500)
     split = ms.split_by_time(shop.log, test_days=30)
-    ms.train(split.train, shop.catalog).save(tmp_path / "model")
-    split.test.save(tmp_path / "test.parquet")
-    done = evaluate(tmp_path / "model", tmp_path / "test.parquet")
+    ms.train(split.train, shop.catalog).save(folder / "model")
+    split.test.save(folder / "test.parquet")
+    return folder
+
+
+def test_a_later_month_is_not_taken_for_the_log_of_the_training(later):
+    done = evaluate(later / "model", later / "test.parquet")
     assert "Relevant: 1 x purchase of at least 1." in done.stdout
     assert done.stderr == ""
+
+
+def test_recall_and_size_are_told_for_each_least_score(later):
+    shown = evaluate(later / "model", later / "test.parquet").stdout
+    assert "min_score" in shown
+    found = json.loads(evaluate(later / "model", later / "test.parquet", "--form", "json").stdout)
+    cuts = found["min_score"]
+    assert [cut["min_score"] for cut in cuts[:2]] == [0, 0.001]
+    for name in ("recall", "size"):
+        values = [cut[name] for cut in cuts]
+        assert values == sorted(values, reverse=True)
+    whole = next(s for s in found["scores"] if (s["metric"], s["k"]) == ("recall", 100))
+    assert cuts[0]["recall"] == pytest.approx(whole["value"])
+    assert f"{100 * cuts[-1]['recall']:.1f}" in shown
+
+
+def test_a_file_of_answers_is_evaluated_like_a_model(later, tmp_path):
+    test = ms.read_log(later / "test.parquet")
+    matches = ms.load(later / "model").match(test.queries, 10)
+    matches.to_pandas().to_csv(tmp_path / "mine.csv", index=False)
+    done = evaluate(tmp_path / "mine.csv", later / "test.parquet", "--form", "json")
+    found = json.loads(done.stdout)
+    again = ms.evaluate(ms.load(later / "model"), test, ks=[10], resamples=5)
+    recall = next(s for s in found["scores"] if (s["metric"], s["k"]) == ("recall", 10))
+    assert recall["value"] == pytest.approx(again.recall(10))
+    assert found["min_score"] == []

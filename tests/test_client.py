@@ -1,10 +1,13 @@
 """A client retries when that may help, raises the right errors, and never shows its key."""
 
+import gzip
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -266,3 +269,56 @@ def test_a_client_needs_nothing_of_a_server():
     loaded = "import sys, matchset; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
     assert not {"starlette", "granian", "orjson", "prometheus_client"} & set(modules.stdout.split())
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n"])
+def test_l10_a_server_that_drips_bytes_is_left_in_time(head):
+    stopped = threading.Event()
+
+    def drip(listener):
+        while not stopped.is_set():
+            try:
+                one, _ = listener.accept()
+                with one:
+                    one.sendall(head)
+                    while not stopped.wait(0.02):
+                        one.sendall(b"x")
+            except OSError:  # the client has gone, or the test is over
+                continue
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.1)
+        thread = threading.Thread(target=drip, args=(listener,))
+        thread.start()
+        started = time.monotonic()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with (
+            ms.Client(url, timeout=0.4) as client,
+            pytest.raises(ServerError, match="no answer"),
+        ):
+            client.model()
+        assert time.monotonic() - started < 5  # with 4 repetitions of 0.4 s, had each its own time
+        stopped.set()
+        thread.join()
+
+
+def test_l10_a_response_has_a_limit_of_bytes(monkeypatch):
+    monkeypatch.setattr("matchset.client.bounded.MAX_BYTES", 100_000)
+    script = Script((200, {}, b" " * 200_000))
+    with ask(script) as client:
+        with pytest.raises(ServerError, match="a response must have at most"):
+            client.model()
+        assert len(script.requests) == 1  # it is not asked for again
+        assert client.model()["model_version"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("headers", "content"),
+    [({}, b"[" * 200_000), ({"Content-Encoding": "gzip"}, gzip.compress(bytes(10_000_000)))],
+)
+def test_l10_a_response_that_is_no_plain_json_is_an_error(headers, content):
+    with (
+        ask(Script((200, headers, content))) as client,
+        pytest.raises(ServerError, match="must answer with JSON"),
+    ):
+        client.model()

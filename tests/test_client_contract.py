@@ -10,8 +10,6 @@ from contract import (
     Subject,
     a_filter_can_be_an_array_or_used_again,
     a_filter_of_other_products_is_an_error,
-    a_least_score_leaves_out_what_is_below,
-    a_relative_least_score_keeps_a_share_of_the_best,
     name_of,
 )
 from serving import COMMAND, KEY, make_shop, serving
@@ -23,8 +21,6 @@ from matchset.errors import FilterError, ServerError
 NOT_FROM_AFAR = {
     a_filter_can_be_an_array_or_used_again,
     a_filter_of_other_products_is_an_error,
-    a_least_score_leaves_out_what_is_below,  # the server has no such options
-    a_relative_least_score_keeps_a_share_of_the_best,
 }
 QUERIES = ["sofa", "running shoes", "red"]
 STRANGE = ["", "\x00", "\ud800", "a" * 512, "ß" * 300, "<script>", "%00&k=3", "\u202e", "🌹" * 200]

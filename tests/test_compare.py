@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from rankings import Recited, make_positives, random_test
 
-from matchset.evaluate.compare import compare_matchers, find_differences
+from matchset.evaluate.compare import compare_evaluations, compare_matchers
 from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.latency import measure_latency
 from matchset.evaluate.overlap import incremental_recall
@@ -91,7 +91,7 @@ def test_only_evaluations_of_the_same_queries_are_compared():
     for other in ({"sample": 2}, {"ks": (3, 10, 50)}):
         found = {"a": whole, "b": evaluate(matcher, test, resamples=5, **other)}
         with pytest.raises(ValueError, match="must be of the same queries and ks; got a, b"):
-            find_differences(found)
+            compare_evaluations(found)
 
 
 def test_what_each_finds_alone_is_as_by_hand():

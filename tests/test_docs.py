@@ -9,29 +9,41 @@ from pathlib import Path
 
 import pytest
 
-GUIDES = sorted((Path(__file__).parent.parent / "docs").glob("*.md"))
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+BLOCKS = {
+    guide.stem: BLOCK.findall(guide.read_text())
+    for guide in sorted((Path(__file__).parent.parent / "docs").glob("*.md"))
+}
+IN_SHELL = [stem for stem, blocks in BLOCKS.items() if "sh" in dict(blocks)]
+IN_PYTHON = [stem for stem, blocks in BLOCKS.items() if blocks and stem not in IN_SHELL]
 # One shell for all of a guide: what it leaves running, such as a server, ends with it.
 PREAMBLE = "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null && wait || true' EXIT\n"
 PORT = "8080"  # in the guides
 
 
-def script_of(guide):
+def script_of(blocks):
     """The commands of a guide, its Python among them, with a port that is free."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = str(listening.getsockname()[1])
-    blocks = [
+    commands = [
         block if language == "sh" else f"python - <<'PYTHON'\n{block}PYTHON\n"
-        for language, block in BLOCK.findall(guide.read_text())
+        for language, block in blocks
     ]
-    return PREAMBLE + "".join(blocks).replace(PORT, port)
+    return PREAMBLE + "".join(commands).replace(PORT, port)
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+@pytest.mark.parametrize("guide", IN_PYTHON)
+def test_a_guide_in_python_runs(guide, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _, block in BLOCKS[guide]:
+        exec(compile(block, guide, "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("guide", IN_SHELL)
 def test_a_guide_runs(guide, tmp_path):
     ours = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        ["bash", "-c", script_of(guide)],
+        ["bash", "-c", script_of(BLOCKS[guide])],
         cwd=tmp_path,
         env={**os.environ, "PATH": ours},
         capture_output=True,

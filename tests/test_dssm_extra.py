@@ -11,7 +11,7 @@ import matchset as ms
 from matchset.lab.dssm.hnsw import GraphConfig, build_graph
 from matchset.lab.dssm.settings import read_dssm_config
 
-HOW = r"which is not installed; install it with: pip install 'matchset\[dssm\]'"
+HOW = r"which is not installed; install it with: pip install 'torch>=[0-9.]+' 'usearch>=[0-9.]+'"
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import re
+import shlex
 
 import pytest
 
@@ -13,6 +15,7 @@ from matchset.errors import (
     ParameterError,
     ServerError,
     TargetExistsError,
+    install_command,
 )
 
 ERRORS = [
@@ -59,3 +62,11 @@ def test_a_changed_field_changes_the_message():
 
 def test_a_path_that_cannot_be_printed_is_escaped():
     assert str(DataError("must not be empty", path="a\nb.csv")) == "'a\\nb.csv': must not be empty"
+
+
+def test_a_hint_names_the_packages_of_an_extra_and_not_ours():
+    words = shlex.split(install_command("serve"))
+    assert words[:2] == ["pip", "install"]
+    names = {re.match(r"[a-z-]+", word)[0] for word in words[2:]}
+    assert {"starlette", "granian", "orjson"} <= names
+    assert not names & {"matchset", "numpy", "matplotlib"}

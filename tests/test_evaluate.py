@@ -59,19 +59,20 @@ def test_recall_is_the_plain_mean_over_queries_and_by_traffic_the_weighted_one()
 
 def test_segments_are_as_by_hand():
     result = run(train=make_positives(TRAIN, 6))
-    wanted = {  # queries, recall at 4, ceiling
+    wanted = {  # queries, recall at 4, limit of products seen in training
         "all": (3, (2 / 3 + 1) / 3, (2 / 3 + 1 + 1) / 3),
         "seen query": (1, 2 / 3, 2 / 3),
         "unseen query": (2, 1 / 2, 1.0),
         "head query": (1, 2 / 3, 2 / 3),
         "tail query": (2, 1 / 2, 1.0),
+        "rare query": (2, 1 / 2, 1.0),
         "warm product": (3, 2 / 3, 1.0),
         "cold product": (1, 0.0, 0.0),
     }
-    for segment, (queries, value, ceiling) in wanted.items():
+    for segment, (queries, value, limit) in wanted.items():
         score = result.score("recall", 4, segment)
-        assert (score.queries, score.value, score.ceiling) == pytest.approx(
-            (queries, value, ceiling)
+        assert (score.queries, score.value, score.seen_limit) == pytest.approx(
+            (queries, value, limit)
         )
 
 
@@ -95,8 +96,13 @@ def test_what_training_had_is_looked_up_in_train_or_else_in_the_matcher():
     for segment in ("all", *SEGMENTS):
         assert by_matcher.score(segment=segment) == by_train.score(segment=segment)
     unknown = evaluate(Recited.of(ANSWERS, 6), test, **options)
-    assert {score.segment for score in unknown.scores} == {"all", "head query", "tail query"}
-    assert np.isnan(unknown.score().ceiling)
+    assert {score.segment for score in unknown.scores} == {
+        "all",
+        "head query",
+        "tail query",
+        "rare query",
+    }
+    assert np.isnan(unknown.score().seen_limit)
 
 
 def test_a_trained_matcher_remembers_what_it_was_trained_on(shop):
@@ -109,14 +115,14 @@ def test_a_trained_matcher_remembers_what_it_was_trained_on(shop):
         assert alone.score(segment=segment) == given.score(segment=segment)
 
 
-def test_the_ceiling_is_that_of_the_split(shop):
+def test_the_limit_of_products_seen_in_training_is_that_of_the_split(shop):
     _, split = shop
     matcher = Popularity.from_positives(positives(split.train))
     result = evaluate(matcher, split.test, train=split.train, ks=(3, 100), resamples=20)
     for k in (3, 100):
         report = split.report(k=k)
-        assert result.score("recall", k).ceiling == pytest.approx(report.ceiling)
-        assert result.recall(k) <= report.ceiling
+        assert result.score("recall", k).seen_limit == pytest.approx(report.seen_limit)
+        assert result.recall(k) <= report.seen_limit
     unseen = result.score(segment="unseen query").queries / len(result)
     assert unseen == pytest.approx(report.unseen_queries)
 
@@ -218,7 +224,7 @@ def test_the_order_of_the_metrics_changes_no_score(monkeypatch):
     np.testing.assert_array_equal(other.recalls, usual.recalls)
     for score in usual.scores:
         found = other.score(score.metric, score.k, score.segment)
-        np.testing.assert_array_equal(found.ceiling, score.ceiling)
+        np.testing.assert_array_equal(found.seen_limit, score.seen_limit)
         assert found.value == score.value or np.isnan(score.value)
 
 
@@ -238,6 +244,6 @@ def test_what_cannot_be_evaluated_is_an_error():
 
 def test_the_split_report_and_the_evaluation_agree_on_warm_products():
     train, test = make_positives(TRAIN, 6), make_positives(RELEVANT, 6)
-    assert compare(train, test, k=4).ceiling == pytest.approx(
-        run(train=train).score("recall", 4).ceiling
+    assert compare(train, test, k=4).seen_limit == pytest.approx(
+        run(train=train).score("recall", 4).seen_limit
     )

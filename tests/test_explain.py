@@ -1,12 +1,24 @@
 """An explanation adds up to the score, and says where a label was lost."""
 
+import json
+from dataclasses import fields
+from io import StringIO
+
 import numpy as np
 import pytest
+from match_sets import make_config, make_match_set, make_shop
+from rich.console import Console
 from search_oracles import exhaustive, margins, random_model, random_rows, row
 
+import matchset as ms
+from matchset.matchers.explanation import read_explanation
 from matchset.model.explain import follow_label, node_weights, parent_of, strongest
+from matchset.model.match_set_model import Bounds
 from matchset.model.packed import pack
+from matchset.model.reasons import calibrate
+from matchset.model.reranker import FEATURES
 from matchset.model.search import search_rule
+from matchset.strings import Strings
 
 MODEL, X = random_model(1, splits=(6, 300, 4)), random_rows(1)
 PACKED = pack(MODEL, precision="float32")
@@ -97,3 +109,140 @@ def test_what_is_not_in_the_tree_is_refused():
         strongest(PACKED, 3, 0)
     with pytest.raises(IndexError, match="a node must be in the tree"):
         PACKED.native.node_weights(0, PACKED.sizes[0])
+
+
+# Match sets
+
+QUERIES = ["red rose", "white vase garden", "mug", "blue chairs 3", "kitchen tabel", "rose zzzqq"]
+
+
+@pytest.fixture(scope="module")
+def match_set():
+    return make_match_set(language="en")
+
+
+def features_of(matcher, query, product):
+    """What search itself knows of a candidate; None where the product is none."""
+    found = matcher.model.describe(matcher.vectorizer.native, Strings.of([query]))
+    at = np.flatnonzero(found.labels == matcher.label_of(product))
+    return found.features[at[0]] if len(at) else None
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_shares_of_the_parts_add_up_to_the_score_of_the_answer(match_set, query):
+    answer = match_set.match(query, 20)
+    for rank, hit in enumerate(answer, start=1):
+        reasons = match_set.explain(query, hit.id, k=20)
+        assert (reasons.rank, reasons.is_returned, reasons.score) == (rank, True, hit.score)
+        assert reasons.verdict == f"found at rank {rank}"
+        assert sum(part.share for part in reasons.parts) == pytest.approx(reasons.linear, abs=1e-4)
+        assert calibrate(match_set.model, reasons.linear) == pytest.approx(hit.score, rel=1e-3)
+
+
+def test_words_add_up_to_bm25_and_to_the_cosine(match_set):
+    for query in QUERIES:
+        for hit in match_set.match(query, 30):
+            features = features_of(match_set, query, hit.id)
+            if features is None:
+                continue
+            parts = {part.name: part for part in match_set.explain(query, hit.id).parts}
+            for part, name, within in (("lexical", "bm25", 1e-3), ("towers", "cosine", 0.02)):
+                total = sum(weight for _, weight in parts[part].words)
+                assert total == pytest.approx(features[FEATURES.index(name)], abs=within)
+
+
+def test_words_are_those_of_the_query_and_trigrams_are_folded_into_them(match_set):
+    reasons = match_set.explain("blue chairs 3", match_set.match("blue chairs 3", 1).ids[0])
+    allowed = {"blue", "chairs", "3", "blue chairs", "chairs 3"}
+    words = {word for part in reasons.parts for word, _ in part.words}
+    words |= {w for step in reasons.steps for w, _ in (*step.counted_for, *step.counted_against)}
+    assert {"blue", "chairs"} <= words <= allowed
+    lexical = next(part for part in reasons.parts if part.name == "lexical")
+    assert lexical.words[0][1] > 0
+
+
+def test_ranks_in_sources_are_those_of_the_sources(match_set):
+    query, first = "red rose", {}
+    for product in match_set.products.ids:
+        for part in match_set.explain(query, product).parts:
+            if part.rank == 1:
+                first[part.name] = product
+    assert first["tree"] == match_set.part("tree").match(query, 1).ids[0]
+    lexical = match_set.model.describe(match_set.vectorizer.native, Strings.of([query]))
+    bm25 = lexical.features[:, FEATURES.index("bm25")]
+    best = lexical.labels[bm25 == bm25.max()]
+    assert match_set.label_of(first["lexical"]) == best.min()
+
+
+def test_a_product_that_no_source_proposed_has_a_reason_for_each(match_set):
+    narrow = match_set.with_bounds(Bounds(1, 1, *[1] * (len(fields(Bounds)) - 2)))
+    answer = narrow.match("red rose", 1)
+    lost = 0
+    for product in narrow.products.ids:
+        reasons = narrow.explain("red rose", product, k=1)
+        assert reasons.is_returned == (product in answer.ids)
+        if features_of(narrow, "red rose", product) is None and not reasons.is_returned:
+            lost += 1
+            assert reasons.rank is None
+            assert reasons.verdict.startswith("no source proposed it; it would have been rank ")
+            assert not any(part.is_proposed for part in reasons.parts)
+            assert all(part.note for part in reasons.parts)
+            lexical = next(part for part in reasons.parts if part.name == "lexical")
+            title = reasons.title.split()
+            assert (lexical.note == "no word in common") == (not {"red", "rose"} & set(title))
+    assert lost > 100
+
+
+def test_what_is_found_by_widening_is_explained_too(match_set):
+    narrow = match_set.with_bounds(Bounds(*[1] * len(fields(Bounds))))
+    for rank, hit in enumerate(narrow.match("red rose", 60), start=1):
+        reasons = narrow.explain("red rose", hit.id, k=60)
+        assert (reasons.rank, reasons.score) == (rank, hit.score)
+        assert any(part.is_proposed for part in reasons.parts)
+
+
+def test_the_filter_counts(match_set):
+    first, second, *_ = match_set.match("red rose", 5).ids
+    excluded = match_set.explain("red rose", first, where=[second])
+    assert (excluded.is_allowed, excluded.is_returned) == (False, False)
+    assert excluded.verdict == "the filter excludes it"
+    assert match_set.explain("red rose", second, where=[second]).rank == 1
+    tree = match_set.part("tree")
+    assert tree.explain("red rose", first, where=[second]).verdict == "the filter excludes it"
+    assert tree.explain("red rose", second, where=[second]).rank == 1
+
+
+def test_a_query_without_a_known_n_gram_has_no_reasons(match_set):
+    reasons = match_set.explain("zzzzqqq", match_set.products.ids[0])
+    assert (reasons.score, reasons.rank, reasons.parts) == (0.0, None, ())
+    assert reasons.verdict == "the query has no known n-gram"
+    with pytest.raises(ValueError, match="product must be one of the matcher's products"):
+        match_set.explain("red rose", "nothing")
+
+
+def test_what_a_rare_query_led_to_is_not_told_apart():
+    more = [("red rose vase", 1, 2.0), ("blue mug soap", 2, 50.0)]
+    log, catalog = make_shop(more=more)
+    matcher = ms.train(log, catalog, make_config(tune=False))
+    for query, product, is_told in (("red rose vase", "p001", 0), ("blue mug soap", "p002", 1)):
+        reasons = matcher.explain(query, product)
+        assert reasons.is_returned
+        assert sum(part.name == "same query" for part in reasons.parts) == is_told
+        assert sum(part.share for part in reasons.parts) == pytest.approx(reasons.linear, abs=1e-4)
+
+
+def test_an_explanation_survives_json(match_set):
+    for matcher in (match_set, match_set.part("tree"), match_set.part("lexical")):
+        reasons = matcher.explain("red rose", matcher.products.ids[3])
+        sent = json.loads(json.dumps(reasons.to_dict()))
+        assert read_explanation(sent) == reasons
+        assert set(sent) == set(match_set.explain("mug", "p000").to_dict())
+
+
+def test_every_matcher_that_explains_prints_alike(match_set):
+    for matcher in (match_set, match_set.part("tree"), match_set.part("neighbors")):
+        reasons = matcher.explain("red rose", matcher.match("red rose", 1).ids[0])
+        assert "found at rank 1" in str(reasons)
+        console = Console(width=150, file=StringIO())
+        console.print(reasons)
+        assert "found at rank 1" in console.file.getvalue()

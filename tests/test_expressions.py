@@ -3,6 +3,7 @@
 import operator
 from datetime import date, timedelta
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 from shelf import EPOCH, KINDS, ROWS, make_columns
 
 from matchset.data.catalog import Column
+from matchset.errors import FilterError
 from matchset.filters.parser import Limits, parse
 from matchset.filters.predicate import evaluate
 from matchset.filters.syntax import And, Attribute, Compare, Constant, In, IsNull, Not, Or
+from matchset.strings import Strings
 
 PYTHON = {
     "=": operator.eq,
@@ -162,3 +165,41 @@ def test_date_is_also_a_name():
 def test_a_text_column_without_categories_holds_nothing():
     columns = {"locale": Column("text", np.full(3, -1, dtype=np.int32))}
     assert not evaluate(parse("locale < 'x' or locale != 'x'"), columns, 3).any()
+
+
+@given(
+    st.lists(st.text("ab%_\\", max_size=6), min_size=1, max_size=20, unique=True),
+    st.text("ab%_", max_size=6),
+    st.booleans(),
+)
+def test_like_means_what_it_means_in_sql(texts, pattern, is_negated):
+    column = Column("text", np.arange(len(texts), dtype=np.int32), Strings.of(sorted(texts)))
+    word = "not like" if is_negated else "like"
+    found = evaluate(parse(f"name {word} {Constant(pattern)}"), {"name": column}, len(texts))
+    listed = ", ".join(f"('{text}')" for text in sorted(texts))
+    sql = f"SELECT t {word} '{pattern}' FROM (VALUES {listed}) AS v(t)"
+    assert found.tolist() == [value for (value,) in duckdb.sql(sql).fetchall()]
+
+
+def test_a_backslash_takes_the_meaning_of_a_sign_in_a_pattern():
+    names = Strings.of(["50 off", "50% off", "a_b", "axb"])
+    columns = {"name": Column("text", np.arange(4, dtype=np.int32), names)}
+    for pattern, wanted in ((r"50\\%%", [1]), (r"a\\_b", [2]), ("a_b", [2, 3])):
+        found = evaluate(parse(f"name like '{pattern}'"), columns, 4)
+        assert np.flatnonzero(found).tolist() == wanted
+
+
+def test_between_has_both_ends_and_no_null():
+    low_and_high = "price between 2 and 5", "price >= 2 and price <= 5"
+    assert parse(low_and_high[0]) == parse(low_and_high[1])
+    assert parse("not price between 2 and 5") == parse("price not between 2 and 5")
+    texts = "locale between 'de' and 'it'", "locale >= 'de' and locale <= 'it'"
+    assert matching_rows(texts[0]) == matching_rows(texts[1])
+
+
+def test_like_of_a_number_is_refused_and_many_are_too():
+    with pytest.raises(FilterError, match=r"price \(number\) must be text for like; got number"):
+        matching_rows("price like '2%'")
+    with pytest.raises(FilterError, match="at most 500 terms"):
+        parse(" or ".join(["locale like '%a%'"] * 21))
+    assert parse(" or ".join(["locale like '%a%'"] * 20))

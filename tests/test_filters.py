@@ -9,6 +9,7 @@ import pytest
 from shelf import ROWS, make_columns
 
 from matchset.data.catalog import Catalog
+from matchset.data.catalog_reader import read_catalog
 from matchset.errors import FilterError
 from matchset.filters.filter import Filter, make_filter
 from matchset.filters.parser import Limits
@@ -184,3 +185,13 @@ def test_the_same_expression_is_read_once():
     with pytest.raises(FilterError):
         products.filter("in_stock and")
     assert indices(pickle.loads(pickle.dumps(products)).filter("in_stock")) == indices(made)
+
+
+def test_a_number_compared_as_text_is_a_hint():
+    rows = {"sku": ["1", "2"], "title": ["a", "b"], "price": ["9 each", "1000 each"]}
+    catalog = read_catalog(pd.DataFrame(rows))
+    (hint,) = make_filter(catalog, "price < '500 €'").hints
+    assert hint.startswith("price is text, so price < '500 €' compares character by character")
+    (hint,) = make_filter(catalog, "price between '1' and '5 each'").hints[:1]
+    assert "price is text" in hint
+    assert make_filter(catalog, "price > 'a' or price < '2026-10-01'").hints == ()

@@ -274,6 +274,8 @@ def test_fused_ids_are_those_of_the_fusion():
         ({"method": "append", "keep": 0}, "keep must be at least 1; got 0"),
         ({"depth": 0}, "depth must be at least 1; got 0"),
         ({"seed": -1}, "seed must be zero or positive; got -1"),
+        ({"min_scores": [1]}, "min_scores must be 2, one per matcher; got 1"),
+        ({"min_relatives": [None, 2]}, "min_relative must be from 0 to 1; got 2"),
         ({"names": ["a"]}, "names must be 2, one per matcher; got"),
         ({"names": ["a", "a"]}, "names must be distinct and not empty; got"),
     ],
@@ -281,6 +283,23 @@ def test_fused_ids_are_those_of_the_fusion():
 def test_an_option_that_breaks_a_rule_is_named(options, message):
     with pytest.raises(ValueError, match=message):
         ms.Fusion([recite({}), recite({})], **options)
+
+
+def test_a_least_score_lets_a_part_add_only_what_it_is_sure_of(tmp_path):
+    lexical, ours = ms.BM25.from_catalog(make_catalog()), make_parts()[1]
+    query = QUERIES[0]
+    alone = ours.match(query)
+    assert alone.scores[0] > alone.scores[1]
+    for cut in ({"min_scores": [None, float(alone.scores[0])]}, {"min_relatives": [None, 1.0]}):
+        fusion = ms.Fusion([lexical, ours], "append", **cut)
+        fusion.save(tmp_path / "fusion", overwrite=True)
+        tuned = ms.Fusion([lexical, ours], **cut).tune(make_pairs(), k=2)
+        for each in (fusion, ms.load(tmp_path / "fusion"), tuned):
+            assert {ranks.get("nearest_queries", 1) for ranks in each.match(query).ranks} == {1}
+        assert set(lexical.match(query).ids) <= set(fusion.match(query).ids)
+        assert list(fusion.match([query])) == [fusion.match(query)]
+    nothing = ms.Fusion([lexical, ours], "append", min_scores=[None, 1e9])
+    assert nothing.match(query).ids == lexical.match(query).ids
 
 
 def test_only_matchers_can_be_fused():

@@ -116,7 +116,7 @@ def test_a_fusion_remembers_what_its_parts_were_trained_on(saved):
     log = ms.read_log(str(saved / "log.csv"))
     alone = ms.evaluate(trained, log, ks=[2]).score("recall", 2)
     fused = ms.evaluate(ms.Fusion([bm25, ms.Fusion([trained])]), log, ks=[2]).score("recall", 2)
-    assert fused.ceiling == alone.ceiling == 1.0
+    assert fused.seen_limit == alone.seen_limit == 1.0
 
 
 @pytest.mark.parametrize(

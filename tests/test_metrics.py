@@ -9,7 +9,7 @@ from ir_measures import RR, P, R, Success, nDCG
 from rankings import Recited, make_positives, random_test
 
 from matchset.evaluate.judgments import MISSING, Judgments, run_qrels
-from matchset.evaluate.metrics import METRICS, ceiling, recall
+from matchset.evaluate.metrics import METRICS, recall, seen_limit
 from matchset.evaluate.qrels import make_qrels
 from matchset.evaluate.significance import bootstrap, holm, mean, randomization_test
 
@@ -57,10 +57,10 @@ def test_a_query_without_relevant_products_has_no_value():
         assert metric(judgments, 10)[1] > 0
 
 
-def test_the_ceiling_counts_warm_products_up_to_k():
+def test_the_limit_counts_warm_products_up_to_k():
     judgments = Judgments(np.zeros(4, dtype=np.int64), np.ones(4), np.full(4, MISSING), 1)
     is_warm = np.array([True, True, True, False])
-    assert [ceiling(judgments, is_warm, k)[0] for k in (1, 2, 3, 4)] == [0.25, 0.5, 0.75, 0.75]
+    assert [seen_limit(judgments, is_warm, k)[0] for k in (1, 2, 3, 4)] == [0.25, 0.5, 0.75, 0.75]
 
 
 @given(st.integers(0, 1000), st.integers(1, 40))

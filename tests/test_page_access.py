@@ -1,6 +1,7 @@
 """The page of a server: no title takes it over, and everybody can use it."""
 
 import re
+from urllib.parse import quote
 
 import pytest
 from browser import DESKTOP, PHONE, visit
@@ -22,11 +23,11 @@ def test_markup_in_titles_and_queries_is_shown_as_text(seen):
         expect(seen.page.locator("#reasons-title")).to_have_text(title)
         seen.page.keyboard.press("Escape")
     for query in (*TITLES, "\u202eevil", "a" * 512, "\0", "%00&k=1#x", "👩‍👩‍👧"):
-        seen.page.get_by_label("Query").fill(query)
+        seen.page.get_by_label("Query", exact=True).fill(query)
         seen.page.wait_for_timeout(250)
     assert seen.page.locator("main script, main img, dialog script, dialog img").count() == 0
     assert seen.page.title() != "taken"
-    seen.page.get_by_label("Query").fill("a" * 600)
+    seen.page.get_by_label("Query", exact=True).fill("a" * 600)
     expect(seen.page.locator("#q-error")).to_contain_text("at most 512 characters; got 600")
 
 
@@ -35,7 +36,8 @@ def test_a_hostile_address_is_harmless(browser, page_address):
         "?q=%3Cscript%3Ealert(1)%3C/script%3E&k=-1&beam=x&columns=,nobody&tab=%22&product=%3Cimg%3E"
     )
     with visit(browser, page_address + "/" + hostile) as seen:
-        expect(seen.page.get_by_label("Query")).to_have_value("<script>alert(1)</script>")
+        query = seen.page.get_by_label("Query", exact=True)
+        expect(query).to_have_value("<script>alert(1)</script>")
         expect(seen.page.get_by_role("dialog")).to_contain_text("got '<img>'")
         seen.page.keyboard.press("Escape")
         expect(seen.page.locator(".column")).to_have_count(len(COLUMNS))
@@ -60,11 +62,11 @@ def test_nothing_is_wider_than_the_screen(browser, page_address, width):
 def test_a_phone_shows_one_column_at_a_time(browser, page_address):
     with visit(browser, f"{page_address}/?q={QUERY}", width=PHONE) as seen:
         tabs = seen.page.get_by_role("tab")
-        expect(tabs).to_have_text(["XR-Linear", "BM25", "Title similarity", "Fused"])
+        expect(tabs).to_have_text(["Match set", "XR-Linear", "BM25"])
         expect(seen.page.locator(".column:visible")).to_have_count(1)
         tabs.nth(1).click()
-        expect(seen.page.locator(".column:visible")).to_have_attribute("id", "column-bm25")
-        expect(seen.page.get_by_role("tabpanel")).to_have_accessible_name("BM25")
+        expect(seen.page.locator(".column:visible")).to_have_attribute("id", "column-xr_linear")
+        expect(seen.page.get_by_role("tabpanel")).to_have_accessible_name("XR-Linear")
         seen.page.keyboard.press("ArrowRight")
         expect(tabs.nth(2)).to_be_focused()
         seen.page.reload()
@@ -74,20 +76,33 @@ def test_a_phone_shows_one_column_at_a_time(browser, page_address):
         assert seen.errors == []
 
 
+def test_a_phone_unfolds_the_options_that_are_rarely_used(browser, page_address):
+    with visit(browser, f"{page_address}/?q={QUERY}", width=PHONE) as seen:
+        expect(seen.page.get_by_label("Min score")).to_be_visible()
+        expect(seen.page.get_by_label("Beam")).to_be_hidden()
+        more = seen.page.get_by_role("button", name="More options")
+        more.click()
+        expect(more).to_have_attribute("aria-expanded", "true")
+        expect(seen.page.get_by_label("Beam")).to_be_visible()
+        seen.page.get_by_role("checkbox", name="Two towers").check()
+        expect(seen.page.get_by_role("tab")).to_have_count(len(COLUMNS) + 1)
+        assert seen.overflow() == 0
+
+
 def test_the_keyboard_is_enough(seen):
     page = seen.page
-    expect(page.get_by_label("Query")).to_be_focused()
+    expect(page.get_by_label("Query", exact=True)).to_be_focused()
     page.keyboard.type(QUERY)
     page.wait_for_load_state("networkidle")  # results of "sof" would take the focus with them
-    expect(rows(page, "xr_linear").first).to_be_visible()
+    expect(rows(page, "match_set").first).to_be_visible()
     page.keyboard.press("ArrowDown")
-    expect(rows(page, "xr_linear").first).to_be_focused()
+    expect(rows(page, "match_set").first).to_be_focused()
     page.keyboard.press("ArrowDown")
-    expect(rows(page, "xr_linear").nth(1)).to_be_focused()
+    expect(rows(page, "match_set").nth(1)).to_be_focused()
     page.keyboard.press("ArrowRight")
     held = page.locator(":focus")
     expect(held).to_have_class(re.compile("product"))
-    assert held.evaluate("each => each.closest('.column').dataset.name") == "bm25"
+    assert held.evaluate("each => each.closest('.column').dataset.name") == "xr_linear"
     product = held.get_attribute("data-id")
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_contain_text(product)
@@ -95,8 +110,8 @@ def test_the_keyboard_is_enough(seen):
     expect(page.get_by_role("dialog")).to_be_hidden()
     expect(page.locator(":focus")).to_have_attribute("data-id", product)
     page.keyboard.press("/")
-    expect(page.get_by_label("Query")).to_be_focused()
-    expect(page.get_by_label("Query")).to_have_value(QUERY)
+    expect(page.get_by_label("Query", exact=True)).to_be_focused()
+    expect(page.get_by_label("Query", exact=True)).to_have_value(QUERY)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -113,6 +128,7 @@ def test_axe_finds_no_barrier(browser, page_address, width, scheme):
         expect(seen.page.locator("#examples button").first).to_be_visible()
         assert barriers() == []
         example = api(seen.page, "v1/model")["examples"][0]
+        tree_best = api(seen.page, f"v1/match?q={example}&k=1&matcher=tree")["products"][0]["id"]
         ask(seen.page, example)
         assert barriers() == []
         seen.page.get_by_label("Filter").fill("price >")
@@ -121,5 +137,8 @@ def test_axe_finds_no_barrier(browser, page_address, width, scheme):
         seen.page.get_by_label("Filter").fill("")
         expect(seen.page.locator("#where-error")).to_be_hidden()
         seen.page.locator(".product:visible").nth(1).click()
+        expect(seen.page.locator(".part").first).to_be_visible()
+        assert barriers() == []
+        seen.page.goto(f"{page_address}/?q={quote(example)}&product={tree_best}&column=tree")
         expect(seen.page.locator(".step").first).to_be_visible()
         assert barriers() == []

@@ -20,3 +20,15 @@ def examples():
 def test_an_example_runs(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "example", "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")), ids=lambda document: document.name)
+def test_a_link_to_a_file_leads_somewhere(document):
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text())
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_every_guide_is_in_the_readme():
+    linked = set(re.findall(r"\(docs/([\w-]+\.md)", (ROOT / "README.md").read_text()))
+    guides = {guide.name for guide in (ROOT / "docs").glob("*.md")}
+    assert linked == guides - {"index.md"}

@@ -76,7 +76,7 @@ def test_it_is_served_by_its_name(folder):
     assert {"name": "word_overlap", "label": "Word overlap"}.items() <= listed[1].items()
     assert not listed[1]["can_explain"]
     assert not listed[1]["has_beam"]
-    assert [each["name"] for each in listed] == ["xr_linear", "word_overlap", "fused"]
+    assert [each["name"] for each in listed] == ["xr_linear", "word_overlap"]
 
 
 def test_it_is_compared_and_fused_under_its_name(folder, tmp_path):

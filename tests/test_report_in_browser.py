@@ -8,7 +8,7 @@ from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST, OURS
 from matchset.lab.experiments.sweeps import run_sweep
 from matchset.lab.report.page import write_report
-from matchset.matchers.xr_linear import XRLinearMatcher
+from matchset.matchers.match_set import MatchSet
 
 pytestmark = pytest.mark.browser
 
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.browser
 def report(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
     benchmark = make_small(titles=HOSTILE)
-    run_comparison(benchmark, out, BUDGET, names=FAST)
-    run_sweep(XRLinearMatcher.load(out / "models" / OURS), benchmark.qrels, out, BUDGET)
-    return write_report(out).as_uri()
+    comparison = run_comparison(benchmark, out, BUDGET, names=FAST)
+    sweep = run_sweep(MatchSet.load(out / "models" / OURS), benchmark.qrels, out, BUDGET)
+    return write_report(out, comparison=comparison, sweep=sweep).as_uri()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -34,7 +34,7 @@ def test_all_of_it_is_seen(browser, report, width, scheme):
             box = plot.bounding_box()
             assert box["width"] > 250
             assert box["height"] > 150
-        assert seen.page.locator("figure svg").count() == 5
+        assert seen.page.locator("figure svg").count() == 6
         assert seen.page.locator("article.example").count() > 0
         ground, ink = (
             seen.page.evaluate(f"getComputedStyle(document.body).{what}")
@@ -46,11 +46,21 @@ def test_all_of_it_is_seen(browser, report, width, scheme):
 def test_what_was_bought_is_marked_by_more_than_a_color(browser, report):
     with visit(browser, report) as seen:
         marks = seen.page.evaluate(
-            """() => ["yes", "no"].map(kind => getComputedStyle(
-                document.querySelector(`.answers li.${kind}`), "::before").content)"""
+            """() => [".yes", ":not(.yes):not(.none)"].map(kind => getComputedStyle(
+                document.querySelector(`.answers li${kind}`), "::before").content)"""
         )
-        assert marks == ['"✓"', '"✗"']
+        assert marks == ['"✓"', '""']  # what nobody bought is not wrong
         assert seen.page.locator(".answers li.yes .hidden").first.inner_text() == "bought:"
+
+
+@pytest.mark.parametrize(("width", "height"), [(DESKTOP, 900), (PHONE, 844)])
+def test_the_first_screen_has_the_verdict(browser, report, width, height):
+    with visit(browser, report, width=width, height=height) as seen:
+        box = seen.page.locator("#verdict .headline").bounding_box()
+        assert box["y"] + box["height"] < height / 2
+        if width == DESKTOP:
+            last = seen.page.locator("#verdict li").last.bounding_box()
+            assert last["y"] + last["height"] < height
 
 
 def test_text_of_plots_is_readable_on_a_phone(browser, report):

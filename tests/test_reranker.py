@@ -343,3 +343,14 @@ def test_each_choice_of_parts_is_fitted_once():
     assert list_subsets(("tree",)) == []
     assert list_subsets(("tree", "neighbors")) == [("neighbors",), ("tree",)]
     assert len(list_subsets(PARTS)) == 8
+
+
+def test_logarithms_are_those_of_the_library_to_the_last_digits():
+    values = np.concatenate([np.geomspace(1e-300, 1e300, 2001), 1 + np.geomspace(1e-9, 1, 50)])
+    assert np.allclose(_native.log_fixed(values), np.log(values), rtol=1e-15, atol=1e-16)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan])
+def test_only_positive_numbers_have_a_logarithm(value):
+    with pytest.raises(ValueError, match="values must be positive and finite"):
+        _native.log_fixed(np.array([1.0, value]))

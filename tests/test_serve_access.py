@@ -1,5 +1,7 @@
 """Who may call the server, under which of its names, and what is logged."""
 
+import socket
+
 import pytest
 from serving import KEY, serving
 
@@ -85,6 +87,34 @@ def test_a_key_opens(keyed, scheme):
 def test_without_a_log_there_are_no_purchases(keyed):
     reply = keyed.call("/v1/purchases?q=sofa", headers={"authorization": f"Bearer {KEY}"})
     assert (reply.status, reply.code) == (404, "no_log")
+
+
+def test_l13_several_keys_and_zones_of_addresses_are_refused(keyed):
+    host = "127.0.0.1"
+    for lines, status in (
+        ([f"host: {host}", f"authorization: Bearer {KEY}"], 200),
+        ([f"host: {host}", f"authorization: Bearer {KEY}", "authorization: Bearer x"], 401),
+        ([f"host: {host}", "authorization: Bearer x", f"authorization: Bearer {KEY}"], 401),
+        (["host: [fe80::1]", f"authorization: Bearer {KEY}"], 200),
+        (["host: [fe80::1%evil.example]", f"authorization: Bearer {KEY}"], 400),
+    ):
+        with socket.create_connection((host, keyed.port), 20) as one:
+            head = "\r\n".join(["GET /v1/model HTTP/1.1", *lines, "connection: close", "", ""])
+            one.sendall(head.encode())
+            assert int(one.recv(12)[9:12]) == status
+
+
+def test_l13_answers_that_need_a_key_are_not_for_shared_caches(keyed):
+    headers = {"authorization": f"Bearer {KEY}"}
+    assert keyed.call("/v1/model", headers=headers).headers["cache-control"] == "no-store"
+
+
+def test_l5_headers_have_the_limit_that_is_stated(keyed):
+    headers = {"authorization": f"Bearer {KEY}", "x-long": "x" * 70_000}
+    refused = keyed.call("/v1/model", headers=headers)
+    assert (refused.status, refused.code) == (431, "headers_too_large")
+    headers["x-long"] = "x" * 60_000
+    assert keyed.call("/v1/model", headers=headers).status == 200
 
 
 def test_the_log_has_neither_keys_nor_queries(keyed):

@@ -1,10 +1,25 @@
 """Limits are enforced while a request arrives, with an error code."""
 
+import asyncio
+import json
 import socket
+import threading
 from contextlib import ExitStack
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from serving import eventually, serving
+from starlette.requests import Request
+
+from matchset import _native
+from matchset.serve.http.body import read_json
+from matchset.serve.http.request_errors import RequestError
+from matchset.serve.options import Limits, ServeConfig
+from matchset.serve.reload.run_folder import make_run_folder, publish
+from matchset.serve.reload.snapshots import Sources
+from matchset.serve.reload.switch import make_version
+from matchset.serve.worker import Worker
 
 LONG = b"x" * 65_536
 
@@ -226,3 +241,81 @@ def test_l2_a_content_length_of_thousands_of_digits_is_a_400(server):
         answer = wire.read()
         assert answer.startswith(b"HTTP/1.1 400")
         assert b"at most 20 digits; got 5002" in answer
+
+
+def test_m3_what_is_in_a_body_is_found_without_parsing_it():
+    assert _native.scan_json(b'{"a": [1, 2.5e3, "x,:[", true], "b": {"c": null}}') == (8, 3, 2, 4)
+    assert _native.scan_json(b'["\\"\\\\", ""]') == (3, 0, 1, 4)
+    for broken in (b"", b'"', b'"\\', b"]]}", b":::", b'{"a', b"[1, 2"):
+        assert len(_native.scan_json(broken)) == 4
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(JSON, st.sampled_from([None, 1]), st.booleans())
+def test_m3_sizes_are_those_that_a_parser_finds(value, indent, ascii_only):
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    assert _native.scan_json(text.encode())[:3] == measure(value)
+
+
+def measure(value):
+    """Values, keys and depth of a parsed text."""
+    if not isinstance(value, list | dict):
+        return 1, 0, 0
+    inner = value.values() if isinstance(value, dict) else value
+    found = [measure(one) for one in inner]
+    n_keys = len(value) if isinstance(value, dict) else 0
+    values, keys, depths = zip(*found, strict=True) if found else ((), (), (0,))
+    return 1 + sum(values), n_keys + sum(keys), 1 + max(depths)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"queries":[' + b"[]," * 110_000 + b"[]]}",
+        b"{" + b",".join(b'"%x":1' % number for number in range(20_000)) + b"}",
+        b"[" * 100_000,
+        b'{"queries":["a"],"where":"' + b"a" * 100_000 + b'"}',
+    ],
+)
+def test_m3_a_body_that_would_block_the_others_is_refused_before_it_is_parsed(worker, body):
+    sent = iter([{"type": "http.request", "body": body}])
+
+    async def receive():
+        return next(sent)
+
+    headers = [(b"content-type", b"application/json")]
+    request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
+
+    def read(_):
+        raise AssertionError
+
+    with pytest.raises(RequestError) as raised:
+        asyncio.run(read_json(request, worker, read))
+    assert raised.value.code == "body_too_complex"
+
+
+def test_m3_a_large_body_is_read_in_a_thread(worker):
+    sent = iter([{"type": "http.request", "body": b"[" + b"1, " * 30_000 + b"1]"}])
+
+    async def receive():
+        return next(sent)
+
+    headers = [(b"content-type", b"application/json")]
+    request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
+    name = asyncio.run(read_json(request, worker, lambda _: threading.current_thread().name))
+    assert name.startswith("matchset")
+
+
+@pytest.fixture
+def worker(served_shop):
+    sources, config = Sources(served_shop / "model"), ServeConfig()
+    with make_run_folder(sources.model) as run:
+        publish(run, make_version(run, sources, config, 1))
+        made = Worker(run, sources, config, Limits())
+        yield made
+        made.stop()

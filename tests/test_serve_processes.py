@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,39 @@ def test_a_killed_worker_is_replaced_again_and_again(folder):
     # kernel closed it: of each of the two callers, per kill, an answer and a try or two.
     assert all(isinstance(fault, str) for fault in load.errors)
     assert len(load.errors) <= 3 * 2 * 3
+
+
+def test_l8_callers_spread_over_all_workers_again_after_one_died(folder):
+    with serving(folder) as server, ExitStack() as stack:
+        callers = [http.client.HTTPConnection("127.0.0.1", server.port) for _ in range(16)]
+        for caller in callers:
+            stack.callback(caller.close)
+        os.kill(server.workers[0], signal.SIGKILL)
+        eventually(lambda: max(count_connections(server, callers)) == 16)
+        eventually(lambda: sum(n > 2 for n in count_connections(server, callers)) == 2)
+        assert [caller.request("GET", "/healthz") for caller in callers] == [None] * 16
+        assert [caller.getresponse().status for caller in callers] == [200] * 16
+
+
+def count_connections(server, callers):
+    """How many connections each worker has, after a request of each caller."""
+    for caller in callers:
+        try:
+            caller.request("GET", "/healthz")
+            caller.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            caller.close()  # it connects again
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    ours = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{server.port:04X}")}
+    ours -= {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}  # those that listen
+    return [len(ours & open_files(pid)) for pid in server.workers]
+
+
+def open_files(pid):
+    try:
+        return {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
+    except OSError:  # gone, or going
+        return set()
 
 
 def test_a_worker_killed_amid_a_reload_leaves_the_rest_whole(folder, served_shop):

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +57,16 @@ def test_a_query_string_is_read():
     assert read_match(b"q=")[0] == ""
 
 
+def test_least_scores_and_attributes_are_read():
+    _, asked = read_match(b"q=a&min_score=-1.5e-2&min_relative=0&attributes=p,,a%20b,p")
+    wanted = options(min_score=float(np.float32(-0.015)), min_relative=0.0, attributes=("p", "a b"))
+    assert asked == wanted
+    sent = {"min_score": -0.015, "min_relative": 0, "attributes": ["p", "a b"]}
+    assert read_batch(body(queries=["a"], **sent)).options == wanted
+    explained = read_explain(body(query="a", product="p", min_score=1, min_relative=0.5))
+    assert (explained.min_score, explained.min_relative, explained.matcher) == (1, 0.5, None)
+
+
 def test_options_are_cached_but_queries_are_not():
     assert read_match(b"q=a&k=3") == ("a", options(k=3))
     assert read_match(b"k=3&q=b") == ("b", options(k=3))
@@ -82,6 +93,14 @@ def test_options_are_cached_but_queries_are_not():
         (b"q=a&k=9999999999", "bad_parameter"),
         (b"q=a&k=nan", "bad_parameter"),
         (b"q=a&titles=1", "bad_parameter"),
+        (b"q=a&min_score=", "bad_parameter"),
+        (b"q=a&min_score=nan", "bad_parameter"),
+        (b"q=a&min_score=inf", "bad_parameter"),
+        (b"q=a&min_score=1_0", "bad_parameter"),
+        (b"q=a&min_score=1e99", "bad_parameter"),
+        (b"q=a&min_score=.5", "bad_parameter"),
+        (b"q=a&min_relative=1.01", "bad_parameter"),
+        (b"q=a&min_relative=-0.1", "bad_parameter"),
         (b"q=a&k=0", "k_out_of_range"),
         (b"q=a&k=-1", "k_out_of_range"),
         (b"q=a&k=11", "k_out_of_range"),
@@ -97,9 +116,7 @@ def test_a_bad_query_string_is_refused(query_string, code):
 
 
 def test_an_unknown_parameter_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(
-        RequestError, match="one of beam, k, matcher, q, titles, where; got 'query'"
-    ):
+    with pytest.raises(RequestError, match=r"one of attributes, beam, k, .*, where; got 'query'"):
         read_match(b"query=sofa")
 
 
@@ -132,6 +149,11 @@ def test_characters_are_counted_and_not_bytes():
         (body(queries=["a"], matcher=1), "bad_parameter"),
         (body(queries=["a"], titles="yes"), "bad_parameter"),
         (body(queries=["a"], where=3), "bad_parameter"),
+        (body(queries=["a"], min_score="1"), "bad_parameter"),
+        (body(queries=["a"], min_relative=2), "bad_parameter"),
+        (body(queries=["a"], attributes="price"), "bad_parameter"),
+        (body(queries=["a"], attributes=[1]), "bad_parameter"),
+        (body(queries=["a"], attributes=["a"] * 65), "bad_parameter"),
         (body(queries=["a"], where=["p1", 2]), "bad_parameter"),
         (body(queries=["a"], where=["p" * 5]), "bad_parameter"),
         (body(queries=["a"], k=10**30), "k_out_of_range"),
@@ -209,7 +231,8 @@ def test_a_batch_is_read():
         (body(query="a", product=3), "bad_parameter"),
         (body(query="a", product="p" * 5), "bad_parameter"),
         (body(query="abcdef", product="p"), "query_too_long"),
-        (body(query="a", product="p", matcher="bm25"), "bad_parameter"),
+        (body(query="a", product="p", matcher="oracle"), "unknown_matcher"),
+        (body(query="a", product="p", titles=True), "bad_parameter"),
     ],
 )
 def test_a_bad_explain_request_is_refused(sent, code):

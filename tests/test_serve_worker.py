@@ -28,7 +28,7 @@ from matchset.serve.reload.run_folder import (
 )
 from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reload.switch import make_version, reload
-from matchset.serve.run import _Supervisor
+from matchset.serve.supervisor import Supervisor
 from matchset.serve.worker import Worker
 
 FULL = OSError(28, "No space left on device")
@@ -78,13 +78,29 @@ def test_a_worker_that_starts_later_has_the_keys_of_the_others(worker, folder):
 
 
 def test_requests_in_flight_in_a_dead_worker_do_not_count(worker):
-    dead, live = (worker.run.metrics / f"gauge_livesum_{pid}.db" for pid in (2**30, os.getpid()))
-    for file in (dead, live):
-        file.write_bytes(bytes(64))
+    dead = Worker(worker.run, worker.sources, worker.config, Limits())
+    for one in (worker, dead):
+        one.metrics.count_in_flight(1)
+        one.metrics.count_queries("xr_linear", 5, 0)
+    assert b"in_flight 2.0" in asyncio.run(worker.write_metrics())
+    dead.stop()
     text = asyncio.run(worker.write_metrics())
-    assert not dead.exists()
-    assert live.exists()
-    assert b"matchset_workers{" in text
+    assert b"in_flight 1.0" in text
+    assert b'matchset_queries_total{matcher="xr_linear"} 10.0' in text
+
+
+def test_l12_a_worker_goes_on_counting_where_a_dead_one_stopped(worker):
+    for _ in range(30):  # more than there are slots
+        next_one = Worker(worker.run, worker.sources, worker.config, Limits())
+        next_one.metrics.count_request("/v1/match", 200, 0.003)
+        next_one.stop()
+    lines = asyncio.run(worker.write_metrics()).decode().splitlines()
+    assert 'matchset_requests_total{route="/v1/match",status="200"} 30.0' in lines
+    assert 'matchset_request_seconds_bucket{route="/v1/match",le="0.002"} 0.0' in lines
+    assert 'matchset_request_seconds_bucket{route="/v1/match",le="0.005"} 30.0' in lines
+    assert 'matchset_request_seconds_bucket{route="/v1/match",le="+Inf"} 30.0' in lines
+    assert 'matchset_request_seconds_count{route="/v1/match"} 30.0' in lines
+    assert len(read_workers(worker.run)) == 1
 
 
 def test_queries_and_metrics_are_answered_while_every_thread_is_busy(worker, monkeypatch):
@@ -103,16 +119,22 @@ def test_queries_and_metrics_are_answered_while_every_thread_is_busy(worker, mon
     assert all(one.result() for one in busy)
 
 
-def test_a_status_that_could_not_be_written_is_written_later(worker, monkeypatch):
-    made = make_version(worker.run, worker.sources, worker.config, 2)
-    publish(worker.run, made)
-    monkeypatch.setattr(worker._registration, "report", fail)
-    with pytest.raises(OSError, match="No space"):
-        worker._switch()
-    monkeypatch.undo()
-    worker._switch()
-    assert read_workers(worker.run)[os.getpid()].number == 2
-    assert worker.model.opened_from == made
+def test_h3_a_response_has_a_limit_of_bytes(worker, monkeypatch):
+    key = [(b"authorization", f"Bearer {KEY}".encode())]
+    monkeypatch.setattr(worker, "limits", Limits(response_bytes=2000))
+    assert ask(worker, "/v1/match", b"q=sofa&k=10", key)[0] == 200
+    status, answer = ask(worker, "/v1/match", b"q=sofa&k=100", key)
+    assert (status, answer["error"]["code"]) == (400, "response_too_large")
+    batch = BatchRequest(["sofa"] * 10, MatchOptions("xr_linear"))
+    with pytest.raises(RequestError, match="at most 2000 bytes") as raised:
+        match_batch(worker.model, batch, time.monotonic() + 60, 2000)
+    assert raised.value.code == "response_too_large"
+
+
+def test_a_status_has_room_for_any_error(worker):
+    current = current_version(worker.run)
+    worker._report(current, error="\N{GRINNING FACE}" * 100_000)
+    assert read_workers(worker.run)[os.getpid()].error.startswith("\N{GRINNING FACE}" * 300)
 
 
 def test_a_full_disk_refuses_a_new_model_and_keeps_the_old(worker, monkeypatch):
@@ -127,7 +149,7 @@ def test_a_full_disk_refuses_a_new_model_and_keeps_the_old(worker, monkeypatch):
 
 
 def test_a_signal_that_cannot_be_recorded_does_not_end_the_server(tmp_path, caplog):
-    supervisor = _Supervisor.__new__(_Supervisor)
+    supervisor = Supervisor.__new__(Supervisor)
     supervisor.run = RunFolder(tmp_path / "gone")
     supervisor.signal_handler_reload()
     assert "cannot request a reload" in caplog.text
@@ -154,9 +176,9 @@ def test_a_folder_whose_files_still_grow_is_not_the_same_folder(folder):
 
 def test_a_batch_past_its_deadline_is_given_up(worker):
     batch = BatchRequest(["sofa"], MatchOptions("xr_linear"))
-    assert match_batch(worker.model, batch, time.monotonic() + 60)[1] == 0
+    assert match_batch(worker.model, batch, time.monotonic() + 60, 10**9)[1] == 0
     with pytest.raises(TimeoutError):
-        match_batch(worker.model, batch, time.monotonic() - 1)
+        match_batch(worker.model, batch, time.monotonic() - 1, 10**9)
 
 
 @given(st.lists(st.binary(max_size=3 * PIPE_BUF)))

@@ -138,19 +138,19 @@ def test_the_report_is_that_of_a_split_counted_by_hand():
     assert (report.test_pairs, report.test_queries, report.test_products) == (4, 2, 4)
     assert report.unseen_products == 0.5  # p2 and p3 of four
     assert report.unseen_queries == 0.5  # q3 of two
-    assert report.ceiling == pytest.approx((2 / 3 + 0) / 2)
-    assert split.report(k=1).ceiling == pytest.approx((1 / 3 + 0) / 2)
-    assert "ceiling of Recall@100: 33.3%" in str(report)
+    assert report.seen_limit == pytest.approx((2 / 3 + 0) / 2)
+    assert split.report(k=1).seen_limit == pytest.approx((1 / 3 + 0) / 2)
+    assert "Recall@100 is at most 33.3%" in str(report)
     clicks = positives(split.test, events=["click"])
     assert split.report(test=clicks).test_pairs == 1
     with pytest.raises(ValueError, match="k must be positive; got 0"):
         split.report(k=0)
 
 
-def test_a_test_without_answers_has_no_ceiling():
+def test_a_test_without_answers_has_no_limit():
     split = split_by_time(two_days(), test_days=1)
     none = positives(split.test, min_count=99)
-    assert np.isnan(split.report(test=none).ceiling)
+    assert np.isnan(split.report(test=none).seen_limit)
     assert str(split.report(test=none)).endswith(
         "nothing to test: no pair on the test side reaches a count of 99 by 'click'"
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from experiments import BUDGET, make_small
 
+from matchset.config import PARTS
 from matchset.data.split import SplitOptions
 from matchset.errors import DataError
 from matchset.lab.experiments.benchmark import make_benchmark, take_test
@@ -12,12 +13,14 @@ from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.runner import ProgressListener
 from matchset.lab.experiments.sweeps import (
     find_graph,
+    measure,
     run_sweep,
     sweep_beams,
     sweep_graph,
     sweep_thresholds,
     take_models,
 )
+from matchset.lab.report.page import write_report
 from matchset.lab.shop import simulate_shop
 from matchset.matchers.train import train
 
@@ -29,7 +32,7 @@ def benchmark():
 
 @pytest.fixture(scope="module")
 def matcher(benchmark):
-    return train(benchmark.train, benchmark.catalog, benchmark.config)
+    return train(benchmark.train, benchmark.catalog, replace(benchmark.config, parts=("tree",)))
 
 
 def test_pruning_and_the_beam_are_swept(benchmark, matcher, tmp_path):
@@ -42,26 +45,36 @@ def test_pruning_and_the_beam_are_swept(benchmark, matcher, tmp_path):
         no_graph="none here",
         progress=ProgressListener(heard.append),
     )
-    weights = [row["weights"] for row in found["thresholds"]]
+    weights = [row.weights for row in found.thresholds]
     assert weights == sorted(weights, reverse=True)
-    assert [row["threshold"] for row in found["thresholds"]] == [0.1, 0.2, 0.3, 0.35, 0.4, 0.45]
-    recalls = [row["recall"]["20"]["value"] for row in found["beams"]]
+    assert [row.setting for row in found.thresholds] == [0.1, 0.2, 0.3, 0.35, 0.4, 0.45]
+    recalls = [row.recall[20].value for row in found.beams]
     assert recalls[0] < recalls[-1]
-    assert all(row["queries_per_second"] > 0 for row in found["beams"])
+    assert all(row.queries_per_second > 0 for row in found.beams)
     assert len(heard) == 16
-    assert heard[-1].startswith("beam 100 at threshold 0.35: Recall@20 ")
-    assert (found["graphs"], found["no_graphs"]) == ([], "none here")
+    assert heard[-1].startswith("beam 100: Recall@20 ")
+    assert (found.graphs, found.no_graphs) == ((), "none here")
+
+
+def test_a_match_set_is_swept_around_its_own_settings(benchmark, tmp_path):
+    whole = train(benchmark.train, benchmark.catalog, replace(benchmark.config, parts=PARTS))
+    own = whole.with_bounds(replace(whole.model.bounds, tree_beam=7))
+    beams = sweep_beams(own, benchmark.qrels, BUDGET, beams=[3])
+    assert [row.setting for row in beams] == [3, 7]
+    assert beams[1].recall == measure(own, benchmark.qrels, BUDGET)[0]
+    rows = sweep_thresholds(own, benchmark.qrels, BUDGET, folder=tmp_path, thresholds=[0.3])
+    assert [row.setting for row in rows] == [0.1, 0.3]
+    assert rows[0].weights > rows[1].weights
+    assert rows[0].disk_bytes > rows[1].disk_bytes
+    with pytest.raises(ValueError, match="a sweep varies the tree, so a model must have one"):
+        sweep_thresholds(own.only(["towers"]), benchmark.qrels, BUDGET, folder=tmp_path)
 
 
 def test_a_model_is_not_pruned_to_less_than_it_was_trained_with(benchmark, matcher, tmp_path):
     pruned = sweep_thresholds(matcher.prune(0.3), benchmark.qrels, BUDGET, folder=tmp_path)
-    assert [row["threshold"] for row in pruned] == [0.3, 0.35, 0.4, 0.45]
-    small = matcher.prune(0.5)
-    for rows in (
-        sweep_thresholds(small, benchmark.qrels, BUDGET, folder=tmp_path),
-        sweep_beams(small, benchmark.qrels, BUDGET, beams=[3]),
-    ):
-        assert [row["threshold"] for row in rows] == [0.5]
+    assert [row.setting for row in pruned] == [0.3, 0.35, 0.4, 0.45]
+    rows = sweep_thresholds(matcher.prune(0.5), benchmark.qrels, BUDGET, folder=tmp_path)
+    assert [row.setting for row in rows] == [0.5]
 
 
 def test_a_separate_log_is_tested_whole_or_by_its_test_side(benchmark):
@@ -83,14 +96,15 @@ def test_a_dssm_is_trained_once_for_both_of_its_contenders(benchmark, tmp_path):
     progress = ProgressListener(begun=begun.append)
     found = run_comparison(benchmark, tmp_path, quick, names=["dssm_hnsw"], progress=progress)
     assert begun == ["DSSM", "DSSM + HNSW"]
-    rows = {row["name"]: row for row in found["rows"]}
-    assert rows["dssm_hnsw"]["train_seconds"] > rows["dssm"]["train_seconds"]
-    assert rows["dssm"]["latency"]["vectorizing_p50"] > 0
+    write_report(tmp_path, comparison=found)
+    graph, exact = found.row("dssm_hnsw"), found.row("dssm")
+    assert graph.cost.train_seconds > exact.cost.train_seconds
+    assert exact.cost.latency["vectorizing_p50"] > 0
     graph, reason = find_graph(benchmark.qrels, tmp_path)
     assert reason == ""
     swept = sweep_graph(graph, benchmark.qrels, quick, expansions=[10, 50])
-    assert [row["expansion_search"] for row in swept] == [10, 50]
+    assert [row.setting for row in swept] == [10, 50]
     ours, again, reason = take_models(benchmark, tmp_path, quick, progress=progress)
-    assert (len(begun), reason) == (3, "")
+    assert (len(begun), reason) == (3, "")  # the match set
     assert again is not None
     assert len(ours.products) == len(benchmark.catalog)

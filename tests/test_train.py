@@ -148,7 +148,7 @@ def test_the_summary_counts_pairs_with_too_few_events(split):
 
 
 def test_ngrams_of_rare_queries_have_no_name(split):
-    data = prepare_training_data(split.train, None, ms.TrainConfig(min_query_count=10**9))
+    data = prepare_training_data(split.train, None, make_config(min_query_count=10**9))
     assert set(data.vectorizer.vocabulary.names) == {""}
 
 

@@ -41,6 +41,7 @@ from matchset.matchers.match import Match, Matches
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.nearest_queries import NearestQueries
 from matchset.matchers.popularity import Popularity
+from matchset.matchers.recorded_run import RecordedRun, read_run, record_run
 from matchset.matchers.registry import load
 from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import train
@@ -80,6 +81,7 @@ __all__ = [
     "ParameterError",
     "Popularity",
     "Positives",
+    "RecordedRun",
     "ServerError",
     "Shop",
     "Split",
@@ -100,7 +102,9 @@ __all__ = [
     "positives",
     "read_catalog",
     "read_log",
+    "read_run",
     "read_ubi",
+    "record_run",
     "relevance",
     "simulate_shop",
     "split_by_query",

@@ -543,6 +543,11 @@ def write_products(
     Products as a JSON array of objects with id, score and, if titles are given, title; ids and titles are buffers with offsets.
     """
 
+def scan_json(body: bytes) -> tuple[int, int, int, int]:
+    """
+    How many values and keys a JSON text has, how deep it is, and the bytes of its longest string.
+    """
+
 class TowerRule:
     """How the two towers learn."""
 
@@ -726,6 +731,7 @@ class SearchBounds:
         tree_products: int,
         groups: int,
         lists: int,
+        list_products: int,
         lexical_postings: int,
         lexical_products: int,
         neighbor_postings: int,
@@ -789,6 +795,7 @@ class MatchSet:
                 Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
                 Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
             ],
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
             float,
             int,
         ]
@@ -885,3 +892,8 @@ def fit_softmax(
     """
     Weights of each kind and feature, of a softmax over the candidates of each query.
     """
+
+def log_fixed(
+    values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Natural logarithms of positive numbers, the same on every machine."""

@@ -289,6 +289,11 @@ class TrainConfig:
             raise ValueError(f"min_query_count must be at least 0; got {self.min_query_count!r}")
         _set(self, "min_query_count", least)
 
+    def with_threshold(self, threshold: float) -> TrainConfig:
+        """The configuration of a model that was pruned to at least this threshold."""
+        learn = replace(self.learn, threshold=max(threshold, self.learn.threshold))
+        return replace(self, learn=learn)
+
 
 def _check_parts(parts: object) -> tuple[str, ...]:
     """Distinct parts in the usual order."""

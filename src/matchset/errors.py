@@ -8,12 +8,16 @@ own names to `message`, or changes a field, and never edits the text.
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import unicodedata
 from collections.abc import Callable
+from importlib.metadata import requires
 from pathlib import Path
 from typing import ClassVar
 
 _SHOWN_BEFORE, _SHOWN_AFTER = 50, 30  # characters of an expression around an error
+_OPTION = re.compile(r"\{(\w+)(?:\.([^=}]+))?=([^}]*)\}")  # in advice; an entry after a dot
 
 
 class InputError(Exception):
@@ -22,7 +26,8 @@ class InputError(Exception):
     `rule` is the rule and the value that broke it ("must be at least 2; got 1"). The other fields
     say where, as far as it is known: the `parameter` of the function, the file at `path` (or, for
     what is no file, its name in `source`), the `row` in it (the first is 1), the `column`, the
-    `position` in a text (characters before the error).
+    `position` in a text (characters before the error). `advice` says what to do, with options as
+    in "{strict=True} shows the first such row": that is strict=True in Python, --strict in a shell.
     """
 
     python_name: ClassVar[str] = "{}="  # how a message names a parameter in Python
@@ -37,9 +42,11 @@ class InputError(Exception):
         row: int | None = None,
         column: str | None = None,
         position: int | None = None,
+        advice: str | None = None,
     ) -> None:
         super().__init__(rule)
         self.rule = rule
+        self.advice = advice
         self.parameter = parameter
         self.path = None if path is None else Path(path)
         self.source = source
@@ -57,7 +64,13 @@ class InputError(Exception):
             words.append((name_parameter or self.python_name.format)(self.parameter))
         if self.column is not None:
             words.append(f"column {self.column!r}")
-        return " ".join([*words, self.rule]) + self._show_position()
+        return " ".join([*words, self.rule]) + self._advise(name_parameter) + self._show_position()
+
+    def _advise(self, name_parameter: Callable[[str], str] | None) -> str:
+        """What to do, after the sentence."""
+        if self.advice is None:
+            return ""
+        return "; " + _OPTION.sub(lambda found: _name_option(found, name_parameter), self.advice)
 
     def _show_position(self) -> str:
         """Lines below the sentence, for an error in a text."""
@@ -65,6 +78,16 @@ class InputError(Exception):
 
     def __str__(self) -> str:
         return self.message()
+
+
+def _name_option(found: re.Match[str], name_parameter: Callable[[str], str] | None) -> str:
+    name, entry, value = found.groups()
+    if name_parameter is None:
+        if entry is not None:
+            return f"{name}={{{entry!r}: {value}}}"
+        return f"{name}={value if value in ('True', 'False') else repr(value)}"
+    shown = {"True": "", "False": " none"}.get(value, f" {shlex.quote(value)}")
+    return name_parameter(name) + ("" if entry is None else shlex.quote(f".{entry}")) + shown
 
 
 class DataError(InputError, ValueError):
@@ -152,6 +175,13 @@ def _count_cells(text: str) -> int:
     """Columns that a text takes in a terminal, so that a caret stands below its character."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
+
+
+def install_command(extra: str) -> str:
+    """The command that installs the packages of an extra, however matchset itself was installed."""
+    marked = [requirement.partition(";") for requirement in requires("matchset") or ()]
+    needed = [name.strip() for name, _, marker in marked if extra in shlex.split(marker)]
+    return f"pip install {shlex.join(needed)}"
 
 
 def not_fitted(message: str) -> Exception:

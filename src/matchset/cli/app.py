@@ -6,17 +6,22 @@ import logging
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from importlib.metadata import version
+from typing import Literal
 
-from cyclopts import App
+from cyclopts import App, Group
+from cyclopts.config import Env
 
-from matchset.cli.console import format_error, print_error
+from matchset.cli.console import FlagFormatter, format_error, print_error
 from matchset.cli.demo import demo
 from matchset.cli.evaluate import evaluate
 from matchset.cli.experiments import compare, sweep
+from matchset.cli.inspection import inspect
 from matchset.cli.logs import describe, simulate, split
 from matchset.cli.match import explain, match
-from matchset.cli.models import inspect, prune, train
+from matchset.cli.models import prune, train
+from matchset.cli.plan import plan
 from matchset.cli.serve import serve
 
 app = App(
@@ -25,33 +30,52 @@ app = App(
     version=lambda: version("matchset"),
     suppress_keyboard_interrupt=False,  # or it exits silently; `main` says what happened
 )
-COMMANDS = (
-    demo,
-    simulate,
-    describe,
-    split,
-    train,
-    match,
-    explain,
-    evaluate,
-    compare,
-    sweep,
-    prune,
-    inspect,
-    serve,
-)
-for command in COMMANDS:
-    app.command(command)
+
+
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Print a script that completes commands and flags in a shell.
+
+    In bash: source <(matchset completion bash). In zsh: matchset completion zsh >
+    ~/.zfunc/_matchset, where ~/.zfunc is in $fpath. In fish: matchset completion fish | source.
+
+    Parameters
+    ----------
+    shell
+        The shell.
+
+    """
+    sys.stdout.write(app.generate_completion(prog_name="matchset", shell=shell))
+
+
+# What a user wants, in the order of the way from a log to a server.
+GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Start here": (demo, simulate),
+    "Data": (describe, split, plan),
+    "Models": (train, match, explain, inspect, prune),
+    "Measure": (evaluate, compare, sweep),
+    "Serve": (serve,),
+    "Help": (completion,),
+}
+COMMANDS = tuple(command for commands in GROUPS.values() for command in commands)
+for title, commands in GROUPS.items():
+    group = Group.create_ordered(title)
+    for command in commands:
+        app.command(command, group=group, sort_key=COMMANDS.index(command))
+    if title == "Help":
+        app["--help"].group = app["--version"].group = group
+app["serve"].config = Env("MATCHSET_", command=False)  # containers are configured this way
 
 
 def main() -> None:
     """Run the command line; an error in the input is one sentence and exit code 1."""
     if threading.current_thread() is threading.main_thread():  # others may not
         signal.signal(signal.SIGTERM, _stop)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(FlagFormatter("%(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it logs each attempt; we report the last
     try:
-        app()
+        app(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:  # `matchset match ... | head`: the reader has stopped
         sys.stdout = None  # or Python would flush it again at exit

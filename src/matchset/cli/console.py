@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -69,6 +70,17 @@ def format_error(error: Exception) -> str:
 def format_flag(parameter: str) -> str:
     """The flag that sets a parameter: --test-days for test_days."""
     return f"--{parameter.replace('_', '-')}"
+
+
+class FlagFormatter(logging.Formatter):
+    """Formats what the library logs; options that it speaks of are flags."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (of the library)
+        """The message of a record."""
+        args = record.args if isinstance(record.args, tuple) else ()
+        if len(args) == 1 and isinstance(args[0], InputError):
+            return format_error(args[0])
+        return super().formatMessage(record)
 
 
 @contextmanager

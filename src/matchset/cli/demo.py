@@ -29,9 +29,10 @@ from matchset.data.split import SplitOptions, split_by_time
 from matchset.evaluate.evaluation import evaluate
 from matchset.lab.experiments.benchmark import make_benchmark
 from matchset.lab.experiments.comparison import run_comparison
-from matchset.lab.experiments.contenders import FAST, OURS
+from matchset.lab.experiments.contenders import FAST
 from matchset.lab.experiments.runner import QUICK
 from matchset.lab.report.page import require_plots, write_report
+from matchset.lab.report.verdict import describe_verdict
 from matchset.lab.shop import describe_shop, simulate_shop
 from matchset.matchers.bm25 import BM25
 from matchset.matchers.match_set import MatchSet
@@ -44,7 +45,6 @@ from matchset.serve.reload.snapshots import Sources
 FOLDER = Path("matchset-demo")
 DEFAULT_PORT = ServeConfig().port
 EXAMPLES = 3  # queries to show
-ADDED = ("recall_first", "recall_second", "interleaved")
 _SERVED = "served"  # in the demo's folder
 _MODEL, _BM25, _TITLES, _TEST = "model", "bm25", "title-similarity", "test.parquet"
 _MARKER = "demo.json"  # written last: if it is there, everything beside it is complete
@@ -173,16 +173,9 @@ def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
             benchmark, out, QUICK, names=FAST, command="matchset demo", progress=progress
         )
     report = write_report(out, comparison=found)
-    adds, ours = found["adds"], next(row for row in found["rows"] if row["name"] == OURS)
     print_heading("What matters")
-    k, means = adds["k"], {name: f"{100 * adds[name]['value']:.1f} %" for name in ADDED}
-    print_facts(
-        {
-            f"Recall@{k}": f"{means['recall_first']}, BM25 {means['recall_second']}",
-            f"both interleaved, the same {k}": means["interleaved"],
-            "one query": f"{1e6 * ours['latency']['total_p50']:.0f} us (median, one thread)",
-        }
-    )
+    print_text(describe_verdict(found))
+    print_text(f"These figures are of {QUICK_SAMPLE:,} test queries at most, those above of all.")
     print_text(f"report: {report}")
 
 

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
-from matchset.cli.console import output, print_error, print_text
+from rich.table import Table
+
+from matchset.cli.console import output, print_error, print_heading, print_text
 from matchset.cli.experiments import warn_if_trained_on
 from matchset.cli.options import LogColumns
 from matchset.client.client import Client
 from matchset.errors import ParameterError
+from matchset.evaluate.calibration import Cutoff, score_answers
 from matchset.evaluate.evaluation import evaluate_qrels
-from matchset.evaluate.qrels import make_qrels
+from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.evaluate.segments import choose_rule, find_seen_in_training
+from matchset.lab.experiments.findings import to_plain
 from matchset.matchers.base import Retriever
+from matchset.matchers.match_set import MatchSet
+from matchset.matchers.recorded_run import read_run
 from matchset.matchers.registry import load
 from matchset.serve.http.auth import read_key_lines
 
 COLUMNS = LogColumns()
 LEGEND = (
     "Recall: share of a query's relevant products among the first k, with its 95 % interval. "
-    "Ceiling: the best recall of a matcher that knows only the products of the training log; "
-    "with titles a matcher can find others too."
+    "Seen in training: the recall that products of the training log allow; a ceiling for a matcher "
+    "without titles, which others exceed."
 )
 WITHOUT_TRAINING = (
-    "It is not known what this matcher was trained on, so seen and unseen queries, warm and cold "
-    "products, and the ceiling are left out. Give its training log: --train LOG."
+    "It is not known what this matcher was trained on, so seen and unseen queries, and warm and "
+    "cold products, are left out. Give its training log: --train LOG."
 )
+CUTOFFS = "What a least score (--min-score of `matchset match`) leaves of the first {k} products"
 
 
 def evaluate(
@@ -39,6 +49,7 @@ def evaluate(
     min_count: float | None = None,
     sample: int = 100_000,
     seed: int = 0,
+    form: Literal["table", "json"] = "table",
     columns: LogColumns = COLUMNS,
 ) -> None:
     """Measure how many of the products that customers bought are found.
@@ -46,8 +57,9 @@ def evaluate(
     Parameters
     ----------
     model
-        Folder of a trained model or any other saved matcher, or the address of a running server,
-        such as http://127.0.0.1:8080.
+        Folder of a trained model or any other saved matcher; the address of a running server, such
+        as http://127.0.0.1:8080; or a file with the answers of another search engine, as for
+        --run of `matchset compare`.
     log
         A log that the model was not trained on.
     train
@@ -64,6 +76,8 @@ def evaluate(
         Maximum number of test queries.
     seed
         Random seed of the sample.
+    form
+        A table, or JSON with all scores.
     columns
         Columns of the log.
 
@@ -75,21 +89,49 @@ def evaluate(
         test, events=rule.weights, min_count=rule.min_count, sample=sample, seed=seed
     )
     learned = None if train is None else columns.read(train)
-    output.print(evaluate_qrels(matcher, qrels, train=learned, seed=seed))
-    print_text(f"Relevant: {rule}.")
-    print_text(LEGEND)
+    found = evaluate_qrels(matcher, qrels, train=learned, seed=seed)
+    cutoffs = find_cutoffs(matcher, qrels, max(found.ks))
+    if form == "json":
+        scores = {"scores": found.scores, "min_score": cutoffs, "relevant": str(rule)}
+        print_text(json.dumps(to_plain(scores), indent=1))
+    else:
+        output.print(found)
+        print_text(f"Relevant: {rule}.")
+        print_text(LEGEND)
+        print_cutoffs(cutoffs, max(found.ks))
     seen = find_seen_in_training(qrels, learned, matcher)
     if seen.is_seen is None:
         print_error(WITHOUT_TRAINING)
     warn_if_trained_on(qrels, seen)
 
 
+def find_cutoffs(matcher: Retriever, qrels: Qrels, k: int) -> tuple[Cutoff, ...]:
+    """Recall and size of a match set at some least scores; none for another matcher."""
+    if not isinstance(matcher, MatchSet):
+        return ()
+    return score_answers(matcher, qrels, k=k).cutoffs()
+
+
+def print_cutoffs(cutoffs: Sequence[Cutoff], k: int) -> None:
+    """Print them as a table."""
+    if not cutoffs:
+        return
+    print_heading(CUTOFFS.format(k=k))
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for name in ("min_score", "recall, %", "by traffic, %", "products", "no answer, %"):
+        table.add_column(name, justify="right")
+    for cut in cutoffs:
+        shares = [f"{100 * each:.1f}" for each in (cut.recall, cut.recall_by_traffic)]
+        table.add_row(f"{cut.min_score:g}", *shares, f"{cut.size:.1f}", f"{100 * cut.empty:.1f}")
+    output.print(table)
+
+
 def open_matcher(model: str, api_key_file: Path | None) -> Retriever:
-    """The matcher in a folder, or a client of the server at an address."""
+    """The matcher in a folder, a client of the server at an address, or a run in a file."""
     if not model.startswith(("http://", "https://")):
         if api_key_file is not None:
             rule = f"is for the address of a server; got {model}"
             raise ParameterError(rule, parameter="api_key_file")
-        return load(model)
+        return read_run(model) if Path(model).is_file() else load(model)
     key = None if api_key_file is None else read_key_lines(api_key_file)[0]
     return Client(model, api_key=key, titles=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,15 +17,20 @@ from matchset.cli.console import errors, print_error, print_text
 from matchset.cli.options import Columns, LogColumns, Settings, make_config
 from matchset.config import TrainConfig, read_config
 from matchset.data.split import SplitOptions
+from matchset.errors import ParameterError
 from matchset.evaluate.qrels import Qrels
 from matchset.evaluate.segments import SeenInTraining, find_seen_in_training, is_like_training
 from matchset.lab.experiments.benchmark import Benchmark, make_benchmark, take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import NAMES
 from matchset.lab.experiments.runner import QUICK, Budget, ProgressListener
-from matchset.lab.experiments.sweeps import find_graph, run_sweep, take_models
+from matchset.lab.experiments.sweeps import Swept, find_graph, run_sweep, take_models
 from matchset.lab.report.page import require_plots, write_report
+from matchset.lab.report.verdict import describe_verdict
 from matchset.lab.shop import ShopKind, simulate_shop
+from matchset.matchers.match_set import MatchSet
+from matchset.matchers.recorded_run import RecordedRun, read_run
+from matchset.matchers.registry import load
 from matchset.matchers.xr_linear import XRLinearMatcher
 
 SHOP = {"products": 50_000, "queries": 200_000}
@@ -49,9 +54,12 @@ def compare(
     *,
     out: Annotated[Path, Parameter(alias="-o")],
     catalog: Path | None = None,
+    run: Annotated[list[Path] | None, Parameter(negative="")] = None,
     rows: Annotated[
         list[str] | None, Parameter(help=ROWS_HELP, consume_multiple=True, negative="")
     ] = None,
+    name: str | None = None,
+    title: str = "",
     quick: bool = False,
     shop: ShopKind = "shop",
     price_per_hour: float | None = None,
@@ -60,9 +68,10 @@ def compare(
     columns: Columns = COLUMNS,
     settings: Annotated[Settings, Parameter(name="*", group="Settings")] = SETTINGS,  # type: ignore[valid-type]
 ) -> None:
-    """Compare matchers on one log and write the paper's table as a web page.
+    """Compare the match set with your own search and with known methods, as a web page.
 
-    Finished rows are stored: a run that was stopped continues where it was.
+    The page begins with a verdict: what it finds more, and what it costs. Finished rows are stored:
+    a comparison that was stopped continues where it was.
 
     Parameters
     ----------
@@ -73,8 +82,16 @@ def compare(
         Folder for the report and the stored results.
     catalog
         The products: id, title and attributes.
+    run
+        What your own search engine answered to the test queries: columns query, product, and rank
+        (1 is best) or score, or a TREC run (.run). Each --run is a row, named by its file; a test
+        query that a file lacks counts as an empty answer. `matchset split` writes the test.
     rows
         Rows to run, as listed by `NAMES` of `lab.experiments.contenders`.
+    name
+        Name of the data in the report, such as "Home Depot" (default: a search log).
+    title
+        Title of the report.
     quick
         Use a small shop, fewer test queries and a shorter training of DSSM.
     shop
@@ -93,18 +110,22 @@ def compare(
     """
     require_plots()
     chosen = make_config(config, settings)
-    hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config}
+    hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config, **hide_runs(run or [])}
+    runs = read_runs(run or [])
     benchmark = read_benchmark(log or [], catalog, chosen, split, columns, quick=quick, shop=shop)
+    benchmark = benchmark.named(name, title)
     with showing_progress() as progress:
         findings = run_comparison(
             benchmark,
             out,
             replace(QUICK if quick else Budget(), seed=chosen.learn.seed),
             names=rows,
+            runs=runs,
             price_per_hour=price_per_hour,
             command=format_command(hidden, log or []),
             progress=progress,
         )
+    print_text(describe_verdict(findings))
     print_text(f"report: {write_report(out, comparison=findings)}")
 
 
@@ -116,6 +137,7 @@ def sweep(
     out: Annotated[Path, Parameter(alias="-o")],
     quick: bool = False,
     shop: ShopKind = "shop",
+    parts: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     seed: int = 0,
     split: Split = OPTIONS,
     columns: LogColumns = LOG_COLUMNS,
@@ -127,7 +149,7 @@ def sweep(
     Parameters
     ----------
     model
-        Folder of a trained model, such as OUT/models/xr_linear after `matchset compare`.
+        Folder of a trained model, such as OUT/models/match_set after `matchset compare`.
     log
         A log that the model was not trained on; or, with --split, the log of `matchset compare`,
         of which the test part is used.
@@ -137,6 +159,8 @@ def sweep(
         Use a small shop and fewer test queries.
     shop
         Kind of shop to simulate without a model.
+    parts
+        Parts of the model that is trained if none is given; `tree` alone gives the paper's tables.
     seed
         Random seed of the simulated shop; a log is split with the model's own seed.
     split
@@ -152,12 +176,12 @@ def sweep(
     command = format_command({"OUT": out, "MODEL": model}, log or [])
     with showing_progress() as progress:
         if model is None or not log:
-            config = read_config({"learn": {"seed": seed}})
+            config = read_config({"learn": {"seed": seed}, **({"parts": parts} if parts else {})})
             benchmark = simulate_benchmark(config, split, quick=quick, shop=shop)
-            qrels, origin = benchmark.qrels, str(benchmark.facts["origin"])
+            qrels, origin = benchmark.qrels, benchmark.facts.origin
             matcher, graph, reason = take_models(benchmark, out, budget, progress=progress)
         else:
-            matcher = XRLinearMatcher.load(model)
+            matcher = open_swept(model)
             whole = replace(split, split=split.split or "none")
             plan = limit_sample(whole, quick=quick)
             qrels = take_test(columns.read(log), matcher.config, plan)
@@ -176,6 +200,31 @@ def sweep(
             progress=progress,
         )
     print_text(f"report: {write_report(out, sweep=findings)}")
+
+
+def open_swept(model: Path) -> Swept:
+    """A model whose tree can be varied."""
+    matcher = load(model)
+    if not isinstance(matcher, XRLinearMatcher | MatchSet):
+        rule = f"a sweep needs a match set or an XR-Linear model; got a {matcher.kind} matcher"
+        raise ParameterError(rule, parameter="model")
+    return matcher
+
+
+def read_runs(files: Sequence[Path]) -> dict[str, RecordedRun]:
+    """What engines of the user's own answered, by the names of the files."""
+    runs: dict[str, RecordedRun] = {}
+    for file in files:
+        if file.stem in runs:
+            rule = f"files must have different names; got {file.stem!r} twice"
+            raise ParameterError(rule, parameter="run")
+        runs[file.stem] = read_run(str(file))
+    return runs
+
+
+def hide_runs(files: Sequence[Path]) -> dict[str, Path]:
+    """Placeholders for the paths of runs."""
+    return {f"RUN{number or ''}": file for number, file in enumerate(files)}
 
 
 def read_benchmark(

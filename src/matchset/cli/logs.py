@@ -14,15 +14,15 @@ from matchset.cli.options import Columns, LogColumns
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.log import Log
 from matchset.data.positives import positives, relevance
-from matchset.data.split import Split, split_by_query, split_by_time
+from matchset.data.split import Split, SplitOptions, split_by_query, split_by_time
 from matchset.errors import DataError, ParameterError, TargetExistsError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.shop import ShopKind, describe_shop, simulate_shop, stream_shop
+from matchset.lab.shop.simulate import check_arguments
 
 COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
 EXAMPLES = 5  # queries to show
-DEFAULT_DAYS = 30
-DEFAULT_SHARE = 0.2
+DEFAULT_DAYS = SplitOptions().test_days
 
 
 def describe(
@@ -119,6 +119,8 @@ def split(
             raise TargetExistsError(target)
     read = columns.read(log)
     sides = choose_split(read, test_days, test_from, by=by, test_share=test_share, seed=seed)
+    if by is None and test_share is None and read.days is None:
+        print_text("split by query, as the log has no times")
     show_split(sides, events=events)
     out.mkdir(parents=True, exist_ok=True)
     for side, target in zip(sides, targets.values(), strict=True):
@@ -159,6 +161,7 @@ def simulate(
         Write in chunks, to OUT/products and OUT/log, for logs larger than memory; prints no facts.
 
     """
+    check_arguments(kind, products, queries, days, seed)
     out.mkdir(parents=True, exist_ok=True)  # first, so that a bad folder fails before the work
     if stream:
         rows = stream_shop(out, kind=kind, products=products, queries=queries, days=days, seed=seed)
@@ -231,7 +234,8 @@ def choose_split(
         raise ParameterError(rule, parameter="test_share")
     is_by_query = by == "query" or test_share is not None
     if is_by_query or (by is None and not of_time and log.days is None):
-        share = DEFAULT_SHARE if test_share is None else test_share
-        return split_by_query(log, test_share=share, seed=seed)
+        if test_share is None:  # the test of `matchset compare`
+            return SplitOptions(split="query").divide(log, seed=seed)
+        return split_by_query(log, test_share=test_share, seed=seed)
     days = test_days if of_time else DEFAULT_DAYS
     return split_by_time(log, test_from=test_from, test_days=days)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from matchset.cli.console import output
+from matchset.matchers.base import DEFAULT_K
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import load
 
@@ -48,7 +49,8 @@ def match(
     where
         Filter, such as "price < 20 and locale = 'us'".
     min_score
-        Leave out products with a lower score, such as 0.01.
+        Leave out products with a lower score, such as 0.01; the score of a match set is the chance
+        that the product is a right answer.
     min_relative
         Leave out products that score less than this share of the query's best, such as 0.1.
     file
@@ -70,8 +72,21 @@ def match(
             print_matches(opened.match(batch, **options), form or "tsv")
 
 
-def explain(model: Path, query: str, product: str, /, *, beam: int | None = None) -> None:
-    """Show a product's path through the tree and what counted for and against it.
+def explain(
+    model: Path,
+    query: str,
+    product: str,
+    /,
+    *,
+    k: Annotated[int, Parameter(alias="-k")] = DEFAULT_K,
+    beam: int | None = None,
+    where: str | None = None,
+) -> None:
+    """Show why a query gets a product, or why not.
+
+    For a match set: what each part adds to the score, at which rank it proposed the product or why
+    it did not, and which words of the query counted. For its tree, and for a tree alone: the
+    product's path, and what counted for and against it.
 
     Parameters
     ----------
@@ -81,11 +96,15 @@ def explain(model: Path, query: str, product: str, /, *, beam: int | None = None
         A query as a customer would type it.
     product
         Product id.
+    k
+        Products that are asked for.
     beam
         Nodes kept per level of the tree (default: the model's own number).
+    where
+        Filter, such as "price < 20 and locale = 'us'".
 
     """
-    output.print(load(model).explain(query, product, beam=beam))
+    output.print(load(model).explain(query, product, k=k, beam=beam, where=where))
 
 
 def print_matches(matches: Matches, form: str) -> None:

@@ -15,13 +15,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, make_dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from matchset.config import LearnConfig, TrainConfig, VectorizerConfig, read_config
 from matchset.data.catalog import Catalog
-from matchset.data.catalog_reader import read_catalog
+from matchset.data.catalog_reader import Duplicates, read_catalog
+from matchset.data.columns import ColumnChoice
+from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT
 from matchset.data.log import Log
 from matchset.data.log_reader import read_log
 from matchset.errors import InputError
@@ -30,29 +32,38 @@ from matchset.errors import InputError
 IN_FILES_ONLY = {"vectorizer", "learn", "ngrams"}
 # Settings of matrices that a log does not have; they are for `XRLinear`.
 MATRICES_ONLY = {"given_share"}
+READING = Group("Reading files", sort_key=1)  # the heading of these flags in help
 WITHIN: dict[str, type[VectorizerConfig | LearnConfig]] = {
     "vectorizer": VectorizerConfig,
     "learn": LearnConfig,
 }
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=READING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogColumns:
-    """Columns of a log; a column that is not named is found by its usual names."""
+    """How a log is read; a column that is not named is found by its usual names."""
 
     query: str | None = None
-    "Column of the query."
+    "Column of the query; a path such as request.params.q names a nested field."
     product: str | None = None
     "Column of the product id."
     event: str | None = None
-    "Column of the event, such as click or purchase."
+    "Column of the event, such as click or purchase; none if there is none."
     timestamp: str | None = None
-    "Column of the time."
+    "Column of the time; none if there is none."
     count: str | None = None
-    "Column of the count of events."
-    strict: bool = False
+    "Column of the count of events; none if there is none."
+    time_format: str | None = None
+    "Form of the times, such as '%d.%m.%Y %H:%M', if it is not recognized."
+    decimal: Literal[".", ","] | None = None
+    "Sign before decimals in numbers written as text, if it is not recognized."
+    encoding: str | None = None
+    "Encoding of text files that are not UTF-8, such as cp1252 or utf-16."
+    strict: Annotated[bool, Parameter(negative="")] = False
     "Stop at the first row that cannot be used, and show where it is."
+    memory_limit: str = DEFAULT_MEMORY_LIMIT
+    "Memory for reading; what needs more goes to a temporary folder."
 
     def read(self, sources: list[str]) -> Log:
         """Read the log."""
@@ -60,24 +71,32 @@ class LogColumns:
             sources[0] if len(sources) == 1 else sources,
             query=self.query,
             product=self.product,
-            event=self.event,
-            timestamp=self.timestamp,
-            count=self.count,
+            event=_choose(self.event),
+            timestamp=_choose(self.timestamp),
+            count=_choose(self.count),
+            time_format=self.time_format,
+            decimal=self.decimal,
+            encoding=self.encoding,
             strict=self.strict,
+            memory_limit=self.memory_limit,
         )
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=READING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns(LogColumns):
-    """Columns of a log and its catalog, for commands that take both."""
+    """How a log and its catalog are read, for commands that take both."""
 
     catalog_product: str | None = None
     "Column of the product id in the catalog."
     catalog_title: str | None = None
     "Column of the title in the catalog."
+    catalog_description: str | None = None
+    "Column of the description in the catalog; none if there is none."
     catalog_text: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = ()
     "Columns of the catalog that are searched beside the title, such as brand, category."
+    duplicates: Duplicates = "error"
+    "Row that is kept of a product that the catalog has with several titles."
 
     def read_catalog(self, file: Path | None) -> Catalog | None:
         """Read the catalog, if there is one."""
@@ -88,8 +107,18 @@ class Columns(LogColumns):
                 str(file),
                 product=self.catalog_product,
                 title=self.catalog_title,
+                description=_choose(self.catalog_description),
                 text=self.catalog_text,
+                duplicates=self.duplicates,
+                time_format=self.time_format,
+                decimal=self.decimal,
+                encoding=self.encoding,
+                memory_limit=self.memory_limit,
             )
+
+
+def _choose(column: str | None) -> ColumnChoice:
+    return False if column == "none" else column
 
 
 @contextmanager
@@ -98,7 +127,7 @@ def _naming_catalog_flags() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if error.parameter in ("product", "title", "text"):
+        if error.parameter in ("product", "title", "description", "text"):
             error.parameter = f"catalog_{error.parameter}"
         raise
 

@@ -11,7 +11,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from matchset.cli.options import LogColumns
+from matchset.data.events import EventWeights
 from matchset.data.log import Log
+from matchset.errors import install_command
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.reload.snapshots import Sources
 
@@ -24,6 +26,7 @@ def serve(
     *,
     also: tuple[Path, ...] = (),
     log: tuple[str, ...] = (),
+    events: dict[str, float] | None = None,
     config: Annotated[ServeConfig, Parameter(name="*", group="Server")] = CONFIG,
     limits: Annotated[Limits, Parameter(name="limits", group="Limits")] = LIMITS,
     columns: Annotated[LogColumns, Parameter(group="Columns of the log")] = COLUMNS,
@@ -40,6 +43,9 @@ def serve(
         Folders of other saved matchers to serve as well, each of another kind.
     log
         A log whose purchases the page marks, and whose frequent queries it offers as examples.
+    events
+        Weight of each event of the log that makes a product relevant, such as --events.purchase 1
+        (default: purchases, else clicks, else the events that the model was trained with).
     config
         How the server runs.
     limits
@@ -49,7 +55,9 @@ def serve(
 
     """
     read = partial(columns.read, list(log)) if log else None
-    start(Sources(model, also), config, limits, read_log=read, on_ready=print_address)
+    start(
+        Sources(model, also), config, limits, read_log=read, events=events, on_ready=print_address
+    )
 
 
 def start(
@@ -59,14 +67,15 @@ def start(
     *,
     read_log: Callable[[], Log] | None,
     on_ready: Callable[[str], None],
+    events: EventWeights | None = None,
 ) -> None:
     """Run the server, if the packages it needs are installed."""
     try:
         from matchset.serve.run import serve as run
     except ImportError as error:
-        needs = "the server needs more packages: pip install 'matchset[serve]'"
+        needs = f"the server needs more packages: {install_command('serve')}"
         raise ValueError(f"{needs} ({error.name} is missing)") from None
-    run(sources, config, limits, read_log=read_log, on_ready=on_ready)
+    run(sources, config, limits, read_log=read_log, events=events, on_ready=on_ready)
 
 
 def print_address(address: str) -> None:

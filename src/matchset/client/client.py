@@ -15,8 +15,8 @@ from matchset.errors import ServerError
 from matchset.filters.filter import Filter, Where
 from matchset.filters.parser import parse
 from matchset.matchers.base import DEFAULT_K, check_k, to_texts
-from matchset.matchers.explanation import Explanation, ExplanationStep
-from matchset.matchers.match import Match, Matches
+from matchset.matchers.explanation import Explanation, read_explanation
+from matchset.matchers.match import Match, Matches, least_scores
 from matchset.matrices import Csr, offsets_of
 from matchset.model.products import Products
 from matchset.strings import Strings
@@ -32,9 +32,9 @@ class Client:
 
     Connections are kept open, and threads may share a client. If the server is overloaded or does
     not answer, a request is repeated up to `retries` times, after random waits that grow, or after
-    the wait that the server asks for. `timeout` limits connecting and each wait for data, in
-    seconds, per attempt. Invalid arguments raise what a local matcher would raise; everything else
-    is a `ServerError`.
+    the wait that the server asks for. `timeout` limits a request in seconds, from connecting to the
+    last byte, repetitions included; a response has at most 256 MB. Invalid arguments raise what a
+    local matcher would raise; everything else is a `ServerError`.
 
     `matcher` is the name of one of the server's matchers (see `model`); the default is its model.
     `titles=False` makes responses smaller. Many queries are sent in as many requests as the
@@ -61,7 +61,14 @@ class Client:
     # A str is an iterable of str too, hence the overlap; the first overload comes first.
     @overload
     def match(  # type: ignore[overload-overlap]
-        self, queries: str, k: int = ..., *, where: Where | None = ..., beam: int | None = ...
+        self,
+        queries: str,
+        k: int = ...,
+        *,
+        where: Where | None = ...,
+        beam: int | None = ...,
+        min_score: float | None = ...,
+        min_relative: float | None = ...,
     ) -> Match: ...
     @overload
     def match(
@@ -71,6 +78,8 @@ class Client:
         *,
         where: Where | None = ...,
         beam: int | None = ...,
+        min_score: float | None = ...,
+        min_relative: float | None = ...,
     ) -> Matches: ...
     def match(
         self,
@@ -79,18 +88,22 @@ class Client:
         *,
         where: Where | None = None,
         beam: int | None = None,
+        min_score: float | None = None,
+        min_relative: float | None = None,
     ) -> Match | Matches:
         """The k best products of one query, or of each of several.
 
         `where` is an expression, product ids, or a filter, which is sent as ids. It cannot be an
         array, as the order of the server's products is not known here. `beam` defaults to the
-        server's.
+        server's. Products that score less than `min_score`, or less than the share `min_relative`
+        of the query's best score, are left out.
         """
         options: dict[str, Any] = {"k": self._limit_k(check_k(k)), **self._options}
         if where is not None:
             options["where"] = _to_json(where)
-        if beam is not None:
-            options["beam"] = beam
+        least_scores(0.0, min_score, min_relative)  # the errors of a local matcher
+        given = {"beam": beam, "min_score": min_score, "min_relative": min_relative}
+        options |= {name: value for name, value in given.items() if value is not None}
         if isinstance(queries, str):
             (result,) = self._request(list(Strings.of([queries])), options)
             with _reading_response(self._transport.url):
@@ -108,13 +121,13 @@ class Client:
     def explain(
         self, query: str, product: str, *, k: int = DEFAULT_K, beam: int | None = None
     ) -> Explanation:
-        """Why a query finds a product, or where in the tree the product was lost."""
+        """Why a query gets a product, or why not."""
         body: dict[str, Any] = {"query": query, "product": product, "k": check_k(k)}
         if beam is not None:
             body["beam"] = beam
         response = self._transport.post("/v1/explain", body)
         with _reading_response(self._transport.url):
-            return _to_explanation(response)
+            return read_explanation(response)
 
     def model(self) -> dict[str, Any]:
         """What is served: version, matchers, attributes, limits, provenance."""
@@ -236,28 +249,3 @@ def _to_matches(queries: Strings, found: Sequence[Hits]) -> Matches:
         len(known),
     )
     return Matches(queries, entries, known)
-
-
-def _to_explanation(response: Mapping[str, Any]) -> Explanation:
-    """The path through the tree, as it was sent."""
-    steps = tuple(
-        ExplanationStep(
-            level=level,
-            name=step["name"],
-            score=step["score"],
-            rank=step["rank"],
-            is_kept=step["in_beam"],
-            counted_for=_to_pairs(step["for"]),
-            counted_against=_to_pairs(step["against"]),
-            bias=step["bias"],
-        )
-        for level, step in enumerate(response["steps"])
-    )
-    product = response["product"]
-    return Explanation(
-        response["query"], product["id"], product.get("title"), response["score"], steps
-    )
-
-
-def _to_pairs(weights: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, float], ...]:
-    return tuple((each["ngram"], each["weight"]) for each in weights)

@@ -14,6 +14,13 @@ import urllib3
 from urllib3.exceptions import HTTPError, InvalidHeader, LocationParseError, MaxRetryError
 from urllib3.util import Retry, Timeout, Url, parse_url
 
+from matchset.client.bounded import (
+    MAX_BYTES,
+    ResponseTooLargeError,
+    limit_time,
+    make_pool,
+    seconds_left,
+)
 from matchset.errors import FilterError, ServerError
 
 # Overloaded, restarting, or behind a proxy that could not reach it. Requests change nothing, so all
@@ -40,7 +47,12 @@ class PatientRetry(Retry):
     def get_backoff_time(self) -> float:
         """Seconds before the next attempt; urllib3 would make the second one at once."""
         doubled: float = _FIRST_WAIT * 2 ** (len(self.history) - 1)
-        return min(doubled, _MAX_WAIT) * random.uniform(*_JITTER)  # noqa: S311
+        wait = min(doubled, _MAX_WAIT) * random.uniform(*_JITTER)  # noqa: S311
+        return min(wait, seconds_left())
+
+    def is_exhausted(self) -> bool:
+        """Whether there is neither an attempt nor time left."""
+        return seconds_left() == 0 or super().is_exhausted()
 
     def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
         """Seconds that the server asks to wait, with some jitter: it asks every caller the same."""
@@ -50,7 +62,8 @@ class PatientRetry(Retry):
             return None
         if seconds is None:
             return None
-        return min(seconds, _MAX_WAIT) * random.uniform(*_RETRY_AFTER_JITTER)  # noqa: S311
+        wait = min(seconds, _MAX_WAIT) * random.uniform(*_RETRY_AFTER_JITTER)  # noqa: S311
+        return min(wait, seconds_left())
 
 
 class Transport:
@@ -71,8 +84,9 @@ class Transport:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if api_key is not None:
             headers["Authorization"] = f"Bearer {_check_key(api_key)}"
+        self._seconds = timeout
         self._make_pool = partial(
-            urllib3.PoolManager,
+            make_pool,
             maxsize=connections,
             headers=headers,
             timeout=Timeout(connect=timeout, read=timeout),
@@ -110,7 +124,14 @@ class Transport:
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
         data = None if body is None else encode(body)
         try:
-            response = self._pool.request(method, self.url + path, body=data)
+            with limit_time(self._seconds):
+                # Encoded responses are not asked for: a small one could be large decoded.
+                response = self._pool.request(
+                    method, self.url + path, body=data, decode_content=False
+                )
+        except ResponseTooLargeError:
+            rule = f"a response must have at most {MAX_BYTES:,} bytes; got more"
+            raise ServerError(rule, url=self.url) from None
         except MaxRetryError as error:
             raise ServerError(f"no answer: {_reason(error)}", url=self.url) from error
         except HTTPError as error:
@@ -130,7 +151,7 @@ def _decode(data: bytes) -> dict[str, Any] | None:
     """A JSON object, or None if it is not one."""
     try:
         content = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 

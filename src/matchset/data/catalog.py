@@ -43,6 +43,18 @@ class Column:
         is_null = np.isnan(values) if self.kind == "number" else values == _NULLS[self.kind]
         return is_null
 
+    def to_list(self) -> list[Any]:
+        """Plain values, None for null; a date is a `datetime.date`."""
+        is_null = self.is_null
+        known = self.values[~is_null]
+        if self.categories is not None:
+            values = iter(self.categories.decode(known))
+        elif self.kind == "date":
+            values = iter(known.astype("datetime64[D]").tolist())
+        else:
+            values = iter((known == 1 if self.kind == "boolean" else known).tolist())
+        return [None if none else next(values) for none in is_null.tolist()]
+
     def take(self, indices: NDArray[np.int64]) -> Column:
         """The values at `indices`, null where an index is -1; the categories stay."""
         padded = np.append(self.values, np.array(_NULLS[self.kind], dtype=self.values.dtype))

@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
+from matchset.data.attributes import Attribute, Forms, find_attributes, merge_kinds, value_of
 from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
 from matchset.data.columns import CATALOG_NAMES, ColumnChoice, choose_column, describe_columns
 from matchset.data.duckdb_session import (
     DEFAULT_MEMORY_LIMIT,
     explain,
-    fetch_row,
     naming_errors,
-    quote_name,
     raise_unless_data_error,
 )
 from matchset.data.grouping import renumber
-from matchset.data.sql import day_of, id_of, is_number, may_be_large, number_of, text_of
-from matchset.data.tables import Table, TableSource, is_nested, open_tables
+from matchset.data.number_forms import Decimal, check_decimal
+from matchset.data.sql import id_of, text_of
+from matchset.data.tables import Table, TableSource, open_tables
+from matchset.data.time_forms import check_time_format
 from matchset.errors import DataError, ParameterError, format_path
 from matchset.text import clean_markup
 
 logger = logging.getLogger(__name__)
 
-# A column of texts is read as numbers, booleans or dates only if every value is: "00123" is an id.
-_PATTERNS: dict[ColumnKind, str] = {
-    "number": r"[+-]?(0|[1-9]\d{0,14})(\.\d+)?([eE][+-]?\d{1,2})?",
-    "boolean": r"(?i)true|false",
-    "date": r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?",
-}
-_MAX_EXACT = 2**53 - 1  # up to here, a DOUBLE distinguishes all integers
-_IS_TIME = "({0} IS NULL OR try_cast(trim({0}) AS TIMESTAMPTZ) IS NOT NULL)"
+Duplicates: TypeAlias = Literal["error", "first", "last"]
 
 
 def read_catalog(
@@ -48,7 +42,10 @@ def read_catalog(
     description: ColumnChoice = None,
     attributes: Sequence[str] | None = None,
     text: Sequence[str] = (),
-    duplicates: Literal["error", "first", "last"] = "error",
+    duplicates: Duplicates = "error",
+    encoding: str | None = None,
+    decimal: Decimal | None = None,
+    time_format: str | None = None,
     memory_limit: str = DEFAULT_MEMORY_LIMIT,
 ) -> Catalog:
     """Read a catalog from anything that `read_log` takes.
@@ -61,6 +58,10 @@ def read_catalog(
     beyond 2^53 is read as text, so that two such ids never become the same number; a filter then
     compares it with a text: seller = '1765432109876543210'.
 
+    Prices ("1.299,00 €"), decimal commas and dates such as 31.12.2026 are recognized where every
+    value of a column is one and that is certain, which a warning says; else `decimal` ("." or ",")
+    and `time_format` ("%d/%m/%Y") say it. `encoding` is that of text files that are not UTF-8.
+
     `text` names columns, such as brand, category or description, that are searched beside the title
     as `Catalog.more_text`. Titles, descriptions and that text are cleaned of HTML.
 
@@ -70,11 +71,15 @@ def read_catalog(
     if duplicates not in ("error", "first", "last"):
         rule = f"must be error, first or last; got {duplicates!r}"
         raise ParameterError(rule, parameter="duplicates")
+    check_decimal(decimal)
     choices = {"product": product, "title": title, "description": description}
-    with open_tables(source, memory_limit=memory_limit, is_ordered=True) as (connection, found):
-        (tables,) = found
-        parts = [_find_part(connection, table, choices, attributes, text) for table in tables]
-        kinds = _merge_kinds(parts)
+    opened = open_tables(source, memory_limit=memory_limit, is_ordered=True, encoding=encoding)
+    with opened as (connection, (tables,)):
+        forms = Forms(decimal, check_time_format(connection, time_format))
+        parts = [
+            _find_part(connection, table, choices, attributes, text, forms) for table in tables
+        ]
+        kinds = merge_kinds([part.attributes for part in parts])
         columns = _read_parts(connection, parts, kinds)
     files = [format_path(path) for table in tables for path in table.files] or [tables[0].label]
     catalog = _to_catalog(columns, kinds, files=files, duplicates=duplicates)
@@ -90,7 +95,7 @@ class _Part:
 
     table: Table
     roles: dict[str, str]
-    kinds: dict[str, ColumnKind]
+    attributes: dict[str, Attribute]
     text: list[str]  # columns that are searched beside the title
 
     def select(self, kinds: dict[str, ColumnKind]) -> list[str]:
@@ -99,12 +104,12 @@ class _Part:
         texts["product"] = id_of(self.table, self.roles["product"])
         fields = [f"{text} AS {role}" for role, text in texts.items()]
         if self.text:
-            pieces = ", ".join(_value_of(self.table, name, "text") for name in self.text)
+            pieces = ", ".join(value_of(self.table, name, "text") for name in self.text)
             fields.append(f"concat_ws(' ', {pieces}) AS more_text")
         fields += [
-            f"{_value_of(self.table, name, kind)} AS a{index}"
+            f"{self.attributes[name].sql(self.table, name, kind)} AS a{index}"
             for index, (name, kind) in enumerate(kinds.items())
-            if name in self.kinds
+            if name in self.attributes
         ]
         listed = ", ".join([*fields, "row_number() OVER () AS row"])
         rows = [self.table.sql(path) for path in self.table.files] or [self.table.sql()]
@@ -117,6 +122,7 @@ def _find_part(
     choices: dict[str, ColumnChoice],
     attributes: Sequence[str] | None,
     text: Sequence[str],
+    forms: Forms,
 ) -> _Part:
     roles = {}
     for role, names in CATALOG_NAMES.items():
@@ -127,7 +133,7 @@ def _find_part(
         elif is_required:
             raise DataError("must name a column; got False", parameter=role)
     for name in attributes or ():
-        if name not in table.columns:
+        if name not in table.columns and name not in table.fields:
             raise DataError(
                 f"must be columns; got {name!r}, but there are {describe_columns(table)}",
                 parameter="attributes",
@@ -136,79 +142,11 @@ def _find_part(
     wanted = table.columns if attributes is None else attributes
     others = [name for name in wanted if name not in roles.values()]
     with naming_errors(table.kind, **table.location):
-        kinds = _find_kinds(connection, table, others)
+        found, notes = find_attributes(connection, table, others, forms)
+    for note in notes:
+        logger.warning("%s", note)
     searched = [choose_column(table, "text", name, names=(), is_required=True) for name in text]
-    return _Part(table, roles, kinds, [name for name in searched if name is not None])
-
-
-def _find_kinds(
-    connection: duckdb.DuckDBPyConnection, table: Table, names: Iterable[str]
-) -> dict[str, ColumnKind]:
-    kinds: dict[str, ColumnKind] = {name: _kind_of_type(table.columns[name]) for name in names}
-    kinds |= dict.fromkeys(_find_large(connection, table, kinds), "text")
-    if table.format not in ("CSV", "TSV", "JSON", "JSON Lines"):
-        return kinds
-    texts = [name for name in kinds if not is_nested(table.columns[name])]
-    if not texts:
-        return kinds
-    tests = ", ".join(
-        f"bool_and(regexp_full_match({quote_name(name)}, '{pattern}') AND {further})"
-        for name in texts
-        for kind, pattern in _PATTERNS.items()
-        for further in [_IS_TIME.format(quote_name(name)) if kind == "date" else "true"]
-    )
-    row = fetch_row(connection, f"SELECT {tests} FROM {table.sql()}") or ()
-    for index, name in enumerate(texts):
-        verdicts = row[index * len(_PATTERNS) : (index + 1) * len(_PATTERNS)]
-        found = [kind for kind, is_all in zip(_PATTERNS, verdicts, strict=True) if is_all]
-        kinds[name] = found[0] if found else "text"
-    return kinds
-
-
-def _find_large(
-    connection: duckdb.DuckDBPyConnection, table: Table, names: Iterable[str]
-) -> list[str]:
-    """Columns with an integer beyond 2^53, such as an id: as a DOUBLE it would equal another."""
-    wide = [name for name in names if may_be_large(table.columns[name])]
-    if not wide:
-        return []
-    tests = ", ".join(
-        f"bool_or({quote_name(name)} NOT BETWEEN -{_MAX_EXACT} AND {_MAX_EXACT})" for name in wide
-    )
-    row = fetch_row(connection, f"SELECT {tests} FROM {table.sql()}") or ()
-    return [name for name, is_large in zip(wide, row, strict=True) if is_large]
-
-
-def _kind_of_type(kind: str) -> ColumnKind:
-    if is_nested(kind):
-        return "text"
-    if is_number(kind):
-        return "number"
-    if kind == "BOOLEAN":
-        return "boolean"
-    return "date" if kind.startswith(("DATE", "TIMESTAMP")) else "text"
-
-
-def _merge_kinds(parts: Sequence[_Part]) -> dict[str, ColumnKind]:
-    """One kind per attribute; text if files disagree."""
-    kinds: dict[str, ColumnKind] = {}
-    for part in parts:
-        for name, kind in part.kinds.items():
-            kinds[name] = kind if kinds.get(name, kind) == kind else "text"
-    return kinds
-
-
-def _value_of(table: Table, name: str, kind: ColumnKind) -> str:
-    column = quote_name(name)
-    if kind == "number":
-        return number_of(table, name)
-    if kind == "boolean":
-        return f"{column}::BOOLEAN"
-    if kind == "date":
-        return f"({day_of(table, name)})::INTEGER"
-    if is_nested(table.columns[name]):
-        return f"to_json({column})::VARCHAR"
-    return text_of(table, name)
+    return _Part(table, roles, found, [name for name in searched if name is not None])
 
 
 def _read_parts(
@@ -238,8 +176,10 @@ def _to_catalog(
     duplicates: str,
 ) -> Catalog:
     ids = columns["product"].texts
-    has_id = ids.lengths > 0
-    kept = np.flatnonzero(has_id)
+    kept = np.flatnonzero(ids.lengths > 0)
+    if len(ids) and not len(kept):
+        rule = f"must have a row with a product id; got {len(ids):,} rows without one"
+        raise DataError(rule, source=files[0], parameter="product")
     group, first = ids.take(kept).factorize()
     if duplicates == "error":
         _refuse_other_titles(columns, kept, group=group, first=first, files=files)

@@ -12,7 +12,7 @@ from matchset.errors import DataError
 ColumnChoice: TypeAlias = "str | bool | None"
 
 LOG_NAMES: Mapping[str, tuple[str, ...]] = {
-    "query": ("query", "search_term", "q", "keywords"),
+    "query": ("query", "search_term", "q", "keywords", "query_text"),
     "product": ("product_id", "sku", "asin", "item_id"),
     "event": ("event", "event_type", "action"),
     "timestamp": ("timestamp", "time", "ts", "date"),
@@ -25,10 +25,15 @@ CATALOG_NAMES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+_MAX_LISTED = 100  # columns in a message
+
+
 def choose_column(
     table: Table, role: str, choice: ColumnChoice, *, names: tuple[str, ...], is_required: bool
 ) -> str | None:
     """The column of a role: the one the user named, or one with a usual name, case-insensitively.
+
+    A user can also name a field inside a column by its path, as in request.params.q.
 
     A missing or ambiguous column is a DataError that lists what the table has.
     """
@@ -36,7 +41,8 @@ def choose_column(
         return None
     by_lower = {column.lower(): column for column in table.columns}
     if isinstance(choice, str):
-        found = choice if choice in table.columns else by_lower.get(choice.lower())
+        is_there = choice in table.columns or choice in table.fields
+        found = choice if is_there else by_lower.get(choice.lower())
         if found is None:
             raise DataError(
                 f"must name a column; got {choice!r}, but there are {describe_columns(table)}",
@@ -64,4 +70,7 @@ def choose_column(
 
 def describe_columns(table: Table) -> str:
     """The columns of a table, for messages."""
-    return f"the columns {', '.join(map(repr, table.columns))}" if table.columns else "no columns"
+    names = list(map(repr, table.names))
+    if len(names) > _MAX_LISTED:
+        names[_MAX_LISTED:] = [f"{len(names) - _MAX_LISTED} more"]
+    return f"the columns {', '.join(names)}" if names else "no columns"

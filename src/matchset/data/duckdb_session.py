@@ -12,6 +12,7 @@ import duckdb
 
 from matchset.config import count_threads
 from matchset.data.arrow import ArrowSource
+from matchset.data.encodings import suggest_encoding
 from matchset.data.spill import spill_folder
 from matchset.errors import DataError
 from matchset.storage.atomic import atomic_file
@@ -21,6 +22,7 @@ DEFAULT_MEMORY_LIMIT = "4GB"  # for DuckDB; what does not fit goes to a temporar
 _SHOWN_BEFORE, _SHOWN_AFTER = 200, 95  # characters of a long message; the cause is at its end
 _ADVICE = re.compile(r"Possible |Try setting|LINE \d+:")  # about DuckDB's options or our SQL
 _INTERRUPTED = re.compile(r"INTERRUPT Error|Query interrupted")
+_NOT_UTF8 = re.compile("not utf-8 encoded|invalid UTF-8")
 _BROKEN_LINES = "The CSV Parser state machine reached an invalid state"
 _GLOB_SIGNS = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
 
@@ -97,6 +99,8 @@ def naming_errors(
         yield
     except (duckdb.Error, RuntimeError) as error:
         raise_unless_data_error(error)
+        if path is not None and _NOT_UTF8.search(str(error)):
+            raise suggest_encoding(path) or error from error
         rule = f"must be a readable {what}; got: {explain(error)}"
         raise DataError(rule, path=path, source=source) from error
 

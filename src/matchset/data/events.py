@@ -122,10 +122,17 @@ def find_uncounted(events: Iterable[str]) -> list[str]:
     return unknown
 
 
+def advise_weights(names: Sequence[str]) -> str | None:
+    """How to give an event a weight, for an error; the first name that needs no quotes is used."""
+    plain = next((name for name in names if name.isidentifier()), None)
+    return None if plain is None else f"such as {{events.{plain}=1}}"
+
+
 def _no_rule(names: Sequence[str]) -> DataError:
     return DataError(
         f"must say which events make a pair positive; the log has {_list(names)}",
         parameter="events",
+        advice=advise_weights(names),
     )
 
 

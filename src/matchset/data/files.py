@@ -33,6 +33,7 @@ class DataFile:
     path: Path
     format: str
     is_partitioned: bool = False  # in folders named key=value, which become columns
+    data: Path | None = None  # a copy in UTF-8 that is read instead
 
 
 def find_files(source: Any) -> list[DataFile]:

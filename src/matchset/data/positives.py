@@ -17,6 +17,7 @@ from matchset.data.events import (
 )
 from matchset.data.grouping import compact
 from matchset.data.log import Log
+from matchset.errors import InputError
 from matchset.strings import Strings
 
 logger = logging.getLogger(__name__)
@@ -93,6 +94,6 @@ def apply_rule(log: Log, rule: EventRule) -> Positives:
 def _warn_of_uncounted(log: Log) -> None:
     uncounted = find_uncounted(log.events)
     if uncounted:
-        logger.warning(
-            "these events are not counted; events= can give them weights: %s", ", ".join(uncounted)
-        )
+        rule = f"these events are not counted: {', '.join(uncounted)}"
+        advice = f"{{events.{next(filter(str.isidentifier, uncounted), 'name')}=1}} gives a weight"
+        logger.warning("%s", InputError(rule, advice=advice))

@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = "matchset-spill-"
-_DUCKDB = "duckdb_temp"  # how the names of DuckDB's files start
+COPIES = "utf8"  # the folder of files that were transcoded
+_OURS = ("duckdb_temp", COPIES)  # how the names of DuckDB's files start, and of our own
 
 
 @contextmanager
@@ -60,7 +61,7 @@ def _remove_if_dead(folder: Path) -> None:
     try:
         is_mine = os.fstat(handle).st_uid == os.geteuid()
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if is_mine and all(one.name.startswith(_DUCKDB) for one in folder.iterdir()):
+        if is_mine and all(one.name.startswith(_OURS) for one in folder.iterdir()):
             shutil.rmtree(folder, ignore_errors=True)
     except OSError:  # its process is alive, or the file system has no locks
         return

@@ -37,7 +37,7 @@ class SplitReport:
     # Without a test pair, the next three are NaN; the report as text says why.
     unseen_products: float  # share of the test products without a training pair
     unseen_queries: float  # share of the test queries without a training pair
-    ceiling: float  # the best mean recall at k of a matcher that knows only training products
+    seen_limit: float  # the best mean recall at k with products seen in training only
     k: int
     test_rule: EventRule  # decides which test pairs are relevant
 
@@ -57,7 +57,7 @@ class SplitReport:
         return (
             f"{sides}never seen in training: {self.unseen_products:.1%} of the test products, "
             f"{self.unseen_queries:.1%} of the test queries\n"
-            f"ceiling of Recall@{self.k}: {self.ceiling:.1%}"
+            f"with products seen in training, Recall@{self.k} is at most {self.seen_limit:.1%}"
         )
 
 
@@ -198,7 +198,7 @@ def compare(train: Positives, test: Positives, *, k: int = 100) -> SplitReport:
         test_products=len(test.products),
         unseen_products=_share(~is_seen),
         unseen_queries=_share(~is_known),
-        ceiling=_share(best),
+        seen_limit=_share(best),
         k=k,
         test_rule=test.rule,
     )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from matchset.data.duckdb_session import quote_name, quote_text
-from matchset.data.tables import JSON_NUMBER, Table, is_nested
+from matchset.data.nested import is_nested
+from matchset.data.number_forms import Decimal, number_from_text
+from matchset.data.tables import JSON_NUMBER, Table
+from matchset.data.time_forms import TimeForm
 from matchset.errors import DataError
 
 _DAY_US = 86_400_000_000
 _NUMBER = r"[+-]?\d+(\.\d*)?"
+_HAS_YEAR = r"^[+-]?\d{4}"  # of a text; DuckDB takes 01-03-26 for a day of the year 1
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
 _LARGE = {"BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT"}
 _NUMBERS = _INTEGERS | {f"U{kind}" for kind in _INTEGERS} | {"FLOAT", "DOUBLE", "DECIMAL"}
@@ -61,8 +65,10 @@ def number_of(table: Table, column: str) -> str:
     return f"{name}::DOUBLE"
 
 
-def day_of(table: Table, column: str) -> str:
+def day_of(table: Table, column: str, form: TimeForm | None = None) -> str:
     """Days since 1970-01-01, in UTC, of a time in any usual form; NULL if there is none.
+
+    With a `form`, texts and numbers must have it.
 
     Dates and timestamps (without a zone: UTC), ISO texts, and numbers, also as text: eight digits
     that are a date (20261231), fourteen that are a date and time (20261231235959), or else a time
@@ -78,21 +84,27 @@ def day_of(table: Table, column: str) -> str:
         has_zone = "ZONE" in kind or "TZ" in kind
         instant = f"{name}::TIMESTAMPTZ" if has_zone else f"{name}::TIMESTAMP"
         return f"if(isfinite({instant}), {_floor_day(f'epoch_us({instant})')}, NULL)"
-    if kind in _NUMBERS:
+    if kind in _NUMBERS and form is None:
         return _day_of_number(f"{name}::DOUBLE")
     if kind in _NEVER_TIMES:
         raise DataError(f"must hold times; got {kind}", column=column, **table.location)
-    text = f"trim({name}::VARCHAR)"
+    text = f"trim({text_of(table, column)})"
+    if form is not None:
+        return _floor_day(f"epoch_us({form.sql(text)})")
+    iso = f"if(regexp_matches({text}, '{_HAS_YEAR}'), try_cast({text} AS TIMESTAMPTZ), NULL)"
     return (
         f"CASE WHEN regexp_full_match({text}, '{_NUMBER}') "
         f"THEN {_day_of_number(f'try_cast({text} AS DOUBLE)')} "
-        f"ELSE {_floor_day(f'epoch_us(try_cast({text} AS TIMESTAMPTZ))')} END"
+        f"ELSE {_floor_day(f'epoch_us({iso})')} END"
     )
 
 
-def count_of(table: Table, column: str) -> str:
+def count_of(table: Table, column: str, decimal: Decimal | None = None) -> str:
     """A count that is finite and not negative; else NULL."""
     name, kind = quote_name(column), _plain_type(table, column)
+    if decimal is not None and kind == "VARCHAR":
+        number = number_from_text(f"trim({name})", decimal)
+        return f"if({number} >= 0, {number}, NULL)"
     # Trimmed, because DuckDB moves the cast of a bare column into its CSV reader, where one value
     # that is not a number fails the whole file. The same holds for every other cast of texts.
     value = f"trim({name})" if kind in ("VARCHAR", JSON_NUMBER) else name
@@ -123,7 +135,7 @@ def _day_of_number(number: str) -> str:
 
 
 def _plain_type(table: Table, column: str) -> str:
-    kind = table.columns[column]
+    kind = table.type_of(column)
     if is_nested(kind):
         raise DataError(f"must hold plain values; got {kind}", column=column, **table.location)
     return kind.split("(")[0]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,9 +20,13 @@ from matchset.data.duckdb_session import (
     naming_errors,
     open_session,
     quote_files,
+    quote_name,
     quote_text,
 )
+from matchset.data.encodings import check_encoding, to_utf8
 from matchset.data.files import DataFile, PathLike, find_files
+from matchset.data.nested import find_fields
+from matchset.data.spill import COPIES, spill_folder
 from matchset.errors import DataError
 
 # Paths, or a table in memory of any library; `Any` because pandas and polars are not imported.
@@ -31,7 +35,6 @@ TableSource: TypeAlias = PathLike | Sequence[PathLike] | ArrowSource | Any
 FRAME = "frame"  # the format of a table in memory
 GIVEN_TABLE = "the given table"  # the name of a frame in messages
 JSON_NUMBER = "NUMBER"  # our type for a JSON column of decimal numbers, which is read as text
-_NESTED = ("STRUCT", "MAP", "UNION", "JSON")
 _NUMBERED = re.compile(r"_\d+$")
 # By default, DuckDB samples 20,480 rows and drops keys that first appear later. Looking at all of
 # 2 million rows costs 2 s, as does reading them. Rare keys must not become a MAP.
@@ -51,12 +54,27 @@ class Table:
     reader: str  # SQL function that reads the files, or the name of the frame
     options: str = ""
     label: str = GIVEN_TABLE  # its name in messages where it has no files
+    fields: Mapping[str, str] = field(default_factory=dict)  # SQL of nested ones, by dotted path
+    copies: Mapping[Path, Path] = field(default_factory=dict)  # read instead of some files
 
     def sql(self, *files: Path) -> str:
         """The SQL to select from: all the files, or these."""
-        if not self.files:
-            return self.reader
-        return f"{self.reader}({quote_files(files or self.files)}{self.options})"
+        paths = [self.copies.get(path, path) for path in files or self.files]
+        rows = f"{self.reader}({quote_files(paths)}{self.options})" if paths else self.reader
+        if not self.fields:
+            return rows
+        inner = ", ".join(f"{sql} AS {quote_name(path)}" for path, sql in self.fields.items())
+        return f"(SELECT *, {inner} FROM {rows})"
+
+    def type_of(self, column: str) -> str:
+        """DuckDB's type of a column or a nested field, which is text."""
+        return self.columns.get(column, "VARCHAR")
+
+    @property
+    def names(self) -> list[str]:
+        """What a user can name: columns, and the fields inside nested ones."""
+        inside = {path.partition(".")[0] for path in self.fields}
+        return [name for name in self.columns if name not in inside] + list(self.fields)
 
     @property
     def kind(self) -> str:
@@ -71,16 +89,28 @@ class Table:
 
 @contextmanager
 def open_tables(
-    *sources: TableSource, memory_limit: str, is_ordered: bool = False
+    *sources: TableSource,
+    memory_limit: str,
+    is_ordered: bool = False,
+    encoding: str | None = None,
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, list[list[Table]]]]:
     """Open sources: a DuckDB connection and, for each source, one table per set of columns.
 
     `is_ordered` keeps the order of rows and lets a frame be read more than once.
     """
+    encoding = check_encoding(encoding)
     found = [None if is_frame(source) else find_files(source) for source in sources]
-    paths = [file.path for files in found for file in files or ()]
-    check_compressed(paths)
-    with open_session(memory_limit=memory_limit, paths=paths, is_ordered=is_ordered) as connection:
+    check_compressed([file.path for files in found for file in files or ()])
+    with ExitStack() as stack:
+        folder = stack.enter_context(spill_folder()) / COPIES
+        found = [
+            None if files is None else to_utf8(files, encoding, folder / str(index))
+            for index, files in enumerate(found)
+        ]
+        paths = [file.data or file.path for files in found for file in files or ()]
+        connection = stack.enter_context(
+            open_session(memory_limit=memory_limit, paths=paths, is_ordered=is_ordered)
+        )
         tables = []
         for index, (source, files) in enumerate(zip(sources, found, strict=True)):
             if files is None:
@@ -105,11 +135,6 @@ def is_frame(source: Any) -> bool:
     )
 
 
-def is_nested(kind: str) -> bool:
-    """Whether a DuckDB type holds values inside values."""
-    return kind.startswith(_NESTED) or kind.endswith("]")
-
-
 def register_frame(
     connection: duckdb.DuckDBPyConnection, frame: Any, *, name: str, is_ordered: bool
 ) -> Table:
@@ -125,7 +150,8 @@ def register_frame(
     if is_ordered:
         connection.execute(f"CREATE TABLE {name}_copy AS SELECT * FROM {name}")
         name += "_copy"
-    return Table(_describe(connection, name), FRAME, (), name)
+    columns = _describe(connection, name)
+    return Table(columns, FRAME, (), name, fields=find_fields(connection, name, columns))
 
 
 def describe_files(connection: duckdb.DuckDBPyConnection, files: Sequence[DataFile]) -> list[Table]:
@@ -134,15 +160,14 @@ def describe_files(connection: duckdb.DuckDBPyConnection, files: Sequence[DataFi
     for file in files:
         with naming_errors(f"{file.format} file", path=file.path):
             table = _describe_file(connection, file)
-        key = (table.reader, table.options, tuple(table.columns.items()))
+        kinds = (tuple(table.columns.items()), tuple(table.fields.items()))
+        key = (table.reader, table.options, kinds)
         groups.setdefault(key, []).append(table)
     return [
-        Table(
-            tables[0].columns,
-            tables[0].format,
-            tuple(path for table in tables for path in table.files),
-            tables[0].reader,
-            tables[0].options,
+        replace(
+            tables[0],
+            files=tuple(path for table in tables for path in table.files),
+            copies={path: copy for table in tables for path, copy in table.copies.items()},
         )
         for tables in groups.values()
     ]
@@ -165,15 +190,16 @@ def _describe_file(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
     # DuckDB renames a duplicate column, and prefers the name of a folder to a column.
     folders = [part.partition("=")[0] for part in file.path.parts[:-1] if "=" in part]
     _check_distinct(names, folders if file.is_partitioned else [], path=file.path)
-    options = table.options + partitions
-    described = Table({}, file.format, table.files, table.reader, options)
-    columns = _describe(connection, described.sql()) | table.columns
-    return Table(columns, file.format, table.files, table.reader, options)
+    copies = {} if file.data is None else {file.path: file.data}
+    table = replace(table, options=table.options + partitions, copies=copies)
+    columns = _describe(connection, replace(table, fields={}).sql()) | table.columns
+    fields = table.fields or find_fields(connection, table.sql(), columns)
+    return replace(table, columns=columns, fields=fields)
 
 
 def _parquet_names(connection: duckdb.DuckDBPyConnection, file: DataFile) -> list[str]:
     """The columns as the file names them."""
-    sql = f"SELECT name, num_children FROM parquet_schema({quote_files([file.path])})"
+    sql = f"SELECT name, num_children FROM parquet_schema({quote_files([file.data or file.path])})"
     names, n_inner = [], 0  # the schema lists the inside of each nested column after it
     for name, n_children in connection.execute(sql).fetchall()[1:]:
         if n_inner == 0:
@@ -190,7 +216,7 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
     """
     line = fetch_row(
         connection,
-        f"SELECT line FROM read_csv({quote_files([file.path])}, auto_detect=false, "
+        f"SELECT line FROM read_csv({quote_files([file.data or file.path])}, auto_detect=false, "
         "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false, "
         # With several threads, the first line of the second could come first. Without quotes, a
         # line end inside a value can look like one of another kind, which strict mode refuses.
@@ -222,12 +248,14 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
 def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
     """Find the keys of all rows; plain values are read as text, nested ones as JSON."""
     form = ", format='newline_delimited'" if file.format == "JSON Lines" else ", format='auto'"
-    sniffed = Table({}, file.format, (file.path,), "read_json", form + _JSON_SNIFF)
-    types = {name: _json_type(kind) for name, kind in _describe(connection, sniffed.sql()).items()}
+    rows = f"read_json({quote_files([file.data or file.path])}{form}{_JSON_SNIFF})"
+    sniffed = _describe(connection, rows)
+    types = {name: _json_type(kind) for name, kind in sniffed.items()}
+    fields = find_fields(connection, rows, sniffed, is_json=True)
     lower = {name.lower() for name in types}
     if any(name != (plain := _NUMBERED.sub("", name)) and plain in lower for name in lower):
         # "size" and "size_1" may be keys, or what DuckDB makes of "size" and "Size".
-        rows = f"read_json_objects({quote_files([file.path])}{form})"
+        rows = f"read_json_objects({quote_files([file.data or file.path])}{form})"
         sql = f"SELECT DISTINCT unnest(json_keys(json)) FROM {rows} ORDER BY 1"
         keys = connection.execute(sql).fetchall()
         _check_distinct([key for (key,) in keys], path=file.path)
@@ -235,7 +263,8 @@ def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
         f"{quote_text(name)}: '{'VARCHAR' if kind == JSON_NUMBER else kind}'"
         for name, kind in types.items()
     )
-    return Table(types, file.format, (file.path,), "read_json", f"{form}, columns={{{columns}}}")
+    options = f"{form}, columns={{{columns}}}"
+    return Table(types, file.format, (file.path,), "read_json", options, fields=fields)
 
 
 def _json_type(kind: str) -> str:

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from matchset.data.columns import describe_columns
 from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT, quote_name, quote_text
 from matchset.data.log import Log
-from matchset.data.log_reader import find_roles, read_groups, to_log
-from matchset.data.tables import Table, TableSource, is_nested, open_tables
+from matchset.data.log_reader import read_groups, to_log
+from matchset.data.log_rows import find_roles
+from matchset.data.nested import is_nested
+from matchset.data.tables import Table, TableSource, open_tables
 from matchset.errors import DataError, format_path
 
 logger = logging.getLogger(__name__)

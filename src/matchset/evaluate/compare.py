@@ -16,6 +16,7 @@ from matchset.data.positives import Positives
 from matchset.data.split import DEFAULT_SAMPLE
 from matchset.evaluate.evaluation import KS, Evaluation, check_ks, evaluate_qrels
 from matchset.evaluate.judgments import BATCH
+from matchset.evaluate.overlap import Share
 from matchset.evaluate.qrels import make_qrels
 from matchset.evaluate.segments import SEGMENTS
 from matchset.evaluate.significance import (
@@ -24,11 +25,13 @@ from matchset.evaluate.significance import (
     Values,
     bootstrap,
     holm,
+    mean,
     randomization_test,
 )
 from matchset.matchers.base import Retriever
-from matchset.matchers.display import Grid, Headed, percent, printable, with_margin
+from matchset.matchers.display import Grid, Headed, printable, with_margin
 from matchset.matchers.frames import Tabular
+from matchset.matchers.recorded_run import Engine
 from matchset.strings import Strings
 
 
@@ -44,6 +47,7 @@ class Difference:
     high: float
     p: float  # of a two-sided randomization test
     p_holm: float  # corrected for all differences of the comparison
+    searches: Share  # gain in searches, by traffic, with a relevant product among the first k
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -51,7 +55,7 @@ class Comparison(Headed, Tabular):
     """Several matchers on the same queries."""
 
     evaluations: Mapping[str, Evaluation]
-    differences: tuple[Difference, ...]  # of each pair of matchers, at each k
+    differences: tuple[Difference, ...]  # of pairs of matchers, by default of all, at each k
 
     def __getitem__(self, name: str) -> Evaluation:
         return self.evaluations[name]
@@ -96,17 +100,23 @@ class Comparison(Headed, Tabular):
         rows = []
         for name, evaluation in self.evaluations.items():
             recalls = [evaluation.score("recall", k) for k in evaluation.ks]
-            p = "best" if name == best else f"{self.difference(best, name).p_holm:.4f}"
+            p = "best" if name == best else self._format_p(best, name)
             cells = [with_margin(score.value, score.low, score.high) for score in recalls]
-            rows.append([printable(name), *cells, percent(recalls[-1].ceiling), p])
+            rows.append([printable(name), *cells, p])
         any_of_them = next(iter(self.evaluations.values()))
-        headers = ["", *(f"Recall@{k}" for k in any_of_them.ks), "ceiling", "p"]
+        headers = ["", *(f"Recall@{k}" for k in any_of_them.ks), "p"]
         what = "in %, with 95 % margin; p of the difference from the best, corrected by Holm"
         return Grid(f"Comparison({len(any_of_them):,} queries; {what})", headers, rows, len(rows))
 
+    def _format_p(self, best: str, name: str) -> str:
+        try:
+            return f"{self.difference(best, name).p_holm:.4f}"
+        except KeyError:
+            return "not tested"
+
 
 def compare_matchers(
-    matchers: Mapping[str, Retriever],
+    matchers: Mapping[str, Retriever | Engine],
     test: Log | Positives,
     *,
     train: Log | Positives | None = None,
@@ -144,58 +154,66 @@ def compare_matchers(
         )
         for name, matcher in matchers.items()
     }
-    return Comparison(
-        evaluations, find_differences(evaluations, flips=flips, resamples=resamples, seed=seed)
-    )
+    return compare_evaluations(evaluations, flips=flips, resamples=resamples, seed=seed)
 
 
-def find_differences(
+def compare_evaluations(
     evaluations: Mapping[str, Evaluation],
     *,
+    pairs: Iterable[tuple[str, str]] | None = None,
     flips: int = FLIPS,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> tuple[Difference, ...]:
-    """Test the differences in recall of each pair of evaluations at each k, corrected together."""
-    pairs = list(combinations(evaluations, 2))
-    for first, second in pairs:
+) -> Comparison:
+    """Test the differences in recall of some pairs, by default of all, corrected together."""
+    chosen = list(combinations(evaluations, 2) if pairs is None else pairs)
+    for first, second in chosen:
         one, other = evaluations[first], evaluations[second]
         if one.ks != other.ks or one.queries != other.queries:
             raise ValueError(
                 f"evaluations must be of the same queries and ks; got {first}, {second}"
             )
-    if not pairs:
-        return ()
-    recalls = {name: evaluation.recalls for name, evaluation in evaluations.items()}
-    ks = next(iter(evaluations.values())).ks
-    return compare_recalls(recalls, pairs, ks, flips=flips, resamples=resamples, seed=seed)
+    if not chosen:
+        return Comparison(evaluations, ())
+    differences = _test(evaluations, chosen, flips=flips, resamples=resamples, seed=seed)
+    return Comparison(evaluations, differences)
 
 
-def compare_recalls(
-    recalls: Mapping[str, Values],
+def _test(
+    evaluations: Mapping[str, Evaluation],
     pairs: Sequence[tuple[str, str]],
-    ks: Sequence[int],
     *,
-    flips: int = FLIPS,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    flips: int,
+    resamples: int,
+    seed: int,
 ) -> tuple[Difference, ...]:
-    """Test the differences of some pairs of matchers at each k, corrected together.
-
-    `recalls` maps the name of a matcher to its recall of each query at each k, (n_queries, n_ks).
-    """
+    recalls = {name: evaluation.recalls for name, evaluation in evaluations.items()}
     gains: Values = np.concatenate(
         [recalls[first] - recalls[second] for first, second in pairs], axis=1
     )  # (n_queries, n_pairs * n_ks)
+    hits: Values = np.concatenate(
+        [(recalls[one] > 0).astype(float) - (recalls[other] > 0) for one, other in pairs], axis=1
+    )
     p = randomization_test(gains, flips=flips, seed=seed)
-    low, high = bootstrap(gains[:, None], np.ones((1, len(gains))), resamples=resamples, seed=seed)
-    numbers = np.stack([gains.mean(axis=0), low[0, 0], high[0, 0], p, holm(p)], axis=1)
-    names = [(first, second, k) for first, second in pairs for k in ks]
-    return tuple(Difference(*name, *row) for name, row in zip(names, numbers.tolist(), strict=True))
+    any_of_them = next(iter(evaluations.values()))
+    values = np.stack([gains, hits], axis=1)  # as two groups, each with its own weight
+    weights = np.stack([np.ones(len(gains)), any_of_them.traffic])
+    low, high = bootstrap(values, weights, resamples=resamples, seed=seed)
+    value = mean(values, weights)
+    by_query, by_traffic = ([part[i, i] for part in (value, low, high)] for i in (0, 1))
+    numbers = np.stack([*by_query, p, holm(p), *by_traffic], axis=1).tolist()
+    names = [(first, second, k) for first, second in pairs for k in any_of_them.ks]
+    return tuple(_to_difference(*each) for each in zip(names, numbers, strict=True))
+
+
+def _to_difference(name: tuple[str, str, int], numbers: Sequence[float]) -> Difference:
+    value, low, high, p, p_holm, *searches = numbers
+    return Difference(*name, value, low, high, p, p_holm, Share(*searches))
 
 
 def _reverse(found: Difference) -> Difference:
+    gain = found.searches
     return Difference(
         found.second, found.first, found.k, -found.value, -found.high, -found.low, found.p,
-        found.p_holm,
+        found.p_holm, Share(-gain.value, -gain.high, -gain.low),
     )  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matchset.data.arrow import ExportColumn
 from matchset.data.events import EventWeights
@@ -14,20 +15,22 @@ from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.data.split import DEFAULT_SAMPLE
 from matchset.evaluate.judgments import BATCH, Judgments, Run, run_qrels
-from matchset.evaluate.metrics import METRICS, NAMES, ceiling
+from matchset.evaluate.metrics import METRICS, NAMES, seen_limit
 from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.evaluate.segments import (
     ALL,
     SEGMENTS,
     Bools,
     SeenInTraining,
+    choose_rule,
     find_seen_in_training,
     make_segments,
 )
 from matchset.evaluate.significance import RESAMPLES, Values, bootstrap, mean
-from matchset.matchers.base import Retriever, check_k
+from matchset.matchers.base import Matcher, Retriever, check_k
 from matchset.matchers.display import Grid, Headed, percent, with_margin
 from matchset.matchers.frames import Tabular
+from matchset.matchers.recorded_run import Engine, as_retriever
 from matchset.strings import Strings
 
 KS = (10, 50, 100)
@@ -49,8 +52,8 @@ class Score:
     by_traffic: float  # every query counts as often as customers enter it
     by_traffic_low: float
     by_traffic_high: float
-    ceiling: float = _NAN  # of recall: the best possible with training products only
-    ceiling_by_traffic: float = _NAN
+    seen_limit: float = _NAN  # of recall: the best possible with products seen in training only
+    seen_limit_by_traffic: float = _NAN
 
     @property
     def name(self) -> str:
@@ -62,8 +65,9 @@ class Score:
 class Evaluation(Headed, Tabular):
     """How good a matcher is: metrics at each k, over all test queries and by segment.
 
-    Every recall comes with its ceiling. The ceiling limits only matchers that do not use titles:
-    these cannot return a product that no training query led to.
+    Every recall comes with its `seen_limit`: what products seen in training allow. It is a ceiling
+    for matchers that do not use titles, since these cannot return a product that no training query
+    led to; others exceed it.
     """
 
     scores: tuple[Score, ...]
@@ -72,6 +76,8 @@ class Evaluation(Headed, Tabular):
     traffic: Values  # how often customers enter each, (n_queries,)
     n_relevant: Values  # relevant products of each query, (n_queries,)
     recalls: Values  # of each query at each k, (n_queries, n_ks)
+    sizes: NDArray[np.int64]  # products returned for each query at the largest k, (n_queries,)
+    is_limited: bool = False  # whether the matcher returns only products seen in training
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -110,28 +116,36 @@ class Evaluation(Headed, Tabular):
         for segment in dict.fromkeys(score.segment for score in recalls):
             of_segment = [score for score in recalls if score.segment == segment]
             name = "Recall" if segment == ALL else f"  {segment}"
-            rows.append([name, f"{of_segment[0].queries:,}", *map(_format_recall, of_segment)])
+            rows.append([name, f"{of_segment[0].queries:,}", *map(_format, of_segment)])
             if segment == ALL:
-                rows.append(["  by traffic", "", *map(_format_by_traffic, of_segment)])
+                weighed = [
+                    with_margin(s.by_traffic, s.by_traffic_low, s.by_traffic_high)
+                    for s in of_segment
+                ]
+                rows.append(["  by traffic", "", *weighed])
+                limits = [percent(score.seen_limit) for score in of_segment]
+                if not np.isnan(of_segment[0].seen_limit):
+                    rows.append(
+                        ["  ceiling" if self.is_limited else "  seen in training", "", *limits]
+                    )
         for metric in NAMES:
             others = [s for s in self.scores if s.segment == ALL and s.metric == metric]
             if metric != "recall" and others:
-                cells = [with_margin(score.value, score.low, score.high) for score in others]
-                rows.append([NAMES[metric], "", *cells])
+                rows.append([NAMES[metric], "", *map(_format, others)])
         n_pairs = int(self.n_relevant.sum())
-        what = "in %, with 95 % margin / ceiling"
+        what = "in %, with 95 % margin"
         title = f"Evaluation({len(self):,} queries, {n_pairs:,} relevant products; {what})"
         return Grid(title, ["", "queries", *(f"@{k}" for k in self.ks)], rows, len(rows))
 
 
 def evaluate(
-    matcher: Retriever,
+    matcher: Retriever | Engine,
     test: Log | Positives,
     *,
     train: Log | Positives | None = None,
     ks: Iterable[int] = KS,
     events: EventWeights | None = None,
-    min_count: float = 1.0,
+    min_count: float | None = None,
     sample: int | None = DEFAULT_SAMPLE,
     seed: int = 0,
     segments: Sequence[str] = SEGMENTS,
@@ -141,14 +155,22 @@ def evaluate(
 ) -> Evaluation:
     """Match the queries of a test, and measure how many of their relevant products come back.
 
-    `Positives` are relevant as they are; for a log see `relevance` (with `events` and `min_count`).
+    The matcher may be a callable too: `lambda queries, k: ...` that gives the product ids of each
+    query, best first. `Positives` are relevant as they are; for a log see `relevance` (with
+    `events` and `min_count`); one without purchases and clicks is tested by the events and the
+    `min_count` of the training.
+
     Which queries and products were seen in training is looked up in `train`, or else in what the
     matcher remembers. A training log counts by its default positives: if training used other
-    options, pass its `Positives`. Segments and ceilings that need an unknown training set are left
+    options, pass its `Positives`. Segments and limits that need an unknown training set are left
     out.
     """
+    least = 1.0 if min_count is None else min_count
+    if isinstance(test, Log):
+        rule = choose_rule(as_retriever(matcher), test, events=events, min_count=min_count)
+        events, least = rule.weights, rule.min_count
     qrels = make_qrels(
-        test, events=events, min_count=min_count, sample=sample, seed=seed, graded=graded
+        test, events=events, min_count=least, sample=sample, seed=seed, graded=graded
     )
     return evaluate_qrels(
         matcher,
@@ -163,7 +185,7 @@ def evaluate(
 
 
 def evaluate_qrels(
-    matcher: Retriever,
+    matcher: Retriever | Engine,
     qrels: Qrels,
     *,
     train: Log | Positives | None = None,
@@ -174,10 +196,30 @@ def evaluate_qrels(
     batch: int = BATCH,
 ) -> Evaluation:
     """`evaluate` on given qrels."""
-    depths = check_ks(ks)
+    depths, matcher = check_ks(ks), as_retriever(matcher)
     seen = find_seen_in_training(qrels, train, matcher)
     run = run_qrels(matcher, qrels, depths, head=seen.head, batch=batch)
-    return score_run(run, qrels, seen, depths, segments=segments, resamples=resamples, seed=seed)
+    return score_run(
+        run,
+        qrels,
+        seen,
+        depths,
+        segments=segments,
+        resamples=resamples,
+        seed=seed,
+        is_limited=_is_limited(matcher),
+    )
+
+
+def _is_limited(matcher: Retriever) -> bool:
+    """Whether it was trained without titles, so that it knows products of the log alone."""
+    if not isinstance(matcher, Matcher) or matcher.training is None:
+        return False
+    return matcher.products.titles is None
+
+
+def _format(score: Score) -> str:
+    return with_margin(score.value, score.low, score.high)
 
 
 def check_ks(ks: Iterable[int]) -> tuple[int, ...]:
@@ -199,6 +241,7 @@ def score_run(
     segments: Sequence[str] = SEGMENTS,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    is_limited: bool = False,
 ) -> Evaluation:
     """Compute every metric of a run, over all queries and by segment."""
     parts = make_segments(qrels, seen, segments)
@@ -210,10 +253,10 @@ def score_run(
     weights = np.stack([np.ones(len(qrels)), qrels.traffic])
     low, high = bootstrap(values, weights, resamples=resamples, seed=seed)
     plain, weighted = mean(values, weights)
-    of_recall = [columns.index(("recall", k)) for k in ks]  # only recall has a ceiling
-    ceilings = np.full((2, *plain.shape), np.nan)
-    ceilings[:, :, of_recall] = mean(_find_ceilings(parts, judgments, seen, ks), weights)
-    numbers = [plain, low[0], high[0], weighted, low[1], high[1], *ceilings]
+    of_recall = [columns.index(("recall", k)) for k in ks]  # only recall has a limit
+    limits = np.full((2, *plain.shape), np.nan)
+    limits[:, :, of_recall] = mean(_find_limits(parts, judgments, seen, ks), weights)
+    numbers = [plain, low[0], high[0], weighted, low[1], high[1], *limits]
     table = np.stack(numbers)  # (n_numbers, n_segments, n_columns)
     n_queries = [int(np.count_nonzero(part.count())) for part in judgments]
     scores = [
@@ -229,21 +272,23 @@ def score_run(
         qrels.traffic,
         run.judgments.count(),
         values[:, list(parts).index(ALL), of_recall],
+        run.sizes,
+        is_limited,
     )
 
 
-def _find_ceilings(
+def _find_limits(
     parts: Mapping[str, Bools],
     judgments: Sequence[Judgments],
     seen: SeenInTraining,
     ks: tuple[int, ...],
 ) -> Values:
-    """The ceilings of recall, NaN if unknown, (n_queries, n_segments, n_ks)."""
+    """The seen limits of recall, NaN if unknown, (n_queries, n_segments, n_ks)."""
     best = np.full((judgments[0].n_queries, len(parts), len(ks)), np.nan)
     if seen.is_warm is not None:
         for s, (pairs, part) in enumerate(zip(parts.values(), judgments, strict=True)):
             is_warm = seen.is_warm[pairs]
-            best[:, s] = np.column_stack([ceiling(part, is_warm, k) for k in ks])
+            best[:, s] = np.column_stack([seen_limit(part, is_warm, k) for k in ks])
     return best
 
 
@@ -260,13 +305,3 @@ def _score_lists(run: Run, n_queries: int, ks: tuple[int, ...], *, has_tail: boo
         value = run.n_tail[k] / n_returned if n_returned else _NAN
         scores.append(Score(ALL, "long_tail", k, n_queries, value, *unknown))
     return scores
-
-
-def _format_recall(score: Score) -> str:
-    best = "" if np.isnan(score.ceiling) else f" / {percent(score.ceiling)}"
-    return with_margin(score.value, score.low, score.high) + best
-
-
-def _format_by_traffic(score: Score) -> str:
-    best = "" if np.isnan(score.ceiling_by_traffic) else f" / {percent(score.ceiling_by_traffic)}"
-    return with_margin(score.by_traffic, score.by_traffic_low, score.by_traffic_high) + best

@@ -12,6 +12,7 @@ from matchset.evaluate.qrels import Qrels
 from matchset.evaluate.significance import Values
 from matchset.matchers.base import Retriever
 from matchset.matchers.match import Matches
+from matchset.matrices import Floats
 from matchset.model.products import Products
 from matchset.strings import Strings
 
@@ -48,6 +49,7 @@ class Run:
     """What the metrics need of a matcher's results for all test queries."""
 
     judgments: Judgments
+    sizes: NDArray[np.int64]  # products returned for each query, (n_queries,)
     products: Products | None  # of the matcher; None if each result brings its own
     n_returned: dict[int, int]  # results in total, by k
     n_distinct: dict[int, int]  # products returned at least once, by k
@@ -62,6 +64,7 @@ class Results:
     rank: NDArray[np.int64]  # from 0, (n_entries,)
     label: NDArray[np.int32]  # (n_entries,)
     product: NDArray[np.int64]  # index in the relevant products, -1 if not there, (n_entries,)
+    score: Floats  # (n_entries,)
     products: Products
 
 
@@ -81,8 +84,8 @@ def match_qrels(
         yield _flatten(matches, begin, index)
 
 
-def find_pairs(qrels: Qrels, results: Results) -> tuple[NDArray[np.int64], ...]:
-    """The relevant pairs among results: index of each pair in the qrels, and its rank."""
+def find_pairs(qrels: Qrels, results: Results) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The relevant pairs among results: index of each pair in the qrels, and of its entry."""
     known = np.flatnonzero(results.product >= 0)
     wanted = results.row[known] * len(qrels.products) + results.product[known]
     # Search only the keys of this batch's queries: they fit in the cache.
@@ -91,7 +94,7 @@ def find_pairs(qrels: Qrels, results: Results) -> tuple[NDArray[np.int64], ...]:
     keys = qrels.row[begin:end] * len(qrels.products) + qrels.product[begin:end]
     at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
     is_relevant = keys[at] == wanted if len(keys) else np.zeros(0, dtype=np.bool_)
-    return begin + at[is_relevant], results.rank[known[is_relevant]]
+    return begin + at[is_relevant], known[is_relevant]
 
 
 def run_qrels(
@@ -104,6 +107,7 @@ def run_qrels(
 ) -> Run:
     """Match all test queries at the largest k; `head` are the products not in the long tail."""
     rank = np.full(qrels.n_pairs, MISSING)
+    sizes = np.zeros(len(qrels), dtype=np.int64)
     n_returned, n_tail = dict.fromkeys(ks, 0), dict.fromkeys(ks, 0)
     is_returned = {k: np.zeros(0, dtype=np.bool_) for k in ks}
     is_tail = np.zeros(0, dtype=np.bool_)
@@ -116,8 +120,10 @@ def run_qrels(
             is_returned = {k: np.zeros(len(products), dtype=np.bool_) for k in ks}
             if head is not None:
                 is_tail = head.index_of(products.ids) < 0
-        pairs, ranks = find_pairs(qrels, results)
-        np.minimum.at(rank, pairs, ranks)  # a product returned twice counts where it is first
+        pairs, entries = find_pairs(qrels, results)
+        # A product that is returned twice counts where it is first.
+        np.minimum.at(rank, pairs, results.rank[entries])
+        sizes += np.bincount(results.row, minlength=len(qrels))
         for k in ks:
             labels = results.label[results.rank < k]
             is_returned[k][labels] = True
@@ -128,7 +134,7 @@ def run_qrels(
     # A server's results bring their own products, which are not a catalog even in a single batch.
     is_catalog = n_catalogs == 1 and products is matcher.match([], 1).products
     catalog = products if is_catalog else None
-    return Run(Judgments.of(qrels, rank), catalog, n_returned, n_distinct, n_tail)
+    return Run(Judgments.of(qrels, rank), sizes, catalog, n_returned, n_distinct, n_tail)
 
 
 def _flatten(matches: Matches, begin: int, index: NDArray[np.int64]) -> Results:
@@ -138,5 +144,6 @@ def _flatten(matches: Matches, begin: int, index: NDArray[np.int64]) -> Results:
         rank=found.position_in_row,
         label=found.indices,
         product=index[found.indices],
+        score=found.data,
         products=matches.products,
     )

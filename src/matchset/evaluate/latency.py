@@ -12,6 +12,7 @@ from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.evaluate.significance import Values
 from matchset.matchers.base import DEFAULT_K, Retriever
+from matchset.matchers.recorded_run import Engine, as_retriever
 from matchset.strings import Strings
 
 SAMPLE = 300
@@ -44,7 +45,7 @@ class Latency:
 
 
 def measure_latency(
-    matcher: Retriever,
+    matcher: Retriever | Engine,
     queries: Log | Positives | Iterable[str],
     *,
     k: int = DEFAULT_K,
@@ -55,7 +56,7 @@ def measure_latency(
     if sample < 1:
         raise ValueError(f"sample must be positive; got {sample}")
     given = queries.queries if isinstance(queries, Log | Positives) else queries
-    texts = Strings.of(given, "queries")
+    texts, matcher = Strings.of(given, "queries"), as_retriever(matcher)
     if len(texts) == 0:
         raise ValueError("queries must hold at least one; got none")
     rng = np.random.default_rng(seed)

@@ -75,7 +75,7 @@ NAMES: Mapping[str, str] = {
 }
 
 
-def ceiling(judgments: Judgments, is_warm: NDArray[np.bool_], k: int) -> Values:
+def seen_limit(judgments: Judgments, is_warm: NDArray[np.bool_], k: int) -> Values:
     """Best possible recall with warm products only; `is_warm` is per pair, (n_queries,)."""
     return _divide(np.minimum(judgments.count(is_warm), k), judgments.count())
 

@@ -21,6 +21,7 @@ from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.evaluate.significance import RESAMPLES, Values, bootstrap, mean
 from matchset.matchers.base import Retriever, check_k
 from matchset.matchers.display import Grid, Headed, printable, with_margin
+from matchset.matchers.recorded_run import Engine, as_retriever
 from matchset.matrices import offsets_of, positions_of
 
 
@@ -73,8 +74,8 @@ class IncrementalRecall(Headed):
 
 
 def incremental_recall(
-    first: Retriever,
-    second: Retriever,
+    first: Retriever | Engine,
+    second: Retriever | Engine,
     test: Log | Positives,
     *,
     k: int = 100,
@@ -93,8 +94,8 @@ def incremental_recall(
 
 
 def measure_overlap(
-    first: Retriever,
-    second: Retriever,
+    first: Retriever | Engine,
+    second: Retriever | Engine,
     qrels: Qrels,
     *,
     k: int = 100,
@@ -107,12 +108,13 @@ def measure_overlap(
     depth = check_k(k)
     ranks = np.full((3, qrels.n_pairs), MISSING)  # of each pair in first, second, interleaved
     overlap = np.full(len(qrels), np.nan)
-    runs = [match_qrels(matcher, qrels, depth, batch=batch) for matcher in (first, second)]
+    matchers = as_retriever(first), as_retriever(second)
+    runs = [match_qrels(matcher, qrels, depth, batch=batch) for matcher in matchers]
     for one, other in zip(*runs, strict=True):
         interleaved, shared = interleave(one, other, len(qrels))
         for rank, results in zip(ranks, (one, other, interleaved), strict=True):
             pairs, found = find_pairs(qrels, results)
-            np.minimum.at(rank, pairs, found)
+            np.minimum.at(rank, pairs, results.rank[found])
         overlap[~np.isnan(shared)] = shared[~np.isnan(shared)]
     table = np.column_stack([overlap, *_share_relevant(qrels, ranks, depth)])
     return IncrementalRecall(
@@ -151,6 +153,7 @@ def interleave(first: Results, second: Results, n_queries: int) -> tuple[Results
         rank=positions_of(offsets_of(n_either)),
         label=label[kept].astype(np.int32),
         product=np.concatenate([first.product, second.product])[kept],
+        score=np.concatenate([first.score, second.score])[kept],
         products=first.products,
     )
     share = np.full(n_queries, np.nan)

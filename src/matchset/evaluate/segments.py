@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.events import EventRule, EventWeights, kind_of, relevance_rule
 from matchset.data.log import Log
 from matchset.data.positives import Positives
@@ -26,6 +27,7 @@ SEGMENTS = (
     "unseen query",
     "head query",
     "tail query",
+    "rare query",
     "warm product",
     "cold product",
 )
@@ -96,7 +98,8 @@ def make_segments(
         if name not in SEGMENTS:
             raise ValueError(f"segments must be among {', '.join(SEGMENTS)}; got {name!r}")
     head = is_head(qrels.traffic)[qrels.row]
-    known: dict[str, Bools] = {"head query": head, "tail query": ~head}
+    rare = qrels.traffic[qrels.row] < DEFAULT_MIN_QUERY_COUNT
+    known: dict[str, Bools] = {"head query": head, "tail query": ~head, "rare query": rare}
     if training.is_seen is not None:
         seen = training.is_seen[qrels.row]
         known |= {"seen query": seen, "unseen query": ~seen}

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Column
+from matchset.filters.hints import find_hints
 from matchset.filters.parser import DEFAULT_LIMITS, Limits, parse
-from matchset.filters.predicate import evaluate, find_hints
+from matchset.filters.predicate import evaluate
 from matchset.strings import Strings
 
 logger = logging.getLogger(__name__)

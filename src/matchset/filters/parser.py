@@ -17,6 +17,7 @@ from matchset.filters.syntax import (
     Expression,
     In,
     IsNull,
+    Like,
     Not,
     Operator,
     Or,
@@ -29,6 +30,8 @@ _OPERATORS: dict[str, Operator] = {
 _MIRRORED: dict[Operator, Operator] = {
     "=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=",
 }  # fmt: skip
+_WORDS = ("in", "like", "between")
+_LIKE_TERMS = 25  # it looks at the characters of every value
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -37,7 +40,8 @@ class Limits:
     """Limits on an expression, which may come from an untrusted user.
 
     `length` counts characters, `depth` nested parentheses and `not`, `terms` conditions and the
-    values of `in`. Evaluation takes time for each term and memory for each level of depth.
+    values of `in`; `like` is 25 terms. Evaluation takes time for each term and memory for each
+    level of depth.
     """
 
     length: int = 10_000
@@ -102,13 +106,16 @@ class _Parser:
         self.at += 1
         return token
 
+    def coming(self, *words: str) -> bool:
+        """Whether these keywords and signs come next."""
+        coming = self.tokens[self.at : self.at + len(words)]
+        return [t.text if t.kind in ("keyword", "sign") else None for t in coming] == list(words)
+
     def accept(self, *words: str) -> bool:
         """Skip these keywords and signs if they come next."""
-        coming = self.tokens[self.at : self.at + len(words)]
-        if [t.text if t.kind in ("keyword", "sign") else None for t in coming] != list(words):
-            return False
-        self.at += len(words)
-        return True
+        is_coming = self.coming(*words)
+        self.at += len(words) if is_coming else 0
+        return is_coming
 
     def require(self, word: str, what: str) -> None:
         if not self.accept(word):
@@ -143,22 +150,41 @@ class _Parser:
         if self.is_constant():
             return self.read_mirrored()
         attribute = self.read_attribute("an attribute, a value, `not` or `(`")
-        if self.accept("is", "not"):
-            self.require("null", "`null`")
-            return Not(IsNull(attribute))
         if self.accept("is"):
-            self.require("null", "`null` or `not null`")
-            return IsNull(attribute)
-        if self.accept("not", "in"):
-            return Not(In(attribute, self.read_list()))
-        if self.accept("in"):
-            return In(attribute, self.read_list())
+            is_negated = self.accept("not")
+            self.require("null", "`null`" if is_negated else "`null` or `not null`")
+            return Not(IsNull(attribute)) if is_negated else IsNull(attribute)
+        if any(self.coming(word) or self.coming("not", word) for word in _WORDS):
+            is_negated = self.accept("not")
+            found = self.read_worded(attribute)
+            return Not(found) if is_negated else found
         if self.token.text in _OPERATORS and self.token.kind == "sign":
             operator = _OPERATORS[self.next().text]
             return Compare(attribute, operator, self.read_constant())
         if self.token.source == "(" or self.token.kind in ("name", "text", "number"):
-            self.expected("an operator, `in` or `is`")
+            self.expected("an operator, `in`, `like`, `between` or `is`")
         return attribute
+
+    def read_worded(self, attribute: Attribute) -> Condition:
+        """One of `_WORDS` and what follows it."""
+        if self.accept("in"):
+            return In(attribute, self.read_list())
+        return self.read_pattern(attribute) if self.accept("like") else self.read_range(attribute)
+
+    def read_pattern(self, attribute: Attribute) -> Like:
+        self.count_term(_LIKE_TERMS - 1)
+        token = self.token
+        if token.kind != "text":
+            self.expected("a pattern in quotes")
+        return Like(attribute, self.read_constant())
+
+    def read_range(self, attribute: Attribute) -> And:
+        """`between a and b` is `>= a and <= b`."""
+        self.next()
+        self.count_term()
+        low = Compare(attribute, ">=", self.read_constant())
+        self.require("and", "`and` and the upper end")
+        return And((low, Compare(attribute, "<=", self.read_constant())))
 
     def read_mirrored(self) -> Condition:
         """Value, operator, attribute."""
@@ -224,8 +250,8 @@ class _Parser:
         self.require(")", "`,` or `)`")
         return tuple(constants)
 
-    def count_term(self) -> None:
-        self.n_terms += 1
+    def count_term(self, n: int = 1) -> None:
+        self.n_terms += n
         if self.n_terms > self.limits.terms:
             most = self.limits.terms
             self.fail(f"an expression must have at most {most} terms; got more", self.token)

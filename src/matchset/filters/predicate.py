@@ -1,10 +1,10 @@
-"""Predicate: which products satisfy an expression, and which of its values may be mistakes?"""
+"""Predicate: which products satisfy an expression?"""
 
 from __future__ import annotations
 
 import difflib
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, NoReturn, TypeAlias, assert_never
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from matchset.data.catalog import Column, ColumnKind
 from matchset.errors import FilterError
 from matchset.filters.parser import parse_date
+from matchset.filters.patterns import match_pattern
 from matchset.filters.syntax import (
     And,
     Attribute,
@@ -24,6 +25,7 @@ from matchset.filters.syntax import (
     Expression,
     In,
     IsNull,
+    Like,
     Not,
     Operator,
     Or,
@@ -54,8 +56,6 @@ _WANTED = {
     "boolean": "true or false",
     "date": "a date like '2026-10-01'",
 }
-_MAX_COMPARED = 2_000  # values of an attribute that are searched for a similar one
-_MAX_SHOWN = 40  # characters of a value
 
 
 def evaluate(expression: Expression, attributes: Mapping[str, Column], n_products: int) -> Mask:
@@ -93,6 +93,8 @@ class _Evaluator:
                 return self.compare(condition, is_negated=is_negated)
             case In():
                 return self.is_in(condition, is_negated=is_negated)
+            case Like():
+                return self.is_like(condition, is_negated=is_negated)
             case _:
                 assert_never(condition)
 
@@ -134,6 +136,15 @@ class _Evaluator:
         mask = np.isin(column.values, values, invert=is_negated)
         mask &= ~column.is_null
         return mask
+
+    def is_like(self, condition: Like, *, is_negated: bool) -> Mask:
+        column = self.column(condition.attribute)
+        if column.categories is None:
+            rule = f"{condition.attribute} ({column.kind}) must be text for like; got {column.kind}"
+            self.fail(rule, condition.attribute)
+        found = match_pattern(str(condition.pattern.value), column.categories)
+        mask = np.append(found != is_negated, np.False_)[column.values]  # null is -1, the last
+        return np.asarray(mask, dtype=np.bool_)
 
     def column(self, attribute: Attribute) -> Column:
         column = self.attributes.get(attribute.name)
@@ -189,45 +200,3 @@ def _unknown(name: str, attributes: Mapping[str, Column]) -> str:
     hint = f" (did you mean {by_lower[close[0]]!r}?)" if close else ""
     got = name if len(name) <= 40 else f"{name[:37]}..."
     return f"an attribute must be one of {', '.join(listed)}; got {got!r}{hint}"
-
-
-def find_hints(condition: Condition, attributes: Mapping[str, Column]) -> tuple[str, ...]:
-    """A sentence for each text in the expression that no product has.
-
-    That is not an error, since the shop may have had such products, but it is often a typo.
-    """
-    hints = (
-        _hint(attribute, constant, attributes[attribute.name])
-        for attribute, constant in _equated(condition)
-        if attribute.name in attributes
-    )
-    return tuple(dict.fromkeys(filter(None, hints)))
-
-
-def _equated(condition: Condition) -> Iterator[tuple[Attribute, Constant]]:
-    match condition:
-        case Not(inner):
-            yield from _equated(inner)
-        case And(parts) | Or(parts):
-            for part in parts:
-                yield from _equated(part)
-        case Compare(attribute, "=" | "!=", constant):
-            yield attribute, constant
-        case In(attribute, constants):
-            yield from ((attribute, constant) for constant in constants)
-
-
-def _hint(attribute: Attribute, constant: Constant, column: Column) -> str | None:
-    values, text = column.categories, constant.value
-    if values is None or not isinstance(text, str):
-        return None
-    index = bisect_left(values, text)
-    if index < len(values) and values[index] == text:
-        return None
-    shown = text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
-    close: list[str] = []
-    if len(values) <= _MAX_COMPARED and len(text) <= _MAX_SHOWN:
-        by_lower = {value.lower(): value for value in values}
-        close = [by_lower[one] for one in difflib.get_close_matches(text.lower(), by_lower, n=1)]
-    suggestion = f" (did you mean {close[0]!r}?)" if close else ""
-    return f"no product has {attribute} = {shown!r}{suggestion}"

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 Value: TypeAlias = str | float | bool | date
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
-KEYWORDS = frozenset({"and", "or", "not", "in", "is", "null", "true", "false"})
+KEYWORDS = frozenset({"and", "or", "not", "in", "is", "null", "true", "false", "like", "between"})
 PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "t": "\t"}  # what follows a backslash
 
@@ -72,6 +72,17 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
+class Like:
+    """A text that has a pattern: % stands for any characters, _ for one."""
+
+    attribute: Attribute
+    pattern: Constant
+
+    def __str__(self) -> str:
+        return f"{self.attribute} like {self.pattern}"
+
+
+@dataclass(frozen=True, slots=True)
 class IsNull:
     """An attribute that has no value."""
 
@@ -83,7 +94,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite; also what `not in` and `is not null` are read as."""
+    """The opposite; also what `not in`, `not like` and `is not null` are read as."""
 
     condition: Condition
 
@@ -111,7 +122,7 @@ class Or:
         return _join(self.conditions, " or ")
 
 
-Condition: TypeAlias = Attribute | Compare | In | IsNull | Not | And | Or
+Condition: TypeAlias = Attribute | Compare | In | Like | IsNull | Not | And | Or
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,7 +223,8 @@ def _fit(data: LabeledCandidates, dropped: set[int], *, threads: int) -> Floats:
     deviation = np.array(
         [[_deviation(x) for x in features[is_warm == kind].T] for kind in (COLD, WARM)]
     )
-    ridge = RIDGE * np.exp2(2 * np.round(np.log2(np.where(deviation > 1e-6, deviation, 1.0))))
+    scale = [[_round_to_power(each) if each > 1e-6 else 1.0 for each in row] for row in deviation]
+    ridge = RIDGE * np.square(scale)
     found = _native.fit_softmax(
         features.reshape(-1),
         data.candidates.offsets,
@@ -241,13 +242,19 @@ def _deviation(values: Floats) -> float:
     return float(values.std(dtype=np.float64)) if len(values) else 0.0
 
 
+def _round_to_power(value: float) -> float:
+    """The nearest power of two."""
+    share, exponent = math.frexp(value)  # from a half to one
+    return math.ldexp(1.0, exponent - (share < math.sqrt(0.5)))
+
+
 def score_candidates(features: Floats, weights: Floats) -> NDArray[np.float64]:
     """Linear score of each candidate."""
     is_warm = (features[:, _POPULARITY] > 0).astype(np.int64)
+    by_kind = weights.astype(np.float64)
     scores = np.zeros(len(features), dtype=np.float64)
-    for kind in (COLD, WARM):
-        mine = is_warm == kind
-        scores[mine] = np.einsum("ij,j->i", features[mine].astype(np.float64), weights[kind])
+    for column in range(features.shape[1]):  # one after another: a sum in one order everywhere
+        scores += features[:, column] * by_kind[is_warm, column]
     return scores
 
 
@@ -344,8 +351,9 @@ def fit_isotonic(
             block = last[0] + block[0], last[1] + block[1], last[2] + block[2]
         blocks.append(block)
     knots = [total / n for total, _, n in blocks]
-    odds = [math.log(chance / (1 - chance)) for chance in map(_chance, blocks)]
-    return np.array(knots, dtype=np.float32), np.array(odds, dtype=np.float32)
+    chances = np.array([_chance(block) for block in blocks])
+    log_odds = _native.log_fixed(chances / (1 - chances))
+    return np.array(knots, dtype=np.float32), log_odds.astype(np.float32)
 
 
 def _chance(block: tuple[float, float, float]) -> float:

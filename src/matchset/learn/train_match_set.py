@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from matchset import _native
 from matchset.config import TrainConfig, count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
@@ -95,7 +96,7 @@ def train_parts(
     X, Y, X_titles = _divide(data)
     parts = _find_parts(config, has_titles=X_titles is not None)
     model = MatchSetModel(
-        np.log1p(data.n_queries_of.astype(np.float64)).astype(np.float32),
+        _native.log_fixed(1 + data.n_queries_of.astype(np.float64)).astype(np.float32),
         reranker,
         tree=None,
         neighbors=remember_queries(
@@ -115,12 +116,14 @@ def train_parts(
         tree = train_tree(examples, config.learn, progress=progress)
         model = replace(model, tree=pack(tree.model, precision=config.precision, threads=threads))
         progress(Progress("pack", 1, 1))
-    if "lexical" in parts and X_titles is not None:
-        model = replace(model, lexical=index_titles(X_titles, data.vectorizer.vocabulary))
-        progress(Progress("lexical", 1, 1))
     if "towers" in parts and X_titles is not None:
         towers = _train_towers(X, X_titles, Y, config, progress=progress)
         model = replace(model, towers=towers)
+    if "lexical" in parts and X_titles is not None:
+        order = None if model.towers is None else model.towers.lists.labels
+        lexical = index_titles(X_titles, data.vectorizer.vocabulary, order=order)
+        model = replace(model, lexical=lexical)
+        progress(Progress("lexical", 1, 1))
     if "neighbors" not in parts:
         model = replace(model, neighbors=None)
     return TrainedMatchSet(model, data, tree)

@@ -16,6 +16,7 @@ from matchset.data.log import Log
 from matchset.data.positives import Positives, positives
 from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
+from matchset.learn.private_words import forget_private_words
 from matchset.matrices import Csr, Floats, from_scipy
 from matchset.model.products import Products, make_products
 from matchset.strings import Strings
@@ -61,6 +62,10 @@ def prepare_training_data(
     has_titles = catalog is not None and config.titles == "instances"
     products = make_products(pairs.products, catalog, with_unseen=has_titles)
     titles = products.titles if has_titles else None
+    learned = pairs.queries
+    if config.parts != ("tree",):  # XR-Linear of the paper learns from every word
+        counts = _count(log, pairs)
+        learned = forget_private_words(pairs.queries, counts, titles, least=config.min_query_count)
     vectorizer = fit_vectorizer(
         log,
         pairs,
@@ -69,6 +74,7 @@ def prepare_training_data(
         min_query_count=config.min_query_count,
         language=config.language,
         threads=threads,
+        learned=learned,
     )
     n_queries_of = np.zeros(len(products), dtype=np.int64)
     n_queries_of[: len(pairs.products)] = np.bincount(
@@ -77,7 +83,9 @@ def prepare_training_data(
     return TrainingData(
         products,
         vectorizer,
-        _make_examples(vectorizer, pairs, titles, config.title_weight, threads=threads),
+        _make_examples(
+            vectorizer, learned, pairs.pairs, titles, config.title_weight, threads=threads
+        ),
         pairs,
         n_queries_of,
         n_missing=0 if catalog is None else _count_missing(pairs.products, catalog),
@@ -105,10 +113,14 @@ def fit_vectorizer(
     min_query_count: float,
     language: str | None = None,
     threads: int | None,
+    learned: Strings | None = None,
 ) -> Vectorizer:
-    """Fit on the positive queries and the titles; n-grams of titles may always be shown."""
-    texts = [pairs.queries]
-    shown = [log.shown(min_query_count)[log.queries.index_of(pairs.queries)]]
+    """Fit on the positive queries and the titles; n-grams of titles may always be shown.
+
+    `learned` is what remains of each query where private words are left out.
+    """
+    texts = [pairs.queries if learned is None else learned]
+    shown = [_count(log, pairs) >= min_query_count]
     if titles is not None:
         texts.append(titles)
         shown.append(np.ones(len(titles), dtype=np.bool_))
@@ -116,16 +128,23 @@ def fit_vectorizer(
     return vectorizer.fit(Strings.concatenate(texts), shown=np.concatenate(shown), threads=threads)
 
 
+def _count(log: Log, pairs: Positives) -> NDArray[np.float64]:
+    """How often each positive query occurred, (n_queries,); see `Log.shown`."""
+    counts: NDArray[np.float64] = log.query_counts()[log.queries.index_of(pairs.queries)]
+    return counts
+
+
 def _make_examples(
     vectorizer: Vectorizer,
-    pairs: Positives,
+    queries: Strings,
+    Y: sp.csr_array,
     titles: Strings | None,
     title_weight: float,
     *,
     threads: int | None,
 ) -> Examples:
     """The queries with their products, then each title with its own product."""
-    X, Y = vectorizer.transform(pairs.queries, threads=threads), pairs.pairs
+    X = vectorizer.transform(queries, threads=threads)
     if titles is None:
         return Examples(from_scipy(X), from_scipy(Y))
     n_products = len(titles)
@@ -133,6 +152,6 @@ def _make_examples(
     wide = sp.csr_array((Y.data, Y.indices, Y.indptr), shape=(Y.shape[0], n_products))
     own = sp.eye_array(n_products, format="csr", dtype=np.float32)
     weights = np.ones(X.shape[0], dtype=np.float32)
-    weights[len(pairs.queries) :] = title_weight
+    weights[len(queries) :] = title_weight
     Y = sp.vstack([wide, own], format="csr")
     return Examples(from_scipy(X), from_scipy(Y), instance_weights=weights)

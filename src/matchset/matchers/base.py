@@ -184,9 +184,19 @@ class Matcher(ABC):
         *,
         k: int = DEFAULT_K,  # noqa: ARG002
         beam: int | None = None,  # noqa: ARG002
+        where: Where | None = None,  # noqa: ARG002
     ) -> Explanation:
-        """Why a query gets a product, or where it was lost; a ValueError unless `can_explain`."""
+        """Why a query gets a product, or why not; a ValueError unless `can_explain`.
+
+        k, beam and `where` are those of `match`.
+        """
         raise ValueError(f"a {self.kind} matcher cannot explain its results")
+
+    def label_of(self, product: str) -> int:
+        """The label of a product id; a ValueError if it is none of the matcher's."""
+        if (label := int(self.products.index_of([product])[0])) < 0:
+            raise ValueError(f"product must be one of the matcher's products; got {product!r}")
+        return label
 
     @property
     def training(self) -> TrainingRecord | None:

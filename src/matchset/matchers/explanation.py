@@ -1,23 +1,23 @@
-"""Explanation: why does a query get a product, in readable form?"""
+"""Explanation: why does a query get a product, in readable form?
+
+One shape for every matcher that can explain: what each part adds, where there are parts, and the
+path through the tree, where there is one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from matchset.features.vectorizer import Vectorizer
 from matchset.matchers.display import printable
-from matchset.model.explain import LabelPath, Step, strongest
-from matchset.model.packed import PackedTree
-from matchset.model.products import Products
 
-NAMED_BY = 4  # n-grams that name a node
-SHOWN = 5  # n-grams for and against each step that are displayed
+SHOWN = 5  # n-grams or words for and against that are displayed
+Weights: TypeAlias = tuple[tuple[str, float], ...]  # words or n-grams, and what each adds
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,102 +29,181 @@ class ExplanationStep:
     score: float  # of this node alone
     rank: int | None  # among the candidates of its level; None where its parent was lost
     is_kept: bool  # it stayed in the beam, or in the answer
-    counted_for: tuple[tuple[str, float], ...]  # n-grams of the query and their contributions
-    counted_against: tuple[tuple[str, float], ...]
+    counted_for: Weights  # n-grams of the query and their contributions
+    counted_against: Weights
     bias: float  # the same for every query
 
 
 @dataclass(frozen=True, slots=True)
+class ExplanationPart:
+    """What one part of a match set knows of the product."""
+
+    name: str
+    share: float  # of the linear score
+    note: str  # at which rank it proposed the product, or why it did not
+    is_proposed: bool | None = None  # None where it is no candidate source
+    rank: int | None = None  # by its own score, among all that it read
+    words: Weights = ()  # words of the query and what each adds, in units of the part's own score
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
-    """The path of a product down the tree, step by step."""
+    """Why a product was found, or why not."""
 
     query: str
     product: str
     title: str | None
-    score: float  # the product of the scores of all steps
-    steps: tuple[ExplanationStep, ...]
+    score: float  # what `match` gives it; else what it would get
+    rank: int | None  # in the answer, or among the candidates; None where it is neither
+    is_returned: bool
+    verdict: str  # a sentence without its period
+    parts: tuple[ExplanationPart, ...] = ()
+    steps: tuple[ExplanationStep, ...] = ()  # of the path through the tree
+    is_allowed: bool = True  # by the filter
+    linear: float | None = None  # the sum of what the parts add
 
     @property
     def lost_at(self) -> ExplanationStep | None:
-        """The step at which the product fell out of the beam or the answer, if it did."""
-        return next((step for step in self.steps if not step.is_kept), None)
+        """The step at which a tree lost the product; None where other parts decide too."""
+        return None if self.parts else next((s for s in self.steps if not s.is_kept), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
+        """Plain values, for JSON; `read_explanation` reads them."""
+        lost = self.lost_at
+        return {
+            "query": self.query,
+            "product": {"id": self.product, "title": self.title},
+            "score": self.score,
+            "linear": self.linear,
+            "is_allowed": self.is_allowed,
+            "is_returned": self.is_returned,
+            "rank": self.rank,
+            "verdict": self.verdict,
+            "lost_at": None if lost is None else lost.level,
+            "parts": [_part_to_dict(part) for part in self.parts],
+            "steps": [_step_to_dict(step) for step in self.steps],
+        }
 
     def __str__(self) -> str:
-        lines = [f"{self.query!r} and {self.product}: {self.score:.4g}; {self._verdict()}"]
+        lines = [f"{self.query!r} and {self.product}: {self._headline()}"]
+        width = max((len(part.name) for part in self.parts), default=0)
+        for part in self.parts:
+            words = f"; {_list(part.words)}" if part.words else ""
+            lines.append(f"  {part.name:<{width}}  {part.share:+8.3f}  {part.note}{words}")
+        if self.parts and self.steps:
+            lines.append("  path through the tree:")
         for step in self.steps:
-            lines.append(
-                f"  {step.level + 1}. {printable(step.name)}  score {step.score:.4g}, {_rank(step)}"
-            )
+            reached = f"score {step.score:.4g}, {show_rank(step)}"
+            lines.append(f"  {step.level + 1}. {printable(step.name)}  {reached}")
             lines.append(
                 f"     for: {_list(step.counted_for)}; against: {_list(step.counted_against)}"
             )
         return "\n".join(lines)
 
     def __rich__(self) -> Group:
-        """A table for the terminal; texts are never parsed as markup."""
+        """Tables for the terminal; texts are never parsed as markup."""
+        head = f"{printable(self.query)}  →  {self.product} {printable(self.title or '')}"
+        shown: list[Text | Table] = [Text(head, style="bold"), Text(self._headline())]
+        if self.parts:
+            shown.append(self._tabulate_parts())
+        if self.parts and self.steps:
+            shown.append(Text("Path through the tree", style="bold"))
+        if self.steps:
+            shown.append(self._tabulate_steps())
+        return Group(*shown)
+
+    def _tabulate_parts(self) -> Table:
+        table = Table("part", "adds", "how", "words of the query")
+        table.columns[1].justify = "right"
+        for part in self.parts:
+            words = _list(part.words) if part.words else ""
+            table.add_row(*map(Text, (part.name, f"{part.share:+.3f}", part.note, words)))
+        return table
+
+    def _tabulate_steps(self) -> Table:
         table = Table("level", "node", "score", "rank", "for", "against")
         for step in self.steps:
             cells = (
                 str(step.level + 1),
                 printable(step.name),
                 f"{step.score:.4g}",
-                _rank(step),
+                show_rank(step),
                 _list(step.counted_for),
                 _list(step.counted_against),
             )
             table.add_row(*map(Text, cells))
-        head = f"{printable(self.query)}  →  {self.product} {printable(self.title or '')}"
-        return Group(Text(head, style="bold"), Text(f"{self.score:.4g}; {self._verdict()}"), table)
+        return table
 
-    def _verdict(self) -> str:
-        lost = self.lost_at
-        if lost is None:
-            return f"found at rank {self.steps[-1].rank}"
-        return f"lost at level {lost.level + 1} ({_rank(lost)})"
+    def _headline(self) -> str:
+        linear = "" if self.linear is None else f" (linear score {self.linear:.3f})"
+        return f"{self.score:.4g}{linear}; {self.verdict}"
 
 
-def name_path(
-    found: LabelPath, query: str, products: Products, vectorizer: Vectorizer, tree: PackedTree
-) -> Explanation:
-    """Give names to the nodes and features of a path."""
-    title = None if products.titles is None else products.titles[found.label]
-    product = products.ids[found.label]
-    steps = []
-    for step in found.steps:
-        is_product = step.level + 1 == len(found.steps)
-        name = (title or product) if is_product else _name_node(step, vectorizer, tree)
-        steps.append(_name_step(step, name, vectorizer))
-    return Explanation(query, product, title, found.score, tuple(steps))
+def _part_to_dict(part: ExplanationPart) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "share": part.share,
+        "note": part.note,
+        "is_proposed": part.is_proposed,
+        "rank": part.rank,
+        "words": _weights_to_dicts(part.words),
+    }
 
 
-def _name_node(step: Step, vectorizer: Vectorizer, tree: PackedTree) -> str:
-    features = strongest(tree, step.level, step.node, NAMED_BY)
-    return ", ".join(vectorizer.name(int(feature)) for feature in features)
+def _step_to_dict(step: ExplanationStep) -> dict[str, Any]:
+    return {
+        "level": step.level,
+        "name": step.name,
+        "score": step.score,
+        "rank": step.rank,
+        "in_beam": step.is_kept,
+        "bias": step.bias,
+        "for": _weights_to_dicts(step.counted_for),
+        "against": _weights_to_dicts(step.counted_against),
+    }
 
 
-def _name_step(step: Step, name: str, vectorizer: Vectorizer) -> ExplanationStep:
-    counted = [
-        (vectorizer.name(int(feature)), round(float(value), 4))
-        for feature, value in zip(step.features, step.contributions, strict=True)
-    ]
-    return ExplanationStep(
-        level=step.level,
-        name=name,
-        score=step.score,
-        rank=step.rank,
-        is_kept=step.is_kept,
-        counted_for=tuple(pair for pair in counted if pair[1] > 0),
-        counted_against=tuple(pair for pair in counted if pair[1] < 0),
-        bias=step.bias,
+def _weights_to_dicts(weights: Weights) -> list[dict[str, Any]]:
+    return [{"ngram": ngram, "weight": weight} for ngram, weight in weights]
+
+
+def read_explanation(stored: Mapping[str, Any]) -> Explanation:
+    """An explanation from what `to_dict` gave; a KeyError or TypeError if it is none."""
+    parts = tuple(
+        ExplanationPart(**{**part, "words": _read_weights(part["words"])})
+        for part in stored["parts"]
+    )
+    steps = tuple(
+        ExplanationStep(
+            level=step["level"],
+            name=step["name"],
+            score=step["score"],
+            rank=step["rank"],
+            is_kept=step["in_beam"],
+            counted_for=_read_weights(step["for"]),
+            counted_against=_read_weights(step["against"]),
+            bias=step["bias"],
+        )
+        for step in stored["steps"]
+    )
+    names = ("query", "score", "rank", "is_returned", "verdict", "is_allowed", "linear")
+    product = stored["product"]
+    return Explanation(
+        product=product["id"],
+        title=product.get("title"),
+        parts=parts,
+        steps=steps,
+        **{name: stored[name] for name in names},
     )
 
 
-def _rank(step: ExplanationStep) -> str:
-    return "its parent was lost" if step.rank is None else f"rank {step.rank}"
+def _read_weights(stored: Iterable[Mapping[str, Any]]) -> Weights:
+    return tuple((each["ngram"], each["weight"]) for each in stored)
+
+
+def show_rank(step: ExplanationStep) -> str:
+    """The rank of a step in words."""
+    return "its parent was lost" if step.rank is None else f"rank {step.rank:,}"
 
 
 def _list(pairs: Iterable[tuple[str, float]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -34,7 +34,7 @@ from matchset.matchers.fusion_rules import (
     fuse,
 )
 from matchset.matchers.fusion_tuning import ValidationRankings, tune
-from matchset.matchers.match import Match, Matches
+from matchset.matchers.match import Match, Matches, least_scores
 from matchset.matrices import Csr
 from matchset.model.products import Products, unite_products
 from matchset.storage.sections import Section
@@ -50,6 +50,9 @@ class Fusion(Matcher):
     Products with the same id are the same product. Each part is asked, with its defaults, for
     `depth` products, or for k if that is more: so for any k up to `depth` a smaller k gives the
     first products of a larger one. `ranks` of a match has the rank of each product at each part.
+
+    `min_scores` and `min_relatives` have one entry per part, None for none: a match set with a
+    least score adds only products that it is sure of.
     """
 
     kind: ClassVar[str] = "fusion"
@@ -66,6 +69,8 @@ class Fusion(Matcher):
         keep: int | None = None,
         depth: int = DEFAULT_DEPTH,
         seed: int = 0,
+        min_scores: Sequence[float | None] | None = None,
+        min_relatives: Sequence[float | None] | None = None,
     ) -> None:
         """`names` are those of the parts in results; by default their kinds, such as "bm25"."""
         self.matchers = tuple(matchers)
@@ -87,6 +92,11 @@ class Fusion(Matcher):
         if depth < 1:
             raise ValueError(f"depth must be at least 1; got {depth}")
         self.depth = depth
+        n_parts = len(self.matchers)
+        self.min_scores = _one_per_part(min_scores, n_parts, "min_scores")
+        self.min_relatives = _one_per_part(min_relatives, n_parts, "min_relatives")
+        for cut in zip(self.min_scores, self.min_relatives, strict=True):
+            least_scores(0.0, *cut)  # checks them
         self.products, self._labels = unite_products([part.products for part in self.matchers])
         self._allowed: WeakKeyDictionary[Filter, tuple[Filter, ...]] = WeakKeyDictionary()
 
@@ -120,7 +130,7 @@ class Fusion(Matcher):
         if len(validation) == 0:
             raise DataError(f"validation must have relevant pairs; got none with {validation.rule}")
         rule = tune(self._rank_validation(validation, ks, sample, seed), self.rule)
-        return Fusion(self.matchers, names=self.names, depth=self.depth, **asdict(rule))
+        return Fusion(self.matchers, names=self.names, **self._settings(), **asdict(rule))
 
     @property
     def training(self) -> TrainingRecord | None:
@@ -156,8 +166,14 @@ class Fusion(Matcher):
         return fuse(rankings, k, self.rule, depth=depth, queries=texts)
 
     def _sections(self) -> Sections:
-        header = {"names": self.names, "depth": self.depth, "rule": asdict(self.rule)}
+        header = {"names": self.names, "rule": asdict(self.rule), **self._settings()}
         return {"fusion": Section(header)}
+
+    def _settings(self) -> dict[str, Any]:
+        """What is asked of the parts; least scores only where there are some."""
+        cuts = {"min_scores": self.min_scores, "min_relatives": self.min_relatives}
+        given = {name: cut for name, cut in cuts.items() if any(each is not None for each in cut)}
+        return {"depth": self.depth, **given}
 
     def _parts(self) -> Mapping[str, Matcher]:
         return {f"part{number}": part for number, part in enumerate(self.matchers)}
@@ -167,7 +183,8 @@ class Fusion(Matcher):
         header = sections["fusion"].header
         names = [str(name) for name in header["names"]]
         opened = [open_part(f"part{number}") for number in range(len(names))]
-        return cls(opened, names=names, depth=int(header["depth"]), **header["rule"])
+        cuts: dict[str, Any] = {name: header.get(name) for name in ("min_scores", "min_relatives")}
+        return cls(opened, names=names, depth=int(header["depth"]), **cuts, **header["rule"])
 
     def _rank_validation(
         self, validation: Positives, ks: tuple[int, ...], sample: int, seed: int
@@ -207,7 +224,13 @@ class Fusion(Matcher):
                 n_queries = 1 if isinstance(queries, str) else len(queries)
                 found = _nothing(n_queries)
             else:
-                answer = part.match(queries, depth, where=allowed[number])
+                answer = part.match(
+                    queries,
+                    depth,
+                    where=allowed[number],
+                    min_score=self.min_scores[number],
+                    min_relative=self.min_relatives[number],
+                )
                 found = _rows_of(answer, part.products)
             labels = self._labels[number][found.indices]
             rankings.append(Csr(found.indptr, labels, found.data, len(self.products)))
@@ -235,6 +258,16 @@ def _name(matchers: Sequence[Matcher], names: Sequence[str] | None) -> tuple[str
     if len(set(names)) < len(names) or not all(names):
         raise ValueError(f"names must be distinct and not empty; got {list(names)}")
     return tuple(names)
+
+
+def _one_per_part(
+    given: Sequence[float | None] | None, n_parts: int, name: str
+) -> tuple[float | None, ...]:
+    if given is None:
+        return (None,) * n_parts
+    if len(given) != n_parts:
+        raise ValueError(f"{name} must be {n_parts}, one per matcher; got {len(given)}")
+    return tuple(None if each is None else float(each) for each in given)
 
 
 def _rows_of(answer: Match | Matches, products: Products) -> Csr:

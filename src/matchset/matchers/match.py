@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from matchset.data.arrow import ExportColumn
 from matchset.matchers.display import MOST_ROWS, Grid, Shown, printable
 from matchset.matchers.frames import Tabular
-from matchset.matrices import Csr, Floats, Ids
+from matchset.matrices import Csr, Floats, Ids, offsets_of, positions_of
 from matchset.model.products import Products
 from matchset.strings import Strings
 
@@ -154,6 +154,54 @@ class Matches(Shown, Tabular, Sequence[Match]):
     found: Csr  # labels and scores of each query, best first, (n_queries, n_products)
     products: Products
 
+    @classmethod
+    def of(
+        cls,
+        queries: Iterable[str],
+        products: Iterable[str],
+        scores: ArrayLike | None = None,
+        *,
+        ranks: ArrayLike | None = None,
+    ) -> Matches:
+        """Matches of another engine, from rows of a query, a product, and its score or rank.
+
+        A rank of 1 is the best. Without ranks and scores, the rows of a query are in their order.
+        Queries are in the order of their first rows; a product that a query has twice counts where
+        it is best.
+        """
+        texts, ids = Strings.of(queries, "queries"), Strings.of(products, "products")
+        if scores is not None and ranks is not None:
+            raise ValueError("matches must have either scores or ranks; got both")
+        given = scores if ranks is None else ranks
+        values = np.arange(len(ids), 0, -1.0) if given is None else np.asarray(given, np.float64)
+        if not len(texts) == len(ids) == len(values):
+            got = f"{len(texts):,} queries, {len(ids):,} products, {len(values):,} values"
+            raise ValueError(f"matches must have one query, product and value per row; got {got}")
+        if not np.isfinite(values).all():
+            raise ValueError("scores and ranks must be finite; got one that is not")
+        strength = values if ranks is None else -values
+        row, first_row = texts.factorize()
+        label, first_label = ids.factorize()
+        order = np.lexsort([label, -strength, row])
+        kept = order[np.sort(np.unique(_pair(row, label)[order], return_index=True)[1])]
+        offsets = np.searchsorted(row[kept], np.arange(len(first_row) + 1))
+        if scores is None:  # any falling scores do
+            strength = np.empty(len(ids))
+            strength[kept] = 1.0 / (1 + positions_of(offsets))
+        found = Csr(offsets, label[kept], strength[kept].astype(np.float32), len(first_label))
+        return cls(texts.take(first_row), found, Products(ids.take(first_label)))
+
+    @classmethod
+    def join(cls, matches: Sequence[Match]) -> Matches:
+        """Single matches as a batch."""
+        ids = [product for match in matches for product in match.ids]
+        label, first = Strings.of(ids).factorize()
+        offsets = offsets_of([len(match) for match in matches])
+        scores = np.concatenate([match.scores for match in matches]) if matches else np.empty(0)
+        found = Csr(offsets, label, scores.astype(np.float32), len(first))
+        queries = Strings.of([match.query for match in matches])
+        return cls(queries, found, Products(Strings.of(ids).take(first)))
+
     def __len__(self) -> int:
         return len(self.found)
 
@@ -224,6 +272,11 @@ class Matches(Shown, Tabular, Sequence[Match]):
 
     def _take(self, rows: NDArray[np.int64]) -> Matches:
         return Matches(self.queries.take(rows), self.found.take(rows), self.products)
+
+
+def _pair(row: NDArray[np.int32], label: NDArray[np.int32]) -> NDArray[np.int64]:
+    """One number for each pair of a query and a product."""
+    return row.astype(np.int64) << 32 | label
 
 
 def least_scores(

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Self
-from weakref import WeakKeyDictionary
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.config import TrainConfig, count_threads, read_config
+from matchset.config import count_threads
 from matchset.features.vectorizer import Vectorizer
-from matchset.features.vocabulary import Vocabulary, read_vocabulary, store_vocabulary
-from matchset.filters.filter import Filter
-from matchset.learn.summary import TrainSummary
-from matchset.matchers.base import Matcher, OpenPart, Options, Sections, TrainingRecord
+from matchset.features.vocabulary import Vocabulary
+from matchset.filters.filter import Filter, Where
+from matchset.matchers.base import DEFAULT_K, Matcher, OpenPart, Options, Sections
+from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches
+from matchset.matchers.match_set_explanation import Asked, explain_product
 from matchset.matchers.registry import MATCH_SET
+from matchset.matchers.trained import TrainedMatcher
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Csr
 from matchset.model.match_set_model import (
@@ -28,15 +28,15 @@ from matchset.model.match_set_model import (
     store_match_set,
     widen_beam,
 )
-from matchset.model.products import Products, read_products, store_products
-from matchset.storage.sections import Section
+from matchset.model.packed import prune_packed
 from matchset.strings import Strings
+from matchset.text import normalize
 
 _SMALL_BATCH = 32  # queries that are not worth more than one thread
 
 
-@dataclass(frozen=True, eq=False)
-class MatchSet(Matcher):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MatchSet(TrainedMatcher):
     """Several candidate sources, and one linear re-ranker that decides between them.
 
     The beam of a tree of classifiers, inverted lists of two-tower embeddings, a lexical index of
@@ -50,16 +50,8 @@ class MatchSet(Matcher):
 
     kind: ClassVar[str] = MATCH_SET
     takes: ClassVar[frozenset[str]] = frozenset({"beam"})
-    vectorizer: Vectorizer
+    can_explain: ClassVar[bool] = True
     model: MatchSetModel
-    products: Products
-    config: TrainConfig
-    query_hashes: NDArray[np.uint64]  # of the training queries, ascending
-    n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
-    provenance: Mapping[str, Any] = field(default_factory=dict)  # when, from what, how
-    _allowed: WeakKeyDictionary[Filter, _native.MatchSetFilter | None] = field(
-        init=False, repr=False, default_factory=WeakKeyDictionary
-    )
 
     def __post_init__(self) -> None:
         n = len(self.products)
@@ -78,9 +70,79 @@ class MatchSet(Matcher):
         parts = ", ".join(self.model.parts)
         return f"MatchSet({len(self.products):,} products; {parts})"
 
+    def explain(
+        self,
+        query: str,
+        product: str,
+        *,
+        k: int = DEFAULT_K,
+        beam: int | None = None,
+        where: Where | None = None,
+    ) -> Explanation:
+        """What each part adds to a product's score, or why no source proposed it.
+
+        For a product that the filter excludes, it is what a search without the filter would do.
+        """
+        label = self.label_of(product)
+        chosen = None if where is None else self.products.filter(where)
+        is_allowed = chosen is None or bool(chosen.allowed[label])
+        rank, score = self._find(self.match(query, k, beam=beam, where=chosen), label)
+        asked = Asked(
+            query=query,
+            label=label,
+            k=k,
+            bounds=self._bounds(beam),
+            allowed=None if chosen is None or not is_allowed else self._allow(chosen),
+            is_allowed=is_allowed,
+            rank=rank,
+            score=score,
+            n_queries=int(self.n_queries_of[label]),
+            may_tell_same_query=self._may_show(query),
+        )
+        return explain_product(self.model, self.vectorizer, self.products, asked)
+
+    def _may_show(self, query: str) -> bool:
+        """Whether a past query is known to be frequent enough to be shown."""
+        if self.model.neighbors is None:
+            return False
+        largest = max([1.0, *(self.config.events or {}).values()])  # counts are weighted events
+        return self.model.neighbors.count(normalize(query)) / largest >= self.config.min_query_count
+
     def with_bounds(self, bounds: Bounds) -> Self:
         """The same match set, whose sources search within other bounds."""
         return replace(self, model=replace(self.model, bounds=bounds))
+
+    def prune(
+        self,
+        threshold: float | None = None,
+        *,
+        drop: Iterable[str] = (),
+        threads: int | None = None,
+    ) -> MatchSet:
+        """A smaller match set: without small weights of its tree, and without some of its parts.
+
+        Weights of at most `threshold` in magnitude are dropped. Where parts are, the re-ranker is
+        that of the parts left (see `only`).
+        """
+        dropped = tuple(drop)
+        unknown = [name for name in dropped if name not in self.model.parts]
+        left = [name for name in self.model.parts if name not in dropped]
+        if unknown or not left:
+            rule = f"drop must be some of {', '.join(self.model.parts)}, and leave one"
+            raise ValueError(f"{rule}; got {', '.join(dropped)}")
+        chosen = self.only(left) if dropped else self
+        model, config = chosen.model, chosen.config
+        if threshold is not None:
+            if model.tree is None:
+                raise ValueError(f"threshold is for a match set with a tree; got {threshold}")
+            tree = prune_packed(model.tree, threshold, threads=count_threads(threads))
+            model = replace(model, tree=tree)
+            config = config.with_threshold(threshold)
+        return replace(self, model=model, config=config)
+
+    def with_beam(self, beam: int) -> Self:
+        """The same match set, whose tree is searched with another beam."""
+        return self.with_bounds(self._bounds(beam))
 
     def only(self, parts: Iterable[str]) -> Self:
         """Some of its parts: all but one, or one alone, under a re-ranker fitted to them.
@@ -111,29 +173,6 @@ class MatchSet(Matcher):
             beam=model.bounds.tree_beam,
         )
 
-    @property
-    def training(self) -> TrainingRecord:
-        """What it remembers of its training."""
-        return TrainingRecord(
-            self.products, self.query_hashes, self.n_queries_of, self.config, self.provenance
-        )
-
-    @property
-    def summary(self) -> TrainSummary | None:
-        """Figures of the training; None for a model that has no record of it."""
-        stored = self.provenance.get("summary")
-        return None if stored is None else TrainSummary.from_dict(stored)
-
-    @property
-    def vectorize(self) -> Callable[[str], object]:
-        """Ids and weights of a query's n-grams."""
-        return self.vectorizer.encode
-
-    @property
-    def n_features(self) -> int:
-        """Known n-grams."""
-        return self.vectorizer.vocabulary.n_known
-
     def _match_one(self, query: str, options: Options) -> Match:
         k, where, beam = options
         allowed = None if where is None else self._allow(where)
@@ -162,36 +201,16 @@ class MatchSet(Matcher):
         return widen_beam(self.model.bounds, beam)
 
     def _sections(self) -> Sections:
-        about = {"config": asdict(self.config), "provenance": dict(self.provenance)}
-        memory = {"query_hashes": self.query_hashes, "n_queries_of": self.n_queries_of}
-        return {
-            "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
-            "products": store_products(self.products),
-            "training": Section(about, memory),
-            **store_match_set(self.model),
-        }
+        return {**self._shared_sections(), **store_match_set(self.model)}
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        training = sections["training"]
-        return cls(
-            vectorizer=Vectorizer.of(read_vocabulary(sections["vectorizer"])),
-            model=read_match_set(sections),
-            products=read_products(sections["products"]),
-            config=read_config(training.header["config"]),
-            query_hashes=training.arrays["query_hashes"],
-            n_queries_of=training.arrays["n_queries_of"],
-            provenance=training.header["provenance"],
-        )
+        return cls(model=read_match_set(sections), **cls._read_shared(sections))
 
-    def _allow(self, chosen: Filter) -> _native.MatchSetFilter | None:
-        """The filter in the form of the sources, made once; None where it allows everything."""
-        if chosen in self._allowed:
-            return self._allowed[chosen]
+    def _prepare_filter(self, chosen: Filter) -> _native.MatchSetFilter | None:
+        """None where it allows everything."""
         mask = np.ascontiguousarray(chosen.allowed, dtype=np.bool_)
-        allowed = None if mask.all() else self.model.native.allow(mask)
-        self._allowed[chosen] = allowed
-        return allowed
+        return None if mask.all() else self.model.native.allow(mask)
 
 
 def forget_names(vectorizer: Vectorizer) -> Vectorizer:

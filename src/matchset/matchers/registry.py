@@ -66,6 +66,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("popularity", "Popularity", f"{_MATCHERS}.popularity:Popularity", "#8a6d3b"),
         Kind("fusion", "Fusion", f"{_MATCHERS}.fusion:Fusion", "#0f766e"),
+        Kind("run", "Recorded run", f"{_MATCHERS}.recorded_run:RecordedRun", "#a21caf"),
     )
 }
 

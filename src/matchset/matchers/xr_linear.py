@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Self
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.config import TrainConfig, count_threads, read_config
-from matchset.features.vectorizer import Vectorizer
-from matchset.features.vocabulary import read_vocabulary, store_vocabulary
-from matchset.filters.filter import Filter
-from matchset.learn.summary import TrainSummary
-from matchset.matchers.base import (
-    DEFAULT_BEAM,
-    DEFAULT_K,
-    Matcher,
-    OpenPart,
-    Options,
-    Sections,
-    TrainingRecord,
-)
-from matchset.matchers.explanation import Explanation, name_path
+from matchset.config import count_threads
+from matchset.filters.filter import Filter, Where
+from matchset.matchers.base import DEFAULT_BEAM, DEFAULT_K, OpenPart, Options, Sections
+from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import XR_LINEAR
+from matchset.matchers.trained import TrainedMatcher
+from matchset.matchers.tree_explanation import PathNames, explain_path
 from matchset.matrices import Csr
 from matchset.model.explain import follow_label
 from matchset.model.packed import PackedTree, prune_packed, read_tree, store_tree
-from matchset.model.products import Products, read_products, store_products
 from matchset.model.search import search_rule
-from matchset.storage.sections import Section, read_object
+from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 
-@dataclass(frozen=True, eq=False)
-class XRLinearMatcher(Matcher):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class XRLinearMatcher(TrainedMatcher):
     """What `matchset.train` learned: a vectorizer, a tree of classifiers, and the products.
 
     A `beam` ends in as many leaves, of at most 50 products unless trained otherwise: a larger k
@@ -48,29 +35,37 @@ class XRLinearMatcher(Matcher):
     kind: ClassVar[str] = XR_LINEAR
     takes: ClassVar[frozenset[str]] = frozenset({"beam"})
     can_explain: ClassVar[bool] = True
-    vectorizer: Vectorizer
     tree: PackedTree
-    products: Products
-    config: TrainConfig
-    query_hashes: NDArray[np.uint64]  # of the training queries, ascending
-    n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
-    provenance: Mapping[str, Any] = field(default_factory=dict)  # when, from what, how
     beam: int = DEFAULT_BEAM  # nodes kept per level, where `match` is not given another number
-    _allowed: WeakKeyDictionary[Filter, _native.Allowed] = field(
-        init=False, repr=False, default_factory=WeakKeyDictionary
-    )
 
     def explain(
-        self, query: str, product: str, *, k: int = DEFAULT_K, beam: int | None = None
+        self,
+        query: str,
+        product: str,
+        *,
+        k: int = DEFAULT_K,
+        beam: int | None = None,
+        where: Where | None = None,
     ) -> Explanation:
-        """Why a query gets a product, or where in the tree it was lost."""
-        label = int(self.products.index_of([product])[0])
-        if label < 0:
-            raise ValueError(f"product must be one of the matcher's products; got {product!r}")
+        """Why a query gets a product, or where in the tree it was lost.
+
+        Ranks along the path ignore the filter.
+        """
+        label = self.label_of(product)
+        chosen = None if where is None else self.products.filter(where)
+        rank, _ = self._find(self.match(query, k, beam=beam, where=chosen), label)
         ids, weights = self.vectorizer.encode(query)
         beam = self.beam if beam is None else beam
         found = follow_label(self.tree, ids.astype(np.int32), weights, label, k=k, beam=beam)
-        return name_path(found, query, self.products, self.vectorizer, self.tree)
+        title = None if self.products.titles is None else self.products.titles[label]
+        return explain_path(
+            found,
+            query,
+            self.products,
+            PathNames.of(query, title, self.vectorizer, self.tree),
+            rank=rank,
+            is_allowed=chosen is None or bool(chosen.allowed[label]),
+        )
 
     def with_beam(self, beam: int) -> Self:
         """The same matcher with another default beam."""
@@ -79,31 +74,7 @@ class XRLinearMatcher(Matcher):
     def prune(self, threshold: float, *, threads: int | None = None) -> XRLinearMatcher:
         """A smaller matcher, without weights of at most `threshold` in magnitude."""
         tree = prune_packed(self.tree, threshold, threads=count_threads(threads))
-        learn = replace(self.config.learn, threshold=max(threshold, self.config.learn.threshold))
-        return replace(self, tree=tree, config=replace(self.config, learn=learn))
-
-    @property
-    def training(self) -> TrainingRecord:
-        """What it remembers of its training."""
-        return TrainingRecord(
-            self.products, self.query_hashes, self.n_queries_of, self.config, self.provenance
-        )
-
-    @property
-    def summary(self) -> TrainSummary | None:
-        """Figures of the training; None for a model that has no record of it."""
-        stored = self.provenance.get("summary")
-        return None if stored is None else TrainSummary.from_dict(stored)
-
-    @property
-    def vectorize(self) -> Callable[[str], object]:
-        """Ids and weights of a query's n-grams."""
-        return self.vectorizer.encode
-
-    @property
-    def n_features(self) -> int:
-        """Known n-grams."""
-        return self.vectorizer.vocabulary.n_known
+        return replace(self, tree=tree, config=self.config.with_threshold(threshold))
 
     def _match_one(self, query: str, options: Options) -> Match:
         k, where, beam = options
@@ -128,28 +99,21 @@ class XRLinearMatcher(Matcher):
         )
 
     def _sections(self) -> Sections:
-        about = {"config": asdict(self.config), "provenance": dict(self.provenance)}
-        memory = {"query_hashes": self.query_hashes, "n_queries_of": self.n_queries_of}
-        return {
-            "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
+        shared = self._shared_sections()
+        return {  # in the order that earlier versions wrote: equal models have equal bytes
+            "vectorizer": shared["vectorizer"],
             "tree": store_tree(self.tree),
-            "products": store_products(self.products),
+            "products": shared["products"],
             "search": Section({"beam": self.beam}),
-            "training": Section(about, memory),
+            "training": shared["training"],
         }
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        training = sections["training"]
         return cls(
-            vectorizer=Vectorizer.of(read_vocabulary(sections["vectorizer"])),
             tree=read_tree(sections["tree"]),
-            products=read_products(sections["products"]),
-            config=read_config(read_object(training.header["config"])),
-            query_hashes=training.arrays["query_hashes"],
-            n_queries_of=training.arrays["n_queries_of"],
-            provenance=read_object(training.header["provenance"]),
             beam=int(sections["search"].header["beam"]),
+            **cls._read_shared(sections),
         )
 
     def __post_init__(self) -> None:
@@ -169,9 +133,5 @@ class XRLinearMatcher(Matcher):
             f"{self.vectorizer.n_features:,} features, {self.tree.n_weights:,} weights)"
         )
 
-    def _allow(self, chosen: Filter) -> _native.Allowed:
-        """The filter in the form of the tree, made once."""
-        allowed = self._allowed.get(chosen)
-        if allowed is None:
-            allowed = self._allowed[chosen] = self.tree.allow(chosen.allowed)
-        return allowed
+    def _prepare_filter(self, chosen: Filter) -> _native.Allowed:
+        return self.tree.allow(chosen.allowed)

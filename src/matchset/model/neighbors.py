@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset import _native
 from matchset.matrices import Csr, Floats, Ids, Offsets
 from matchset.model.impact_lists import ImpactLists, invert, read_impacts, store_impacts
 from matchset.storage.sections import Section
@@ -33,6 +34,16 @@ class PastQueries:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def count(self, normalized: str) -> float:
+        """How often the very same query led to its products, as events are weighted; 0 if new."""
+        wanted = Strings.of([normalized]).hashes()[0]
+        at = int(np.searchsorted(self.hashes, wanted))
+        if at == len(self) or self.hashes[at] != wanted:
+            return 0.0
+        query = int(self.by_hash[at])
+        counts = self.counts[self.offsets[query] : self.offsets[query + 1]]
+        return float(np.expm1(counts.astype(np.float64)).sum())
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -70,7 +81,7 @@ def remember_queries(
         invert(_cut_columns(X, n_known), 1.0),
         Y.indptr,
         Y.indices,
-        np.log1p(Y.data.astype(np.float64)).astype(np.float32),
+        _native.log_fixed(1 + Y.data.astype(np.float64)).astype(np.float32),
         hashes[order],
         order.astype(np.int32),
     )

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from matchset.errors import ModelFileError
-from matchset.filters.filter import Filter
 from matchset.matchers.base import Matcher
-from matchset.matchers.match import Match
-from matchset.matchers.registry import find_kind, load
+from matchset.matchers.match_set import MatchSet
+from matchset.matchers.registry import MATCH_SET, find_kind, load
 from matchset.model.products import Products
 from matchset.serve.http.auth import Keys
-from matchset.serve.http.request_errors import RequestError
+from matchset.serve.http.request_errors import RequestError, shorten
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import ModelVersion, RunFolder
 from matchset.serve.reload.snapshots import Sources, snapshot_folders
 
-FUSED = "fused"  # all matchers together
+PARTS = {
+    "tree": "Tree",
+    "towers": "Two towers",
+    "lexical": "Lexical index",
+    "neighbors": "Query neighbors",
+}  # labels of the parts of a match set
 KEYS = "keys"  # in the folder of a model version
 
 
@@ -30,7 +36,7 @@ class LoadedModel:
     """The open matchers of a model version; nothing in it changes but its cache of filters."""
 
     opened_from: ModelVersion
-    matchers: Mapping[str, Matcher]  # by kind, the model first
+    matchers: Mapping[str, Matcher]  # by kind, the model first; then the parts of a match set
     keys: Keys | None
     opened_at: str = field(
         default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -48,30 +54,37 @@ class LoadedModel:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names that can be asked for: each matcher, and if there are several, all fused."""
-        return (*self.matchers, *((FUSED,) if len(self.matchers) > 1 else ()))
+        """Names that can be asked for."""
+        return tuple(self.matchers)
 
-    def match(
-        self, name: str, query: str, k: int, *, beam: int | None, where: Filter | None
-    ) -> Match:
-        """Ask one matcher; the beam is only for those that take one."""
-        matcher = self.matchers[name]
-        return matcher.match(query, k, where=where, beam=beam if "beam" in matcher.takes else None)
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kind of each folder, the model's first."""
+        return tuple(name for name in self.names if name not in PARTS)
 
-    def filter(self, name: str, wanted: str | Sequence[str]) -> Filter:
-        """A filter of a matcher's products; those of expressions are cached."""
-        return self.matchers[name].filter(wanted)
+    @cached_property
+    def with_beam(self) -> frozenset[str]:
+        """Names of the matchers that search a tree."""
+        return frozenset(name for name, matcher in self.matchers.items() if has_tree(matcher))
+
+    def find(self, name: str) -> Matcher:
+        """A matcher by its name."""
+        if name not in self.matchers:  # a part that a new version does not have
+            rule = f"matcher must be one of {', '.join(self.matchers)}"
+            raise RequestError("unknown_matcher", f"{rule}; got {name!r}", parameter="matcher")
+        return self.matchers[name]
 
     def has_filter(self, wanted: str | Sequence[str]) -> bool:
         """Whether the model's filter for an expression is cached."""
         return isinstance(wanted, str) and self._products.has_filter(wanted)
 
-    def find_explainer(self) -> tuple[str, Matcher]:
-        """The first matcher that can explain its results."""
-        for name, matcher in self.matchers.items():
-            if matcher.can_explain:
-                return name, matcher
-        raise RequestError("cannot_explain", f"no explanations from {', '.join(self.matchers)}")
+    def find_explainer(self, wanted: str | None) -> str:
+        """The name of the first matcher that can explain its results, or of the wanted one."""
+        names = self.names if wanted is None else (wanted,)
+        for name in names:
+            if self.find(name).can_explain:
+                return name
+        raise RequestError("cannot_explain", f"no explanations from {', '.join(names)}")
 
     def titles_of(self, ids: Sequence[str]) -> list[str]:
         """Title of each id, empty if the model does not know it."""
@@ -82,26 +95,41 @@ class LoadedModel:
         if not isinstance(wanted, str):
             listed = set(wanted)
             return [product for product in ids if product in listed]
-        allowed, labels = self.filter(self.default, wanted).allowed, self._products.index_of(ids)
+        allowed, labels = self._products.filter(wanted).allowed, self._products.index_of(ids)
         return [
             product
             for product, label in zip(ids, labels.tolist(), strict=True)
             if label < 0 or allowed[label]
         ]
 
+    def require_attributes(self, names: Sequence[str]) -> None:
+        """Raise an error about an attribute that the catalog does not have."""
+        known = self._products.attributes
+        for name in names:
+            if name not in known:
+                rule = f"attributes must be among {', '.join(known) or 'none at all'}"
+                got = shorten(name)
+                raise RequestError("bad_parameter", f"{rule}; got {got}", parameter="attributes")
+
+    def attributes_of(self, ids: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
+        """Attributes of each id, without those that it does not have."""
+        labels = self._products.index_of(ids)
+        found: list[dict[str, Any]] = [{} for _ in ids]
+        known = np.flatnonzero(labels >= 0)
+        for name in names:
+            column = self._products.attributes[name]
+            values = replace(column, values=column.values[labels[known]]).to_list()
+            for index, value in zip(known.tolist(), values, strict=True):
+                if value is not None:
+                    found[index][name] = value
+        return found
+
     def describe(self) -> dict[str, Any]:
         """What `GET /v1/model` says about it."""
         products, training = self._products, self.matchers[self.default].training
         columns = products.attributes
-        described = [
-            _describe(name, find_kind(name).label, [matcher])
-            for name, matcher in self.matchers.items()
-        ]
-        if FUSED in self.names:
-            fused = _describe(FUSED, "Fused", list(self.matchers.values()))
-            described.append({**fused, "can_explain": False})
         return {
-            "matchers": described,
+            "matchers": [self._describe(name) for name in self.names],
             "products": len(products),
             "attributes": [{"name": name, "type": one.kind} for name, one in columns.items()],
             "has_titles": products.titles is not None,
@@ -109,30 +137,42 @@ class LoadedModel:
             "provenance": {} if training is None else dict(training.provenance),
         }
 
+    def _describe(self, name: str) -> dict[str, Any]:
+        is_part = name in PARTS
+        return {
+            "name": name,
+            "label": PARTS[name] if is_part else find_kind(name).label,
+            "part_of": MATCH_SET if is_part else None,
+            "can_explain": self.matchers[name].can_explain,
+            "has_beam": name in self.with_beam,
+        }
+
     @property
     def _products(self) -> Products:
         return self.matchers[self.default].products
 
 
-def _describe(name: str, label: str, matchers: Sequence[Matcher]) -> dict[str, Any]:
-    return {
-        "name": name,
-        "label": label,
-        "can_explain": any(matcher.can_explain for matcher in matchers),
-        "has_beam": any("beam" in matcher.takes for matcher in matchers),
-    }
+def has_tree(matcher: Matcher) -> bool:
+    """Whether a matcher searches a tree, and so takes a beam."""
+    return "beam" in matcher.takes and (
+        not isinstance(matcher, MatchSet) or "tree" in matcher.model.parts
+    )
 
 
 def open_matchers(folders: Sequence[Path]) -> dict[str, Matcher]:
-    """The matchers in folders, by kind."""
+    """The matchers in folders, by kind, and the parts of a match set, which share its arrays."""
     matchers: dict[str, Matcher] = {}
     for folder in folders:
         matcher = load(folder)
         if matcher.kind in matchers:
             rule = f"matchers must be of different kinds; got two {matcher.kind}"
             raise ModelFileError(rule, path=folder)
-        matcher.match("warm", 1)  # what is made on first use is made here
         matchers[matcher.kind] = matcher
+    whole = matchers.get(MATCH_SET)
+    if isinstance(whole, MatchSet) and len(whole.model.parts) > 1:
+        matchers |= {name: whole.part(name) for name in whole.model.parts}
+    for matcher in matchers.values():
+        matcher.match("warm", 1)  # what is made on first use is made here
     return matchers
 
 

@@ -32,6 +32,8 @@ class Limits:
     "Characters per product id."
     body_bytes: int = 4_000_000
     "Bytes per body, counted while it arrives."
+    body_values: int = 100_000
+    "Values per body: ids, queries, numbers."
     body_seconds: float = 10.0
     "Seconds for a body to arrive."
     url_bytes: int = 32_768
@@ -44,6 +46,12 @@ class Limits:
     "Concurrent requests per worker."
     seconds: float = 10.0
     "Seconds per request."
+    response_bytes: int = 64_000_000
+    "Bytes per response."
+    unsent_bytes: int = 256_000_000
+    "Bytes of responses per worker that callers have not read yet."
+    unread_seconds: float = 10.0
+    "Seconds that a caller may take to read the next 64 KB of a response."
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""

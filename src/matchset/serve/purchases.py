@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.data.events import EventRule, kind_of
 from matchset.data.log import Log
-from matchset.data.positives import relevance
+from matchset.data.positives import apply_rule, relevance
 from matchset.matrices import rows_of
 from matchset.storage.folders import open_folder, write_folder
 from matchset.storage.sections import Section, read_strings, store_strings, under
@@ -29,6 +30,7 @@ class Purchases:
     products: NDArray[np.int32]  # indices into ids, most bought first, (n_pairs,)
     ids: Strings
     examples: Strings  # frequent queries that may be shown
+    word: str  # what they are: "bought", or "relevant" in a log without purchases
 
     def find(self, query: str) -> tuple[str, ...]:
         """Product ids, most bought first; none for a query that is not in the log."""
@@ -40,9 +42,11 @@ class Purchases:
         return self.ids.decode(np.ascontiguousarray(self.products[begin:end]))
 
 
-def store_purchases(log: Log, path: Path, *, n_examples: int, min_query_count: float) -> None:
+def store_purchases(
+    log: Log, path: Path, *, n_examples: int, min_query_count: float, rule: EventRule | None = None
+) -> None:
     """Write the purchases in a log to a folder that every worker maps."""
-    pairs = relevance(log)
+    pairs = relevance(log) if rule is None else apply_rule(log, rule)
     hashes = pairs.queries.hashes()
     order = np.argsort(hashes, kind="stable")
     sorted_pairs = pairs.pairs[order]
@@ -55,12 +59,14 @@ def store_purchases(log: Log, path: Path, *, n_examples: int, min_query_count: f
         **under("ids", store_strings(pairs.products)),
         **under("examples", store_strings(_choose_examples(log, n_examples, min_query_count))),
     }
-    write_folder(path, _KIND, header={}, arrays=arrays)
+    is_bought = any(kind_of(name) == "purchase" for name in pairs.rule.weights)
+    header = {"word": "bought" if is_bought else "relevant"}
+    write_folder(path, _KIND, header=header, arrays=arrays)
 
 
 def open_purchases(path: Path) -> Purchases:
     """Map what was stored."""
-    _, arrays = open_folder(path, _KIND)
+    header, arrays = open_folder(path, _KIND)
     section = Section(arrays=arrays)
     return Purchases(
         arrays["hashes"],
@@ -68,6 +74,7 @@ def open_purchases(path: Path) -> Purchases:
         arrays["products"],
         read_strings(section.within("ids")),
         read_strings(section.within("examples")),
+        str(header["word"]),
     )
 
 

@@ -7,7 +7,6 @@ import logging
 import logging.config
 import os
 import resource
-import secrets
 import signal
 import socket
 import sys
@@ -16,31 +15,32 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
-from granian.server.mp import MPServer
 from starlette.types import ASGIApp
 
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
+from matchset.data.events import EventWeights
 from matchset.data.log import Log
+from matchset.errors import ModelFileError
+from matchset.evaluate.segments import choose_rule
+from matchset.matchers.registry import load
 from matchset.serve.http.access_log import log_settings
 from matchset.serve.http.app import make_app
 from matchset.serve.http.auth import read_keys, warn_if_readable
-from matchset.serve.http.prometheus import prepare
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.purchases import store_purchases
 from matchset.serve.reload.run_folder import RunFolder, make_run_folder, publish, read_workers
 from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reload.switch import make_version, reload_trigger
+from matchset.serve.supervisor import Supervisor
 from matchset.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
 _EXAMPLES = 12
 _CONNECTIONS = 16_384  # per worker
-_RESPAWN_SECONDS = 0.5  # between workers that die one after the other
 _POLL_SECONDS = 0.02
 _PR_SET_PDEATHSIG = 1
 _LISTENS = "0A"  # a state in /proc/net/tcp
@@ -53,26 +53,28 @@ def serve(
     limits: Limits,
     *,
     read_log: Callable[[], Log] | None = None,
+    events: EventWeights | None = None,
     on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve until stopped; `on_ready` gets the address once every worker is ready."""
     logging.config.dictConfig(log_settings(config.log_format))
     _check_access(config)
     _raise_open_files()
-    with make_run_folder(sources.model) as run, _reserve(config) as reserved:
+    with make_run_folder(sources.model, config.n_workers) as run, _reserve(config) as reserved:
         address, port = reserved.getsockname()[:2]  # the actual ones, of a name or port 0
         trigger = reload_trigger(run, sources, config)  # first: later changes must be loaded
         publish(run, make_version(run, sources, config, 1))
         run.write_text("attempted", trigger)
         if read_log is not None:  # read here, so that its memory is freed
+            log = read_log()
             store_purchases(
-                read_log(),
+                log,
                 run.purchases,
+                rule=choose_rule(load(sources.model), log, events=events),
                 n_examples=_EXAMPLES,
                 min_query_count=DEFAULT_MIN_QUERY_COUNT,
             )
-        prepare(run)
-        server = _make_server(run, config, limits, address=address, port=port)
+        server = _make_server(run, sources, config, limits, address=address, port=port)
         shown = f"[{config.host}]" if ":" in config.host else config.host
         threading.Thread(
             target=_announce,
@@ -88,31 +90,20 @@ def serve(
             # A signal to the whole group ends workers before we stop them: not an error.
             if not server.interrupt_signal:
                 raise
-
-
-class _Supervisor(MPServer):
-    """Granian's supervisor, except for reload signals and dying workers."""
-
-    run: RunFolder
-
-    def signal_handler_reload(self, *_: Any) -> None:
-        """Request a reload of the model; granian would restart its workers."""
-        try:
-            self.run.write_text("requested", secrets.token_hex(8))
-        except OSError as error:  # disk full; raised here, it would end the server
-            logger.error("cannot request a reload: %s", error)  # noqa: TRY400
-
-    def _respawn_workers(self, *args: Any, **options: Any) -> None:
-        super()._respawn_workers(*args, **options)
-        # Granian gives up when a worker dies twice in a few seconds; we never do.
-        self.respawned_wrks.clear()
-        time.sleep(_RESPAWN_SECONDS)
+        if server.stop_reason is not None:
+            raise ModelFileError(f"cannot be served: {server.stop_reason}", path=sources.model)
 
 
 def _make_server(
-    run: RunFolder, config: ServeConfig, limits: Limits, *, address: str, port: int
-) -> _Supervisor:
-    server = _Supervisor(
+    run: RunFolder,
+    sources: Sources,
+    config: ServeConfig,
+    limits: Limits,
+    *,
+    address: str,
+    port: int,
+) -> Supervisor:
+    server = Supervisor(
         "matchset",
         address=address,
         port=port,
@@ -133,7 +124,7 @@ def _make_server(
         respawn_failed_workers=True,
         workers_kill_timeout=config.stop_seconds,
     )
-    server.run = run
+    server.run, server.sources, server.config = run, sources, config
     signal.signal(signal.SIGUSR1, server.signal_handler_reload)
     return server
 
@@ -145,7 +136,11 @@ def _start_worker(
     _end_with(parent)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # to the group of a terminal that closes
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    return make_app(Worker(run, sources, config, limits))
+    try:
+        return make_app(Worker(run, sources, config, limits))
+    except (ValueError, OSError, MemoryError) as error:
+        logger.error("a worker cannot start: %s", error)  # noqa: TRY400
+        sys.exit(1)
 
 
 def _end_with(parent: int) -> None:

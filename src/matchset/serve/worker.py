@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TypeVar
 
+from matchset.serve.connections import close_unread, count_connections
 from matchset.serve.http.access_log import AccessLog
-from matchset.serve.http.prometheus import Metrics
+from matchset.serve.http.prometheus import RELOADED, Metrics
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.loaded_model import LoadedModel, open_version
 from matchset.serve.options import Limits, ServeConfig
@@ -23,6 +25,7 @@ from matchset.serve.reload.run_folder import (
     RunFolder,
     WorkerStatus,
     current_version,
+    read_workers,
 )
 from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reload.switch import (
@@ -38,6 +41,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 _POLL_SECONDS = 0.05
 _CHECKS = 40  # after a change: a folder may still be copied, a worker that reloads may be killed
+_SHARE_POLLS = 20  # between two looks at the other workers
+_COLLECT = (20_000, 20, 100)  # rarely: a collection stops every thread
 _SWITCH_SECONDS = 0.0005  # the longest that a request waits for a thread that runs Python
 
 
@@ -48,8 +53,8 @@ class Worker:
         self, run: RunFolder, sources: Sources, config: ServeConfig, limits: Limits
     ) -> None:
         self.run, self.sources, self.config, self.limits = run, sources, config, limits
-        self._registration = Registration(run)  # first: files of unregistered workers are removed
-        self.metrics = Metrics(run)
+        self._registration = Registration(run)
+        self.metrics = Metrics(run, self._registration.slot)
         self.access_log = AccessLog(config.log_format)
         self.purchases: Purchases | None = (
             open_purchases(run.purchases) if run.purchases.exists() else None
@@ -58,15 +63,23 @@ class Worker:
         self._metrics_pool = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         version = self._registration.claim()
         self.model: LoadedModel = open_version(run, version, sources, config)
+        self._is_listening = False
         self._reported = 0  # number of the last model version in a status report
         self._report(version)
         self._trigger = ""
+        self._n_to_close = 0  # connections
+        self._known: set[int] | None = (
+            None  # process ids of the workers, None before the first look
+        )
         self._stop = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="reload watcher", daemon=True)
 
     def start(self) -> None:
         """Follow reloads from now on."""
         sys.setswitchinterval(_SWITCH_SECONDS)
+        gc.collect()
+        gc.freeze()  # what is there now stays: no collection has to look at it again
+        gc.set_threshold(*_COLLECT)
         self._watcher.start()
 
     def stop(self) -> None:
@@ -78,6 +91,13 @@ class Worker:
             pool.shutdown(wait=False, cancel_futures=True)
         self.access_log.flush()
         self._registration.close()
+
+    def should_close(self) -> bool:
+        """Whether to close the connection of the next response; asked once for each."""
+        if self._n_to_close <= 0:
+            return False
+        self._n_to_close -= 1
+        return True
 
     async def in_thread(self, do: Callable[[], T]) -> T:
         """Run longer work in a thread, so that short requests go on; limited in time."""
@@ -106,9 +126,15 @@ class Worker:
         return await asyncio.to_thread(self.reload)
 
     def _watch(self) -> None:
-        seen, n_checks = "", 0
+        seen, n_checks, n_polls = "", 0, 0
         while not self._stop.wait(_POLL_SECONDS):
             try:
+                if not self._is_listening and close_unread(self.limits.unread_seconds):
+                    self._is_listening = True
+                    self._report(self.model.opened_from)
+                n_polls += 1
+                if n_polls % _SHARE_POLLS == 1:
+                    self._share()
                 found = self._poll()
                 n_checks = _CHECKS if found != seen else n_checks - 1
                 seen = found
@@ -117,6 +143,17 @@ class Worker:
                     self._maybe_reload()
             except Exception:
                 logger.exception("the reload watcher failed")
+
+    def _share(self) -> None:
+        """Let callers connect again when there is a new worker, which has no connection yet.
+
+        Callers of a worker that died are with the others, and would stay there.
+        """
+        workers = read_workers(self.run).items()
+        live = {pid for pid, status in workers if status and status.is_listening}
+        if self._known is not None and live - self._known:
+            self._n_to_close = count_connections()
+        self._known = live
 
     def _poll(self) -> str:
         """A text that changes when there is something to do; cheap, as it is made often."""
@@ -166,11 +203,12 @@ class Worker:
             logger.warning("reload failed", extra={"fields": fields})
             raise
         if done is not None:
-            self.metrics.count_reload("done")
+            self.metrics.count_reload(RELOADED)
             logger.info("reloaded", extra={"fields": asdict(done)})
         return done
 
     def _report(self, published: ModelVersion, error: str | None = None) -> None:
         now = self.model.opened_from
-        self._registration.report(WorkerStatus(published.number, now.folder, now.name, error=error))
+        status = WorkerStatus(published.number, now.folder, now.name, error=error)
+        self._registration.report(replace(status, is_listening=self._is_listening))
         self._reported = published.number

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from matchset.config import count_threads
 from matchset.filters.filter import Filter
+from matchset.lab.dssm.graph_check import check_graph
 from matchset.lab.dssm.settings import import_extra
 from matchset.lab.dssm.space import (
     Space,
@@ -26,6 +27,11 @@ from matchset.storage.handles import FolderHandle
 from matchset.storage.sections import Section, verify
 
 DTYPES = ("f32", "f16", "bf16", "i8")
+_RANGES = (
+    ("connectivity", 2, 1024),
+    ("expansion_add", 1, 1_000_000),
+    ("expansion_search", 1, 1_000_000),
+)
 _FEW = 4096  # up to this many allowed products are scored one by one
 _LARGEST_SHARE = 0.25  # of the products to fetch from the graph; beyond it, all are scored
 
@@ -40,10 +46,10 @@ class GraphConfig:
     dtype: str = "f32"  # of the vectors in the graph
 
     def __post_init__(self) -> None:
-        for name, least in (("connectivity", 2), ("expansion_add", 1), ("expansion_search", 1)):
+        for name, least, most in _RANGES:
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise ValueError(f"{name} must be an integer from {least} to {most}; got {value!r}")
         if self.dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {', '.join(DTYPES)}; got {self.dtype!r}")
 
@@ -65,7 +71,7 @@ class Graph:
     def of(
         cls, config: GraphConfig, data: NDArray[np.uint8], *, n_vectors: int, dimensions: int
     ) -> Graph:
-        """Open a graph in memory or on disk, without a copy."""
+        """Open a graph in memory or on disk, without a copy; its bytes must be checked."""
         index = _make_index(config, dimensions)
         if n_vectors:
             index.view(data.data)
@@ -107,15 +113,21 @@ def store_graph(graph: Graph) -> Section:
     return Section({**header, "config": asdict(graph.config)}, {"data": graph.data})
 
 
-def read_graph(section: Section) -> Graph:
-    """A graph from its section, whose bytes must be verified: usearch trusts them."""
-    header = section.header
-    return Graph.of(
-        GraphConfig(**header["config"]),
-        section.arrays["data"],
-        n_vectors=int(header["n_vectors"]),
-        dimensions=int(header["dimensions"]),
-    )
+def read_graph(section: Section, labels: Ids, dimensions: int) -> Graph:
+    """A graph of the vectors at `labels` from its section, checked before usearch sees it."""
+    config, data = GraphConfig(**section.header["config"]), section.arrays["data"]
+    shape = {"n_vectors": len(labels), "dimensions": dimensions}
+    found = {name: section.header[name] for name in shape}
+    if found != shape:
+        raise ValueError(f"a graph must have {shape}; got {found}")
+    if data.dtype != np.uint8 or data.ndim != 1:
+        raise ValueError(f"a graph must be bytes; got {data.dtype} of {data.shape}")
+    if len(labels):
+        empty = bytes(_make_index(config, dimensions).save())
+        keys = check_graph(data, empty, dtype=config.dtype, **shape)
+        if not np.array_equal(np.sort(keys), np.sort(labels)):
+            raise ValueError("a graph must hold the products that have a vector; got others")
+    return Graph.of(config, data, **shape)
 
 
 def _make_index(config: GraphConfig, dimensions: int) -> Any:
@@ -185,7 +197,7 @@ class DSSMWithHNSW(SpaceMatcher):
 
     @classmethod
     def _load(cls, folder: FolderHandle) -> Self:
-        verify(folder)  # usearch trusts what it reads
+        verify(folder)  # damage that leads nowhere else would still change what is found
         return super()._load(folder)
 
     def _sections(self) -> Sections:
@@ -193,7 +205,9 @@ class DSSMWithHNSW(SpaceMatcher):
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        return cls(read_space(sections), read_graph(sections["graph"]))
+        space = read_space(sections)
+        dimensions = space.tower.dimensions
+        return cls(space, read_graph(sections["graph"], space.placed, dimensions))
 
     def _plan(self, n_wanted: int, n_allowed: int) -> Iterator[int]:
         """How many to fetch from the graph, first and again while too few are allowed."""

@@ -14,6 +14,7 @@ from matchset.config import (
     VectorizerConfig,
     read_vectorizer_config,
 )
+from matchset.errors import install_command
 
 Loss = Literal["softmax", "hinge"]
 Device = Literal["auto", "cpu", "cuda"]
@@ -125,5 +126,5 @@ def import_extra(module: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"DSSM needs {module.partition('.')[0]}, which is not installed; "
-            f"install it with: pip install 'matchset[dssm]' ({error})"
+            f"install it with: {install_command('dssm')} ({error})"
         ) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from matchset.data.positives import Positives, positives, relevance
 from matchset.data.split import Split, SplitOptions, compare
 from matchset.errors import DataError
 from matchset.evaluate.qrels import Qrels, make_qrels
+from matchset.lab.experiments.findings import DataFacts, Side
 from matchset.lab.experiments.store import make_digest
 
 EXAMPLES = 400  # test queries from which the examples of the report are chosen
@@ -32,8 +33,13 @@ class Benchmark:
     pairs: Positives  # of the training side
     qrels: Qrels  # of the test side
     may_show: NDArray[np.bool_]  # which test queries may appear in a report, (n_queries,)
-    facts: Mapping[str, Any]  # about the data, for the report
+    facts: DataFacts  # for the report
     digest: str  # of the above, except for settings that single contenders depend on
+
+    def named(self, name: str | None, title: str) -> Benchmark:
+        """The same with a name of the data, if there is one, and a title of the report."""
+        origin = self.facts.origin if name is None else name
+        return replace(self, facts=replace(self.facts, origin=origin, title=title))
 
     def examples(self) -> NDArray[np.int64]:
         """Indices of a random sample of the test queries that may be shown."""
@@ -65,8 +71,12 @@ def make_benchmark(
         pairs=pairs,
         qrels=qrels,
         may_show=may_show(log, qrels, config),
-        facts={"origin": origin, **describe(split, pairs, relevant, catalog)},
-        digest=make_digest(split.train, split.test, catalog, plan, origin, *_shared(config)),
+        facts=replace(
+            describe(split, pairs, relevant, catalog),
+            origin=origin,
+            n_queries=len(qrels),
+        ),
+        digest=make_digest(split.train, split.test, catalog, plan, *_shared(config)),
     )
 
 
@@ -103,32 +113,26 @@ def digest_qrels(qrels: Qrels) -> str:
 
 def describe(
     split: Split, pairs: Positives, relevant: Positives, catalog: Catalog | None
-) -> dict[str, Any]:
-    """Facts about the data: sizes, days, what is new in the test, the ceiling of recall."""
+) -> DataFacts:
+    """Facts about the data: sizes, days, what is new in the test."""
     report = compare(pairs, relevant)
-    names = ("pairs", "queries", "products")
-    sides = {
-        f"{side}_{name}": getattr(report, f"{side}_{name}")
-        for side in ("train", "test")
-        for name in names
-    }
-    return {
-        **sides,
-        "train_days": _days(split.train),
-        "test_days": _days(split.test),
-        "catalog_products": None if catalog is None else len(catalog),
-        "train_rule": str(pairs.rule),
-        "test_rule": str(relevant.rule),
-        "relevant_means": "bought" if _is_purchase(relevant) else "relevant",
-        "unseen_products": report.unseen_products,
-        "unseen_queries": report.unseen_queries,
-        "ceiling": report.ceiling,
-    }
+    kinds = {kind_of(name) for name in relevant.rule.weights}
+    train = report.train_pairs, report.train_queries, report.train_products
+    test = report.test_pairs, report.test_queries, report.test_products
+    return DataFacts(
+        origin="",
+        title="",
+        train=Side(*train, _days(split.train), str(pairs.rule)),
+        test=Side(*test, _days(split.test), str(relevant.rule)),
+        n_queries=len(relevant.queries),
+        relevant_means="bought" if kinds == {"purchase"} else "relevant",
+        is_rated=not kinds & {"purchase", "cart", "click"},
+        catalog_products=None if catalog is None else len(catalog),
+        unseen_products=report.unseen_products,
+        unseen_queries=report.unseen_queries,
+        seen_limit=report.seen_limit,
+    )
 
 
-def _days(log: Log) -> list[str] | None:
-    return None if log.days is None else [day.isoformat() for day in log.days]
-
-
-def _is_purchase(relevant: Positives) -> bool:
-    return {kind_of(name) for name in relevant.rule.weights} == {"purchase"}
+def _days(log: Log) -> tuple[str, str] | None:
+    return None if log.days is None else (log.days[0].isoformat(), log.days[1].isoformat())

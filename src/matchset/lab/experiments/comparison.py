@@ -1,55 +1,42 @@
-"""Comparison: how do all contenders compare, and does the paper's order hold on this data?
-
-The paper's claims are tested pair by pair, with all p-values corrected together, never assumed.
-"""
+"""Comparison: how do all contenders compare?"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from matchset.evaluate.compare import Difference, compare_recalls
-from matchset.evaluate.overlap import IncrementalRecall, Share, measure_overlap
-from matchset.evaluate.significance import ALPHA, Values
+from matchset.evaluate.calibration import score_answers
+from matchset.evaluate.compare import Comparison, compare_evaluations
+from matchset.evaluate.evaluation import Evaluation, Score
+from matchset.evaluate.overlap import IncrementalRecall, measure_overlap
+from matchset.evaluate.segments import Bools
+from matchset.evaluate.significance import bootstrap, mean
 from matchset.lab.experiments.benchmark import Benchmark, digest_qrels
-from matchset.lab.experiments.contenders import (
-    GRAPH,
-    LEXICAL,
-    OURS,
-    Contender,
-    choose_contenders,
-    list_contenders,
-)
+from matchset.lab.experiments.claims import CLAIMS
+from matchset.lab.experiments.contender import Contender, choose_contenders
+from matchset.lab.experiments.contenders import find_lexical, list_contenders
 from matchset.lab.experiments.examples import choose_examples
+from matchset.lab.experiments.findings import (
+    OURS,
+    ComparisonFindings,
+    Cost,
+    MatchSetFacts,
+    Row,
+    Setting,
+)
 from matchset.lab.experiments.runner import SILENT, Budget, ProgressListener, run_contenders
 from matchset.lab.experiments.store import Measurement, Store, describe_machine, list_versions
-from matchset.lab.experiments.vocabularies import (
-    BIGRAMS,
-    MORE_BIGRAMS,
-    TRIGRAMS,
-    UNIGRAMS,
-    choose_vocabularies,
-)
-from matchset.matchers.registry import find_kind, load
+from matchset.lab.experiments.vocabularies import choose_vocabularies
+from matchset.matchers.match_set import MatchSet
+from matchset.matchers.recorded_run import RecordedRun
+from matchset.matchers.registry import load
 
-COMPARISON = "comparison"
 BINS = 40  # of the histogram of latencies
-# The paper's order, better first; its XR-Linear is the variant with trigrams.
-CLAIMS = (
-    (TRIGRAMS, BIGRAMS),
-    (TRIGRAMS, MORE_BIGRAMS),
-    (BIGRAMS, UNIGRAMS),
-    (MORE_BIGRAMS, UNIGRAMS),
-    (TRIGRAMS, GRAPH),
-    (GRAPH, LEXICAL),
-    (TRIGRAMS, LEXICAL),
-)
-CONFIRMED, REVERSED, UNCLEAR, UNKNOWN = "confirmed", "reversed", "not significant", "not measured"
+ZERO_RESULT = "zero-result query"  # a segment: queries to which the opponent answers nothing
 
 
 def run_comparison(
@@ -58,77 +45,71 @@ def run_comparison(
     budget: Budget,
     *,
     names: Iterable[str] | None = None,
+    runs: Mapping[str, RecordedRun] | None = None,
     price_per_hour: float | None = None,
     command: str = "",
     progress: ProgressListener = SILENT,
-) -> dict[str, Any]:
-    """Train and measure contenders, and store the findings in the folder `out`.
+) -> ComparisonFindings:
+    """Train and measure contenders, storing each result in the folder `out`.
 
     Results that are stored there, from the same data and configuration, are used again, also those
-    of contenders not in `names`. A contender in `names` that cannot run here is an error.
+    of contenders not in `names`. A contender in `names` that cannot run here is an error. `runs`
+    are what engines of the user's own answered, by name.
     """
     if price_per_hour is not None and not 0 <= price_per_hour < float("inf"):
         raise ValueError(f"price_per_hour must be at least 0, and finite; got {price_per_hour}")
     vocabularies = choose_vocabularies(benchmark.pairs.queries, benchmark.config.vectorizer)
-    contenders = list_contenders(benchmark, vocabularies, is_quick=budget.is_quick)
+    contenders = list_contenders(benchmark, vocabularies, runs, is_quick=budget.is_quick)
     chosen = choose_contenders(contenders, names)
     if names is not None:
         _require_present(chosen)
     store = Store(out).prepare()
     results = run_contenders(chosen, benchmark, store, budget, progress=progress)
     results = _add_stored(results, contenders, benchmark, store, budget)
-    differences = compare_results({name: r.recalls for name, r in results.items()}, budget)
-    findings = {
-        **_describe_setting(benchmark, budget, command),
-        "vocabularies": vocabularies.to_dict(),
-        "rows": [
-            _describe_result(contender, results.get(contender.name), differences, price_per_hour)
-            for contender in contenders
-        ],
-        "ordering": check_claims(differences, max(budget.ks)),
-        "adds": _measure_added(results, benchmark, store, budget),
-        "examples": choose_examples(benchmark, results),
-    }
-    store.save_findings(COMPARISON, findings)
-    return findings
-
-
-def compare_results(recalls: Mapping[str, Values], budget: Budget) -> tuple[Difference, ...]:
-    """Test our recipe against all others, and the paper's claims, all corrected together."""
-    pairs = [(OURS, name) for name in recalls if name != OURS and OURS in recalls]
-    pairs += [claim for claim in CLAIMS if set(claim) <= set(recalls)]
-    if not pairs:
-        return ()
-    return compare_recalls(
-        recalls, pairs, budget.ks, flips=budget.flips, resamples=budget.resamples, seed=budget.seed
+    opponent = _find_opponent(contenders, results)
+    has_ours = OURS in results and store.model(OURS).exists()
+    unanswered = None if opponent is None else results[opponent].evaluation.sizes == 0
+    compared = compare_results(
+        {name: r.evaluation for name, r in results.items()}, contenders, budget, opponent=opponent
+    )
+    return ComparisonFindings(
+        setting=_describe_setting(benchmark, budget, command),
+        data=benchmark.facts,
+        vocabularies=vocabularies.to_dict(),
+        rows=tuple(
+            _describe_result(each, results.get(each.name), unanswered, budget, price_per_hour)
+            for each in contenders
+        ),
+        differences=compared.differences,
+        opponent=opponent,
+        adds=_measure_added(opponent, contenders, benchmark, store, budget) if has_ours else None,
+        match_set=_describe_match_set(store, benchmark, budget) if has_ours else None,
+        examples=choose_examples(benchmark, results, opponent),
     )
 
 
-def check_claims(differences: Iterable[Difference], k: int) -> list[dict[str, Any]]:
-    """Each of the paper's claims with the verdict on this data."""
-    found = {(d.first, d.second): d for d in differences if d.k == k}
-    return [_check(claim, found.get(claim)) for claim in CLAIMS]
-
-
-def find_verdict(difference: Difference) -> str:
-    """Whether the first is significantly better, the second is, or neither."""
-    if difference.p_holm >= ALPHA or difference.low <= 0 <= difference.high:
-        return UNCLEAR
-    return CONFIRMED if difference.value > 0 else REVERSED
-
-
-def _check(claim: Sequence[str], difference: Difference | None) -> dict[str, Any]:
-    better, worse = claim
-    checked: dict[str, Any] = {"better": better, "worse": worse, "verdict": UNKNOWN}
-    if difference is not None:
-        checked |= {
-            "verdict": find_verdict(difference),
-            "value": difference.value,
-            "low": difference.low,
-            "high": difference.high,
-            "p_holm": difference.p_holm,
-        }
-    return checked
+def compare_results(
+    evaluations: Mapping[str, Evaluation],
+    contenders: Sequence[Contender],
+    budget: Budget,
+    *,
+    opponent: str | None,
+) -> Comparison:
+    """Test ours against all others, fusions against the opponent, and the paper's claims."""
+    pairs = [(OURS, name) for name in evaluations if name != OURS and OURS in evaluations]
+    pairs += [
+        (each.name, opponent)
+        for each in contenders
+        if each.group == "fusion" and opponent in each.needs and each.name in evaluations
+    ]
+    pairs += [claim for claim in CLAIMS if set(claim) <= set(evaluations)]
+    return compare_evaluations(
+        evaluations,
+        pairs=pairs,
+        flips=budget.flips,
+        resamples=budget.resamples,
+        seed=budget.seed,
+    )
 
 
 def _require_present(contenders: Sequence[Contender]) -> None:
@@ -152,85 +133,128 @@ def _add_stored(
         name = contender.name
         result = results.get(name)
         if result is None:
-            result = store.load_result(name, contender.digest(benchmark, budget))
+            digest = contender.digest(benchmark, budget)
+            result = store.load_result(name, digest, benchmark.qrels)
         if result is not None:
             found[name] = result
     return found
 
 
-def _describe_setting(benchmark: Benchmark, budget: Budget, command: str) -> dict[str, Any]:
-    return {
-        "command": command,
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "machine": describe_machine(),
-        "versions": list_versions(),
-        "seed": benchmark.config.learn.seed,
-        "config": asdict(benchmark.config),
-        "budget": asdict(budget),
-        "ks": list(budget.ks),
-        "data": {**benchmark.facts, "n_queries": len(benchmark.qrels)},
-        "qrels": digest_qrels(benchmark.qrels),
-    }
+def _find_opponent(
+    contenders: Sequence[Contender], results: Mapping[str, Measurement]
+) -> str | None:
+    """What ours is shown beside: the first engine of the user's own, else lexical search."""
+    ran = [contender for contender in contenders if contender.name in results]
+    engine = next((contender for contender in ran if contender.group == "engine"), None)
+    found = engine or find_lexical(ran)
+    return None if found is None else found.name
+
+
+def _describe_setting(benchmark: Benchmark, budget: Budget, command: str) -> Setting:
+    return Setting(
+        command=command,
+        date=time.strftime("%Y-%m-%d", time.gmtime()),
+        machine=describe_machine(),
+        versions=list_versions(),
+        config=asdict(benchmark.config),
+        ks=budget.ks,
+        seed=benchmark.config.learn.seed,
+        is_quick=budget.is_quick,
+        qrels=digest_qrels(benchmark.qrels),
+    )
+
+
+def score_queries(
+    evaluation: Evaluation, chosen: Bools, segment: str, budget: Budget
+) -> tuple[Score, ...]:
+    """Recall at each k over some of the queries."""
+    values = evaluation.recalls[chosen][:, None]
+    weights = np.stack([np.ones(len(values)), evaluation.traffic[chosen]])
+    low, high = bootstrap(values, weights, resamples=budget.resamples, seed=budget.seed)
+    value = mean(values, weights)
+    return tuple(
+        Score(
+            segment, "recall", k, len(values),
+            *(float(part[0, 0, i]) for part in (value, low, high)),
+            *(float(part[1, 0, i]) for part in (value, low, high)),
+        )
+        for i, k in enumerate(evaluation.ks)
+    )  # fmt: skip
 
 
 def _describe_result(
     contender: Contender,
     result: Measurement | None,
-    differences: Sequence[Difference],
-    price: float | None,
-) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "name": contender.name,
-        "kind": contender.kind,
-        "title": contender.title,
-    }
+    unanswered: Bools | None,
+    budget: Budget,
+    price_per_hour: float | None,
+) -> Row:
+    """A row; `unanswered` are the queries that make up the segment of zero results."""
+    about = contender.name, contender.kind, contender.title, contender.group
     if result is None:
-        return row | {"absent": contender.absent or f"not run: --rows {contender.name}"}
-    against = {
-        str(d.k): {"value": -d.value, "low": -d.high, "high": -d.low, "p_holm": d.p_holm}
-        for d in differences
-        if (d.first, d.second) == (OURS, contender.name)
-    }
-    hours = result.train_seconds / 3600
-    return row | {
-        "absent": None,
-        "features": result.features,
-        "train_seconds": result.train_seconds,
-        "cost": None if price is None else hours * price,
-        "disk_bytes": result.disk_bytes,
-        "latency": result.timing.to_dict(),
-        "histogram": _count_latencies(result),
-        "against_ours": against,
-        "scores": list(result.scores),
-    }
+        return Row(*about, absent=contender.absent or f"not run: --rows {contender.name}")
+    cost = None
+    if len(result.timing.total):
+        edges, counts = _count_latencies(result)
+        hours = result.train_seconds / 3600
+        cost = Cost(
+            result.train_seconds,
+            result.disk_bytes,
+            result.timing.to_dict(),
+            edges,
+            counts,
+            None if price_per_hour is None else hours * price_per_hour,
+        )
+    scores = result.evaluation.scores
+    if unanswered is not None and unanswered.any():
+        scores += score_queries(result.evaluation, unanswered, ZERO_RESULT, budget)
+    return Row(
+        *about,
+        note=contender.note,
+        features=result.features,
+        scores=scores,
+        cost=cost,
+    )
 
 
-def _count_latencies(result: Measurement) -> dict[str, list[float]]:
+def _count_latencies(result: Measurement) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """A histogram with logarithmic bins, without the slowest hundredth of the calls."""
     seconds = result.timing.total
     edges = np.geomspace(seconds.min() / 1.01, np.quantile(seconds, 0.99) * 1.01, BINS + 1)
     counts, _ = np.histogram(seconds, edges)
-    return {"edges": edges.tolist(), "counts": counts.tolist()}
+    return tuple(edges.tolist()), tuple(counts.tolist())
+
+
+def _describe_match_set(store: Store, benchmark: Benchmark, budget: Budget) -> MatchSetFacts:
+    matcher = MatchSet.load(store.model(OURS))
+    answers = score_answers(matcher, benchmark.qrels, k=max(budget.ks))
+    reranker = matcher.model.reranker
+    return MatchSetFacts(
+        matcher.model.part_bytes(),
+        reranker.table(),
+        reranker.facts,
+        answers.reliability(),
+        answers.cutoffs(),
+    )
 
 
 def _measure_added(
-    results: Mapping[str, Measurement], benchmark: Benchmark, store: Store, budget: Budget
-) -> dict[str, Any] | None:
-    """What our recipe adds to lexical search; None if one of the two models is missing."""
-    if not all(name in results and store.model(name).exists() for name in (OURS, LEXICAL)):
+    opponent: str | None,
+    contenders: Sequence[Contender],
+    benchmark: Benchmark,
+    store: Store,
+    budget: Budget,
+) -> IncrementalRecall | None:
+    """What our match set adds to the opponent; None if one of the two models is missing."""
+    titles = {each.name: each.title for each in contenders}
+    if opponent is None or not store.model(opponent).exists():
         return None
-    added = measure_overlap(
+    return measure_overlap(
         load(store.model(OURS)),
-        load(store.model(LEXICAL)),
+        load(store.model(opponent)),
         benchmark.qrels,
         k=max(budget.ks),
-        names=(find_kind(OURS).label, find_kind(LEXICAL).label),
+        names=(titles[OURS], titles[opponent]),
         resamples=budget.resamples,
         seed=budget.seed,
     )
-    return {"k": added.k, "names": list(added.names), "queries": added.queries} | _shares(added)
-
-
-def _shares(added: IncrementalRecall) -> dict[str, dict[str, float]]:
-    values = {field.name: getattr(added, field.name) for field in fields(added)}
-    return {name: v._asdict() for name, v in values.items() if isinstance(v, Share)}

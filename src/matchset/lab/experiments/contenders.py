@@ -1,274 +1,155 @@
-"""Contenders: which matchers are compared, and how is each of them made?
+"""Contenders: which matchers are compared?
 
-Every kind of matcher that has a recipe here competes, in the order of the registry; XR-Linear also
-competes as the paper trains it. A contender has the name and the label of its kind.
+Our match set comes first, then the user's own engines, fusions of the two, the match set's parts
+alone, and the known methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
-from importlib.util import find_spec
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
-from matchset.config import LearnConfig, TrainConfig, count_threads
-from matchset.data.catalog import Catalog
-from matchset.features.analysis import choose_language
-from matchset.lab.dssm.exact import DSSM
-from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW
-from matchset.lab.dssm.settings import DSSMConfig
-from matchset.lab.dssm.train import train_dssm
-from matchset.lab.experiments.benchmark import Benchmark
-from matchset.lab.experiments.store import make_digest
-from matchset.lab.experiments.vocabularies import (
-    BIGRAMS,
-    MORE_BIGRAMS,
-    TRIGRAMS,
-    UNIGRAMS,
-    Vocabularies,
+import numpy as np
+
+from matchset.config import PARTS
+from matchset.errors import DataError
+from matchset.lab.experiments.baselines import (
+    BASELINES,
+    EXACT,
+    FLOOR,
+    GRAPH,
+    LEXICAL,
+    PAPER,
+    STEMMED,
+    list_baselines,
 )
+from matchset.lab.experiments.benchmark import Benchmark
+from matchset.lab.experiments.contender import NO_CATALOG, Contender, of_kind
+from matchset.lab.experiments.findings import OURS, Group
+from matchset.lab.experiments.store import make_digest
+from matchset.lab.experiments.vocabularies import Vocabularies
 from matchset.matchers.base import Matcher
-from matchset.matchers.bm25 import BM25, K1, STEMMED_B, STEMMED_K1, B
-from matchset.matchers.nearest_queries import NEIGHBORS, POWER, NearestQueries
-from matchset.matchers.popularity import Popularity
-from matchset.matchers.registry import KINDS, XR_LINEAR, find_kind
-from matchset.matchers.title_similarity import TitleSimilarity
+from matchset.matchers.fusion import Fusion
+from matchset.matchers.fusion_rules import Method
+from matchset.matchers.match_set import MatchSet
+from matchset.matchers.recorded_run import RecordedRun
+from matchset.matchers.registry import XR_LINEAR, load
 from matchset.matchers.train import train
-from matchset.text import normalize_strings
 
-FORMAT = 1  # of a stored result
-OURS, LEXICAL = XR_LINEAR, BM25.kind
-STEMMED = "bm25_stemmed"
-EXACT, GRAPH = DSSM.kind, DSSMWithHNSW.kind
-FLOOR = Popularity.kind  # ignores the query: nothing should find less
-PAPER = {  # XR-Linear as the paper trains it; V is a number of n-grams, see `vocabularies`
-    UNIGRAMS: "unigrams (V)",
-    BIGRAMS: "bigrams (V)",
-    MORE_BIGRAMS: "bigrams (1.9\u00a0V)",
-    TRIGRAMS: "trigrams (1.4\u00a0V)",
-}
+PARTS_ROWS = tuple(f"{OURS}_{which}{part}" for which in ("", "without_") for part in PARTS)
+TITLE_PARTS = ("towers", "lexical")
+FUSIONS: Mapping[str, Method] = {"reciprocal ranks": "rrf", "interleaved": "interleave"}
+# All but the neural ones, which take minutes.
+FAST = (OURS, *PARTS_ROWS, XR_LINEAR, *PAPER, STEMMED, *BASELINES)
+NAMES = (*FAST, EXACT, GRAPH)  # of all that need no file
 # Left out of plots and examples: close to another contender, or the floor.
-MINOR = frozenset({UNIGRAMS, BIGRAMS, MORE_BIGRAMS, EXACT, FLOOR})
-NO_LANGUAGE = "needs titles of one language, or --language"
-NO_CATALOG = "needs titles: give --catalog"
-NO_EXTRA = "needs PyTorch and usearch: pip install 'matchset[dssm]', in a checkout make .venv/dssm"
-NO_TITLE = "needs a title in --catalog of at least one product that a training query led to"
-QUICK_EPOCHS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """A matcher that takes part in a comparison."""
-
-    name: str  # of its kind or variant: for --rows, folders and tables
-    kind: str
-    title: str  # for people
-    config: Mapping[str, Any]  # all that defines it; a change makes a stored result invalid
-    recipe: Callable[[Path], Matcher] = field(compare=False)  # given the folder of stored models
-    is_stored: bool = False  # whether its model stays in that folder
-    needs: tuple[str, ...] = ()  # contenders whose models it is made of
-    absent: str = ""  # why it cannot run here, and what would help
-
-    def train(self, models: Path) -> Matcher:
-        """Make the matcher; `models` is the folder of stored models."""
-        if self.absent:
-            raise ValueError(f"{self.name} is absent: {self.absent}")
-        return self.recipe(models)
-
-    def digest(self, benchmark: Benchmark, *measured: Any) -> str:
-        """Identifies data, configuration and way of measuring."""
-        made_by = (FORMAT, version("matchset"))
-        return make_digest(made_by, benchmark.digest, self.name, dict(self.config), *measured)
+MINOR = frozenset({EXACT, FLOOR})
 
 
 def list_contenders(
-    benchmark: Benchmark, vocabularies: Vocabularies, *, is_quick: bool = False
+    benchmark: Benchmark,
+    vocabularies: Vocabularies,
+    runs: Mapping[str, RecordedRun] | None = None,
+    *,
+    is_quick: bool = False,
 ) -> list[Contender]:
-    """All contenders in the order of the table, each after those that it is made of."""
-    contenders: list[Contender] = []
-    for kind in KINDS:
-        if kind == XR_LINEAR:
-            contenders += [_ours(benchmark), *_papers(benchmark, vocabularies)]
-        elif kind in (EXACT, GRAPH):
-            contenders.append(_make_dssm(kind, benchmark, is_quick=is_quick))
-        elif kind in BASELINES:
-            contenders.append(BASELINES[kind](benchmark))
-        if kind == BM25.kind:
-            contenders.append(_make_stemmed_bm25(benchmark))
-    return contenders
+    """All contenders in the order of the table; `runs` are engines of the user's own, by name."""
+    ours = _make_ours(benchmark)
+    engines = [_make_engine(name, run, benchmark) for name, run in (runs or {}).items()]
+    baselines = list_baselines(benchmark, vocabularies, is_quick=is_quick)
+    lexical = find_lexical(baselines)
+    beside = engines or ([lexical] if lexical is not None else [])
+    fusions = [_fuse(ours, other, title) for other in beside for title in FUSIONS]
+    return [ours, *engines, *fusions, *_make_parts(ours, benchmark), *baselines]
 
 
-def choose_contenders(
-    contenders: Sequence[Contender], names: Iterable[str] | None
-) -> list[Contender]:
-    """The named contenders and those that they are made of; by default all."""
-    if names is None:
-        return list(contenders)
-    known = {contender.name: contender for contender in contenders}
-    wanted: set[str] = set()
-    for name in names:
-        if name not in known:
-            raise ValueError(f"rows must be among {', '.join(known)}; got {name!r}")
-        wanted |= {name, *known[name].needs}
-    return [contender for contender in contenders if contender.name in wanted]
+def find_lexical(contenders: Iterable[Contender]) -> Contender | None:
+    """The best lexical search that can run: BM25 over stems, else the paper's."""
+    present = {contender.name: contender for contender in contenders if not contender.absent}
+    return present.get(STEMMED, present.get(LEXICAL))
 
 
-def _ours(benchmark: Benchmark) -> Contender:
-    uses_titles = benchmark.catalog is not None and benchmark.config.titles == "instances"
-    taught_by = "queries and titles" if uses_titles else "queries"
-    title = f"{find_kind(XR_LINEAR).label} ({taught_by})"
-    return _make_xr_linear(OURS, title, benchmark.config, benchmark, is_stored=True)
+def _make_ours(benchmark: Benchmark) -> Contender:
+    """Our default: the match set, of all the parts that the configuration has."""
+    config = benchmark.config
+    if config.parts == ("tree",):  # which is a row of its own
+        config = replace(config, parts=PARTS)
+
+    def recipe(_: Path) -> Matcher:
+        return train(benchmark.train, benchmark.catalog, config)
+
+    return of_kind(OURS, asdict(config), recipe, group="ours", is_stored=True)
 
 
-def _papers(benchmark: Benchmark, vocabularies: Vocabularies) -> list[Contender]:
-    """XR-Linear as the paper has it: trained on queries alone, with a limited vocabulary.
+def _make_parts(ours: Contender, benchmark: Benchmark) -> list[Contender]:
+    """Each part of the match set alone, and all parts but each; none of them is trained again."""
+    has_titles = benchmark.catalog is not None
+    parts = [p for p in ours.config["parts"] if has_titles or p not in TITLE_PARTS]
+    absent = {part: NO_CATALOG for part in ours.config["parts"] if part not in parts}
+    alone = [
+        _choose_parts(ours, f"{OURS}_{part}", f"{part.capitalize()} alone", (part,), "part",
+                      absent.get(part, ""))
+        for part in ours.config["parts"]
+    ]  # fmt: skip
+    without = [
+        _choose_parts(ours, f"{OURS}_without_{part}", f"without {part}",
+                      tuple(p for p in parts if p != part), "ablation", absent.get(part, ""))
+        for part in (ours.config["parts"] if len(parts) > 1 else ())
+    ]  # fmt: skip
+    return [*alone, *without]
 
-    Leaves hold at most 100 products as there; product vectors are ours, which find more.
-    """
-    default = LearnConfig()
-    learn = replace(
-        benchmark.config.learn,
-        pifa_max_entries=default.pifa_max_entries,
-        max_leaf_size=default.max_leaf_size,
-    )
-    label = find_kind(XR_LINEAR).label
-    contenders = []
-    for name, ngrams in PAPER.items():
-        config = replace(
-            benchmark.config,
-            titles="none",
-            language=None,
-            vectorizer=vocabularies.configs[name],
-            learn=learn,
+
+def _choose_parts(
+    ours: Contender, name: str, title: str, parts: tuple[str, ...], group: Group, absent: str
+) -> Contender:
+    """The match set with some of its parts, under the re-ranker that was fitted to them."""
+
+    def recipe(models: Path) -> Matcher:
+        return MatchSet.load(models / OURS).only(parts)
+
+    config = {"parts": parts, "of": ours.config}
+    return Contender(name, OURS, title, config, recipe, group, needs=(OURS,), absent=absent)
+
+
+def _make_engine(name: str, run: RecordedRun, benchmark: Benchmark) -> Contender:
+    """What an engine of the user's own answered."""
+    queries = benchmark.qrels.queries
+    n_missing = len(queries) - int(np.count_nonzero(run.has(queries)))
+    if n_missing == len(queries):
+        raise DataError(
+            f"a run must answer test queries; got none of the {len(queries):,} in {name!r}"
         )
-        contenders.append(_make_xr_linear(name, f"{label}, {ngrams}", config, benchmark))
-    return contenders
+    note = f"{n_missing:,} of {len(queries):,} test queries are not in its file: empty answers"
+    config = {"run": make_digest(run.query_hashes, *run.answers.arrays, run.products.ids)}
+    return Contender(
+        f"{RecordedRun.kind}_{name}",
+        RecordedRun.kind,
+        name,
+        config,
+        lambda _: run,
+        "engine",
+        is_stored=True,
+        is_timed=False,
+        note=note if n_missing else "",
+    )
 
 
-def _make_xr_linear(
-    name: str, title: str, config: TrainConfig, benchmark: Benchmark, *, is_stored: bool = False
-) -> Contender:
-    alone = replace(config, parts=("tree",))
+def _fuse(ours: Contender, other: Contender, title: str) -> Contender:
+    """Our match set and another matcher as one."""
+    method = FUSIONS[title]
 
-    def recipe(_: Path) -> Matcher:
-        return train(benchmark.train, benchmark.catalog, alone)
+    def recipe(models: Path) -> Matcher:
+        parts = [load(models / each.name) for each in (ours, other)]
+        return Fusion(parts, method, names=[ours.name, other.name])
 
-    return Contender(name, XR_LINEAR, title, asdict(alone), recipe, is_stored)
-
-
-def _make_dssm(kind: str, benchmark: Benchmark, *, is_quick: bool) -> Contender:
-    """DSSM with exact search, or with the paper's graph."""
-    config, catalog = make_dssm_config(benchmark, is_quick=is_quick), benchmark.catalog
-    threads = benchmark.config.learn.threads
-
-    def recipe(_: Path) -> Matcher:
-        return train_dssm(benchmark.train, _require(catalog), config, threads=threads)
-
-    def build_graph(models: Path) -> Matcher:
-        return DSSM.load(models / EXACT).with_hnsw(threads=count_threads(threads))
-
-    settings, absent = asdict(config), why_no_dssm(benchmark)
-    if kind == EXACT:
-        return _of_kind(EXACT, settings, recipe, is_stored=True, absent=absent)
-    settings |= {"graph": asdict(DEFAULT_GRAPH)}
-    return _of_kind(GRAPH, settings, build_graph, is_stored=True, needs=(EXACT,), absent=absent)
-
-
-def make_dssm_config(benchmark: Benchmark, *, is_quick: bool) -> DSSMConfig:
-    """The default configuration, with the same pairs as every other contender."""
-    ours = benchmark.config
-    shared: dict[str, Any] = {
-        "events": ours.events,
-        "min_count": ours.min_count,
-        "min_query_count": ours.min_query_count,
-        "seed": ours.learn.seed,
-    }
-    return DSSMConfig(**shared, epochs=QUICK_EPOCHS if is_quick else DSSMConfig().epochs)
-
-
-def why_no_dssm(benchmark: Benchmark) -> str:
-    """Why DSSM cannot run on this benchmark; empty if it can."""
-    if benchmark.catalog is None:
-        return NO_CATALOG
-    indices = benchmark.catalog.ids.index_of(benchmark.pairs.products)
-    if not benchmark.catalog.titles.lengths[indices[indices >= 0]].any():
-        return NO_TITLE
-    has_extra = all(find_spec(name) is not None for name in ("torch", "usearch"))
-    return "" if has_extra else NO_EXTRA
-
-
-def _make_bm25(benchmark: Benchmark) -> Contender:
-    def recipe(_: Path) -> Matcher:
-        return BM25.from_catalog(_require(benchmark.catalog))
-
-    absent = NO_CATALOG if benchmark.catalog is None else ""
-    return _of_kind(BM25.kind, {"k1": K1, "b": B}, recipe, is_stored=True, absent=absent)
-
-
-def _make_stemmed_bm25(benchmark: Benchmark) -> Contender:
-    """BM25 over stems with the usual parameters: what a search engine does out of the box."""
-    language = _choose_language(benchmark)
-    config: dict[str, Any] = {"k1": STEMMED_K1, "b": STEMMED_B, "language": language}
-
-    def recipe(_: Path) -> Matcher:
-        return BM25.from_catalog(_require(benchmark.catalog), **config)
-
-    absent = NO_CATALOG if benchmark.catalog is None else "" if language else NO_LANGUAGE
-    title = f"{find_kind(BM25.kind).label}, stemmed"
-    return Contender(STEMMED, BM25.kind, title, config, recipe, absent=absent)
-
-
-def _choose_language(benchmark: Benchmark) -> str | None:
-    """The language of the titles, unless the configuration names one."""
-    if benchmark.catalog is None:
-        return None
-    return choose_language(benchmark.config.language, [normalize_strings(benchmark.catalog.titles)])
-
-
-def _make_title_similarity(benchmark: Benchmark) -> Contender:
-    language = _choose_language(benchmark)
-
-    def recipe(_: Path) -> Matcher:
-        return TitleSimilarity.from_catalog(_require(benchmark.catalog), language=language)
-
-    absent = NO_CATALOG if benchmark.catalog is None else ""
-    return _of_kind(TitleSimilarity.kind, {"language": language}, recipe, absent=absent)
-
-
-def _make_nearest_queries(benchmark: Benchmark) -> Contender:
-    def recipe(_: Path) -> Matcher:
-        return NearestQueries.from_positives(benchmark.pairs, catalog=benchmark.catalog)
-
-    return _of_kind(NearestQueries.kind, {"neighbors": NEIGHBORS, "power": POWER}, recipe)
-
-
-def _make_popularity(benchmark: Benchmark) -> Contender:
-    def recipe(_: Path) -> Matcher:
-        return Popularity.from_positives(benchmark.pairs, benchmark.catalog)
-
-    return _of_kind(Popularity.kind, {}, recipe)
-
-
-BASELINES: Mapping[str, Callable[[Benchmark], Contender]] = {
-    BM25.kind: _make_bm25,
-    TitleSimilarity.kind: _make_title_similarity,
-    NearestQueries.kind: _make_nearest_queries,
-    Popularity.kind: _make_popularity,
-}
-FAST = (OURS, *PAPER, STEMMED, *BASELINES)  # all but the neural ones, which take minutes
-NAMES = (*FAST, EXACT, GRAPH)  # of all contenders
-
-
-def _of_kind(
-    kind: str, config: Mapping[str, Any], recipe: Callable[[Path], Matcher], **options: Any
-) -> Contender:
-    return Contender(kind, kind, find_kind(kind).label, config, recipe, **options)
-
-
-def _require(catalog: Catalog | None) -> Catalog:
-    """The catalog; without one, contenders that need titles are absent."""
-    if catalog is None:
-        raise ValueError(NO_CATALOG)
-    return catalog
+    return Contender(
+        f"{Fusion.kind}_{method}_{other.name}",
+        Fusion.kind,
+        f"{ours.title} + {other.title}, {title}",
+        {"method": method, "of": [ours.config, other.config]},
+        recipe,
+        "fusion",
+        is_timed=other.is_timed,
+        needs=(ours.name, other.name),
+    )

@@ -1,49 +1,51 @@
 """Examples: which test queries does the report show side by side?
 
-Only queries that may be shown: some where our recipe finds more than another contender and some
+Only queries that may be shown: some where our match set finds more than another matcher and some
 where it finds less, with the largest differences, and some chosen at random.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog
+from matchset.lab.experiments.baselines import GRAPH, LEXICAL, STEMMED
 from matchset.lab.experiments.benchmark import Benchmark
-from matchset.lab.experiments.contenders import FLOOR, LEXICAL, MINOR, OURS
+from matchset.lab.experiments.findings import OURS, Answer, Example
 from matchset.lab.experiments.store import Measurement
+from matchset.matchers.nearest_queries import NearestQueries
+from matchset.matchers.registry import XR_LINEAR
+from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.strings import Strings
 
+SHOWN = (STEMMED, LEXICAL, TitleSimilarity.kind, GRAPH, NearestQueries.kind, XR_LINEAR)
 EACH = 3  # examples of each kind
-PARTNERS = (LEXICAL, "nearest_queries", FLOOR)  # the first available is compared with
+COLUMNS = 6  # matchers beside each other, at most
 
 
 def choose_examples(
-    benchmark: Benchmark, results: Mapping[str, Measurement]
-) -> dict[str, Any] | None:
-    """Queries by kind of example, with the answers of each contender; None if there are none."""
+    benchmark: Benchmark, results: Mapping[str, Measurement], opponent: str | None
+) -> tuple[Example, ...]:
+    """Queries by kind of example, with the answers of some contenders.
+
+    Kinds are by what ours finds compared with the opponent.
+    """
     indices = benchmark.examples()
-    partner = next((name for name in PARTNERS if name in results), None)
-    if OURS not in results or partner is None or len(indices) == 0:
-        return None
-    ours, theirs = (_count_found(benchmark, results[name]) for name in (OURS, partner))
+    if OURS not in results or opponent is None or len(indices) == 0:
+        return ()
+    ours, theirs = (_count_found(benchmark, results[name]) for name in (OURS, opponent))
     kinds = _choose(
         ours - theirs, benchmark.qrels.traffic[indices], seed=benchmark.config.learn.seed
     )
-    columns = [name for name in results if name not in MINOR]
-    return {
-        "partner": partner,
-        "columns": columns,
-        "queries": [
-            {"kind": kind, **_describe(int(example), benchmark, results, columns)}
-            for kind, chosen in kinds.items()
-            for example in chosen
-        ],
-    }
+    columns = [OURS, opponent, *(name for name in SHOWN if name in results and name != opponent)]
+    return tuple(
+        _describe(kind, int(example), benchmark, results, columns[:COLUMNS])
+        for kind, chosen in kinds.items()
+        for example in chosen
+    )
 
 
 def _choose(
@@ -81,20 +83,20 @@ def _find_titles(ids: list[str], catalog: Catalog | None) -> list[str]:
 
 
 def _describe(
-    example: int, benchmark: Benchmark, results: Mapping[str, Measurement], columns: list[str]
-) -> dict[str, Any]:
+    kind: str,
+    example: int,
+    benchmark: Benchmark,
+    results: Mapping[str, Measurement],
+    columns: list[str],
+) -> Example:
     query = int(benchmark.examples()[example])
     relevant = _relevant(benchmark, query)
     answers = {}
     for name in columns:
         ids = list(results[name].answers[example])
         titles = _find_titles(ids, benchmark.catalog)
-        answers[name] = [
-            {"product_id": product, "title": title, "is_relevant": product in relevant}
+        answers[name] = tuple(
+            Answer(product, title, product in relevant)
             for product, title in zip(ids, titles, strict=True)
-        ]
-    return {
-        "query": benchmark.qrels.queries[query],
-        "n_relevant": len(relevant),
-        "answers": answers,
-    }
+        )
+    return Example(kind, benchmark.qrels.queries[query], len(relevant), answers)

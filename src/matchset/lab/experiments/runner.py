@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from matchset.evaluate.evaluation import KS, evaluate_qrels
 from matchset.evaluate.significance import FLIPS, RESAMPLES
 from matchset.lab.experiments.benchmark import Benchmark
-from matchset.lab.experiments.contenders import Contender
+from matchset.lab.experiments.contender import Contender
 from matchset.lab.experiments.store import Measurement, Store, measure_disk
 from matchset.lab.experiments.timing import time_queries
 from matchset.matchers.base import Matcher
@@ -42,7 +40,7 @@ class Budget:
     seed: int = 0
 
 
-QUICK = Budget(resamples=200, flips=2_000, singles=300, is_quick=True)
+QUICK = Budget(resamples=200, singles=300, is_quick=True)
 
 
 def run_contenders(
@@ -53,24 +51,27 @@ def run_contenders(
     *,
     progress: ProgressListener = SILENT,
 ) -> dict[str, Measurement]:
-    """Results by name, without those of absent contenders; stored results are used again."""
+    """Results by name, without those of absent contenders; stored results are used again.
+
+    Each contender is run after those that it is made of.
+    """
     results: dict[str, Measurement] = {}
-    for contender in contenders:
+    for contender in sorted(contenders, key=lambda each: each.depth):
         name, title = contender.name, contender.title
         if contender.absent:
             progress.done(f"{title}: absent; {contender.absent}")
             continue
         digest = contender.digest(benchmark, budget)
-        result = store.load_result(name, digest)
+        result = store.load_result(name, digest, benchmark.qrels)
         if result is None or (contender.is_stored and not store.model(name).exists()):
             progress.begun(title)
             store.remove_result(name)
-            before = sum(results[needed].train_seconds for needed in contender.needs)
-            result = _run(contender, benchmark, store, budget, digest=digest, before=before)
+            needed = [results[name] for name in contender.needs]
+            result = _run(contender, benchmark, store, budget, digest=digest, needed=needed)
             store.save_result(name, result)
-            progress.done(f"{title}: {_summarize(result, budget)}")
+            progress.done(f"{title}: {_summarize(contender, result, budget)}")
         else:
-            progress.done(f"{title}: {_summarize(result, budget)} (stored)")
+            progress.done(f"{title}: {_summarize(contender, result, budget)} (stored)")
         results[name] = result
     return results
 
@@ -82,13 +83,16 @@ def _run(
     budget: Budget,
     *,
     digest: str,
-    before: float,
+    needed: Sequence[Measurement],
 ) -> Measurement:
-    """Train and measure one contender; `before` is the training time of those that it needs."""
+    """Train and measure one contender, which may be made of those that it `needed`."""
     started = time.perf_counter()
     matcher = contender.train(store.path / "models")
     spent = time.perf_counter() - started
-    store_at = store.model(contender.name) if contender.is_stored else None
+    disk_bytes = sum(each.disk_bytes for each in needed)
+    if contender.is_stored or not needed:
+        store_at = store.model(contender.name) if contender.is_stored else None
+        disk_bytes = measure_disk(matcher, store.path, store_at=store_at)
     qrels = benchmark.qrels
     evaluation = evaluate_qrels(
         matcher,
@@ -101,12 +105,16 @@ def _run(
     return Measurement(
         digest=digest,
         features=matcher.n_features,
-        train_seconds=before + spent,
-        disk_bytes=measure_disk(matcher, store.path, store_at=store_at),
-        scores=evaluation.to_dicts(),
+        train_seconds=spent + sum(each.train_seconds for each in needed),
+        disk_bytes=disk_bytes,
         answers=_match_examples(matcher, benchmark),
-        recalls=evaluation.recalls,
-        timing=time_queries(matcher, qrels.queries, sample=budget.singles, seed=budget.seed),
+        evaluation=evaluation,
+        timing=time_queries(
+            matcher,
+            qrels.queries,
+            sample=budget.singles if contender.is_timed else 0,
+            seed=budget.seed,
+        ),
     )
 
 
@@ -119,10 +127,13 @@ def _match_examples(matcher: Matcher, benchmark: Benchmark) -> list[list[str]]:
     return [list(match.ids) for match in matches]
 
 
-def _summarize(result: Measurement, budget: Budget) -> str:
-    recalls = " / ".join(f"{100 * share:.1f}" for share in np.mean(result.recalls, axis=0))
-    ks = "/".join(map(str, budget.ks))
-    return (
-        f"Recall@{ks} {recalls} %, trained in {result.train_seconds:.1f} s, "
-        f"{result.disk_bytes / 1e6:.1f} MB, p50 {1e3 * result.timing.to_dict()['total_p50']:.3f} ms"
-    )
+def _summarize(contender: Contender, result: Measurement, budget: Budget) -> str:
+    recalls = " / ".join(f"{100 * result.evaluation.recall(k):.1f}" for k in budget.ks)
+    found = f"Recall@{'/'.join(map(str, budget.ks))} {recalls} %"
+    if len(result.timing.total) == 0:
+        return found
+    latency = f"p50 {1e3 * result.timing.to_dict()['total_p50']:.3f} ms"
+    if contender.group in ("part", "ablation"):  # trained with the whole
+        return f"{found}, {latency}"
+    size = f"{result.disk_bytes / 1e6:.1f} MB"
+    return f"{found}, trained in {result.train_seconds:.1f} s, {size}, {latency}"

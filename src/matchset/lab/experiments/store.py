@@ -23,14 +23,16 @@ from matchset.config import count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.errors import ModelFileError
-from matchset.evaluate.significance import Values
+from matchset.evaluate.evaluation import Evaluation, Score
+from matchset.evaluate.qrels import Qrels
+from matchset.lab.experiments.findings import from_plain, to_plain
 from matchset.lab.experiments.timing import Timing
 from matchset.matchers.base import Matcher
 from matchset.storage.atomic import remove_leftovers, staging_folder
 from matchset.storage.folders import MANIFEST, open_folder, write_folder
 from matchset.strings import Strings
 
-RESULT, FINDINGS = "row of a comparison", "findings"  # kinds of folder
+RESULT = "row of a comparison"  # a kind of folder
 PACKAGES = ("matchset", "numpy", "scipy", "duckdb", "bm25s", "torch", "usearch", "matplotlib")
 _SCRATCH = "measured"
 _LOG = ("queries", "products", "events", "query", "product", "event", "day", "count")
@@ -101,9 +103,8 @@ class Measurement:
     features: int | None  # size of its vocabulary
     train_seconds: float
     disk_bytes: int
-    scores: Sequence[Mapping[str, Any]]  # see `Evaluation.to_dicts`
     answers: Sequence[Sequence[str]]  # the ten best products of each example
-    recalls: Values  # of each test query at each k, (n_queries, n_ks)
+    evaluation: Evaluation
     timing: Timing
 
 
@@ -136,7 +137,7 @@ class Store:
         """Where the model of a contender is stored."""
         return self.path / "models" / name
 
-    def load_result(self, name: str, digest: str) -> Measurement | None:
+    def load_result(self, name: str, digest: str, qrels: Qrels) -> Measurement | None:
         """A stored result, if it is from this data, configuration and machine."""
         try:
             header, arrays = open_folder(self.path / "rows" / name, RESULT)
@@ -145,8 +146,18 @@ class Store:
         here = describe_machine()
         if header.get("digest") != digest or header.pop("machine", here) != here:
             return None
+        scores = tuple(from_plain(Score, score) for score in header.pop("scores"))
+        evaluation = Evaluation(
+            scores,
+            tuple(header.pop("ks")),
+            qrels.queries,
+            qrels.traffic,
+            np.bincount(qrels.row, minlength=len(qrels)).astype(np.float64),
+            np.array(arrays["recalls"]),
+            np.array(arrays["sizes"]),
+        )
         timing = Timing(np.array(arrays["total"]), np.array(arrays["vectorizing"]))
-        return Measurement(**header, recalls=np.array(arrays["recalls"]), timing=timing)
+        return Measurement(**header, evaluation=evaluation, timing=timing)
 
     def remove_result(self, name: str) -> None:
         """Remove a result before its model is replaced, so that the two never disagree."""
@@ -155,25 +166,20 @@ class Store:
     def save_result(self, name: str, result: Measurement) -> None:
         """Store a finished result, replacing one of the same name."""
         arrays = {
-            "recalls": result.recalls,
+            "recalls": result.evaluation.recalls,
+            "sizes": result.evaluation.sizes,
             "total": result.timing.total,
             "vectorizing": result.timing.vectorizing,
         }
-        names = ("digest", "features", "train_seconds", "disk_bytes", "scores", "answers")
-        header = {name: getattr(result, name) for name in names} | {"machine": describe_machine()}
-        _write(self.path / "rows" / name, RESULT, header, arrays)
-
-    def save_findings(self, kind: str, findings: Mapping[str, Any]) -> None:
-        """Store what the report shows of a comparison or a sweep."""
-        _write(self.path / kind, FINDINGS, findings, {})
-
-    def load_findings(self, kind: str) -> dict[str, Any] | None:
-        """The stored findings of a comparison or a sweep; None if there are none."""
-        try:
-            header, _ = open_folder(self.path / kind, FINDINGS)
-        except ModelFileError:
-            return None
-        return header
+        names = ("digest", "features", "train_seconds", "disk_bytes", "answers")
+        header = {name: getattr(result, name) for name in names}
+        found = {"scores": to_plain(result.evaluation.scores), "ks": list(result.evaluation.ks)}
+        _write(
+            self.path / "rows" / name,
+            RESULT,
+            {**header, **found, "machine": describe_machine()},
+            arrays,
+        )
 
 
 def measure_disk(matcher: Matcher, folder: Path, *, store_at: Path | None = None) -> int:

@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
+from matchset.config import count_threads
 from matchset.evaluate.evaluation import evaluate_qrels
+from matchset.evaluate.overlap import Share
 from matchset.evaluate.qrels import Qrels
 from matchset.lab.dssm.hnsw import DSSMWithHNSW
+from matchset.lab.experiments.baselines import GRAPH, why_no_dssm
 from matchset.lab.experiments.benchmark import Benchmark, digest_qrels
-from matchset.lab.experiments.comparison import COMPARISON
-from matchset.lab.experiments.contenders import (
-    GRAPH,
-    OURS,
-    choose_contenders,
-    list_contenders,
-    why_no_dssm,
-)
+from matchset.lab.experiments.contender import choose_contenders
+from matchset.lab.experiments.contenders import list_contenders
+from matchset.lab.experiments.findings import OURS, Setting, SweepFindings, SweepRow, read_findings
 from matchset.lab.experiments.runner import SILENT, Budget, ProgressListener, run_contenders
 from matchset.lab.experiments.store import Store, describe_machine, list_versions, measure_disk
 from matchset.lab.experiments.timing import measure_throughput, time_queries
 from matchset.lab.experiments.vocabularies import choose_vocabularies
-from matchset.matchers.base import DEFAULT_BEAM, Matcher
+from matchset.matchers.base import Matcher
+from matchset.matchers.match_set import MatchSet
+from matchset.matchers.registry import find_kind
+from matchset.matchers.train import train
 from matchset.matchers.xr_linear import XRLinearMatcher
+from matchset.model.packed import PackedTree, prune_packed
 from matchset.strings import Strings
 
-SWEEP = "sweep"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45)
 BEAMS = (1, 5, 10, 15, 20, 25, 30, 50, 75, 100)
 EXPANSIONS = (10, 50, 100, 250, 500, 1000)
-SERVED = 0.35  # the threshold at which the paper varies the beam
 BATCH = 10_000  # queries in the batch for throughput
+
+Swept: TypeAlias = XRLinearMatcher | MatchSet
 
 
 def run_sweep(
-    matcher: XRLinearMatcher,
+    matcher: Swept,
     qrels: Qrels,
     out: Path,
     budget: Budget,
@@ -49,89 +51,117 @@ def run_sweep(
     graph: DSSMWithHNSW | None = None,
     no_graph: str = "",
     progress: ProgressListener = SILENT,
-) -> dict[str, Any]:
-    """Sweep thresholds, beams and the graph of a DSSM, and store the findings in `out`.
+) -> SweepFindings:
+    """Sweep threshold and beam of a tree around the model's own, and the graph of a DSSM.
 
     `origin` describes the test data. If there is no `graph`, `no_graph` is the reason.
     """
-    store = Store(out).prepare()
-    findings = {
-        "command": command,
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "machine": describe_machine(),
-        "versions": list_versions(),
-        "config": asdict(matcher.config),
-        "budget": asdict(budget),
-        "ks": list(budget.ks),
-        "origin": origin,
-        "n_queries": len(qrels),
-        "qrels": digest_qrels(qrels),
-        "thresholds": sweep_thresholds(matcher, qrels, budget, folder=out, progress=progress),
-        "beams": sweep_beams(matcher, qrels, budget, progress=progress),
-        "graphs": [] if graph is None else sweep_graph(graph, qrels, budget, progress=progress),
-        "no_graphs": no_graph,
-    }
-    store.save_findings(SWEEP, findings)
-    return findings
+    Store(out).prepare()
+    thresholds = sweep_thresholds(matcher, qrels, budget, folder=out, progress=progress)
+    beams = sweep_beams(matcher, qrels, budget, progress=progress)
+    graphs = [] if graph is None else sweep_graph(graph, qrels, budget, progress=progress)
+    return SweepFindings(
+        setting=Setting(
+            command=command,
+            date=time.strftime("%Y-%m-%d", time.gmtime()),
+            machine=describe_machine(),
+            versions=list_versions(),
+            config=asdict(matcher.config),
+            ks=budget.ks,
+            seed=matcher.config.learn.seed,
+            is_quick=budget.is_quick,
+            qrels=digest_qrels(qrels),
+        ),
+        origin=origin,
+        n_queries=len(qrels),
+        title=find_kind(matcher.kind).label,
+        kind=matcher.kind,
+        own_threshold=matcher.config.learn.threshold,
+        own_beam=_beam_of(matcher),
+        thresholds=tuple(thresholds),
+        beams=tuple(beams),
+        graphs=tuple(graphs),
+        no_graphs=no_graph,
+    )
 
 
 def sweep_thresholds(
-    matcher: XRLinearMatcher,
+    matcher: Swept,
     qrels: Qrels,
     budget: Budget,
     *,
     folder: Path,
     thresholds: Sequence[float] = THRESHOLDS,
-    beam: int = DEFAULT_BEAM,
     progress: ProgressListener = SILENT,
-) -> list[dict[str, Any]]:
-    """Recall, weights, disk, memory and latency at each threshold.
-
-    Thresholds below the one that the model was trained with are left out: they change nothing.
-    """
+) -> list[SweepRow]:
+    """Recall, weights, disk, memory and latency at the model's own threshold and above."""
     rows = []
     own = matcher.config.learn.threshold
-    for threshold in [value for value in thresholds if value >= own] or [own]:
-        pruned = matcher.prune(threshold).with_beam(beam)
-        row = {
-            "threshold": threshold,
-            "beam": beam,
-            "weights": pruned.tree.n_weights,
-            "disk_bytes": measure_disk(pruned, folder),
-            "memory_bytes": pruned.tree.n_bytes,
-            **measure(pruned, qrels, budget),
-        }
+    for threshold in (own, *(value for value in thresholds if value > own)):
+        pruned = _prune(matcher, threshold)
+        tree = _tree_of(pruned)
+        measured = measure(pruned, qrels, budget)
+        disk_bytes = measure_disk(pruned, folder)
+        row = SweepRow(
+            threshold,
+            *measured,
+            weights=tree.n_weights,
+            disk_bytes=disk_bytes,
+            memory_bytes=tree.n_bytes,
+        )
         rows.append(row)
-        size = f"{row['disk_bytes'] / 1e6:.1f} MB"
+        size = f"{disk_bytes / 1e6:.1f} MB"
         progress.done(f"threshold {threshold:g}: {_summarize(row)}, {size}")
     return rows
 
 
 def sweep_beams(
-    matcher: XRLinearMatcher,
+    matcher: Swept,
     qrels: Qrels,
     budget: Budget,
     *,
     beams: Sequence[int] = BEAMS,
-    threshold: float = SERVED,
     progress: ProgressListener = SILENT,
-) -> list[dict[str, Any]]:
-    """Recall, latency and throughput of each beam, with the model pruned to a threshold."""
-    least = max(threshold, matcher.config.learn.threshold)
-    pruned = matcher.prune(least)
+) -> list[SweepRow]:
+    """Recall, latency and throughput of each beam, the model's own among them."""
     rows = []
-    for beam in beams:
-        widened = pruned.with_beam(beam)
-        row = {
-            "beam": beam,
-            "threshold": least,
-            **measure(widened, qrels, budget),
-            "queries_per_second": measure_throughput(widened, choose_batch(qrels, budget)),
-        }
+    for beam in sorted({*beams, _beam_of(matcher)}):
+        widened = _widen(matcher, beam)
+        speed = measure_throughput(widened, choose_batch(qrels, budget))
+        row = SweepRow(beam, *measure(widened, qrels, budget), queries_per_second=speed)
         rows.append(row)
-        speed = f"{row['queries_per_second']:,.0f} queries/s"
-        progress.done(f"beam {beam} at threshold {least:g}: {_summarize(row)}, {speed}")
+        progress.done(f"beam {beam}: {_summarize(row)}, {speed:,.0f} queries/s")
     return rows
+
+
+def _tree_of(matcher: Swept) -> PackedTree:
+    tree = matcher.tree if isinstance(matcher, XRLinearMatcher) else matcher.model.tree
+    if tree is None:
+        raise ValueError(f"a sweep varies the tree, so a model must have one; got {matcher!r}")
+    return tree
+
+
+def _beam_of(matcher: Swept) -> int:
+    if isinstance(matcher, XRLinearMatcher):
+        return matcher.beam
+    return matcher.model.bounds.tree_beam
+
+
+def _widen(matcher: Swept, beam: int) -> Swept:
+    """The same model with another beam."""
+    if isinstance(matcher, XRLinearMatcher):
+        return matcher.with_beam(beam)
+    return matcher.with_bounds(replace(matcher.model.bounds, tree_beam=beam))
+
+
+def _prune(matcher: Swept, threshold: float) -> Swept:
+    """The same model with fewer weights in its tree; the re-ranker stays."""
+    if threshold <= matcher.config.learn.threshold:
+        return matcher
+    if isinstance(matcher, XRLinearMatcher):
+        return matcher.prune(threshold)
+    tree = prune_packed(_tree_of(matcher), threshold, threads=count_threads(None))
+    return replace(matcher, model=replace(matcher.model, tree=tree))
 
 
 def sweep_graph(
@@ -141,16 +171,13 @@ def sweep_graph(
     *,
     expansions: Sequence[int] = EXPANSIONS,
     progress: ProgressListener = SILENT,
-) -> list[dict[str, Any]]:
+) -> list[SweepRow]:
     """Recall, latency and throughput of DSSM + HNSW by the number of candidates it keeps."""
     rows = []
     for expansion in expansions:
         expanded = matcher.with_expansion(expansion)
-        row = {
-            "expansion_search": expansion,
-            **measure(expanded, qrels, budget),
-            "queries_per_second": measure_throughput(expanded, choose_batch(qrels, budget)),
-        }
+        speed = measure_throughput(expanded, choose_batch(qrels, budget))
+        row = SweepRow(expansion, *measure(expanded, qrels, budget), queries_per_second=speed)
         rows.append(row)
         progress.done(f"expansion_search {expansion}: {_summarize(row)}")
     return rows
@@ -158,43 +185,49 @@ def sweep_graph(
 
 def take_models(
     benchmark: Benchmark, out: Path, budget: Budget, *, progress: ProgressListener = SILENT
-) -> tuple[XRLinearMatcher, DSSMWithHNSW | None, str]:
+) -> tuple[Swept, DSSMWithHNSW | None, str]:
     """Our model and DSSM's, from a stored comparison of the same data or newly trained.
 
-    If DSSM cannot run, the reason is returned instead.
+    With parts=("tree",) ours is the tree alone. If DSSM cannot run, the reason is returned instead.
     """
     vocabularies = choose_vocabularies(benchmark.pairs.queries, benchmark.config.vectorizer)
     contenders = list_contenders(benchmark, vocabularies, is_quick=budget.is_quick)
     store = Store(out).prepare()
-    chosen = choose_contenders(contenders, [OURS, GRAPH])
+    is_tree = benchmark.config.parts == ("tree",)
+    chosen = choose_contenders(contenders, [GRAPH] if is_tree else [OURS, GRAPH])
     run_contenders(chosen, benchmark, store, budget, progress=progress)
-    ours, reason = XRLinearMatcher.load(store.model(OURS)), why_no_dssm(benchmark)
-    return ours, None if reason else DSSMWithHNSW.load(store.model(GRAPH)), reason
+    reason = why_no_dssm(benchmark)
+    graph = None if reason else DSSMWithHNSW.load(store.model(GRAPH))
+    if is_tree:
+        ours = train(benchmark.train, benchmark.catalog, benchmark.config)
+        return ours, graph, reason
+    return MatchSet.load(store.model(OURS)), graph, reason
 
 
 def find_graph(qrels: Qrels, out: Path) -> tuple[DSSMWithHNSW | None, str]:
     """The DSSM of a stored comparison with the same test, or the reason why there is none."""
-    store = Store(out)
-    compared = store.load_findings(COMPARISON)
-    if compared is None or compared["qrels"] != digest_qrels(qrels):
+    compared = read_findings(out).comparison
+    if compared is None or compared.setting.qrels != digest_qrels(qrels):
         return None, "run `matchset compare` with the same test and the same --out first."
-    row = next(row for row in compared["rows"] if row["name"] == GRAPH)
-    if row["absent"] is not None:
-        return None, row["absent"]
-    if not store.model(GRAPH).exists():
+    row = next(row for row in compared.rows if row.name == GRAPH)
+    if row.absent:
+        return None, row.absent
+    if not Store(out).model(GRAPH).exists():
         return None, "its model is gone; `matchset compare` with the same --out makes it again."
-    return DSSMWithHNSW.load(store.model(GRAPH)), ""
+    return DSSMWithHNSW.load(Store(out).model(GRAPH)), ""
 
 
-def measure(matcher: Matcher, qrels: Qrels, budget: Budget) -> dict[str, Any]:
+def measure(
+    matcher: Matcher, qrels: Qrels, budget: Budget
+) -> tuple[dict[int, Share], dict[str, float]]:
     """Recall with its interval at each k, and the latency of single queries."""
     found = evaluate_qrels(
         matcher, qrels, ks=budget.ks, seed=budget.seed, segments=(), resamples=budget.resamples
     )
     scores = {k: found.score("recall", k) for k in budget.ks}
-    recall = {str(k): {"value": s.value, "low": s.low, "high": s.high} for k, s in scores.items()}
+    recall = {k: Share(s.value, s.low, s.high) for k, s in scores.items()}
     timing = time_queries(matcher, qrels.queries, sample=budget.singles, seed=budget.seed)
-    return {"recall": recall, "latency": timing.to_dict()}
+    return recall, timing.to_dict()
 
 
 def choose_batch(qrels: Qrels, budget: Budget) -> Strings:
@@ -203,7 +236,7 @@ def choose_batch(qrels: Qrels, budget: Budget) -> Strings:
     return qrels.queries.take(order[:BATCH])
 
 
-def _summarize(row: dict[str, Any]) -> str:
-    deepest = max(row["recall"], key=int)
-    recall, latency = row["recall"][deepest]["value"], row["latency"]["total_p50"]
+def _summarize(row: SweepRow) -> str:
+    deepest = max(row.recall)
+    recall, latency = row.recall[deepest].value, row.latency["total_p50"]
     return f"Recall@{deepest} {100 * recall:.1f} %, p50 {1e3 * latency:.3f} ms"

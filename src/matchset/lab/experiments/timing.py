@@ -45,6 +45,8 @@ def time_queries(
     matcher: Matcher, queries: Strings, *, sample: int, k: int = DEFAULT_K, seed: int = 0
 ) -> Timing:
     """Match a random sample of queries one by one, then vectorize the same queries."""
+    if sample == 0:
+        return Timing(np.empty(0), np.empty(0))
     rng = np.random.default_rng(seed)
     chosen = list(queries.take(rng.permutation(len(queries))[:sample]))
     total = measure_latency(matcher, chosen, k=k, sample=len(chosen), seed=seed).seconds

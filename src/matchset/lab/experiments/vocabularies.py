@@ -34,7 +34,7 @@ class Vocabularies:
     distinct: tuple[int, int, int]  # words, bigrams and character trigrams of the training queries
     configs: Mapping[str, VectorizerConfig]
 
-    def to_dict(self) -> dict[str, int | float]:
+    def to_dict(self) -> dict[str, float]:
         """For the report."""
         words, bigrams, trigrams = self.distinct
         return {

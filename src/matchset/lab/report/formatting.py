@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from html import escape
-from typing import Any
 
+from matchset.evaluate.evaluation import Score
+from matchset.evaluate.overlap import Share
 from matchset.matchers.display import percent, printable, with_margin
 
 NOTHING = "–"
@@ -90,19 +91,15 @@ def three_digits(value: float) -> str:
     return f"{value:,.{min(decimals, 6)}f}"
 
 
-def share_cell(share: Mapping[str, Any], *, is_best: bool = False) -> Html:
+def share_cell(share: Score | Share | None, *, is_best: bool = False) -> Html:
     """A cell with a share and its margin, and the interval as a tooltip."""
-    value, low, high = share["value"], share["low"], share["high"]
-    if value is None:
-        return tag("td", NOTHING)
-    shown = with_margin(value, math.nan if low is None else low, math.nan if high is None else high)
-    number, _, margin = shown.partition(" ")
+    if share is None or math.isnan(share.value):
+        return tag("td", NOTHING, class_="n")
+    number, _, margin = with_margin(share.value, share.low, share.high).partition(" ")
     inside = tag("b", number) if is_best else number
-    title = (
-        None if low is None else f"95 % interval: {format_percent(low)} to {format_percent(high)}"
-    )
+    title = f"95 % interval: {format_percent(share.low)} to {format_percent(share.high)}"
     margin_part = tag("small", f" {margin}") if margin else None
-    return tag("td", inside, margin_part, data_value=repr(value), title=title, class_="n")
+    return tag("td", inside, margin_part, data_value=repr(share.value), title=title, class_="n")
 
 
 def cell(
@@ -112,3 +109,31 @@ def cell(
     inside = tag("b", shown) if is_best else shown
     exact = None if value is None else repr(value)
     return tag("td", inside, data_value=exact, class_="n", title=title)
+
+
+def section(heading: str, *children: Html | None, name: str) -> Html:
+    """A section of the page."""
+    return tag("section", tag("h2", heading), *children, id=name)
+
+
+def wide(*children: Html, label: str) -> Html:
+    """A region that scrolls horizontally on a narrow page."""
+    return tag("div", *children, class_="wide", tabindex="0", role="region", aria_label=label)
+
+
+def make_table(
+    label: str, headers: Iterable[str], rows: Iterable[Html], *, n_texts: int = 1
+) -> Html:
+    """A table; the first column names the rows, and the first `n_texts` columns are text."""
+    head = [
+        tag("th", header, scope="col", class_="n" if column >= n_texts else None)
+        for column, header in enumerate(headers)
+    ]
+    table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows))
+    return wide(table, label=label)
+
+
+def facts_list(facts: Mapping[str, str]) -> Html:
+    """A list of names and values."""
+    pairs = (join([tag("dt", name), tag("dd", value)]) for name, value in facts.items())
+    return tag("dl", *pairs, class_="facts")

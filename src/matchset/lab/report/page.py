@@ -2,71 +2,69 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import math
-from collections.abc import Iterator, Mapping
+import re
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from matchset.lab.experiments.comparison import COMPARISON
-from matchset.lab.experiments.contenders import LEXICAL, OURS
-from matchset.lab.experiments.store import Store
-from matchset.lab.experiments.sweeps import SWEEP
-from matchset.lab.report.formatting import Html, join, tag
-from matchset.lab.report.plots import kind_colors, require_plots
-from matchset.lab.report.sections import (
-    how_to_reproduce,
-    incremental_recall,
-    the_data,
-    the_papers_order,
-    the_plots,
-    the_sweeps,
-    the_table,
+from matchset.lab.experiments.findings import (
+    RESULTS,
+    ComparisonFindings,
+    Findings,
+    SweepFindings,
+    read_findings,
 )
+from matchset.lab.report.formatting import Html, join, tag
+from matchset.lab.report.inside import inside_the_match_set
+from matchset.lab.report.paper import the_paper, the_sweeps
+from matchset.lab.report.plots import kind_colors, require_plots
+from matchset.lab.report.results import to_csv, to_json
+from matchset.lab.report.sections import how_to_reproduce, the_data, the_segments, the_table
+from matchset.lab.report.verdict import the_verdict, what_it_adds
 from matchset.lab.report.weaknesses import side_by_side, where_it_loses
 from matchset.storage.atomic import atomic_file
 
 __all__ = ["require_plots", "write_report"]
 
-PAGE, TABLE, RESULTS = "report.html", "results.csv", "results.json"
+PAGE, TABLE = "report.html", "results.csv"
 # Nothing may be loaded or run except what is on the page itself.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-COMPARED = "What each matcher finds, and what it costs"
+COMPARED = "Should you adopt the match set?"
 SWEPT = "What pruning and the beam cost, and what they gain"
-_NO_INTERVAL = (None, None)
 
 
-def make_page(
-    comparison: Mapping[str, Any] | None, sweep: Mapping[str, Any] | None, *, is_same: bool = True
-) -> str:
+def make_page(findings: Findings, *, is_same: bool = True) -> str:
     """The whole report as one HTML file; `is_same` is False if a sweep had to be left out."""
+    found, sweep = findings.comparison, findings.sweep
     parts: list[Html] = []
-    if comparison is not None:
+    if found is not None:
         parts += [
-            incremental_recall(comparison),
-            the_data(comparison),
-            the_table(comparison),
-            where_it_loses(comparison),
-            the_papers_order(comparison),
+            the_verdict(found),
+            what_it_adds(found),
+            the_table(found),
+            where_it_loses(found),
+            the_segments(found),
+            inside_the_match_set(found),
+            side_by_side(found),
         ]
-    parts += [the_plots(comparison, sweep), the_sweeps(sweep, is_same=is_same)]
-    if comparison is not None:
-        parts.append(side_by_side(comparison))
-    parts.append(how_to_reproduce(comparison, sweep))
-    heading = COMPARED if comparison is not None else SWEPT
-    return _frame(heading, _describe_data(comparison, sweep), parts)
+    parts.append(the_sweeps(sweep, is_same=is_same))
+    if found is not None:
+        parts.append(the_data(found.data))
+    parts.append(how_to_reproduce(found, sweep))
+    if found is not None:
+        parts.append(the_paper(found))
+    heading = SWEPT if found is None else found.data.title or COMPARED
+    return _frame(heading, _describe_data(found, sweep), [part for part in parts if part])
 
 
-def _describe_data(comparison: Mapping[str, Any] | None, sweep: Mapping[str, Any] | None) -> str:
-    if comparison is not None:
-        return f"Measured on {comparison['data']['origin']}, {comparison['date']}."
+def _describe_data(found: ComparisonFindings | None, sweep: SweepFindings | None) -> str:
+    if found is not None:
+        data = found.data
+        days = "" if data.test.days is None else f", {' to '.join(data.test.days)}"
+        return f"{data.origin}: {data.n_queries:,} test queries{days}. Made {found.setting.date}."
     if sweep is None:
         return ""
-    test = f"{sweep['n_queries']:,} test queries of {sweep.get('origin', 'a log')}"
-    return f"Measured on {test}, {sweep['date']}."
+    test = f"{sweep.n_queries:,} test queries of {sweep.origin}"
+    return f"Measured on {test}, {sweep.setting.date}."
 
 
 def _frame(heading: str, about: str, parts: list[Html]) -> str:
@@ -80,143 +78,37 @@ def _frame(heading: str, about: str, parts: list[Html]) -> str:
         tag("style", Html(f"{kind_colors()}\n{style}")),
     )
     title = join([tag("h1", heading), tag("p", about, class_="note")])
-    body = tag("body", tag("main", tag("header", title), *parts))
+    body = tag("body", tag("main", tag("header", title), parts[0], _contents(parts), *parts[1:]))
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
-class Number(NamedTuple):
-    """One number of the report."""
-
-    table: str
-    name: str  # of the row
-    measure: str
-    k: int | None
-    segment: str | None
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-def list_numbers(results: Mapping[str, Any]) -> Iterator[Number]:
-    """Every number of the report."""
-    comparison, sweep = results["comparison"], results["sweep"]
-    if comparison is not None:
-        yield from _adds(comparison["adds"])
-        for row in comparison["rows"]:
-            yield from _row(row)
-        for claim in comparison["ordering"]:
-            if "value" in claim:
-                name, k = f"{claim['better']} over {claim['worse']}", max(comparison["ks"])
-                yield Number("ordering", name, "difference", k, None, *_share(claim))
-    for table, setting in (
-        ("thresholds", "threshold"),
-        ("beams", "beam"),
-        ("graphs", "expansion_search"),
-    ):
-        for row in sweep[table] if sweep is not None else ():
-            yield from _setting(table, f"{setting} {row[setting]:g}", row)
-
-
-def to_csv(results: Mapping[str, Any]) -> str:
-    """All numbers as CSV, with a header."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(Number._fields)
-    writer.writerows(list_numbers(results))
-    return out.getvalue()
-
-
-def _share(found: Mapping[str, Any]) -> tuple[float | None, float | None, float | None]:
-    return found["value"], found["low"], found["high"]
-
-
-def _adds(adds: Mapping[str, Any] | None) -> Iterator[Number]:
-    for name, share in (adds or {}).items():
-        if isinstance(share, Mapping) and adds is not None:
-            yield Number("adds", f"{OURS} and {LEXICAL}", name, adds["k"], None, *_share(share))
-
-
-def _row(row: Mapping[str, Any]) -> Iterator[Number]:
-    if row["absent"] is not None:
-        return
-    for score in row["scores"]:
-        named = (score["metric"], score["k"], score["segment"])
-        yield Number("comparison", row["name"], *named, *_share(score))
-        for measure, share in _others(score):
-            yield Number("comparison", row["name"], measure, *named[1:], *share)
-    for k, found in row["against_ours"].items():
-        yield Number(
-            "comparison", row["name"], f"compared with {OURS}", int(k), None, *_share(found)
-        )
-    for measure in ("features", "train_seconds", "cost", "disk_bytes"):
-        if row[measure] is not None:
-            yield Number(
-                "comparison", row["name"], measure, None, None, row[measure], *_NO_INTERVAL
-            )
-    yield from _latency("comparison", row["name"], row["latency"])
-
-
-def _others(score: Mapping[str, Any]) -> Iterator[tuple[str, tuple[float | None, ...]]]:
-    """The score by traffic and its ceiling, if it has them."""
-    if score["by_traffic"] is not None:
-        bounds = (score["by_traffic_low"], score["by_traffic_high"])
-        yield f"{score['metric']}_by_traffic", (score["by_traffic"], *bounds)
-    if score["ceiling"] is not None:
-        yield f"{score['metric']}_ceiling", (score["ceiling"], *_NO_INTERVAL)
-
-
-def _setting(table: str, name: str, row: Mapping[str, Any]) -> Iterator[Number]:
-    for k, share in row["recall"].items():
-        yield Number(table, name, "recall", int(k), "all", *_share(share))
-    for measure in ("weights", "disk_bytes", "memory_bytes", "queries_per_second"):
-        if measure in row:
-            yield Number(table, name, measure, None, None, row[measure], *_NO_INTERVAL)
-    yield from _latency(table, name, row["latency"])
-
-
-def _latency(table: str, name: str, latency: Mapping[str, float]) -> Iterator[Number]:
-    for part, spent in latency.items():
-        yield Number(table, name, f"latency_{part}", None, None, spent, *_NO_INTERVAL)
+def _contents(parts: list[Html]) -> Html:
+    """Links to all sections but the first, which they stand below."""
+    found = [re.match(r'<section id="([a-z]+)"><h2>(.*?)</h2>', part) for part in parts[1:]]
+    links = [tag("li", tag("a", Html(m[2]), href=f"#{m[1]}")) for m in found if m is not None]
+    return tag("nav", tag("ul", *links), aria_label="Contents")
 
 
 def write_report(
     out: Path,
     *,
-    comparison: Mapping[str, Any] | None = None,
-    sweep: Mapping[str, Any] | None = None,
+    comparison: ComparisonFindings | None = None,
+    sweep: SweepFindings | None = None,
 ) -> Path:
     """Write report.html, results.csv and results.json into the folder of an experiment.
 
-    Findings that are not passed are read from the folder, if they are there. A sweep with other
-    test data than the comparison is left out, and the page says so.
+    Findings that are not passed are those that were written there before. A sweep with other test
+    data than the comparison is left out, and the page says so.
     """
-    store = Store(out)
-    comparison = _without_nan(comparison or store.load_findings(COMPARISON))
-    sweep = _without_nan(sweep or store.load_findings(SWEEP))
+    before = read_findings(out)
+    comparison, sweep = comparison or before.comparison, sweep or before.sweep
     if comparison is None and sweep is None:
         raise FileNotFoundError(f"{out}: must hold a comparison or a sweep; got neither")
-    is_same = None in (comparison, sweep) or comparison["qrels"] == sweep["qrels"]
-    sweep = sweep if is_same else None
-    results = {"matchset": 1, "comparison": comparison, "sweep": sweep}
-    page = make_page(comparison, sweep, is_same=is_same)
-    for name, text in (
-        (RESULTS, json.dumps(results, indent=1, allow_nan=False) + "\n"),
-        (TABLE, to_csv(results)),
-        (PAGE, page),
-    ):
-        _write(out / name, text)
+    is_same = comparison is None or sweep is None or comparison.setting.qrels == sweep.setting.qrels
+    findings = Findings(comparison, sweep if is_same else None)
+    page = make_page(findings, is_same=is_same)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, text in ((RESULTS, to_json(findings)), (TABLE, to_csv(findings)), (PAGE, page)):
+        with atomic_file(out / name) as staged:
+            staged.write_text(text, encoding="utf-8")
     return out / PAGE
-
-
-def _without_nan(value: Any) -> Any:
-    """Unknown numbers become null: JSON has no NaN."""
-    if isinstance(value, Mapping):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _write(file: Path, text: str) -> None:
-    with atomic_file(file) as staged:
-        staged.write_text(text, encoding="utf-8")

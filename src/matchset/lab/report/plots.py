@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from matchset.errors import install_command
 from matchset.lab.report.formatting import Html, tag
 from matchset.matchers.registry import KINDS
 
@@ -77,7 +78,7 @@ def require_plots() -> None:
         import_module("matplotlib.figure")
     except ImportError:
         raise ImportError(
-            "the report needs matplotlib; install it with: pip install 'matchset[report]'"
+            f"the report needs matplotlib; install it with: {install_command('report')}"
         ) from None
 
 

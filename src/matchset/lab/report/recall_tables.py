@@ -1,18 +1,12 @@
-"""Tables: what does each matcher find and cost, and what did the paper report?
-
-The paper's figures, from "Extreme Multi-label Learning for Semantic Matching in Product Search",
-KDD 2021, are for orientation only: 100 million products of a data set that is not public, on 128
-processors.
-"""
+"""Tables: what does each matcher find, and what does it cost?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
 
 from matchset.evaluate.significance import ALPHA
-from matchset.lab.experiments.contenders import FLOOR, GRAPH, LEXICAL, OURS
-from matchset.lab.experiments.vocabularies import BIGRAMS, MORE_BIGRAMS, TRIGRAMS, UNIGRAMS
+from matchset.lab.experiments.baselines import FLOOR
+from matchset.lab.experiments.findings import OURS, ComparisonFindings, Cost, Row
 from matchset.lab.report.formatting import (
     NOTHING,
     Html,
@@ -23,262 +17,146 @@ from matchset.lab.report.formatting import (
     format_points,
     format_price,
     format_seconds,
+    make_table,
     share_cell,
     tag,
 )
 
-
-class Reported(NamedTuple):
-    """A result of the paper: Recall@100 in percent, and milliseconds per query if given."""
-
-    recall: float
-    milliseconds: float | None = None
-
-
-PAPER_ROWS: Mapping[str, Reported] = {
-    UNIGRAMS: Reported(54.86),
-    BIGRAMS: Reported(57.70),  # 3 million features
-    MORE_BIGRAMS: Reported(58.88),  # 5.6 million features
-    TRIGRAMS: Reported(60.30),
-    GRAPH: Reported(36.19, 3.13),
-    LEXICAL: Reported(21.72),
+GROUPS = {  # of the main table, in its order
+    "ours": "",
+    "engine": "Your engine",
+    "fusion": "Together with the match set",
+    "part": "Parts of the match set, each alone",
+    "baseline": "Known methods",
 }
-PAPER_BEAMS: Mapping[int, Reported] = {  # at threshold 0.35
-    1: Reported(20.95),
-    10: Reported(57.63),
-    15: Reported(60.94, 1.25),
-    50: Reported(65.74, 3.48),
-}
-PAPER_PRUNING = (
-    "In the paper, on other data, a threshold of 0.45 instead of 0.1 shrinks the model from 295 GB "
-    "to 62 GB and costs 5.4 points of Recall@100."
-)
-PAPER_SOURCE = (
-    "Chang et al., Extreme Multi-label Learning for Semantic Matching in Product Search, KDD 2021: "
-    "100 million products, a log that is not public. Its numbers are for orientation only: data "
-    "and machine are different."
-)
 LATENCIES = tuple(
     f"{part}_p{share}" for part in ("total", "vectorizing", "search") for share in (50, 99)
 )
-Row = Mapping[str, Any]
-Findings = Mapping[str, Any]
 
 
-def wide(*children: Html, label: str) -> Html:
-    """A region that scrolls horizontally on a narrow page."""
-    return tag("div", *children, class_="wide", tabindex="0", role="region", aria_label=label)
-
-
-def make_table(
-    label: str, headers: Iterable[str], rows: Iterable[Html], *, n_texts: int = 1
-) -> Html:
-    """A table; the first column names the rows, and the first `n_texts` columns are text."""
-    head = [
-        tag("th", header, scope="col", class_="n" if column >= n_texts else None)
-        for column, header in enumerate(headers)
-    ]
-    table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows))
-    return wide(table, label=label)
-
-
-def recall_of(row: Row, k: int, segment: str = "all") -> Row:
-    """The recall of a row with its interval and ceiling."""
-    for score in row["scores"]:
-        if (score["segment"], score["metric"], score["k"]) == (segment, "recall", k):
-            return dict(score)
-    return {"value": None, "low": None, "high": None, "ceiling": None}
-
-
-def recall_table(findings: Findings) -> Html:
-    """What each matcher finds: the paper's main table, on this data."""
-    rows, ks = findings["rows"], findings["ks"]
-    deepest = max(ks)
+def recall_table(found: ComparisonFindings) -> Html:
+    """What each matcher finds; the paper's variants are in a table of their own."""
+    ks = found.setting.ks
     headers = [
         "matcher",
         *(f"Recall@{k},\u00a0%" for k in ks),
-        f"compared with {_title_of(OURS, rows)}, @{deepest}",
-        "the paper (other data), @100",
-        "n-grams",
+        f"compared with {_title_of(OURS, found)}, @{found.k}",
     ]
-    best = _find_best(rows, ks)
-
-    def cells(row: Row) -> list[Html]:
-        shares = ((k, recall_of(row, k)) for k in ks)
-        return [
-            *(
-                share_cell(s, is_best=_is_best(row, f"recall{k}", s["value"], best, format_percent))
-                for k, s in shares
-            ),
-            _against(row, deepest),
-            _paper_cell(row["name"]),
-            cell(NOTHING if row["features"] is None else f"{row['features']:,}", row["features"]),
-        ]
-
-    body = [_make_row(row, cells, n_columns=len(headers)) for row in rows]
-    body.append(_ceiling_row(rows, ks, n_columns=len(headers)))
+    best = {k: _find_best(found, k) for k in ks}
+    body: list[Html] = []
+    for group, heading in GROUPS.items():
+        rows = [row for row in found.rows if row.group == group]
+        if heading and rows:
+            name = tag("th", heading, scope="rowgroup", colspan=str(len(headers)))
+            body.append(tag("tr", name, class_="group"))
+        for row in rows:
+            shares = [
+                share_cell(row.score(k), is_best=_looks_best(row, row.recall(k), best[k]))
+                for k in ks
+            ]
+            body.append(make_row(row, [*shares, against_ours(row, found)], len(headers)))
     return make_table("What each matcher finds", headers, body)
 
 
-def _title_of(name: str, rows: Sequence[Row]) -> str:
-    return str(next(row["title"] for row in rows if row["name"] == name))
-
-
-def cost_table(findings: Findings) -> Html:
-    """What each matcher costs: training time, disk, time per query."""
-    rows = findings["rows"]
-    has_cost = any(row.get("cost") is not None for row in rows)
+def ablation_table(found: ComparisonFindings) -> Html | None:
+    """The match set, and without each of its parts; None where that was not run."""
+    rows = found.present("ours", "ablation")
+    if not found.present("ablation"):
+        return None
+    ks = found.setting.ks
     headers = [
-        "matcher",
-        "training",
-        *(["cost"] if has_cost else []),
-        "on disk",
-        "query, p50",
-        "p99",
-        "vectorizing, p50",
-        "p99",
-        "search, p50",
-        "p99",
+        "parts",
+        *(f"Recall@{k},\u00a0%" for k in ks),
+        f"compared with all parts, @{found.k}",
     ]
-    best = _find_best(rows, findings["ks"])
+    body = [
+        make_row(row, [*(share_cell(row.score(k)) for k in ks), against_ours(row, found)], 0)
+        for row in rows
+    ]
+    return make_table("The match set without each part", headers, body)
 
-    def cells(row: Row) -> list[Html | None]:
-        def make_cell(column: str, value: float, show: Callable[[float], str]) -> Html:
-            return cell(show(value), value, is_best=_is_best(row, column, value, best, show))
 
-        return [
-            make_cell("train_seconds", row["train_seconds"], format_seconds),
-            cell(format_price(row["cost"]), row["cost"]) if has_cost else None,
-            make_cell("disk_bytes", row["disk_bytes"], format_bytes),
-            *(make_cell(name, row["latency"][name], format_latency) for name in LATENCIES),
-        ]
+def _title_of(name: str, found: ComparisonFindings) -> str:
+    return next((row.title for row in found.rows if row.name == name), name)
 
-    present = [row for row in rows if row["absent"] is None]
-    body = [_make_row(row, cells, n_columns=len(headers)) for row in present]
+
+def _find_best(found: ComparisonFindings, k: int) -> float:
+    rows = [row for row in found.present() if row.name != FLOOR and row.group in GROUPS]
+    return max((row.recall(k) for row in rows), default=0.0)
+
+
+def _looks_best(row: Row, value: float, best: float) -> bool:
+    """Whether a value looks like the best of its column once formatted."""
+    return row.name != FLOOR and format_percent(value) == format_percent(best)
+
+
+def cost_table(found: ComparisonFindings) -> Html:
+    """What each matcher costs: training time, disk, time per query."""
+    rows = [(row, row.cost) for row in found.present("ours", "fusion", "baseline")]
+    costs = [cost for row, cost in rows if cost is not None and row.name != FLOOR]
+    has_price = any(cost.price is not None for cost in costs)
+    headers = ["matcher", "training", *(["price"] if has_price else []), "on disk", "query, p50"]
+    headers += ["p99", "vectorizing, p50", "p99", "search, p50", "p99"]
+    body = []
+    for row, cost in rows:
+        if cost is not None:
+            is_floor = row.name == FLOOR
+            cells = _cost_cells(cost, [] if is_floor else costs, has_price=has_price)
+            body.append(make_row(row, cells, len(headers)))
     return make_table("What each matcher costs", headers, body)
 
 
-def _find_best(rows: Sequence[Row], ks: Sequence[int]) -> dict[str, float]:
-    """The best value of each column, without the floor and without times of zero."""
-    present = [row for row in rows if row["absent"] is None and row["name"] != FLOOR]
-    if not present:
-        return {}
-    best = {f"recall{k}": max(recall_of(row, k)["value"] for row in present) for k in ks}
-    for name in ("train_seconds", "disk_bytes"):
-        best[name] = min(row[name] for row in present)
-    for name in LATENCIES:
-        best[name] = min(filter(None, (row["latency"][name] for row in present)), default=0.0)
-    return best
+def _cost_cells(cost: Cost, others: Sequence[Cost], *, has_price: bool) -> list[Html | None]:
+    """Cells of a row; those that look like the least of their column are bold."""
+
+    def make(value: float, show: Callable[[float], str], column: Iterable[float]) -> Html:
+        least = min(filter(None, column), default=0.0)
+        is_best = bool(others) and NOTHING != show(value) == show(least)
+        return cell(show(value), value, is_best=is_best)
+
+    price = cell(NOTHING if cost.price is None else format_price(cost.price), cost.price)
+    return [
+        make(cost.train_seconds, format_seconds, [each.train_seconds for each in others]),
+        price if has_price else None,
+        make(cost.disk_bytes, format_bytes, [each.disk_bytes for each in others]),
+        *(
+            make(cost.latency[name], format_latency, [each.latency[name] for each in others])
+            for name in LATENCIES
+        ),
+    ]
 
 
-def _is_best(
-    row: Row, column: str, value: float, best: Mapping[str, float], show: Callable[[float], str]
-) -> bool:
-    """Whether a value looks like the best of its column once formatted."""
-    return row["name"] != FLOOR and NOTHING != show(value) == show(best[column])
+def make_row(row: Row, cells: Sequence[Html | None], n_columns: int) -> Html:
+    """A row of a table, or the reason why it is empty."""
+    note = tag("small", row.note) if row.note else None
+    name = tag("th", row.title, note, scope="row")
+    if row.absent:
+        reason = tag("td", row.absent, class_="absent", colspan=str(n_columns - 1))
+        return tag("tr", name, reason, class_="quiet", data_row=row.name)
+    kind = "ours" if row.name == OURS else "quiet" if row.name == FLOOR else None
+    return tag("tr", name, *cells, class_=kind, data_row=row.name)
 
 
-def _make_row(row: Row, cells: Callable[[Row], Sequence[Html | None]], *, n_columns: int) -> Html:
-    name = tag("th", row["title"], scope="row")
-    if row["absent"] is not None:
-        reason = tag("td", row["absent"], class_="absent", colspan=str(n_columns - 1))
-        return tag("tr", name, reason, class_="quiet", data_row=row["name"])
-    kind = "ours" if row["name"] == OURS else "quiet" if row["name"] == FLOOR else None
-    return tag("tr", name, *cells(row), class_=kind, data_row=row["name"])
-
-
-def _against(row: Row, k: int) -> Html:
-    found = row["against_ours"].get(str(k))
-    if found is None:
+def against_ours(row: Row, found: ComparisonFindings) -> Html:
+    """How far a row is ahead of ours."""
+    gap = found.difference(OURS, row.name)
+    if gap is None:
         return tag("td", NOTHING, class_="n")
     title = (
-        f"95 % interval: {format_points(found['low'])} to {format_points(found['high'])}; "
-        f"p = {found['p_holm']:.4f} (Holm)"
+        f"95 % interval: {format_points(-gap.high)} to {format_points(-gap.low)}; "
+        f"p = {gap.p_holm:.4f} (Holm)"
     )
-    note = "" if found["p_holm"] < ALPHA else " (not significant)"
-    return cell(format_points(found["value"]) + note, found["value"], title=title)
+    note = "" if gap.p_holm < ALPHA else " (not significant)"
+    return cell(format_points(-gap.value) + note, gap.value, title=title)
 
 
-def _paper_cell(name: str) -> Html:
-    reported = PAPER_ROWS.get(name)
-    if reported is None:
-        return tag("td", class_="n paper")
-    return tag("td", f"{reported.recall:.2f}", class_="n paper")
-
-
-def _ceiling_row(rows: Sequence[Row], ks: Sequence[int], *, n_columns: int) -> Html:
-    present = [row for row in rows if row["absent"] is None]
-    ceilings = [recall_of(present[0], k)["ceiling"] for k in ks] if present else []
-    cells = [cell(format_percent(value).removesuffix("\u00a0%"), value) for value in ceilings]
-    name = tag("th", "Ceiling without titles", scope="row")
-    rest = tag("td", colspan=str(n_columns - 1 - len(cells)))
-    return tag("tr", name, *cells, rest, class_="quiet")
-
-
-def segment_table(findings: Findings) -> Html:
+def segment_table(found: ComparisonFindings) -> Html:
     """Recall of each matcher in each segment."""
-    rows = [row for row in findings["rows"] if row["absent"] is None]
-    k = max(findings["ks"])
-    scores = [s for s in rows[0]["scores"] if s["metric"] == "recall" and s["k"] == k]
-    segments = [score["segment"] for score in scores]
-    headers = ["matcher", *(f"{s['segment']} ({s['queries']:,})" for s in scores)]
+    rows = [row for row in found.present() if row.group in GROUPS]
+    scores = [s for s in rows[0].scores if s.metric == "recall" and s.k == found.k]
+    headers = ["matcher", *(f"{s.segment} ({s.queries:,})" for s in scores)]
     body = []
     for row in rows:
-        cells = [share_cell(recall_of(row, k, segment)) for segment in segments]
-        body.append(tag("tr", tag("th", row["title"], scope="row"), *cells))
-    return make_table(f"Recall@{k} by segment", headers, body)
-
-
-def threshold_table(sweep: Findings) -> Html:
-    """What pruning costs, and what it gains."""
-    headers = [
-        "threshold",
-        *(f"Recall@{k},\u00a0%" for k in sweep["ks"]),
-        *("weights", "on disk", "tree in memory", "p50", "p99", "vectorizing, p50", "search, p50"),
-    ]
-    body = []
-    for row in sweep["thresholds"]:
-        cells = [
-            *(share_cell(row["recall"][str(k)]) for k in sweep["ks"]),
-            cell(f"{row['weights']:,}", row["weights"]),
-            cell(format_bytes(row["disk_bytes"]), row["disk_bytes"]),
-            cell(format_bytes(row["memory_bytes"]), row["memory_bytes"]),
-            *_latency_cells(row["latency"]),
-        ]
-        body.append(tag("tr", tag("th", f"{row['threshold']:g}", scope="row"), *cells))
-    return make_table("Pruning", headers, body)
-
-
-def beam_table(sweep: Findings, rows: Sequence[Row], setting: str, label: str) -> Html:
-    """What a wider beam, or a longer search of a graph, costs, and what it gains."""
-    headers = [
-        label,
-        *(f"Recall@{k},\u00a0%" for k in sweep["ks"]),
-        *("p50", "p99", "vectorizing, p50", "search, p50", "queries per second"),
-    ]
-    is_beam = setting == "beam"
-    if is_beam:
-        headers.append("the paper (other data), @100")
-    body = []
-    for row in rows:
-        cells = [
-            *(share_cell(row["recall"][str(k)]) for k in sweep["ks"]),
-            *_latency_cells(row["latency"]),
-            cell(f"{row['queries_per_second']:,.0f}", row["queries_per_second"]),
-            _paper_beam(row["beam"]) if is_beam else None,
-        ]
-        body.append(tag("tr", tag("th", str(row[setting]), scope="row"), *cells))
-    return make_table(label, headers, body)
-
-
-def _latency_cells(latency: Mapping[str, float]) -> list[Html]:
-    names = ("total_p50", "total_p99", "vectorizing_p50", "search_p50")
-    return [cell(format_latency(latency[name]), latency[name]) for name in names]
-
-
-def _paper_beam(beam: int) -> Html:
-    reported = PAPER_BEAMS.get(beam)
-    if reported is None:
-        return tag("td", class_="n paper")
-    time = "" if reported.milliseconds is None else f", {reported.milliseconds:g} ms"
-    return tag("td", f"{reported.recall:.2f}{time}", class_="n paper")
+        cells = [share_cell(row.score(found.k, score.segment)) for score in scores]
+        body.append(tag("tr", tag("th", row.title, scope="row"), *cells))
+    return make_table(f"Recall@{found.k} by segment", headers, body)

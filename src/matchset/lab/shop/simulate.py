@@ -82,7 +82,7 @@ def simulate_shop(
     products (14 million rows) takes 25 seconds of one core. Both grow with products and queries.
     `stream_shop` needs less memory.
     """
-    queries = _check_arguments(kind, products, queries, days, seed)
+    queries = check_arguments(kind, products, queries, days, seed)
     if kind == "marketplace":
         market = make_market(products=products, queries=queries, days=days, seed=seed)
         catalog = join_catalogs(list(market.catalog_parts()))
@@ -119,7 +119,7 @@ def stream_shop(
     of 10 million products takes 1.6 GB. A shop also keeps its titles and queries in memory, because
     each of its draws depends on the one before.
     """
-    queries = _check_arguments(kind, products, queries, days, seed)
+    queries = check_arguments(kind, products, queries, days, seed)
     goods, target = Path(folder) / "products", Path(folder) / "log"
     for path in (goods, target):
         if path.exists():
@@ -212,7 +212,7 @@ def _count_visits(wants: Wants, *, seed: int) -> NDArray[np.int64]:
     return 8 + frequency.astype(np.int64)
 
 
-def _check_arguments(
+def check_arguments(
     kind: str, products: int, queries: int | None, days: int, seed: int
 ) -> int | None:
     """Check all arguments; returns the number of queries as it was given."""

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from matchset.serve.http.endpoints import ENDPOINTS
 from matchset.serve.http.handlers import Handlers
-from matchset.serve.http.middleware import HEALTH, Middleware
+from matchset.serve.http.middleware import HEALTH, OTHER, Middleware
 from matchset.serve.http.request_errors import CODES, RequestError
 from matchset.serve.http.static_files import StaticFile, read_page
 from matchset.serve.openapi.docs import write_docs
@@ -43,6 +43,8 @@ def make_app(worker: Worker) -> ASGIApp:
     if worker.config.open_metrics:
         open_paths |= {"/metrics"}
     labels = {path: "page" if path in page else path for path in paths}
+    counted = {endpoint.path for endpoint in ENDPOINTS} | {OTHER}  # static files are no metric
+    worker.metrics.begin(counted, worker.model.names)
     return Middleware(router, worker, labels=labels, open_paths=open_paths)
 
 

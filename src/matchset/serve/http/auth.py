@@ -94,11 +94,13 @@ class Hosts:
             raise RequestError("bad_host", f"{rule}; got {got}")
 
 
-def check_one_host(headers: Sequence[tuple[bytes, bytes]]) -> None:
-    """Reject several Host headers: a proxy in front may have checked another one."""
-    n_hosts = sum(name == b"host" for name, _ in headers)
-    if n_hosts > 1:
-        raise RequestError("bad_host", f"Host must be given once; got {n_hosts}")
+def check_repeated(headers: Sequence[tuple[bytes, bytes]]) -> None:
+    """Reject several hosts or keys: a proxy in front may have checked another one."""
+    for code, name in (("bad_host", b"host"), ("unauthorized", b"authorization")):
+        n_given = sum(given == name for given, _ in headers)
+        if n_given > 1:
+            rule = f"{name.decode().capitalize()} must be given once"
+            raise RequestError(code, f"{rule}; got {n_given}")
 
 
 def make_hosts(host: str, allowed: tuple[str, ...]) -> Hosts:
@@ -120,6 +122,8 @@ def _is_allowed(host: bytes, names: frozenset[str]) -> bool:
         return False
     if name.rstrip(".") in names:
         return True
+    if "%" in name:  # the zone of an address, which could be any text
+        return False
     try:
         ipaddress.ip_address(name[1:-1] if name[:1] == "[" and name[-1:] == "]" else name)
     except ValueError:

@@ -3,15 +3,52 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import TypeVar
 
 from starlette.requests import Request
 
+from matchset import _native
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.options import Limits
+from matchset.serve.worker import Worker
 
+T = TypeVar("T")
+_INLINE_BYTES = 65_536  # of a body that is read at once; any takes less than a millisecond
+_MAX_KEYS = 1000  # no request has more than some dozens
+_MAX_DEPTH = 16
+_ESCAPED = 12  # bytes of a character at most: two times \\uXXXX
+_PARTS = ("values", "keys", "levels", "bytes in a string")
 # The rest of a rejected body may still be on its way, and nobody will read it.
 _MAX_DIGITS = 20  # of a content-length; some 10^19 bytes
 _CLOSE = ((b"connection", b"close"),)
+
+
+async def read_json(request: Request, worker: Worker, read: Callable[[bytes], T]) -> T:
+    """What `read` makes of the body of a request.
+
+    A large body is read in a thread, after a look at how much is in it: a parser keeps every other
+    request waiting until it is done.
+    """
+    limits = worker.limits
+    body = await read_body(request, limits)
+    if len(body) <= _INLINE_BYTES:
+        return read(body)
+
+    def check_and_read() -> T:
+        _check_size(body, limits)
+        return read(body)
+
+    return await worker.in_thread(check_and_read)
+
+
+def _check_size(body: bytes, limits: Limits) -> None:
+    most = max(limits.filter_characters, limits.query_characters, limits.id_characters)
+    allowed = (limits.body_values, _MAX_KEYS, _MAX_DEPTH, _ESCAPED * most)
+    for found, at_most, what in zip(_native.scan_json(body), allowed, _PARTS, strict=True):
+        if found > at_most:
+            rule = f"a body must have at most {at_most} {what}"
+            raise RequestError("body_too_complex", f"{rule}; got {found}")
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:

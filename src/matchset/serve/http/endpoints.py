@@ -23,10 +23,22 @@ _EXPLANATION: Json = {
     "query": "sofa",
     "product": {"id": PRODUCT["id"], "title": PRODUCT["title"]},
     "score": PRODUCT["score"],
+    "linear": 4.21,
     "is_allowed": True,
     "is_returned": True,
     "rank": 1,
+    "verdict": "found at rank 1",
     "lost_at": None,
+    "parts": [
+        {
+            "name": "lexical",
+            "share": 1.75,
+            "note": "rank 1",
+            "is_proposed": True,
+            "rank": 1,
+            "words": [{"ngram": "sofa", "weight": 5.2}],
+        }
+    ],
     "steps": [
         {
             "level": 0,
@@ -40,10 +52,17 @@ _EXPLANATION: Json = {
         }
     ],
 }
-_XR_LINEAR = {"name": "xr_linear", "label": "XR-Linear", "can_explain": True, "has_beam": True}
+_MATCH_SET = {
+    "name": "match_set",
+    "label": "Match set",
+    "part_of": None,
+    "can_explain": True,
+    "has_beam": True,
+}
+_TREE = {**_MATCH_SET, "name": "tree", "label": "Tree", "part_of": "match_set"}
 _MODEL: Json = {
     "model_version": VERSION,
-    "matchers": [_XR_LINEAR],
+    "matchers": [_MATCH_SET, _TREE],
     "products": 200_000,
     "attributes": [{"name": "price", "type": "number"}],
     "has_titles": True,
@@ -52,6 +71,7 @@ _MODEL: Json = {
     "limits": {"k": 1000, "queries": 256},
     "examples": ["sofa"],
     "has_purchases": True,
+    "purchases_are": "bought",
 }
 
 
@@ -65,7 +85,7 @@ class Endpoint:
     response: str | None  # name of a schema; None: plain text
     example: Json | None = None  # of a response
     request: str | None = None  # name of a schema: a GET has parameters, a POST a body
-    body: Json | None = None  # example of a body
+    body: Json | None = None  # example of a body, or of parameters
     codes: tuple[str, ...] = ()  # errors in addition to those of the request's fields
     needs_key: bool = True
 
@@ -77,8 +97,9 @@ ENDPOINTS = (
         "/v1/match",
         Handlers.match,
         "MatchResponse",
-        {"model_version": VERSION, "matcher": "xr_linear", **_RESULT},
+        {"model_version": VERSION, "matcher": "match_set", **_RESULT},
         request="match",
+        body={"q": "sofa", "k": 10, "min_relative": 0.1},
         codes=("timeout",),
     ),
     Endpoint("GET", "/healthz", Handlers.health, "HealthResponse", _OK, needs_key=False),
@@ -88,7 +109,7 @@ ENDPOINTS = (
         "/v1/match",
         Handlers.match_batch,
         "BatchResponse",
-        {"model_version": VERSION, "matcher": "xr_linear", "results": [_RESULT]},
+        {"model_version": VERSION, "matcher": "match_set", "results": [_RESULT]},
         request="batch",
         body={"queries": ["sofa"], "k": 10},
         codes=("timeout",),
@@ -111,6 +132,7 @@ ENDPOINTS = (
         "PurchasesResponse",
         {"model_version": VERSION, "query": "sofa", "products": [PRODUCT["id"]]},
         request="purchases",
+        body={"q": "sofa"},
         codes=("no_log",),
     ),
     Endpoint(

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from matchset.serve.http.body import read_body
+from matchset.serve.http.body import read_json
 from matchset.serve.http.prometheus import CONTENT_TYPE
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import RequestReader
@@ -22,7 +22,15 @@ class Handlers:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._reader = RequestReader(worker.limits, worker.model.names)
+        self._names = worker.model.names
+        self._latest_reader = RequestReader(worker.limits, self._names)
+
+    @property
+    def _reader(self) -> RequestReader:
+        """What checks requests: a new version of a match set may have other parts."""
+        if (names := self._worker.model.names) != self._names:
+            self._names, self._latest_reader = names, RequestReader(self._worker.limits, names)
+        return self._latest_reader
 
     async def health(self, _: Request) -> Response:
         """Whether the process answers."""
@@ -48,18 +56,19 @@ class Handlers:
     async def match_batch(self, request: Request) -> Response:
         """The best products for each of many queries."""
         worker, model = self._worker, self._worker.model
-        batch = self._reader.read_batch(await read_body(request, worker.limits))
+        batch = await read_json(request, worker, self._reader.read_batch)
         if worker.config.log_queries:
             request.scope["queries"] = batch.queries
         deadline = time.monotonic() + worker.limits.seconds  # waiting for a thread counts too
-        body, n_empty = await worker.in_thread(lambda: match_batch(model, batch, deadline))
+        most = worker.limits.response_bytes
+        body, n_empty = await worker.in_thread(lambda: match_batch(model, batch, deadline, most))
         worker.metrics.count_queries(batch.options.matcher, len(batch.queries), n_empty)
         return model_response(model.version, body)
 
     async def explain(self, request: Request) -> Response:
         """Why a query finds a product, or where in the tree the product was lost."""
         worker, model = self._worker, self._worker.model
-        wanted = self._reader.read_explain(await read_body(request, worker.limits))
+        wanted = await read_json(request, worker, self._reader.read_explain)
         content = await worker.in_thread(lambda: explain(model, wanted))
         return model_response(model.version, content)
 
@@ -71,6 +80,7 @@ class Handlers:
             "limits": asdict(self._worker.limits),
             "examples": [] if purchases is None else list(purchases.examples),
             "has_purchases": purchases is not None,
+            "purchases_are": None if purchases is None else purchases.word,
         }
         return model_response(model.version, described)
 

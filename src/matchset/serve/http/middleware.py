@@ -6,6 +6,7 @@ anything else looks at it, and every error leaves here, as JSON.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import secrets
@@ -17,15 +18,20 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from matchset.serve.http.access_log import format_exception
-from matchset.serve.http.auth import check_one_host, make_hosts
-from matchset.serve.http.request_errors import RequestError, to_request_error
+from matchset.serve.http.auth import check_repeated, make_hosts
+from matchset.serve.http.request_errors import RequestError, to_request_error, too_large
 from matchset.serve.http.responses import error_response
 from matchset.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
 
 HEALTH = frozenset({"/healthz", "/readyz"})
+OTHER = "other"  # the label of paths that are not there
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_CHUNK = 65_536  # bytes of a larger response that are sent at once
+_CLOSE = ((b"connection", b"close"),)
+_NO_STORE = (b"cache-control", b"no-store")
+_RETRY = ((b"retry-after", b"1"),)
 _METHOD = 20  # characters of a method that are logged; a caller may send any
 _POLICY = (
     b"default-src 'self'; object-src 'none'; form-action 'self'; "
@@ -60,6 +66,7 @@ class Middleware:
         self._open = open_paths | HEALTH
         self._ids = (secrets.token_hex(4), count(1))
         self._n_in_flight = 0
+        self._n_unsent = 0  # bytes of large responses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or start and stop with the process."""
@@ -80,33 +87,83 @@ class Middleware:
         started = perf_counter()
         headers = dict(scope["headers"])
         request_id = self._make_id(headers.get(b"x-request-id"))
-        own = (*_SECURITY, (b"x-request-id", request_id.encode()))
+        own = [*_SECURITY, (b"x-request-id", request_id.encode())]
+        if scope["path"].startswith("/v1/"):
+            own.append(_NO_STORE)  # a shared cache must not keep what needs a key
         status = 0
+        start: Message = {}
 
-        async def send_with_headers(message: Message) -> None:
-            nonlocal status
+        async def send_all(message: Message) -> None:
+            nonlocal status, start
             if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message["headers"], *own]
-            await send(message)
+                start = message  # kept back: a body that is too large becomes an error
+                return
+            body = message["body"]
+            self._check_size(len(body))
+            status = start["status"]
+            closing = _CLOSE if self._worker.should_close() else ()
+            await send({**start, "headers": [*start["headers"], *own, *closing]})
+            if len(body) <= _CHUNK:
+                await send(message)
+            else:
+                await self._send_chunks(body, send)
 
         self._n_in_flight += 1
-        self._worker.metrics.in_flight.inc()
+        self._worker.metrics.count_in_flight(1)
         try:
+            self._check_headers(scope)
             if len(headers) < len(scope["headers"]):
-                check_one_host(scope["headers"])
+                check_repeated(scope["headers"])
             self._check(scope["path"], headers)
-            await self._app(scope, receive, send_with_headers)
+            await self._app(scope, receive, send_all)
         except Exception as error:
             known = to_request_error(error)
             if known.code == "internal":
                 self._log_failure(error, request_id)
             if not status:
-                await error_response(known, request_id)(scope, receive, send_with_headers)
+                await error_response(known, request_id)(scope, receive, send_all)
+            else:
+                status = known.status  # nobody reads it; the connection is closed
         finally:
             self._n_in_flight -= 1
-            self._worker.metrics.in_flight.dec()
+            self._worker.metrics.count_in_flight(-1)
             self._log(scope, request_id, status, perf_counter() - started)
+
+    def _check_headers(self, scope: Scope) -> None:
+        """Granian's own limit is that of its buffer, which may be twice as large."""
+        most = self._worker.limits.header_bytes
+        n_bytes = sum(len(name) + len(value) for name, value in scope["headers"])
+        if n_bytes + len(scope["query_string"]) > most:
+            rule = f"the request line and headers must have at most {most} bytes"
+            raise RequestError("headers_too_large", f"{rule}; got more", headers=_CLOSE)
+
+    def _check_size(self, n_bytes: int) -> None:
+        """Refuse to send what is too large, alone or together with what is not sent yet."""
+        limits = self._worker.limits
+        if n_bytes > limits.response_bytes:
+            raise too_large(limits.response_bytes)
+        if n_bytes > _CHUNK and self._n_unsent + n_bytes > limits.unsent_bytes:
+            rule = f"a worker keeps at most {limits.unsent_bytes} bytes that callers have not read"
+            raise RequestError("overloaded", f"{rule}; got more", headers=_RETRY)
+
+    async def _send_chunks(self, body: bytes, send: Send) -> None:
+        """Send a body as fast as it is read: granian waits where a chunk waits.
+
+        An exception here ends the connection, as the response is not complete.
+        """
+        seconds = self._worker.limits.unread_seconds
+        self._n_unsent += len(body)
+        try:
+            for begin in range(0, len(body), _CHUNK):
+                end = begin + _CHUNK
+                chunk = {"type": "http.response.body", "body": body[begin:end]}
+                async with asyncio.timeout(seconds):
+                    await send({**chunk, "more_body": end < len(body)})
+        except TimeoutError:
+            rule = f"a caller must read {_CHUNK} bytes of a response within {seconds:g} s"
+            raise RequestError("timeout", f"{rule}; got less") from None
+        finally:
+            self._n_unsent -= len(body)
 
     def _make_id(self, given: bytes | None) -> str:
         """The caller's id of a request, or a new one."""
@@ -127,14 +184,14 @@ class Middleware:
             raise RequestError("unauthorized", f"{rule}; got none or another", headers=scheme)
         if self._n_in_flight > worker.limits.concurrency:
             rule = f"a worker handles at most {worker.limits.concurrency} requests at once"
-            raise RequestError("overloaded", f"{rule}; got more", headers=((b"retry-after", b"1"),))
+            raise RequestError("overloaded", f"{rule}; got more", headers=_RETRY)
 
     def _log_failure(self, error: Exception, request_id: str) -> None:
         text = format_exception(error, has_messages=self._worker.config.log_queries)
         logger.error("request failed", extra={"fields": {"request_id": request_id, "error": text}})
 
     def _log(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
-        route = self._labels.get(scope["path"], "other")
+        route = self._labels.get(scope["path"], OTHER)
         self._worker.metrics.count_request(route, status, seconds)
         if self._worker.config.access_log:
             fields: dict[str, Any] = {

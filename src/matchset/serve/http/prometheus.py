@@ -1,130 +1,143 @@
 """Prometheus: how many requests, how fast and how loaded, over all workers?
 
-Each worker counts in mapped files of the run folder, and whichever is asked sums them up. Counts
-of dead workers stay in the sums; their requests in flight do not.
+Each worker counts in its slot, which is memory that all of them share, and whichever is asked sums
+them up. Counts of dead workers stay in the sums; their requests in flight do not.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
-from matchset.serve.reload.run_folder import RunFolder, read_workers, remove_dead_workers
-
-if TYPE_CHECKING:
-    from prometheus_client import Counter, Histogram
-    from prometheus_client.core import Metric
+from matchset.serve.reload.run_folder import RunFolder, read_workers
+from matchset.serve.reload.slots import Slot, read_slots
 
 _BUCKETS = (
     0.0001, 0.0002, 0.0003, 0.0005, 0.001, 0.002, 0.005, 0.01,
-    0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
+    0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, float("inf"),
 )  # fmt: skip
-_LIVE = "gauge_live*.db"  # files of values that end with their process
+_REQUESTS = "matchset_requests_total"
+_SECONDS = "matchset_request_seconds"
+_QUERIES = "matchset_queries_total"
+_EMPTY = "matchset_empty_results_total"
+_RELOADS = "matchset_reloads_total"
+_IN_FLIGHT = "matchset_requests_in_flight"
+_WORKERS = "matchset_workers"
+_FAMILIES = {
+    _REQUESTS: ("counter", "Requests."),
+    _SECONDS: ("histogram", "Time from the headers of a request to the end of its response."),
+    _QUERIES: ("counter", "Queries."),
+    _EMPTY: ("counter", "Queries without any product."),
+    _RELOADS: ("counter", "Reloads by outcome."),
+    _IN_FLIGHT: ("gauge", "Requests being handled."),
+    _WORKERS: ("gauge", "Workers by the model version they serve."),
+}
+RELOADED = "done"  # the outcome of a reload that succeeded
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
-
-
-def prepare(run: RunFolder) -> ModuleType:
-    """Import prometheus_client; its first import decides where its files are."""
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(run.metrics)
-    return import_module("prometheus_client")
+_Indices = tuple[int | None, ...]
 
 
 class Metrics:
     """The metrics of this worker."""
 
-    def __init__(self, run: RunFolder) -> None:
-        prometheus = prepare(run)
+    def __init__(self, run: RunFolder, slot: Slot) -> None:
+        self._run, self._slot = run, slot
+        self._routes: frozenset[str] = frozenset()
+        # Finding a series by its labels takes longer than counting.
+        self._by_status: dict[tuple[str, int], int | None] = {}
+        self._by_route: dict[str, _Indices] = {}
+        self._by_matcher: dict[str, _Indices] = {}
+        self._in_flight = slot.find(_IN_FLIGHT)
+        slot.set(self._in_flight, 0)  # those of the worker that had the slot before died with it
 
-        self._run = run
-        registry = prometheus.CollectorRegistry()  # per worker; sums have their own
-        self._requests = prometheus.Counter(
-            "matchset_requests", "Requests.", ["route", "status"], registry=registry
-        )
-        self._seconds = prometheus.Histogram(
-            "matchset_request_seconds",
-            "Time from the headers of a request to the end of its response.",
-            ["route"],
-            buckets=_BUCKETS,
-            registry=registry,
-        )
-        self._queries = prometheus.Counter(
-            "matchset_queries", "Queries.", ["matcher"], registry=registry
-        )
-        self._empty = prometheus.Counter(
-            "matchset_empty_results", "Queries without any product.", ["matcher"], registry=registry
-        )
-        self._reloads = prometheus.Counter(
-            "matchset_reloads", "Reloads by outcome.", ["outcome"], registry=registry
-        )
-        self.in_flight = prometheus.Gauge(
-            "matchset_requests_in_flight",
-            "Requests being handled.",
-            multiprocess_mode="livesum",
-            registry=registry,
-        )
-        # Finding a child by its labels takes as long as counting.
-        self._by_route: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-        self._by_matcher: dict[str, tuple[Counter, Counter]] = {}
+    def begin(self, routes: Iterable[str], matchers: Iterable[str]) -> None:
+        """Count from 0: a rate needs the value before the first request.
+
+        Requests of other routes are not counted.
+        """
+        self._routes = frozenset(routes)
+        for route in sorted(self._routes):
+            self._find_route(route, 200)
+        for matcher in matchers:
+            self.count_queries(matcher, 0, 0)
+        self._slot.find(_name(_RELOADS, outcome=RELOADED))
+
+    def count_in_flight(self, change: int) -> None:
+        """Count a request that has begun (1) or ended (-1)."""
+        self._slot.add(self._in_flight, change)
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count a request and its time."""
-        known = self._by_route.get((route, status))
-        if known is None:
-            known = self._requests.labels(route, str(status)), self._seconds.labels(route)
-            self._by_route[route, status] = known
-        known[0].inc()
-        known[1].observe(seconds)
+        if route not in self._routes:
+            return
+        slot = self._slot
+        if (route, status) not in self._by_status:
+            self._find_route(route, status)
+        slot.add(self._by_status[route, status], 1)
+        timed = self._by_route[route]
+        slot.add(timed[bisect_left(_BUCKETS, seconds)], 1)  # `write` makes them cumulative
+        slot.add(timed[-1], seconds)
+
+    def _find_route(self, route: str, status: int) -> None:
+        name = _name(_REQUESTS, route=route, status=str(status))
+        self._by_status[route, status] = self._slot.find(name)
+        if route not in self._by_route:
+            names = [_name(f"{_SECONDS}_bucket", route=route, le=_show(le)) for le in _BUCKETS]
+            names.append(_name(f"{_SECONDS}_sum", route=route))
+            self._by_route[route] = tuple(map(self._slot.find, names))
 
     def count_queries(self, matcher: str, n_queries: int, n_empty: int) -> None:
         """Count queries, and those without any product."""
         known = self._by_matcher.get(matcher)
         if known is None:  # both at once: an alert needs the 0 as well
-            known = self._queries.labels(matcher), self._empty.labels(matcher)
-            self._by_matcher[matcher] = known
-        known[0].inc(n_queries)
-        known[1].inc(n_empty)
+            names = (_name(family, matcher=matcher) for family in (_QUERIES, _EMPTY))
+            known = self._by_matcher[matcher] = tuple(map(self._slot.find, names))
+        self._slot.add(known[0], n_queries)
+        self._slot.add(known[1], n_empty)
 
     def count_reload(self, outcome: str) -> None:
         """Count a reload."""
-        self._reloads.labels(outcome).inc()
+        self._slot.add(self._slot.find(_name(_RELOADS, outcome=outcome)), 1)
 
     def write(self) -> bytes:
         """The sums over all workers, in the text format of Prometheus."""
-        from prometheus_client import CollectorRegistry, generate_latest, multiprocess
-
-        remove_dead_workers(self._run)
-        self._remove_gauges_of_dead_workers()
-        registry = CollectorRegistry()
-        folder = str(self._run.metrics)
-        multiprocess.MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
-        registry.register(_Workers(self._run))
-        return generate_latest(registry)
-
-    def _remove_gauges_of_dead_workers(self) -> None:
-        # Files first: a worker registers before it counts, so no file of a new one is removed.
-        files = {file.stem.rpartition("_")[2]: file for file in self._run.metrics.glob(_LIVE)}
-        live = read_workers(self._run)
-        for pid, file in files.items():
-            if int(pid) not in live:
-                file.unlink(missing_ok=True)
-
-
-class _Workers:
-    """How many workers serve which version, from the run folder."""
-
-    def __init__(self, run: RunFolder) -> None:
-        self._run = run
-
-    def collect(self) -> Iterator[Metric]:
-        from prometheus_client.core import GaugeMetricFamily
-
-        family = GaugeMetricFamily(
-            "matchset_workers", "Workers by the model version they serve.", labels=["version"]
-        )
+        sums: defaultdict[str, float] = defaultdict(float)
+        for slot in read_slots(self._run.slots):
+            for name, value in slot.values.items():
+                if slot.is_live or name != _IN_FLIGHT:
+                    sums[name] += value
         served = [one.version for one in read_workers(self._run).values() if one and one.is_open]
-        for version in sorted(set(served)):
-            family.add_metric([version], served.count(version))
-        yield family
+        for version in served:
+            sums[_name(_WORKERS, version=version)] += 1
+        lines: list[str] = []
+        for family, (kind, meaning) in _FAMILIES.items():
+            lines += [f"# HELP {family} {meaning}", f"# TYPE {family} {kind}"]
+            found = {name: sums[name] for name in sums if name.startswith(family)}
+            lines += _write_histograms(found) if kind == "histogram" else _write(found)
+        return "\n".join([*lines, ""]).encode()
+
+
+def _write(found: dict[str, float]) -> Iterator[str]:
+    return (f"{name} {found[name]}" for name in sorted(found))
+
+
+def _write_histograms(found: dict[str, float]) -> Iterator[str]:
+    start = f"{_SECONDS}_sum"
+    for labels in sorted(name.removeprefix(start) for name in found if name.startswith(start)):
+        names = [f'{_SECONDS}_bucket{labels[:-1]},le="{_show(le)}"}}' for le in _BUCKETS]
+        counts = list(accumulate(found.get(name, 0.0) for name in names))
+        yield from (f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        yield f"{_SECONDS}_count{labels} {counts[-1]}"
+        yield f"{start}{labels} {found[start + labels]}"
+
+
+def _name(family: str, **labels: str) -> str:
+    """A series; labels are words of ours, which need no escapes."""
+    listed = ",".join(f'{key}="{value}"' for key, value in labels.items())
+    return f"{family}{{{listed}}}"
+
+
+def _show(bound: float) -> str:
+    return "+Inf" if bound == float("inf") else str(bound)

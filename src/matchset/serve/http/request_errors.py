@@ -12,6 +12,7 @@ _MAX_SHOWN = 40  # characters of a value that a message repeats
 CODES: dict[str, tuple[int, str]] = {
     "bad_parameter": (400, "A parameter is missing, unknown, repeated or of the wrong type."),
     "bad_json": (400, "The body is not a JSON object."),
+    "body_too_complex": (400, "The body has too many values, keys or levels, or a long string."),
     "bad_filter": (400, "The filter expression is invalid."),
     "query_too_long": (400, "A query has too many characters."),
     "too_many_queries": (400, "A batch has too many queries."),
@@ -20,6 +21,7 @@ CODES: dict[str, tuple[int, str]] = {
     "k_out_of_range": (400, "k is below 1 or above its limit."),
     "beam_out_of_range": (400, "beam is below 1 or above its limit."),
     "unknown_matcher": (400, "There is no matcher with this name."),
+    "response_too_large": (400, "The response would have too many bytes; ask for less at once."),
     "bad_host": (400, "The Host header names a host that this server does not answer for."),
     "unauthorized": (401, "The API key is missing or wrong."),
     "reload_forbidden": (403, "Reloading over HTTP needs a server with an API key."),
@@ -34,6 +36,7 @@ CODES: dict[str, tuple[int, str]] = {
     "body_too_large": (413, "The body has too many bytes."),
     "url_too_long": (414, "The query string has too many bytes."),
     "not_json": (415, "The content type of the body is not application/json."),
+    "headers_too_large": (431, "The request line and headers have too many bytes."),
     "internal": (500, "The server failed; its log has the details."),
     "overloaded": (503, "Too many concurrent requests; try again."),
     "timeout": (504, "The request took too long."),
@@ -73,6 +76,12 @@ class RequestError(Exception):
 def bad_parameter(name: str, rule: str, value: object) -> RequestError:
     """A parameter of the wrong type: the rule it breaks, and what was given."""
     return RequestError("bad_parameter", f"{name} {rule}; got {shorten(value)}", parameter=name)
+
+
+def too_large(most: int) -> RequestError:
+    """A response that is larger than the limit."""
+    rule = f"a response must have at most {most} bytes; got more"
+    return RequestError("response_too_large", f"{rule}; ask for fewer queries or products")
 
 
 def shorten(value: object) -> str:

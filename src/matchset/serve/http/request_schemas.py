@@ -13,8 +13,9 @@ from matchset.matchers.fusion_rules import Method
 from matchset.serve.http.validation import Json, make_object
 from matchset.serve.options import Limits
 
-_MAX_NUMBER = 1_000_000  # in a fusion rule
+_MAX_NUMBER = 1_000_000  # in a fusion rule, and of a least score
 _MAX_WEIGHTS = 32
+_MAX_ATTRIBUTES = 64
 
 
 def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, Json]:
@@ -31,6 +32,10 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
         "format": "filter",  # our own: the language of `matchset.filters`
         "examples": ["price < 500 and brand is not null"],
     }
+    matcher = {
+        **_choice("Name of the matcher, as listed by /v1/model.", matchers),
+        "x-errors": ["unknown_matcher"],
+    }
     options = {
         "k": _integer("Products per query.", limits.k, DEFAULT_K, "k_out_of_range"),
         "beam": _integer(
@@ -41,15 +46,17 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
             "beam_out_of_range",
         ),
         "where": where,
-        "matcher": {
-            **_choice("Name of the matcher, as listed by /v1/model.", matchers),
-            "x-errors": ["unknown_matcher"],
-        },
+        **_cuts(),
+        "matcher": matcher,
         "titles": {
             "type": "boolean",
             "default": True,
             "description": "Whether products come with their titles.",
         },
+        "attributes": _text(
+            "Names of the attributes that products come with, separated by commas.",
+            limits.filter_characters,
+        ),
     }
     where_in_body = {
         **where,
@@ -60,16 +67,46 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
     batch = {
         **options,
         "where": where_in_body,
+        "attributes": _array(
+            "Names of the attributes that products come with.",
+            {"type": "string", "maxLength": limits.filter_characters},
+            _MAX_ATTRIBUTES,
+        ),
         "candidates": _candidates(product, limits),
         "fusion": _fusion(),
     }
     queries = _array("Queries to match.", query, limits.queries, "too_many_queries")
-    explain = {"k": options["k"], "beam": options["beam"], "where": where_in_body}
+    explainer = {
+        **_schema("string", "Name of the matcher, by default the first that can explain.", ()),
+        "enum": list(matchers),
+        "x-errors": ["unknown_matcher"],
+    }
+    explain = {name: batch[name] for name in ("k", "beam", "where", *_cuts())}
+    explain["matcher"] = explainer
     return {
         "match": make_object({"q": query}, options),
         "batch": make_object({"queries": queries}, batch),
         "explain": make_object({"query": query, "product": product}, explain),
         "purchases": make_object({"q": query}),
+    }
+
+
+def _cuts() -> dict[str, Json]:
+    """The least scores; candidates of the caller are not cut."""
+    number = {"type": "number", "minimum": -_MAX_NUMBER, "maximum": _MAX_NUMBER}
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    return {
+        "min_score": {
+            **number,
+            "description": "The least score of our products. Scores of a match set are chances "
+            "from 0 to 1; each other matcher has a scale of its own.",
+            "examples": [0.05],
+        },
+        "min_relative": {
+            **share,
+            "description": "The least score of our products as a share of the query's best score.",
+            "examples": [0.1],
+        },
     }
 
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+import numpy as np
 import orjson
 
 from matchset.matchers.base import DEFAULT_K
@@ -33,7 +34,10 @@ class MatchOptions:
     k: int = DEFAULT_K
     beam: int | None = None  # None: the model's own
     where: Wanted | None = None
+    min_score: float | None = None
+    min_relative: float | None = None
     titles: bool = True
+    attributes: tuple[str, ...] = ()  # that products come with
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,12 @@ class ExplainRequest:
 
     query: str
     product: str
+    matcher: str | None  # None: the first that can explain
     k: int
     beam: int | None  # None: the model's own
     where: Wanted | None
+    min_score: float | None
+    min_relative: float | None
 
 
 class RequestReader:
@@ -121,7 +128,7 @@ class RequestReader:
         """What `POST /v1/explain` asks for."""
         values = check("", _load(body), self._schemas["explain"])
         query, product = values.pop("query"), values.pop("product")
-        return ExplainRequest(query, product, **{**values, "where": _to_wanted(values["where"])})
+        return ExplainRequest(query, product, **_to_search(values))
 
     def _check_length(self, query_string: bytes) -> None:
         most = self._limits.url_bytes
@@ -131,7 +138,20 @@ class RequestReader:
 
 
 def _to_options(values: Json) -> MatchOptions:
-    return MatchOptions(**{**values, "where": _to_wanted(values["where"])})
+    given = values["attributes"] or ()
+    names = given.split(",") if isinstance(given, str) else given
+    attributes = tuple(dict.fromkeys(filter(None, names)))
+    return MatchOptions(**{**_to_search(values), "attributes": attributes})
+
+
+def _to_search(values: Json) -> Json:
+    """Values as a search takes them. A score has 32 bits, so one that was read finds itself."""
+    score = values["min_score"]
+    return {
+        **values,
+        "where": _to_wanted(values["where"]),
+        "min_score": None if score is None else float(np.float32(score)),
+    }
 
 
 def _to_wanted(where: str | list[str] | None) -> Wanted | None:

@@ -7,7 +7,7 @@ tests do that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -78,10 +78,19 @@ def write_batch(version: str, matcher: str, results: Sequence[bytes]) -> bytes:
     return write_match(version, matcher, b'"results":[%b]' % listed)
 
 
-def write_result(match: Match, microseconds: int, *, titles: bool) -> bytes:
-    """The fields of one result: `"query":...,"microseconds":...,"products":[...]`."""
-    if isinstance(match, FusedMatch):
-        products = _write_fused(match, titles=titles)
+def write_result(
+    match: Match,
+    microseconds: int,
+    *,
+    titles: bool,
+    attributes: Sequence[Mapping[str, Any]] | None = None,
+) -> bytes:
+    """The fields of one result: `"query":...,"microseconds":...,"products":[...]`.
+
+    `attributes` are those of each product, if they are wanted.
+    """
+    if isinstance(match, FusedMatch) or attributes is not None:
+        products = _write_more(match, attributes, titles=titles)
     else:
         known = match.products
         named = known.titles if titles else None
@@ -95,11 +104,22 @@ def write_result(match: Match, microseconds: int, *, titles: bool) -> bytes:
     return b'"query":%b,"microseconds":%d,"products":%b' % (query, microseconds, products)
 
 
-def _write_fused(match: FusedMatch, *, titles: bool) -> bytes:
-    """Products with their rank in each part; those without a title lack the field."""
-    known = match.titles if titles else None
+def _write_more(
+    match: Match, attributes: Sequence[Mapping[str, Any]] | None, *, titles: bool
+) -> bytes:
+    """Products with their attributes, and with their rank in each part of a fusion.
+
+    Those without a title lack the field.
+    """
+    known, ranks = match.titles if titles else None, match.ranks
     products: list[dict[str, Any]] = []
-    for index, (product, ranks) in enumerate(zip(match.ids, match.ranks, strict=True)):
-        title = {} if known is None or not known[index] else {"title": known[index]}
-        products.append({"id": product, "score": match.scores[index], **title, "ranks": ranks})
+    for index, product in enumerate(match.ids):
+        written: dict[str, Any] = {"id": product, "score": match.scores[index]}
+        if known is not None and known[index]:
+            written["title"] = known[index]
+        if ranks is not None:
+            written["ranks"] = ranks[index]
+        if attributes is not None:
+            written["attributes"] = attributes[index]
+        products.append(written)
     return orjson.dumps(products, option=orjson.OPT_SERIALIZE_NUMPY)

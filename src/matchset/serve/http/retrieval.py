@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from matchset.matchers.fused_match import fuse_matches
 from matchset.matchers.match import Match
-from matchset.serve.http.request_errors import RequestError
+from matchset.serve.http.request_errors import RequestError, too_large
 from matchset.serve.http.requests import BatchRequest, ExplainRequest, MatchOptions, check_weights
 from matchset.serve.http.responses import write_batch, write_match, write_result
-from matchset.serve.loaded_model import FUSED, LoadedModel
+from matchset.serve.loaded_model import LoadedModel
 
 _MAX_INLINE_BEAM = 64  # a wider one takes a thread
-_DEPTH = 100  # products of each matcher that are fused, or k if that is more
+_MAX_INLINE_K = 200
+_DEPTH = 100  # products of ours that are fused with the caller's, or k if that is more
 CANDIDATES = "candidates"
 
 
 def match_inline(model: LoadedModel, query: str, options: MatchOptions) -> tuple[bytes, int] | None:
     """What `match_one` returns, if it takes only microseconds; None if it deserves a thread."""
     if options.matcher != model.default or (options.beam or 0) > _MAX_INLINE_BEAM:
+        return None
+    if options.k > _MAX_INLINE_K or options.attributes:
         return None
     if options.where is not None and not model.has_filter(options.where):
         return None
@@ -33,15 +37,17 @@ def match_one(model: LoadedModel, query: str, options: MatchOptions) -> tuple[by
     return write_match(model.version, options.matcher, result), n_products
 
 
-def match_batch(model: LoadedModel, request: BatchRequest, deadline: float) -> tuple[bytes, int]:
+def match_batch(
+    model: LoadedModel, request: BatchRequest, deadline: float, max_bytes: int
+) -> tuple[bytes, int]:
     """The body of a response to many queries, and how many of them got no product.
 
     Raises TimeoutError if the (monotonic) deadline passes between two queries.
     """
     search = _Search(model, request.options)
-    check_weights(request.rule, 1 + len(search.names))
+    check_weights(request.rule, 2)
     results: list[bytes] = []
-    n_empty = 0
+    n_empty = n_bytes = 0
     for index, query in enumerate(request.queries):
         if time.monotonic() > deadline:  # the caller has stopped waiting
             raise TimeoutError
@@ -49,6 +55,9 @@ def match_batch(model: LoadedModel, request: BatchRequest, deadline: float) -> t
         result, n_products = search.run(query, candidates, request)
         results.append(result)
         n_empty += not n_products
+        n_bytes += len(result)
+        if n_bytes > max_bytes:
+            raise too_large(max_bytes)
     return write_batch(model.version, request.options.matcher, results), n_empty
 
 
@@ -57,11 +66,9 @@ class _Search:
 
     def __init__(self, model: LoadedModel, options: MatchOptions) -> None:
         self._model, self._options = model, options
-        self.names = tuple(model.matchers) if options.matcher == FUSED else (options.matcher,)
-        where = options.where
-        self._filters = {
-            name: None if where is None else model.filter(name, where) for name in self.names
-        }
+        self._matcher = model.find(options.matcher)
+        self._where = None if options.where is None else self._matcher.filter(options.where)
+        model.require_attributes(options.attributes)
 
     def run(
         self,
@@ -72,20 +79,32 @@ class _Search:
         """A result as JSON fields, and how many products it has."""
         options = self._options
         started = time.perf_counter_ns()
-        if candidates is None and len(self.names) == 1:
-            found = self._match(self.names[0], query, options.k)
+        if candidates is None:
+            found = self._match(query, options.k)
         else:
-            rankings = {}
-            if candidates is not None:
-                rankings[CANDIDATES] = self._to_match(query, candidates)
-            for name in self.names:
-                rankings[name] = self._match(name, query, max(options.k, _DEPTH))
+            rankings = {
+                CANDIDATES: self._to_match(query, candidates),
+                options.matcher: self._match(query, max(options.k, _DEPTH)),
+            }
             found = fuse_matches(rankings, options.k, None if request is None else request.rule)
         microseconds = (time.perf_counter_ns() - started) // 1000
-        return write_result(found, microseconds, titles=options.titles), len(found)
+        values = None
+        if options.attributes:
+            values = self._model.attributes_of(found.ids, options.attributes)
+        result = write_result(found, microseconds, titles=options.titles, attributes=values)
+        return result, len(found)
 
-    def _match(self, name: str, query: str, k: int) -> Match:
-        return self._model.match(name, query, k, beam=self._options.beam, where=self._filters[name])
+    def _match(self, query: str, k: int) -> Match:
+        """Our products; the least scores are theirs alone, also where they are fused."""
+        options = self._options
+        return self._matcher.match(
+            query,
+            k,
+            where=self._where,
+            beam=options.beam if options.matcher in self._model.with_beam else None,
+            min_score=options.min_score,
+            min_relative=options.min_relative,
+        )
 
     def _to_match(self, query: str, candidates: Sequence[str]) -> Match:
         """A caller's own ranking, filtered: scores fall with the rank, titles are the model's."""
@@ -96,42 +115,27 @@ class _Search:
 
 
 def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
-    """Why a query finds a product, or where in the tree the product was lost."""
-    name, matcher = model.find_explainer()
-    where = None if request.where is None else model.filter(name, request.where)
-    label = int(matcher.products.index_of([request.product])[0])
-    if label < 0:
+    """Why a query finds a product, or why not."""
+    name = model.find_explainer(request.matcher)
+    matcher = model.find(name)
+    if matcher.products.index_of([request.product])[0] < 0:
         rule = "product must be one of the model's"
         raise RequestError(
             "unknown_product", f"{rule}; got {request.product!r}", parameter="product"
         )
-    reasons = matcher.explain(request.query, request.product, k=request.k, beam=request.beam)
-    found = matcher.match(request.query, request.k, beam=request.beam, where=where)
-    rank = found.ids.index(request.product) + 1 if request.product in found.ids else None
-    lost = reasons.lost_at
-    return {
-        "query": request.query,
-        "product": {"id": reasons.product, "title": reasons.title},
-        "score": reasons.score,
-        "is_allowed": where is None or bool(where.allowed[label]),
-        "is_returned": rank is not None,
-        "rank": rank,
-        "lost_at": None if lost is None else lost.level,
-        "steps": [
-            {
-                "level": step.level,
-                "name": step.name,
-                "score": step.score,
-                "rank": step.rank,
-                "in_beam": step.is_kept,
-                "bias": step.bias,
-                "for": _list_weights(step.counted_for),
-                "against": _list_weights(step.counted_against),
-            }
-            for step in reasons.steps
-        ],
+    options: dict[str, Any] = {
+        "k": request.k,
+        "beam": request.beam if name in model.with_beam else None,
+        "where": None if request.where is None else matcher.filter(request.where),
     }
-
-
-def _list_weights(weights: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
-    return [{"ngram": ngram, "weight": weight} for ngram, weight in weights]
+    reasons = matcher.explain(request.query, request.product, **options)
+    cut: dict[str, Any] = {
+        "min_score": request.min_score,
+        "min_relative": request.min_relative,
+    }
+    if reasons.is_returned and any(each is not None for each in cut.values()):
+        kept = matcher.match(request.query, **options, **cut).ids
+        if request.product not in kept:
+            verdict = f"rank {reasons.rank:,}, but its score is too low"
+            reasons = replace(reasons, is_returned=False, verdict=verdict)
+    return reasons.to_dict()

@@ -6,6 +6,7 @@ differ. `x-errors` in a schema are the codes of errors in its value; the first i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -30,6 +31,7 @@ _NAMES = {
     "object": "an object",
 }
 _MAX_DIGITS = 9
+_NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?")  # of JSON
 
 
 def make_object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
@@ -58,6 +60,10 @@ def parse(name: str, text: str, schema: Json) -> object:
     """The JSON value of a parameter in a query string."""
     if schema["type"] == "boolean":
         return {"true": True, "false": False}.get(text, text)
+    if schema["type"] == "number":
+        if not _NUMBER.fullmatch(text):
+            raise bad_parameter(name, "must be a number", text)
+        return float(text)
     if schema["type"] != "integer":
         return text
     digits = text.removeprefix("-")

@@ -12,7 +12,7 @@ from matchset.serve.openapi.schema import make_response_schemas, ref
 from matchset.serve.options import Limits
 
 _KEY = "key"
-_BODY_CODES = {"bad_json", "body_too_large", "body_too_slow", "not_json"}
+_BODY_CODES = {"bad_json", "body_too_complex", "body_too_large", "body_too_slow", "not_json"}
 
 
 def make_document(endpoints: Sequence[Endpoint], limits: Limits, matchers: Sequence[str]) -> Json:
@@ -63,13 +63,13 @@ def _describe(endpoint: Endpoint, request: Json | None) -> Json:
             operation["requestBody"] = {"required": True, "content": content}
             codes |= _BODY_CODES
         else:
-            operation["parameters"] = _describe_parameters(request)
+            operation["parameters"] = _describe_parameters(request, endpoint.body or {})
             codes.add("url_too_long")
     operation["responses"] = _describe_responses(endpoint, codes)
     return operation
 
 
-def _describe_parameters(request: Json) -> list[Json]:
+def _describe_parameters(request: Json, examples: Json) -> list[Json]:
     return [
         {
             "name": name,
@@ -77,6 +77,7 @@ def _describe_parameters(request: Json) -> list[Json]:
             "required": name in request["required"],
             "description": schema["description"],
             "schema": {key: value for key, value in schema.items() if key != "description"},
+            **({"example": examples[name]} if name in examples else {}),
         }
         for name, schema in request["properties"].items()
     ]

@@ -79,11 +79,24 @@ def _product() -> Json:
         "additionalProperties": _RANK,
         "description": "In fused results: the product's rank in each ranking that found it.",
     }
-    return make_object({"id": _TEXT, "score": _or_null(_NUMBER)}, {"title": _TEXT, "ranks": ranks})
+    attributes = {
+        "type": "object",
+        "description": "The attributes that were asked for, without those that it does not have.",
+    }
+    more = {"title": _TEXT, "ranks": ranks, "attributes": attributes}
+    return make_object({"id": _TEXT, "score": _or_null(_NUMBER)}, more)
 
 
 def _explanation() -> Json:
     weights = _array(make_object({"ngram": _TEXT, "weight": _NUMBER}))
+    part = {
+        "name": _with(_TEXT, "A part of the match set, same query, popularity or constant."),
+        "share": _with(_NUMBER, "What it adds to the linear score."),
+        "note": _with(_TEXT, "At which rank it proposed the product, or why it did not."),
+        "is_proposed": _with(_or_null(_BOOLEAN), "Null if it is no candidate source."),
+        "rank": _with(_or_null(_RANK), "By its own score, among the products that it read."),
+        "words": _with(weights, "Words of the query, in units of the part's own score."),
+    }
     step = {
         "level": _LEVEL,
         "name": _with(_TEXT, "The node's strongest n-grams, or the product's title."),
@@ -99,11 +112,14 @@ def _explanation() -> Json:
             "query": _TEXT,
             "product": make_object({"id": _TEXT, "title": _or_null(_TEXT)}),
             "score": _NUMBER,
+            "linear": _with(_or_null(_NUMBER), "Sum of what the parts add; null for a tree."),
             "is_allowed": _with(_BOOLEAN, "Whether the filter allows the product."),
             "is_returned": _BOOLEAN,
             "rank": _or_null(_RANK),
+            "verdict": _with(_TEXT, "What became of the product, in words."),
             "lost_at": _with(_or_null(_LEVEL), "Level where it was lost; null if it was not."),
-            "steps": _array(make_object(step)),
+            "parts": _with(_array(make_object(part)), "Of a match set; empty for a tree alone."),
+            "steps": _with(_array(make_object(step)), "Of the path through the tree."),
         }
     )
 
@@ -112,6 +128,7 @@ def _model() -> Json:
     matcher = {
         "name": _with(_TEXT, "To be sent as `matcher`."),
         "label": _with(_TEXT, "For people."),
+        "part_of": _with(_or_null(_TEXT), "The matcher that it is a part of."),
         "can_explain": _BOOLEAN,
         "has_beam": _BOOLEAN,
     }
@@ -126,5 +143,9 @@ def _model() -> Json:
             "provenance": {"type": "object", "description": "When and on what it was trained."},
             "examples": _with(_array(_TEXT), "Frequent queries of the log."),
             "has_purchases": _with(_BOOLEAN, "Whether /v1/purchases has data."),
+            "purchases_are": _with(
+                {"enum": ["bought", "relevant", None]},
+                "What these products are: relevant where the log has no purchases.",
+            ),
         }
     )

@@ -54,12 +54,17 @@ export async function isReady() {
   }
 }
 
-async function request(path, options) {
+/** Send a request with the key, limited in time. */
+export function send(path, options) {
   const headers = { ...options.headers, ...(key && { Authorization: `Bearer ${key}` }) };
   const timeout = AbortSignal.timeout(TIMEOUT);
   const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
+  return fetch(path, { ...options, headers, signal, cache: "no-store" });
+}
+
+async function request(path, options) {
   try {
-    const response = await fetch(path, { ...options, headers, signal, cache: "no-store" });
+    const response = await send(path, options);
     const body = await response.text();
     if (response.ok) return JSON.parse(body);
     throw toError(response, body);

@@ -4,12 +4,15 @@ import { byId, count, drawn, make, showScore, showTime, spoken } from "./dom.js"
 
 const FITTING = 4; // columns that a desktop has room for
 const SHORT = {
+  match_set: "Set",
   xr_linear: "XR",
   bm25: "BM25",
   title_similarity: "Title",
   nearest_queries: "Queries",
   popularity: "Popular",
-  fused: "Fused",
+  towers: "Towers",
+  lexical: "Lexical",
+  neighbors: "Queries",
 };
 
 /** A short name of a matcher, for a product's line. */
@@ -19,15 +22,17 @@ export function shortName(matcher) {
 
 /**
  * Redraw the columns. A column is a matcher with its `answer` (null before the first response), its
- * `roundTrip` in milliseconds and its `error` (a sentence or ""). The focus stays on its product.
+ * `roundTrip` in milliseconds and its `error` (a sentence or ""). Products that are `bought` are
+ * marked as that, or by another `word` where nothing was bought. The focus stays on its product.
  */
-export function drawColumns(columns, bought) {
+export function drawColumns(columns, bought, word) {
   const area = byId("columns");
   const held = heldProduct();
   const ranks = columns.map((column) => ranksOf(column.answer));
-  area.replaceChildren(...columns.map((column, at) => drawColumn(column, at, columns, ranks, bought)));
+  area.replaceChildren(...columns.map((column, at) => drawColumn(column, at, columns, ranks, { bought, word })));
   area.style.setProperty("--columns", String(columns.length));
   area.classList.toggle("is-many", columns.length > FITTING);
+  area.classList.toggle("is-single", columns.length === 1);
   if (held) focusProduct(held.column, held.id);
 }
 
@@ -95,31 +100,33 @@ function focusRow(row) {
   row.focus();
 }
 
-function drawColumn(column, at, columns, ranks, bought) {
+function drawColumn(column, at, columns, ranks, known) {
   const { matcher, answer, error } = column;
   const products = answer?.products ?? [];
   const others = columns.map((each, index) => ({ matcher: each.matcher, ranks: ranks[index] }));
   others.splice(at, 1);
-  const rows = products.map((product, index) => drawProduct(product, index + 1, others, bought));
+  // A part ranks by what it knows alone, and its scores mean nothing beside those of the whole.
+  const hasScores = matcher.part_of === null;
+  const rows = products.map((product, index) => drawProduct(product, index + 1, others, { ...known, hasScores }));
   if (rows.length) rows[0].firstChild.tabIndex = 0;
   return make(
     "section",
     { className: "column", id: `column-${matcher.name}`, data: { name: matcher.name } },
-    drawHead(column, bought),
+    drawHead(column, known),
     error ? make("p", { className: "error" }, error) : null,
     answer && !rows.length && !error ? make("p", { className: "nothing" }, "No products.") : null,
     make("ol", { className: "products", "aria-label": `Products of ${matcher.label}` }, ...rows),
   );
 }
 
-function drawHead({ matcher, answer, roundTrip }, bought) {
+function drawHead({ matcher, answer, roundTrip }, { bought, word }) {
   const name = make("div", {}, make("h2", { id: `head-${matcher.name}` }, matcher.label));
   const head = make("header", { className: "column-head" }, name);
   if (!answer) return head;
   const { products, microseconds } = answer;
   if (bought?.size) {
     const found = products.filter((product) => bought.has(product.id)).length;
-    const text = `${found} of ${bought.size} bought`;
+    const text = `${found} of ${bought.size} ${word}`;
     const mark = found ? drawn("", "✓ ") : null;
     name.append(make("span", { className: found ? "found" : "" }, mark, text));
   }
@@ -129,7 +136,7 @@ function drawHead({ matcher, answer, roundTrip }, bought) {
   return head;
 }
 
-function drawProduct(product, rank, others, bought) {
+function drawProduct(product, rank, others, { bought, word, hasScores }) {
   const isBought = bought?.has(product.id) ?? false;
   const title = product.title ?? product.id;
   const button = make(
@@ -137,8 +144,8 @@ function drawProduct(product, rank, others, bought) {
     { type: "button", className: "product", tabIndex: -1, data: { id: product.id } },
     make("span", { className: "rank" }, String(rank), spoken(".")),
     make("span", { className: "title", dir: "auto" }, title),
-    make("span", { className: "score" }, spoken(", score "), showScore(product.score)),
-    isBought ? make("span", { className: "bought" }, drawn("", "✓"), spoken(", bought")) : null,
+    hasScores ? make("span", { className: "score" }, spoken(", score "), showScore(product.score)) : null,
+    isBought ? make("span", { className: "bought" }, drawn("", "✓"), spoken(`, ${word}`)) : null,
     drawFacts(product, others),
   );
   button.classList.toggle("is-bought", isBought);
@@ -148,6 +155,10 @@ function drawProduct(product, rank, others, bought) {
 function drawFacts(product, others) {
   const facts = make("span", { className: "facts" });
   facts.append(spoken(", id "), make("bdi", { className: "id" }, product.id));
+  for (const [name, value] of Object.entries(product.attributes ?? {})) {
+    const shown = typeof value === "number" ? value.toLocaleString("en") : String(value);
+    facts.append(spoken(", "), make("span", { className: "attribute" }, `${name} `, make("bdi", {}, shown)));
+  }
   for (const { matcher, ranks } of others) {
     if (!ranks.size) continue;
     const rank = ranks.get(product.id);

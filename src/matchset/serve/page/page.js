@@ -3,25 +3,25 @@
 import { get, post, RequestError } from "./api.js";
 import * as columns from "./columns.js";
 import { answered, handle, watchConnection } from "./connection.js";
-import { drawModel, fillControls, readControls, watchControls } from "./controls.js";
+import { drawModel, fillControls, isUsual, readControls, watchControls } from "./controls.js";
 import { byId, count, make, setFieldError } from "./dom.js";
 import { drawFailure, drawReasons, drawWaiting } from "./reasons.js";
-import { search, stopSearch } from "./search.js";
+import { optionsOf, search, stopSearch } from "./search.js";
 import { drawTabs, isNarrow, watchTabs } from "./tabs.js";
-import { readView, writeView } from "./view.js";
+import { NUMBERS, readView, writeView } from "./view.js";
 
-const MISSING = 40; // products bought but not found that are listed
+const MISSING = 40; // products that were missed and are listed
 
 let model = null;
 let view = readView(location.search);
 let found = null; // what the last search found
-let opened = null; // {column, id} of the product that is explained
+let closing = null; // the view whose product is being closed by going back
 let searching = null; // promise of the running search
 let explaining = null;
 
 function matchers() {
-  const chosen = model.matchers.filter(({ name }) => view.columns?.includes(name) ?? true);
-  return chosen.length ? chosen : model.matchers;
+  const chosen = model.matchers.filter(({ name }) => view.columns?.includes(name));
+  return chosen.length ? chosen : model.matchers.filter(isUsual);
 }
 
 async function start() {
@@ -48,12 +48,12 @@ function refresh() {
     found = null;
     showError(null);
     draw();
-  } else searching = search(view, matchers(), model.has_purchases, show);
-  if (view.product && !isEmpty) openReasons(view.product, opened?.column ?? "");
+  } else searching = search(view, matchers(), model, show);
+  if (view.product && !isEmpty) openReasons();
 }
 
 function showError(error) {
-  for (const field of ["q", "where", "k", "beam"]) {
+  for (const field of ["q", "where", ...Object.keys(NUMBERS)]) {
     setFieldError(field, error?.field === field ? error.message : "");
   }
 }
@@ -72,7 +72,7 @@ function show(result) {
 
 function draw() {
   const shown = found?.columns ?? [];
-  columns.drawColumns(shown, found?.bought);
+  columns.drawColumns(shown, found?.bought, model?.purchases_are);
   drawTabs(shown.map(({ matcher }) => matcher), view.tab);
   byId("status").textContent = found?.isDone ? summarize(found) : "";
   drawMissing(missingOf(found));
@@ -85,11 +85,14 @@ function idsOf(shown) {
 
 function summarize({ columns: shown, bought }) {
   const all = idsOf(shown);
-  const sum = `${count(all.size, "product")} in ${count(shown.length, "column")}`;
+  const isOne = shown.length === 1;
+  const sum = `${count(all.size, "product")}${isOne ? "" : ` in ${count(shown.length, "column")}`}`;
   if (bought === null) return `${sum}.`;
-  if (!bought.size) return `${sum}. Nothing was bought after this query in the log.`;
+  const isBought = model.purchases_are === "bought";
+  if (!bought.size) return `${sum}. ${isBought ? "Nothing was bought after" : "Nothing is relevant to"} this query in the log.`;
   const hits = [...bought].filter((id) => all.has(id)).length;
-  return `${sum}. Found ${hits} of ${count(bought.size, "product")} bought after this query in the log.`;
+  const what = isBought ? "bought after" : "relevant to";
+  return `${sum}. Found ${hits} of ${count(bought.size, "product")} ${what} this query in the log.`;
 }
 
 function missingOf(result) {
@@ -101,7 +104,7 @@ function missingOf(result) {
 function drawMissing(ids) {
   byId("missing-bought").hidden = !ids.length;
   const rest = ids.length > MISSING ? `, of which ${MISSING} are listed` : "";
-  byId("missing-count").textContent = `${count(ids.length, "product")} bought but not found${rest}:`;
+  byId("missing-count").textContent = `${count(ids.length, "product")} ${model?.purchases_are} but not found${rest}:`;
   const rows = ids.slice(0, MISSING).map((id) => {
     const button = make("button", { type: "button", className: "chip chip-bought" }, make("bdi", {}, id));
     button.addEventListener("click", () => open(id, ""));
@@ -139,34 +142,41 @@ function useExample(query) {
   byId("q").focus();
 }
 
-function open(id, column) {
-  opened = { column, id };
-  view = { ...view, product: id };
+function open(product, column) {
+  view = { ...view, product, column };
   history.replaceState({ ...history.state, isStep: true }, "");
   history.pushState({ isStep: true, isOpened: true }, "", writeView(view));
-  openReasons(id, column);
+  openReasons();
 }
 
-async function openReasons(id, column) {
+async function openReasons() {
   explaining?.abort();
   explaining = new AbortController();
   const { signal } = explaining;
-  opened = { column, id };
-  drawWaiting(id, titleOf(id));
+  const { product } = view;
+  drawWaiting(product, titleOf(product));
   if (!byId("reasons").open) byId("reasons").showModal();
   byId("reasons-title").focus();
-  const { q, k, beam, where } = view;
-  const body = { query: q, product: id, k, beam, ...(where && { where }) };
   try {
-    const [reasons] = await Promise.all([post("v1/explain", body, signal), searching]);
+    const [reasons] = await Promise.all([post("v1/explain", askWhy(product), signal), searching]);
     if (signal.aborted) return;
-    drawReasons(reasons, ranks(id), view);
+    drawReasons(reasons, ranks(product), view);
   } catch (error) {
     if (signal.aborted) return;
     const isRequestError = error instanceof RequestError;
-    drawFailure(isRequestError ? error.message : "The server does not answer.", ranks(id));
+    drawFailure(isRequestError ? error.message : "The server does not answer.", ranks(product));
     if (!handle(error) && !isRequestError) throw error;
   }
+}
+
+/** The column's own matcher explains, or else the first that can. */
+function askWhy(product) {
+  const able = model.matchers.filter(({ can_explain: canExplain }) => canExplain);
+  const explainer = able.find(({ name }) => name === view.column) ?? able[0];
+  if (!explainer) return { query: view.q, product };
+  const { q: query, ...options } = optionsOf(explainer, view, model);
+  const given = Object.entries(options).filter(([, value]) => value !== "");
+  return { query, product, ...Object.fromEntries(given) };
 }
 
 function ranks(id) {
@@ -185,10 +195,11 @@ function closed() {
   explaining?.abort();
   // The browser restores the focus, unless its element was redrawn.
   const isLost = document.activeElement === document.body;
-  if (isLost && !columns.focusProduct(opened?.column, opened?.id)) byId("q").focus();
-  opened = null;
+  const { product, column } = closing ?? view;
+  if (isLost && !columns.focusProduct(column, product)) byId("q").focus();
+  closing = null;
   if (!view.product) return;
-  view = { ...view, product: "" };
+  view = { ...view, product: "", column: "" };
   if (history.state?.isOpened) history.back();
   else history.replaceState(history.state, "", writeView(view));
 }
@@ -198,10 +209,13 @@ function comeBack() {
   view = readView(location.search);
   if (!model) return;
   fillControls(view);
-  if (!view.product && byId("reasons").open) byId("reasons").close();
+  if (!view.product && byId("reasons").open) {
+    closing = before;
+    byId("reasons").close();
+  }
   const isSame = writeView({ ...before, product: "" }) === writeView({ ...view, product: "" });
   if (!isSame) refresh();
-  else if (view.product) openReasons(view.product, "");
+  else if (view.product) openReasons();
 }
 
 function onKey(event) {

@@ -1,4 +1,4 @@
-/** Reasons: why does the query find the product, or where was the product lost? */
+/** Reasons: why does the query find the product, or why not? */
 
 import { byId, drawn, make, showScore, spoken } from "./dom.js";
 
@@ -7,6 +7,17 @@ const HINT =
   "Each bar shows what one n-gram of the query adds (# is a space). A product's score is the " +
   "scores along its path, multiplied.";
 const FILTER_HINT = "Ranks along the path ignore the filter.";
+const STRONGEST = 3; // parts that the sentence names
+const CONSTANT = "constant"; // what every product gets
+const LABELS = {
+  tree: "Tree",
+  towers: "Two towers",
+  lexical: "Lexical index",
+  neighbors: "Query neighbors",
+  "same query": "Same query",
+  popularity: "Popularity",
+  [CONSTANT]: "Constant",
+};
 
 /** Show the product, and that its explanation is loading. */
 export function drawWaiting(id, title) {
@@ -25,36 +36,94 @@ export function drawFailure(sentence, ranks) {
 export function drawReasons(reasons, ranks, asked) {
   byId("reasons-title").textContent = reasons.product.title || reasons.product.id;
   byId("reasons-id").textContent = reasons.product.id;
-  const { steps } = reasons;
-  const weights = steps.flatMap((step) => [...step.for, ...step.against]);
-  const largest = Math.max(1e-9, ...weights.map(({ weight }) => Math.abs(weight)));
+  const { parts, steps } = reasons;
+  const path = steps.length ? drawPath(steps, asked) : [];
   byId("reasons-body").replaceChildren(
-    drawVerdict(reasons, asked),
+    drawVerdict(reasons),
     drawRanks(ranks),
-    make("h3", {}, "Path through the tree"),
-    make("ol", { className: "steps" }, ...steps.map((step) => drawStep(step, steps, largest, asked))),
-    make("p", { className: "hint" }, asked.where ? `${HINT} ${FILTER_HINT}` : HINT),
+    ...(parts.length ? drawParts(reasons) : []),
+    ...(parts.length && path.length ? [fold("Path through the tree", path.slice(1))] : path),
   );
 }
 
-function drawVerdict(reasons, asked) {
-  const score = `Score ${showScore(reasons.score)}`;
-  if (reasons.is_returned) {
-    const text = `Found at rank ${reasons.rank}. ${score}.`;
-    return make("p", { className: "verdict verdict-found" }, drawn("", "✓ "), text);
-  }
-  const text = `Not in the results: ${explainLoss(reasons, asked)}. ${score} if it had not been lost.`;
-  return make("p", { className: "verdict verdict-lost" }, drawn("", "✕ "), text);
+function drawVerdict({ is_returned: isReturned, verdict, score, parts }) {
+  const said = verdict.charAt(0).toUpperCase() + verdict.slice(1);
+  const mark = drawn("", isReturned ? "✓ " : "✕ ");
+  const start = isReturned ? said : `Not in the results: ${verdict}`;
+  const worth = isReturned ? `Score ${showScore(score)}` : `Its score would be ${showScore(score)}`;
+  const className = `verdict verdict-${isReturned ? "found" : "lost"}`;
+  const why = isReturned ? nameStrongest(parts) : "";
+  return make("p", { className }, mark, `${start}. ${worth}.${why}`);
 }
 
-function explainLoss(reasons, asked) {
-  const { steps } = reasons;
-  if (!reasons.is_allowed) return "the filter excludes it";
-  const lost = steps.findIndex((step) => !step.in_beam);
-  if (lost < 0) return "other products rank higher";
-  const isLast = lost + 1 === steps.length;
-  const rule = isLast ? `k keeps ${asked.k}` : `the beam keeps ${asked.beam}`;
-  return `lost at step ${lost + 1} of ${steps.length}, where its rank was ${steps[lost].rank} and ${rule}`;
+/** What counted most, in a sentence. */
+function nameStrongest(parts) {
+  const strong = parts.filter(({ name, share }) => name !== CONSTANT && share > 0);
+  if (!strong.length) return "";
+  strong.sort((one, other) => other.share - one.share);
+  const named = strong.slice(0, STRONGEST).map(({ name, words }) => {
+    const best = words.filter(({ weight }) => weight > 0).slice(0, 2);
+    const quoted = best.map(({ ngram }) => `“${ngram}”`).join(", ");
+    return quoted ? `${labelOf(name)} (${quoted})` : labelOf(name);
+  });
+  return ` What counted most: ${named.join("; ")}.`;
+}
+
+function labelOf(name) {
+  return LABELS[name] ?? name;
+}
+
+function fold(title, content) {
+  return make("details", { className: "fold" }, make("summary", {}, title), ...content);
+}
+
+function drawParts({ parts, linear, score }) {
+  const shown = parts.filter(({ name }) => name !== CONSTANT);
+  const constant = parts.find(({ name }) => name === CONSTANT)?.share ?? 0;
+  const largest = Math.max(1e-9, ...shown.map(({ share }) => Math.abs(share)));
+  const sum =
+    `Together with a constant of ${signed(constant)} they add up to ${signed(linear)}, ` +
+    `which stands for a score of ${showScore(score)}. Words are in units of the part's own score.`;
+  return [
+    make("h3", {}, "What each part adds"),
+    make("ul", { className: "parts" }, ...shown.map((part) => drawPart(part, largest))),
+    make("p", { className: "hint" }, sum),
+  ];
+}
+
+function drawPart({ name, share, note, is_proposed: isProposed, words }, largest) {
+  const kind = isProposed === false ? "part part-silent" : "part";
+  const proposed = isProposed === null ? "" : isProposed ? "proposed it: " : "did not propose it: ";
+  return make(
+    "li",
+    { className: kind },
+    drawAmount(make("span", { className: "part-name" }, labelOf(name)), share, largest),
+    make("p", { className: "part-note" }, `${proposed}${note}`),
+    words.length ? drawWords(words) : null,
+  );
+}
+
+function drawWords(words) {
+  const chips = words.slice(0, SHOWN).map(({ ngram, weight }) => {
+    const side = weight < 0 ? "against" : "for";
+    return make(
+      "li",
+      { className: `word word-${side}` },
+      make("bdi", {}, ngram),
+      make("span", { className: "value" }, ` ${signed(weight)}`),
+    );
+  });
+  return make("ul", { className: "words", "aria-label": "Words of the query" }, ...chips);
+}
+
+function drawPath(steps, asked) {
+  const weights = steps.flatMap((step) => [...step.for, ...step.against]);
+  const largest = Math.max(1e-9, ...weights.map(({ weight }) => Math.abs(weight)));
+  return [
+    make("h3", {}, "Path through the tree"),
+    make("ol", { className: "steps" }, ...steps.map((step) => drawStep(step, steps, largest, asked))),
+    make("p", { className: "hint" }, asked.where ? `${HINT} ${FILTER_HINT}` : HINT),
+  ];
 }
 
 function drawRanks(ranks) {
@@ -92,7 +161,8 @@ function drawStep(step, steps, largest, asked) {
 
 function showRank(step, isLast, asked) {
   if (step.rank === null) return "not reached";
-  return `rank ${step.rank}; ${isLast ? `k ${asked.k}` : `beam ${asked.beam}`}`;
+  const kept = isLast ? `; k ${asked.k}` : asked.beam && `; beam ${asked.beam}`;
+  return `rank ${step.rank}${kept}`;
 }
 
 function drawWeights(step, largest) {
@@ -102,15 +172,24 @@ function drawWeights(step, largest) {
 }
 
 function drawWeight({ ngram, weight }, largest) {
-  const side = weight < 0 ? "against" : "for";
+  const row = drawAmount(make("bdi", { className: "ngram" }, ngram), weight, largest);
+  return make("li", {}, row);
+}
+
+/** A name, a bar and a number. */
+function drawAmount(name, amount, largest) {
+  const side = amount < 0 ? "against" : "for";
   const fill = make("span", { className: `fill fill-${side}` });
-  fill.style.width = `${(100 * Math.abs(weight)) / largest}%`;
-  const value = `${weight < 0 ? "−" : "+"}${Math.abs(weight).toFixed(2)}`;
+  fill.style.width = `${(100 * Math.abs(amount)) / largest}%`;
   return make(
-    "li",
+    "div",
     { className: "weight" },
-    make("bdi", { className: "ngram" }, ngram),
+    name,
     make("span", { className: "bar", "aria-hidden": "true" }, fill),
-    make("span", { className: "value" }, spoken(`${side} `), value),
+    make("span", { className: "value" }, spoken(`${side} `), signed(amount)),
   );
+}
+
+function signed(number) {
+  return `${number < 0 ? "−" : "+"}${Math.abs(number).toFixed(2)}`;
 }

@@ -6,14 +6,14 @@ The run folder of a server holds what its processes share:
     reload.lock     held by the process that makes a new model version
     current         the model version to serve: its number, folder, name and kinds
     requested       changes when a signal requests a reload
+    begun           what the last reload began to load, and how often
     attempted       what the last reload tried to load
     versions/       a folder of verified snapshots for each, with the digests of the API keys
-    workers/        for each worker a lock that it holds while it runs, and its status
-    metrics/        counters of each worker
     purchases/      what was bought after which query, if there is a log
 
 Files that are read while others write them are replaced atomically. The kernel releases the locks
-of a process that dies, no matter how.
+of a process that dies, no matter how. What workers report is in memory (see `slots`): a full disk
+refuses a new model, and stops nothing else.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from matchset.serve.reload.slots import Slot, make_slots, read_slots
 from matchset.storage.atomic import atomic_file
 
+RELOAD_LOCK = "reload.lock"
 _SUFFIX = ".serving"
+_MAX_ERROR = 300  # characters of an error in a status, at most 12 bytes each
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class WorkerStatus:
     folder: str  # that it uses
     version: str  # that it serves
     is_open: bool = True
+    is_listening: bool = False
     error: str | None = None  # why it failed to open; it still serves the version before
 
 
@@ -62,21 +66,12 @@ class RunFolder:
     """Paths of what the processes of a server share."""
 
     path: Path
+    slots: tuple[Path, ...] = ()  # one for each worker, and some to spare
 
     @property
     def versions(self) -> Path:
         """Snapshots."""
         return self.path / "versions"
-
-    @property
-    def workers(self) -> Path:
-        """Locks and status of the workers."""
-        return self.path / "workers"
-
-    @property
-    def metrics(self) -> Path:
-        """Counters."""
-        return self.path / "metrics"
 
     @property
     def purchases(self) -> Path:
@@ -108,7 +103,7 @@ class RunFolder:
 
 
 @contextmanager
-def make_run_folder(model: Path) -> Iterator[RunFolder]:
+def make_run_folder(model: Path, n_workers: int = 1) -> Iterator[RunFolder]:
     """A folder next to the model, so that hard links work, or else in the temporary folder.
 
     It is removed afterwards. Folders that killed servers left behind are removed first.
@@ -125,13 +120,14 @@ def make_run_folder(model: Path) -> Iterator[RunFolder]:
             f"{model.parent}: the server must be able to write here or to {temporary}; "
             "got permission for neither"
         )
-    run = RunFolder(path)
-    with _lock_new(path / "lock"):
+    # Twice as many slots as workers: one that dies may still hold its own when the next starts.
+    with _lock_new(path / "lock"), make_slots(path, 2 * n_workers + 2) as slots:
+        run = RunFolder(path, slots)
         for parent in {model.parent, temporary}:
             _remove_leftovers(parent, f".{glob.escape(model.name)}.*{_SUFFIX}")
         try:
-            for folder in (run.versions, run.workers, run.metrics):
-                folder.mkdir()
+            run.versions.mkdir()
+            (path / RELOAD_LOCK).touch()  # now: later the disk may be full
             yield run
         finally:
             shutil.rmtree(path, ignore_errors=True)
@@ -149,20 +145,20 @@ def publish(run: RunFolder, version: ModelVersion) -> None:
 
 
 class Registration:
-    """A worker's entry in the run folder; it ends with the process."""
+    """A worker's entry among those of a server; it ends with the process."""
 
     def __init__(self, run: RunFolder) -> None:
         self._run = run
-        self._name = f"workers/{os.getpid()}"
-        self._lock = _lock_new(run.path / f"{self._name}.lock")
+        self.slot = Slot(run.slots)
 
     def close(self) -> None:
-        """Release the lock."""
-        self._lock.close()
+        """End it."""
+        self.slot.close()
 
     def report(self, status: WorkerStatus) -> None:
         """Publish what this worker serves."""
-        self._run.write_text(self._name, json.dumps(asdict(status)))
+        error = None if status.error is None else status.error[:_MAX_ERROR]
+        self.slot.report(json.dumps(asdict(replace(status, error=error))))
 
     def claim(self) -> ModelVersion:
         """The model version to open first; from now on it is not removed."""
@@ -177,25 +173,20 @@ class Registration:
 
 def read_workers(run: RunFolder) -> dict[int, WorkerStatus | None]:
     """The status of each live worker by process id; None: it has not reported yet."""
-    live: dict[int, WorkerStatus | None] = {}
-    for lock in sorted(run.workers.glob("*.lock")):
-        if is_locked(lock):
-            status = run.read_text(f"workers/{lock.stem}")
-            live[int(lock.stem)] = WorkerStatus(**json.loads(status)) if status else None
-    return live
+    return {pid: status for pid, (is_live, status) in read_all_workers(run).items() if is_live}
 
 
-def remove_dead_workers(run: RunFolder) -> None:
-    """Remove the files of dead workers."""
-    for lock in run.workers.glob("*.lock"):
-        if not is_locked(lock):
-            lock.with_suffix("").unlink(missing_ok=True)
-            lock.unlink(missing_ok=True)
+def read_all_workers(run: RunFolder) -> dict[int, tuple[bool, WorkerStatus | None]]:
+    """Whether each worker lives, and its last status, by process id; dead ones while known."""
+    return {
+        one.pid: (one.is_live, WorkerStatus(**json.loads(one.status)) if one.status else None)
+        for one in sorted(read_slots(run.slots), key=lambda one: one.is_live)
+        if one.pid
+    }
 
 
 def remove_unused_versions(run: RunFolder) -> None:
     """Remove snapshots that no worker serves or opens."""
-    remove_dead_workers(run)
     used = {current_version(run).folder}
     for status in read_workers(run).values():
         if status is None:

@@ -7,6 +7,7 @@ published and switch between two requests.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
 import time
@@ -20,6 +21,7 @@ from matchset.serve.http.request_errors import RequestError
 from matchset.serve.loaded_model import KEYS, open_version
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import (
+    RELOAD_LOCK,
     ModelVersion,
     RunFolder,
     current_version,
@@ -29,10 +31,17 @@ from matchset.serve.reload.run_folder import (
     remove_unused_versions,
     try_lock,
 )
-from matchset.serve.reload.snapshots import Sources, naming_sources, take_snapshots
+from matchset.serve.reload.snapshots import (
+    Sources,
+    naming_sources,
+    snapshot_folders,
+    take_snapshots,
+)
+from matchset.storage.folders import verify_folder
 
+logger = logging.getLogger(__name__)
 _POLL_SECONDS = 0.01
-_LOCK = "reload.lock"
+_ATTEMPTS = 3  # to load what kills the worker that loads it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ def make_version(
                 read_keys(config.api_key_file).save(folder / KEYS)
             made = ModelVersion(number, folder.name, name)
             opened = open_version(run, made, sources, config)
-        made = replace(made, kinds=tuple(opened.matchers))
+        made = replace(made, kinds=opened.kinds)
         _check_kinds(sources, made.kinds, kinds)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -82,7 +91,7 @@ def reload(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResul
     """Load the model's folder again; returns when every worker has switched."""
     deadline = time.monotonic() + config.reload_seconds
     while True:
-        with try_lock(run.path / _LOCK) as is_mine:
+        with try_lock(run.path / RELOAD_LOCK) as is_mine:
             if is_mine:
                 return _reload_locked(run, sources, config)
         # Another reload may have begun before the folder was replaced: this one waits its turn.
@@ -93,20 +102,60 @@ def reload(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResul
 
 def reload_if_needed(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResult | None:
     """Reload if a signal or the folder calls for it, unless another worker is doing so."""
-    with try_lock(run.path / _LOCK) as is_mine:
+    with try_lock(run.path / RELOAD_LOCK) as is_mine:
         if not is_mine or not needs_reload(run, sources, config):
             return None
         return _reload_locked(run, sources, config)
 
 
+def replace_damaged(run: RunFolder, sources: Sources, config: ServeConfig) -> str | None:
+    """Make the served version again from its folder, if its files have changed in place.
+
+    Returns why that is not possible, or None: nothing was damaged, or it is replaced.
+    """
+    with try_lock(run.path / RELOAD_LOCK) as is_mine:
+        if not is_mine:  # another version is being made
+            return None
+        before = current_version(run)
+        damage = _find_damage(run, sources, before)
+        if damage is None:
+            return None
+        logger.error("the served model is damaged: %s", damage)
+        try:
+            publish(run, make_version(run, sources, config, before.number + 1, kinds=before.kinds))
+        except (ValueError, OSError, MemoryError) as error:
+            return str(error)
+        logger.warning("the served model was made again from its folder")
+        return None
+
+
+def _find_damage(run: RunFolder, sources: Sources, version: ModelVersion) -> str | None:
+    try:
+        for folder in snapshot_folders(run.versions / version.folder, len(sources.folders)):
+            verify_folder(folder)
+    except (ValueError, OSError) as error:
+        return str(error)
+    return None
+
+
 def needs_reload(run: RunFolder, sources: Sources, config: ServeConfig) -> bool:
-    """Whether there is something to load that has not been attempted yet."""
-    return reload_trigger(run, sources, config) != run.read_text("attempted")
+    """Whether there is something to load that has not been attempted yet.
+
+    What killed the workers that tried to load it is left alone after a few attempts.
+    """
+    trigger = reload_trigger(run, sources, config)
+    return trigger != run.read_text("attempted") and _count_begun(run, trigger) < _ATTEMPTS
+
+
+def _count_begun(run: RunFolder, trigger: str) -> int:
+    """How often a reload began for a trigger, and came to no end."""
+    number, _, begun = run.read_text("begun").partition("\n")
+    return int(number) if begun == trigger else 0
 
 
 def is_reloading(run: RunFolder) -> bool:
     """Whether a worker is reloading right now."""
-    return is_locked(run.path / _LOCK)
+    return is_locked(run.path / RELOAD_LOCK)
 
 
 def reload_trigger(run: RunFolder, sources: Sources, config: ServeConfig) -> str:
@@ -116,6 +165,8 @@ def reload_trigger(run: RunFolder, sources: Sources, config: ServeConfig) -> str
 
 def _reload_locked(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResult:
     trigger = reload_trigger(run, sources, config)
+    with suppress(OSError):  # disk full
+        run.write_text("begun", f"{_count_begun(run, trigger) + 1}\n{trigger}")
     try:
         return _load_and_switch(run, sources, config)
     finally:

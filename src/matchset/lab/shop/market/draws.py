@@ -11,7 +11,6 @@ import zlib
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 Keys = NDArray[np.uint64]
 Chances = NDArray[np.float64]
@@ -41,6 +40,8 @@ def draw(keys: Keys, purpose: str) -> Chances:
 
 def draw_normal(keys: Keys, purpose: str) -> Chances:
     """A draw from the standard normal distribution for each key, (n,)."""
+    from scipy.special import ndtri  # a fifth of what `import matchset` would take
+
     normal: Chances = ndtri(draw(keys, purpose) + 2.0**-54)
     return normal
 

@@ -1,0 +1,254 @@
+"""A server for half an hour: does it stay right under load, reloads, kills and a full disk?
+
+    python benchmarks/soak.py                         # 30 minutes, a shop of 20,000 products
+    python benchmarks/soak.py --minutes 3 --products 5000
+
+Callers ask without a pause, each over a connection that it keeps: queries, filters, batches,
+explanations. Meanwhile, in turn: the model is replaced and reloaded, a worker is killed, the disk
+is full for a while (where this user may mount one), and callers stop reading their responses. Only
+requests on a killed worker's connections, or sent to it before the kernel noticed, may fail. The
+exit code is 1 if others did, or if memory, open files or left-over files kept growing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import urllib3
+from serving import KEY, Server, make_model, serve
+
+import matchset as ms
+
+CALLERS = 16
+KINDS = ("query", "filter", "batch", "explain", "model")
+WEIGHTS = (70, 10, 10, 5, 5)
+KILL_SECONDS = 1.5  # around a kill, in which requests may fail
+HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+BATCH = json.dumps({"queries": ["sofa", "red table", "lamp"] * 8, "k": 50}).encode()
+LARGE = json.dumps({"queries": ["sofa"] * 250, "k": 500}).encode()
+
+
+@dataclass
+class Soak:
+    """What happened so far."""
+
+    server: Server
+    paths: list[str]
+    model: Path  # that is served
+    models: list[Path]  # that take turns
+    counts: Counter[str] = field(default_factory=Counter)
+    kills: list[float] = field(default_factory=list)
+    failures: list[tuple[float, str]] = field(default_factory=list)
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def port(self) -> int:
+        """Where the server listens."""
+        return int(self.server.url.rpartition(":")[2])
+
+    def call(self) -> None:
+        """Ask over and over, as one caller."""
+        rng, connection = random.Random(threading.get_ident()), self.connect()
+        while not self.stopped.is_set():
+            kind = rng.choices(["GET", "filter", "batch", "explain", "model"], [70, 10, 10, 5, 5])[
+                0
+            ]
+            path, body = self.choose(kind, rng)
+            try:
+                connection.request("GET" if body is None else "POST", path, body, HEADERS)
+                answer = connection.getresponse()
+                answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                self.failures.append((time.monotonic(), type(error).__name__))
+                connection.close()
+                connection = self.connect()
+                continue
+            if answer.status == 200:
+                self.counts["answered"] += 1
+            else:
+                self.failures.append((time.monotonic(), f"status {answer.status} of {kind}"))
+        connection.close()
+
+    def choose(self, kind: str, rng: random.Random) -> tuple[str, bytes | None]:
+        """A request of a kind."""
+        path = rng.choice(self.paths)
+        if kind == "batch":
+            return "/v1/match", BATCH
+        if kind == "explain":
+            query = {"query": "sofa", "product": "P00000001"}
+            return ("/v1/explain", json.dumps(query).encode()) if self.explains else (path, None)
+        if kind == "model":
+            return "/v1/model", None
+        return (f"{path}&where=price%3C{rng.randint(1, 60)}" if kind == "filter" else path), None
+
+    explains = False  # whether the model can
+
+    def connect(self) -> http.client.HTTPConnection:
+        """A connection of a caller."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+
+def reload_model(soak: Soak) -> None:
+    """Replace the model, and reload it; on a full disk it may be refused."""
+    source = soak.models[soak.counts["reloads"] % len(soak.models)]
+    with contextlib.suppress(OSError):
+        ms.load(source).save(soak.model, overwrite=True)
+    pool = urllib3.PoolManager(retries=False)
+    try:
+        answer = pool.request("POST", f"{soak.server.url}/v1/reload", headers=HEADERS, timeout=120)
+        soak.counts[
+            "reloads" if answer.status == 200 else f"reloads refused ({answer.status})"
+        ] += 1
+    except urllib3.exceptions.HTTPError:
+        soak.counts["reloads cut off"] += 1  # by the kill of the worker that did it
+
+
+def kill_worker(soak: Soak) -> None:
+    """`kill -9` one worker."""
+    victim = random.choice(soak.server.workers())
+    soak.kills.append(time.monotonic())
+    os.kill(victim, signal.SIGKILL)
+    soak.counts["kills"] += 1
+    time.sleep(3)
+
+
+def fill_disk(soak: Soak) -> None:
+    """Leave no room beside the model for some seconds; a worker starts meanwhile."""
+    filler = soak.model.parent / "filler"
+    with contextlib.suppress(OSError), filler.open("wb") as stream:
+        while True:
+            stream.write(bytes(1 << 16))
+            stream.flush()
+    kill_worker(soak)
+    reload_model(soak)
+    filler.unlink()
+    soak.counts["times that the disk was full"] += 1
+
+
+def read_slowly(soak: Soak) -> None:
+    """Some callers ask for much and read nothing, until they are disconnected."""
+    head = f"POST /v1/match HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(LARGE)}\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        for _ in range(5):
+            one = stack.enter_context(socket.socket())
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.connect(("127.0.0.1", soak.port))
+            one.sendall(head.encode() + LARGE)
+        time.sleep(4)
+    soak.counts["slow readers"] += 5
+
+
+@contextmanager
+def own_disk() -> Iterator[tuple[Path, bool]]:
+    """A small disk, if this user may mount one, and whether it is one."""
+    folder = Path(tempfile.mkdtemp(prefix="matchset-soak-"))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512m", "matchset-soak", str(folder)]
+    is_disk = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    try:
+        yield folder, is_disk
+    finally:
+        if is_disk:
+            subprocess.run(["umount", "--lazy", str(folder)], check=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def measure(server: Server, folder: Path) -> dict[str, float]:
+    """Memory, open files and files beside the model."""
+    pids = [server.pid, *server.workers()]
+    n_open = sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
+    memory = server.memory()
+    n_files = sum(len(files) for _, _, files in os.walk(folder))
+    return {
+        "MB of the largest worker": max(memory.values()),
+        "open files": n_open,
+        "files": n_files,
+    }
+
+
+def main() -> None:
+    """Run a server through all of it, and print what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--products", type=int, default=20_000)
+    options = parser.parse_args()
+    made = make_model(options.products)
+    with own_disk() as (folder, is_disk):
+        shutil.copytree(made / "model", folder / "served")
+        (folder / "key").write_text(KEY)
+        (folder / "key").chmod(0o600)
+        limits = ["--limits.unread-seconds", 2]
+        with serve(folder / "served", "--api-key-file", folder / "key", *limits) as server:
+            faults = [reload_model, kill_worker, read_slowly, *([fill_disk] if is_disk else [])]
+            paths = (made / "paths.txt").read_text().splitlines()
+            soak = Soak(server, paths, folder / "served", [made / "other", made / "model"])
+            soak.explains = ms.load(made / "model").can_explain
+            is_right = run(soak, faults, folder, 60 * options.minutes)
+        left = [one.name for one in folder.iterdir() if one.name.startswith(".")]
+    print(f"| left over after the end | {', '.join(left) or 'nothing'} |")
+    sys.exit(not (is_right and not left))
+
+
+def run(soak: Soak, faults: list[Callable[[Soak], None]], folder: Path, seconds: float) -> bool:
+    """Do one fault after another under load; returns whether all was right."""
+    callers = [threading.Thread(target=soak.call) for _ in range(CALLERS)]
+    for caller in callers:
+        caller.start()
+    end, n_faults = time.monotonic() + seconds, 0
+    time.sleep(min(5, seconds / 10))
+    seen = [measure(soak.server, folder)]
+    while time.monotonic() < end:
+        faults[n_faults % len(faults)](soak)
+        n_faults += 1
+        time.sleep(1)
+        if n_faults % len(faults) == 0:
+            time.sleep(3)  # the disk is free, workers are back, slow readers gone
+            seen.append(measure(soak.server, folder))
+    soak.stopped.set()
+    for caller in callers:
+        caller.join()
+    return report(soak, seen)
+
+
+def report(soak: Soak, seen: list[dict[str, float]]) -> bool:
+    """Print a table; returns whether it is as it must be."""
+    other = [what for at, what in soak.failures if not is_near_kill(at, soak.kills)]
+    print("| what | value |\n|---|---|")
+    for name, count in soak.counts.most_common():
+        print(f"| {name} | {count:,} |")
+    print(f"| failed around a kill | {len(soak.failures) - len(other):,} |")
+    print(f"| failed otherwise | {len(other):,} {dict(Counter(other)) or ''} |")
+    is_steady = True
+    for name in seen[0]:
+        values = [one[name] for one in seen]
+        shown = " to ".join(f"{value:.0f}" for value in (min(values), max(values)))
+        print(f"| {name} | {values[0]:.0f} at first, {values[-1]:.0f} at last, {shown} |")
+        is_steady &= values[-1] <= 1.5 * values[0] + 50
+    return not other and is_steady
+
+
+def is_near_kill(at: float, kills: list[float]) -> bool:
+    """Whether a failure may come from a kill."""
+    return any(0 <= at - kill <= KILL_SECONDS for kill in kills)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Rows of a log: which are faulty, and how are the others grouped?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
+from matchset.data.columns import LOG_NAMES, ColumnChoice, choose_column
+from matchset.data.duckdb_session import (
+    explain,
+    fetch_row,
+    naming_errors,
+    quote_name,
+    raise_unless_data_error,
+)
+from matchset.data.grouping import gather
+from matchset.data.number_forms import Decimal
+from matchset.data.read_report import ReadReport
+from matchset.data.sql import count_of, day_of, id_of, text_of
+from matchset.data.tables import Table
+from matchset.data.time_forms import TimeForm
+from matchset.errors import DataError
+from matchset.strings import Strings
+
+
+class Fault(IntEnum):
+    """What is wrong with a row: the first that applies. Named for the role of the column."""
+
+    NONE = 0
+    QUERY = 1
+    PRODUCT = 2
+    COUNT = 3
+    TIMESTAMP = 4
+
+    @property
+    def role(self) -> str:
+        """The column that is at fault."""
+        return self.name.lower()
+
+
+_RULES = {
+    Fault.QUERY: "hold a query",
+    Fault.PRODUCT: "hold a product id",
+    Fault.COUNT: "hold a finite number that is not negative",
+    Fault.TIMESTAMP: "hold a date or a time",
+}
+_IS_KEPT = f"fault IN ({Fault.NONE:d}, {Fault.TIMESTAMP:d})"  # such a row is used, without its time
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # years 1 to 9999
+
+
+@dataclass(frozen=True, slots=True)
+class LogTable:
+    """A table, the column of each role in it, and how its times and counts are written."""
+
+    table: Table
+    roles: Mapping[str, str]  # query, product and perhaps event, timestamp, count
+    time_form: TimeForm | None = None
+    decimal: Decimal | None = None
+
+    def select(self, *files: Path) -> str:
+        """SQL of the rows of all or some files: the value of each role, and the row's fault.
+
+        The values that can be faulty are there as text too, to be shown in a message.
+        """
+        table, roles = self.table, self.roles
+        event = text_of(table, roles["event"]) if "event" in roles else "NULL"
+        day, count = str(NO_DAY), "1::DOUBLE"
+        if "timestamp" in roles:
+            day = day_of(table, roles["timestamp"], self.time_form)
+        if "count" in roles:
+            count = count_of(table, roles["count"], self.decimal)
+        shown = ", ".join(
+            f"{quote_name(roles[role]) if role in roles else 'NULL'}::VARCHAR AS shown_{role}"
+            for role in (fault.role for fault in _RULES)
+        )
+        is_day = f"day BETWEEN {_FIRST_DAY} AND {_LAST_DAY} OR day = {NO_DAY}"
+        return (
+            f"SELECT *, (CASE WHEN coalesce(trim(query), '') = '' THEN {Fault.QUERY:d} "
+            f"WHEN coalesce(trim(product), '') = '' THEN {Fault.PRODUCT:d} "
+            f"WHEN count IS NULL THEN {Fault.COUNT:d} "
+            f"WHEN day IS NULL THEN {Fault.TIMESTAMP:d} ELSE {Fault.NONE:d} END)::UTINYINT "
+            f"AS fault FROM (SELECT * REPLACE (if({is_day}, day::INTEGER, NULL) AS day) FROM "
+            f"(SELECT {text_of(table, roles['query'])} AS query, "
+            f"{id_of(table, roles['product'])} AS product, coalesce({event}, '') AS event, "
+            f"{day} AS day, {count} AS count, {shown} FROM {table.sql(*files)}))"
+        )
+
+
+def find_roles(
+    table: Table,
+    choices: Mapping[str, ColumnChoice],
+    *,
+    time_form: TimeForm | None = None,
+    decimal: Decimal | None = None,
+) -> LogTable:
+    """Find the columns of a log in a table."""
+    roles = {}
+    for role, names in LOG_NAMES.items():
+        is_required = role in ("query", "product")
+        column = choose_column(table, role, choices.get(role), names=names, is_required=is_required)
+        if column is not None:
+            roles[role] = column
+        elif is_required:
+            raise DataError("must name a column; got False", parameter=role)
+    return LogTable(table, roles, time_form, decimal)
+
+
+def group_rows_of(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]
+) -> dict[str, ArrowColumn]:
+    """The columns of `LogGroups`."""
+    union = " UNION ALL ".join(
+        f"SELECT if({_IS_KEPT}, query, NULL) AS query, if({_IS_KEPT}, product, NULL) AS product, "
+        f"if({_IS_KEPT}, event, NULL) AS event, if({_IS_KEPT}, coalesce(day, {NO_DAY}), {NO_DAY}) "
+        f"AS day, fault, count AS n FROM ({table.select()})"
+        for table in tables
+    )
+    has_count = any("count" in table.roles for table in tables)
+    sums = "sum(n) AS count, count(*)::DOUBLE AS rows" if has_count else "count(*)::DOUBLE AS count"
+    sql = f"SELECT query, product, event, day, fault, {sums} FROM ({union}) GROUP BY ALL"
+    try:
+        return read_columns(connection.sql(sql), coded=("query", "product", "event"))
+    except (duckdb.Error, RuntimeError) as error:
+        raise_unless_data_error(error)
+        _blame_file(connection, tables)
+        raise DataError(f"a log must be readable; got: {explain(error)}") from error
+
+
+def make_report(columns: Mapping[str, ArrowColumn], normal: Strings) -> ReadReport:
+    """Count the rows of each fault; a query that normalizes to nothing is none."""
+    rows = columns["rows" if "rows" in columns else "count"].values
+    fault = columns["fault"].values
+    if len(normal) and (normal.lengths == 0).any():
+        query = columns["query"].values
+        is_blank = gather(normal.lengths == 0, query) & (query >= 0)
+        fault = np.where(is_blank, np.uint8(Fault.QUERY), fault)
+    counts = {each: int(rows.sum(where=fault == each)) for each in Fault}
+    return ReadReport(
+        rows=sum(counts.values()),
+        without_query=counts[Fault.QUERY],
+        without_product=counts[Fault.PRODUCT],
+        bad_count=counts[Fault.COUNT],
+        bad_timestamp=counts[Fault.TIMESTAMP],
+    )
+
+
+def refuse_first_fault(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable], blank: Strings
+) -> None:
+    """Raise a DataError for the first row with a fault or a `blank` query; rows must be ordered."""
+    for table in tables:
+        for path in table.table.files or (None,):
+            _refuse_in(connection, table, path, list(blank))
+
+
+def _refuse_in(
+    connection: duckdb.DuckDBPyConnection, table: LogTable, path: Path | None, blank: list[str]
+) -> None:
+    rows = table.select(path) if path else table.select()
+    shown = " ".join(f"WHEN {fault:d} THEN shown_{fault.role}" for fault in _RULES)
+    found = fetch_row(
+        connection,
+        f"SELECT number, if({_IS_KEPT} AND list_contains($blank, query), {Fault.QUERY:d}, fault) "
+        f"AS first, CASE first {shown} END "
+        f"FROM (SELECT row_number() OVER () AS number, * FROM ({rows})) "
+        f"WHERE first != {Fault.NONE:d} ORDER BY number LIMIT 1",
+        {"blank": blank},
+    )
+    if found:
+        row, fault, value = found[0], Fault(found[1]), found[2]
+        column = table.roles.get(fault.role, fault.role)
+        location = {"path": path} if path else table.table.location
+        raise DataError(f"must {_RULES[fault]}; got {value!r}", row=row, column=column, **location)
+
+
+def _blame_file(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> None:
+    """Raise a DataError for the first file that cannot be read by itself."""
+    for table in tables:
+        for path in table.table.files:
+            with naming_errors(table.table.kind, path=path):
+                connection.execute(
+                    "SELECT count(*), max(query), max(product), max(event), max(day), max(count) "
+                    f"FROM ({table.select(path)})"
+                ).fetchall()

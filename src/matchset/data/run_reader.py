@@ -1,0 +1,143 @@
+"""Reading a run: what did another search engine answer?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.data.arrow import read_columns
+from matchset.data.columns import LOG_NAMES, choose_column, describe_columns
+from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT, naming_errors, quote_name
+from matchset.data.sql import id_of, text_of
+from matchset.data.tables import Table, TableSource, is_frame, open_tables
+from matchset.errors import DataError
+from matchset.strings import Strings
+
+TREC = (".run", ".trec", ".txt", ".res")  # endings of TREC runs
+_NAMES = {
+    "query": LOG_NAMES["query"],
+    "product": (*LOG_NAMES["product"], "product"),
+    "rank": ("rank", "position"),
+    "score": ("score",),
+}
+_FIELDS = 6  # of a line of a TREC run: query, Q0, product, rank, score, name of the run
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunRows:
+    """The rows of a run; either ranks or scores are there."""
+
+    queries: Strings  # (n_rows,)
+    products: Strings
+    ranks: NDArray[np.float64] | None = None  # 1 is the best
+    scores: NDArray[np.float64] | None = None
+
+
+def read_run_rows(
+    source: TableSource,
+    *,
+    query: str | None = None,
+    product: str | None = None,
+    rank: str | None = None,
+    score: str | None = None,
+) -> RunRows:
+    """The rows of a table, or of a TREC run."""
+    if isinstance(source, str | Path) and Path(source).suffix.lower() in TREC:
+        return _read_trec(Path(source))
+    choices = {"query": query, "product": product, "rank": rank, "score": score}
+    if not is_frame(source) and isinstance(source, str | Path) and not Path(source).exists():
+        raise DataError("a run must be a file; got none of this name", path=Path(source))
+    with open_tables(source, memory_limit=DEFAULT_MEMORY_LIMIT, is_ordered=True) as (
+        session,
+        found,
+    ):
+        parts = []
+        for table in found[0]:
+            sql, order = _select(table, choices)
+            with naming_errors(table.kind, **table.location):
+                columns = read_columns(session.sql(sql))
+            parts.append(_check(table, columns, order))
+    queries, products, orders = zip(*parts, strict=True)
+    if len({name for name, _ in orders}) > 1:
+        raise DataError("the files of a run must all have ranks or all have scores; got both")
+    values = np.concatenate([values for _, values in orders])
+    return RunRows(
+        Strings.concatenate(queries), Strings.concatenate(products), **{f"{orders[0][0]}s": values}
+    )
+
+
+def _select(table: Table, choices: dict[str, str | None]) -> tuple[str, str]:
+    """SQL of the rows, and the name of the column that orders them."""
+    roles = {
+        role: choose_column(
+            table, role, choices[role], names=names, is_required=role in ("query", "product")
+        )
+        for role, names in _NAMES.items()
+    }
+    order = "rank" if roles["rank"] is not None else "score"
+    column, query, product = roles[order], roles["query"], roles["product"]
+    if column is None or query is None or product is None:
+        raise DataError(
+            f"a run must have a column rank or score; there are {describe_columns(table)}",
+            **table.location,
+        )
+    written = f"{quote_name(column)}::VARCHAR"
+    texts = f"{text_of(table, query)} AS query, {id_of(table, product)} AS product"
+    numbers = f"try_cast({written} AS DOUBLE) AS number, {written} AS written"
+    return f"SELECT {texts}, {numbers} FROM {table.sql()}", order
+
+
+def _check(table: Table, columns, order: str):  # type: ignore[no-untyped-def]
+    """Queries, products, and what orders them; a row that lacks one is an error."""
+    numbers = columns["number"].values.astype(np.float64)
+    if len(numbers) == 0:
+        raise DataError("a run must have rows; got none", **table.location)
+    for role in ("query", "product"):
+        is_null = columns[role].is_null
+        if is_null is not None and is_null.any():
+            row = int(np.flatnonzero(is_null)[0]) + 1
+            raise DataError(
+                f"every row of a run must have a {role}; row {row} has none", **table.location
+            )
+    is_bad = (
+        ~np.isfinite(numbers)
+        if columns["number"].is_null is None
+        else (columns["number"].is_null | ~np.isfinite(numbers))
+    )
+    if is_bad.any():
+        row = int(np.flatnonzero(is_bad)[0])
+        got = columns["written"].texts[row] or "nothing"
+        raise DataError(
+            f"every {order} of a run must be a number; got {got!r} in row {row + 1}",
+            **table.location,
+        )
+    return columns["query"].texts, columns["product"].texts, (order, numbers)
+
+
+def _read_trec(path: Path) -> RunRows:
+    """Lines of six fields; the query, which may have spaces, is all before the last five."""
+    queries, products, scores = [], [], []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise DataError("a run must be a file; got none of this name", path=path) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"a TREC run must be UTF-8; {error}", path=path) from None
+    for row, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        fields = line.rsplit(None, _FIELDS - 1)
+        try:
+            text, _, product, _, score, _ = fields
+            scores.append(float(score))
+        except ValueError:
+            rule = "a line of a TREC run must be: query Q0 product rank score name"
+            raise DataError(f"{rule}; got {line[:80]!r}", path=path, row=row) from None
+        queries.append(text.strip())
+        products.append(product)
+    if not queries:
+        raise DataError("a run must have rows; got none", path=path)
+    return RunRows(Strings.of(queries), Strings.of(products), scores=np.array(scores))

@@ -1,0 +1,270 @@
+"""Findings: what do a comparison and a sweep hand over to the report?
+
+They are handed over in memory. The report writes them once, as results.json, from which a later
+command takes what it did not measure itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from matchset.evaluate.calibration import Cutoff, ReliabilityBin
+from matchset.evaluate.compare import Difference
+from matchset.evaluate.evaluation import Score
+from matchset.evaluate.overlap import IncrementalRecall, Share
+from matchset.matchers.registry import MATCH_SET
+
+RESULTS = "results.json"
+FORMAT = 2  # of that file
+OURS = MATCH_SET  # the row that all others are compared with
+# What a row is: our default, an engine of the user's own, several of these together, a part of ours
+# alone, ours without a part, a known method, or XR-Linear as in the paper.
+Group: TypeAlias = Literal["ours", "engine", "fusion", "part", "ablation", "baseline", "paper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How an experiment was made."""
+
+    command: str
+    date: str
+    machine: Mapping[str, str]
+    versions: Mapping[str, str]
+    config: Mapping[str, Any]
+    ks: tuple[int, ...]
+    seed: int
+    is_quick: bool
+    qrels: str  # digest: experiments of equal digests had the same test
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The training or the test side of a split."""
+
+    pairs: int
+    queries: int
+    products: int
+    days: tuple[str, str] | None  # first and last
+    rule: str  # what makes a pair positive
+
+
+@dataclass(frozen=True, slots=True)
+class DataFacts:
+    """What an experiment was made on."""
+
+    origin: str  # "Home Depot", "a search log"
+    title: str  # of the report, if the user gave one
+    train: Side
+    test: Side
+    n_queries: int  # of the test, after sampling
+    relevant_means: str  # "bought" or "relevant"
+    is_rated: bool  # whether people judged products, rather than clicking or buying
+    catalog_products: int | None
+    unseen_products: float
+    unseen_queries: float
+    seen_limit: float  # see `Score`
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a matcher costs."""
+
+    train_seconds: float
+    disk_bytes: int
+    latency: Mapping[str, float]  # seconds, see `Timing.to_dict`
+    edges: tuple[float, ...]  # of a histogram of latencies, in seconds
+    counts: tuple[int, ...]
+    price: float | None  # of training
+
+
+@dataclass(frozen=True)
+class Row:
+    """One matcher of a comparison."""
+
+    name: str
+    kind: str
+    title: str
+    group: Group
+    absent: str = ""  # why it was not run; all below is empty then
+    note: str = ""  # what a reader must know of it
+    features: int | None = None
+    scores: tuple[Score, ...] = ()
+    cost: Cost | None = None  # None where it was measured elsewhere
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str, int], Score]:
+        return {(score.segment, score.metric, score.k): score for score in self.scores}
+
+    def score(self, k: int, segment: str = "all", metric: str = "recall") -> Score | None:
+        """One of the scores, by default recall; None where the segment is unknown or empty."""
+        return self._by_name.get((segment, metric, k))
+
+    def recall(self, k: int) -> float:
+        """Mean recall at k."""
+        score = self.score(k)
+        return 0.0 if score is None else score.value
+
+
+class Answer(NamedTuple):
+    """A product that a matcher gave for an example."""
+
+    product_id: str
+    title: str
+    is_relevant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A query with the answers of several matchers."""
+
+    kind: str  # "wins", "loses" or "random"
+    query: str
+    n_relevant: int
+    answers: Mapping[str, tuple[Answer, ...]]  # by row
+
+
+@dataclass(frozen=True, slots=True)
+class MatchSetFacts:
+    """What is inside our match set, and what its scores mean on the test."""
+
+    part_bytes: Mapping[str, int]
+    weights: Mapping[str, tuple[float, float]]  # of each feature, for cold and for warm products
+    learned: Mapping[str, Any]  # how, see `Reranker.facts`
+    reliability: tuple[ReliabilityBin, ...]
+    cutoffs: tuple[Cutoff, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonFindings:
+    """What `matchset compare` found."""
+
+    setting: Setting
+    data: DataFacts
+    vocabularies: Mapping[str, float]
+    rows: tuple[Row, ...]
+    differences: tuple[Difference, ...]
+    opponent: str | None  # the row that ours is shown beside: an engine, else lexical search
+    adds: IncrementalRecall | None  # of ours beside that
+    match_set: MatchSetFacts | None
+    examples: tuple[Example, ...]
+
+    @property
+    def k(self) -> int:
+        """The largest k."""
+        return max(self.setting.ks)
+
+    def row(self, name: str | None) -> Row | None:
+        """A row that was run; None if it was not."""
+        return next((row for row in self.present() if row.name == name), None)
+
+    def present(self, *groups: Group) -> tuple[Row, ...]:
+        """The rows that were run, of some groups or of all."""
+        return tuple(r for r in self.rows if not r.absent and (not groups or r.group in groups))
+
+    def difference(self, first: str, second: str, k: int | None = None) -> Difference | None:
+        """First minus second at k; None where it was not tested."""
+        depth = self.k if k is None else k
+        for found in self.differences:
+            if (found.first, found.second, found.k) == (first, second, depth):
+                return found
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRow:
+    """A model at one setting."""
+
+    setting: float  # the threshold, beam or expansion_search
+    recall: Mapping[int, Share]  # at each k
+    latency: Mapping[str, float]
+    queries_per_second: float | None = None
+    weights: int | None = None
+    disk_bytes: int | None = None
+    memory_bytes: int | None = None  # of the tree
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFindings:
+    """What `matchset sweep` found."""
+
+    setting: Setting
+    origin: str
+    n_queries: int
+    title: str  # of the model
+    kind: str
+    own_threshold: float
+    own_beam: int
+    thresholds: tuple[SweepRow, ...]  # at the model's own beam
+    beams: tuple[SweepRow, ...]  # at the model's own threshold
+    graphs: tuple[SweepRow, ...]  # of DSSM, by expansion_search
+    no_graphs: str  # why there are none
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All that a report shows."""
+
+    comparison: ComparisonFindings | None = None
+    sweep: SweepFindings | None = None
+
+
+def read_findings(folder: Path) -> Findings:
+    """What an earlier command wrote; empty where there is nothing that can be read."""
+    try:
+        plain = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+        if plain["matchset"] != FORMAT:
+            return Findings()
+        return Findings(
+            from_plain(ComparisonFindings | None, plain["comparison"]),
+            from_plain(SweepFindings | None, plain["sweep"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Findings()
+
+
+def to_plain(value: Any) -> Any:
+    """Records, tuples and mappings as JSON has them; an unknown number becomes null."""
+    if is_dataclass(value):
+        return {each.name: to_plain(getattr(value, each.name)) for each in fields(value)}
+    if hasattr(value, "_asdict"):
+        return to_plain(value._asdict())
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def from_plain(kind: Any, value: Any) -> Any:
+    """A value of a type, from what `to_plain` made of it; another form is an error of any kind."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        inner = next(each for each in arguments if each is not NoneType)
+        return None if value is None else from_plain(inner, value)
+    if origin is tuple:
+        inner = [arguments[0]] * len(value) if arguments[1:] == (...,) else arguments
+        return tuple(from_plain(each, part) for each, part in zip(inner, value, strict=True))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        make = int if arguments[0] is int else str
+        return {make(key): from_plain(arguments[1], each) for key, each in value.items()}
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        types = get_type_hints(kind)
+        names = kind._fields if hasattr(kind, "_fields") else [f.name for f in fields(kind)]
+        return kind(**{name: from_plain(types[name], value[name]) for name in names})
+    return math.nan if kind is float and value is None else value

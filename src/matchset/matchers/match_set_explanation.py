@@ -1,0 +1,176 @@
+"""Match set explanation: what does each part add to a product's score, or why did none propose it?
+
+Past queries are not named: a match set holds no text of them. What the very same query led to is
+told apart from its neighbors only where that query is frequent enough to be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from matchset import _native
+from matchset.features.query_words import QueryWords, find_query_words
+from matchset.features.vectorizer import Vectorizer
+from matchset.learn.fit_reranker import PART_FEATURES
+from matchset.matchers.explanation import (
+    Explanation,
+    ExplanationPart,
+    ExplanationStep,
+    Weights,
+)
+from matchset.matchers.tree_explanation import PathNames
+from matchset.matrices import Ids
+from matchset.model.explain import LabelPath, follow_label
+from matchset.model.match_set_model import Bounds, MatchSetModel
+from matchset.model.products import Products
+from matchset.model.reasons import Reasons, SourceReason, calibrate, find_reasons
+from matchset.model.reranker import FEATURES
+
+_WIDENED = 4  # times, in each step of a search that finds too little; as in native/match_set.cpp
+_MOST = 2**31 - 1
+_SAME_QUERY, _POPULARITY = ("same_query",), ("popularity",)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A product to explain, and what a search for the query found."""
+
+    query: str
+    label: int
+    k: int
+    bounds: Bounds
+    allowed: _native.MatchSetFilter | None
+    is_allowed: bool
+    rank: int | None  # in the answer
+    score: float | None  # in the answer
+    n_queries: int  # that led to the product
+    may_tell_same_query: bool  # whether the query is frequent enough to be shown
+
+
+def explain_product(
+    model: MatchSetModel, vectorizer: Vectorizer, products: Products, asked: Asked
+) -> Explanation:
+    """What each part knows of the product, and what that adds to its score."""
+    title = None if products.titles is None else products.titles[asked.label]
+    product = products.ids[asked.label]
+    ids, values = vectorizer.encode(asked.query)
+    if len(ids) == 0:
+        verdict = "the query has no known n-gram"
+        return Explanation(
+            asked.query, product, title, 0.0, None, False, verdict, is_allowed=asked.is_allowed
+        )
+    features = ids.astype(np.int32)
+    bounds, reasons = _find_reasons(model, vectorizer, features, asked)
+    path, tree = None, model.tree
+    steps: tuple[ExplanationStep, ...] = ()
+    if tree is None or not (tree.labels == asked.label).any():
+        words = find_query_words(vectorizer, asked.query)
+    else:
+        names = PathNames.of(asked.query, title, vectorizer, tree)
+        k, beam = bounds.tree_products, bounds.tree_beam
+        path = follow_label(tree, features, values, asked.label, k=k, beam=beam)
+        words, steps = names.query_words, names.name_steps(path, title or product)
+    rank = asked.rank
+    if rank is None and reasons.is_candidate:
+        rank = max(reasons.rank, asked.k + 1)  # a filter or a tie may have put others before it
+    return Explanation(
+        query=asked.query,
+        product=product,
+        title=title,
+        score=calibrate(model, reasons.linear) if asked.score is None else asked.score,
+        rank=rank,
+        is_returned=asked.rank is not None,
+        verdict=_judge(asked, reasons, rank),
+        parts=tuple(_list_parts(asked, reasons, bounds, words, path)),
+        steps=steps,
+        is_allowed=asked.is_allowed,
+        linear=reasons.linear,
+    )
+
+
+def _find_reasons(
+    model: MatchSetModel, vectorizer: Vectorizer, features: Ids, asked: Asked
+) -> tuple[Bounds, Reasons]:
+    """The reasons within the bounds in which the answer found the product."""
+    bounds = asked.bounds
+    while True:
+        reasons = find_reasons(
+            model,
+            vectorizer.native,
+            asked.query,
+            features,
+            asked.label,
+            bounds=bounds,
+            allowed=asked.allowed,
+        )
+        limits = asdict(bounds)
+        if reasons.is_candidate or asked.rank is None or min(limits.values()) == _MOST:
+            return bounds, reasons
+        bounds = Bounds(**{name: min(_WIDENED * n, _MOST) for name, n in limits.items()})
+
+
+def _judge(asked: Asked, reasons: Reasons, rank: int | None) -> str:
+    if not asked.is_allowed:
+        return "the filter excludes it"
+    if asked.rank is not None:
+        return f"found at rank {asked.rank:,}"
+    if rank is not None:
+        return f"rank {rank:,} of {reasons.n_candidates:,} candidates, beyond k = {asked.k:,}"
+    would_be = f"rank {reasons.rank:,} of {reasons.n_candidates + 1:,}"
+    return f"no source proposed it; it would have been {would_be}"
+
+
+def _list_parts(
+    asked: Asked,
+    reasons: Reasons,
+    bounds: Bounds,
+    words: QueryWords,
+    path: LabelPath | None,
+) -> Iterator[ExplanationPart]:
+    same_query = reasons.share(_SAME_QUERY) if asked.may_tell_same_query else 0.0
+    for name, source in reasons.sources.items():
+        share = reasons.share(PART_FEATURES[name]) - (same_query if name == "neighbors" else 0)
+        terms = source.terms
+        behind: Weights = words.fold(terms.features, terms.values)
+        if name == "tree" and path is not None:
+            behind = words.fold(
+                np.concatenate([step.features for step in path.steps]),
+                np.concatenate([step.contributions for step in path.steps]),
+            )
+        note = f"rank {source.rank:,}" if source.rank is not None else ""
+        if not source.is_proposed:
+            note = _say_why(name, source, bounds, path)
+        yield ExplanationPart(name, share, note, source.is_proposed, source.rank, behind)
+    if same_query:
+        count = np.expm1(reasons.features[FEATURES.index("same_query")])
+        yield ExplanationPart("same query", same_query, f"it led there, with weight {count:.3g}")
+    told = f"{asked.n_queries:,} queries led to it" if asked.n_queries else "no query led to it"
+    yield ExplanationPart("popularity", reasons.share(_POPULARITY), told)
+    grouped = {each for names in PART_FEATURES.values() for each in names} | set(_POPULARITY)
+    rest = tuple(name for name in FEATURES if name not in grouped)
+    kind = "products that some query led to" if asked.n_queries else "products without queries"
+    yield ExplanationPart("constant", reasons.share(rest), f"for {kind}")
+
+
+def _say_why(name: str, source: SourceReason, bounds: Bounds, path: LabelPath | None) -> str:
+    """Why a source did not propose the product."""
+    if source.rank is not None:
+        return f"rank {source.rank:,}, too low to be proposed"
+    if name == "tree":
+        if path is None:
+            return "not in the tree: no query led to it"
+        lost = path.lost_at
+        at = "" if lost is None else f": lost at level {lost + 1} of {len(path.steps)}"
+        return f"not in the beam{at}"
+    if name == "lexical":
+        if len(source.terms.features) == 0:
+            return "no word in common"
+        return f"not among the first {bounds.lexical_postings:,} titles with these words"
+    if name == "towers":
+        if len(source.terms.features) == 0:
+            return "no vector of the query or the title"
+        return f"not in the {bounds.lists:,} nearest lists"
+    return "no similar past query led to it"

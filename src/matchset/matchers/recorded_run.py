@@ -1,0 +1,171 @@
+"""Recorded run: how does a search engine of one's own take part?
+
+A run is what an engine answered to some queries: from a file, from rows in memory, or by asking a
+callable now. As a matcher it is evaluated, compared and fused like our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.data.run_reader import read_run_rows
+from matchset.data.tables import TableSource
+from matchset.filters.filter import Filter
+from matchset.matchers.base import DEFAULT_K, Matcher, OpenPart, Retriever, Sections, check_k
+from matchset.matchers.match import Match, Matches
+from matchset.matrices import Csr, positions_of, take_entries
+from matchset.model.products import Products, read_products, store_products
+from matchset.storage.sections import Section
+from matchset.strings import Strings
+from matchset.text import normalize_strings
+
+# Takes queries and k; gives for each query product ids, best first, or pairs of id and score.
+Engine: TypeAlias = Callable[[list[str], int], "Matches | Iterable[Iterable[Any]]"]
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedRun(Matcher):
+    """The answers of another engine; a query that was not recorded gets no products.
+
+    It holds hashes of the queries, not their texts.
+    """
+
+    kind: ClassVar[str] = "run"
+    products: Products
+    query_hashes: NDArray[np.uint64]  # of normalized queries, ascending, (n_queries,)
+    answers: Csr  # queries x products, best first
+
+    def __post_init__(self) -> None:
+        if len(self.answers) != len(self.query_hashes):
+            n = len(self.answers)
+            raise ValueError(f"{len(self.query_hashes):,} queries must have answers; got {n:,}")
+
+    @classmethod
+    def of(cls, matches: Matches) -> Self:
+        """Record matches, such as those of `Matches.of`.
+
+        Queries that are equal once normalized are one query: the first of them counts.
+        """
+        hashes = normalize_strings(matches.queries).hashes()
+        distinct, first = np.unique(hashes, return_index=True)
+        return cls(matches.products, distinct, matches.found.take(first))
+
+    def has(self, queries: Strings) -> NDArray[np.bool_]:
+        """Which queries were recorded, (n_queries,)."""
+        return np.isin(normalize_strings(queries).hashes(), self.query_hashes)
+
+    def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
+        if len(self.query_hashes) == 0:
+            nothing = np.zeros(len(queries) + 1, np.int64)
+            return Csr(nothing, *self.answers.arrays[1:], len(self.products))
+        hashes = normalize_strings(queries).hashes()
+        at = np.minimum(np.searchsorted(self.query_hashes, hashes), len(self.query_hashes) - 1)
+        is_known = self.query_hashes[at] == hashes
+        entries, offsets = take_entries(self.answers.indptr, at)
+        row = np.repeat(np.arange(len(queries)), np.diff(offsets))
+        is_kept = is_known[row]
+        if where is not None:
+            is_kept &= where.allowed[self.answers.indices[entries]]
+        entries, row = entries[is_kept], row[is_kept]
+        offsets = np.searchsorted(row, np.arange(len(queries) + 1))
+        is_near = positions_of(offsets) < k
+        entries, row = entries[is_near], row[is_near]
+        offsets = np.searchsorted(row, np.arange(len(queries) + 1))
+        answers = self.answers
+        return Csr(offsets, answers.indices[entries], answers.data[entries], answers.n_cols)
+
+    def _sections(self) -> Sections:
+        indptr, indices, data = self.answers.arrays
+        run = Section(
+            arrays={
+                "queries": self.query_hashes,
+                "offsets": indptr,
+                "labels": indices,
+                "scores": data,
+            }
+        )
+        return {"products": store_products(self.products), "run": run}
+
+    @classmethod
+    def _read(cls, sections: Sections, _: OpenPart) -> Self:
+        products, arrays = read_products(sections["products"]), sections["run"].arrays
+        offsets, labels, scores = (np.asarray(arrays[n]) for n in ("offsets", "labels", "scores"))
+        n = len(labels)
+        is_sound = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == n == len(scores)
+        if not is_sound or (np.diff(offsets) < 0).any():
+            raise ValueError("offsets must ascend from 0 to the number of answers")
+        if n and not 0 <= labels.min() <= labels.max() < len(products):
+            raise ValueError(f"labels must be of {len(products):,} products")
+        return cls(
+            products, np.asarray(arrays["queries"]), Csr(offsets, labels, scores, len(products))
+        )
+
+
+def read_run(
+    source: TableSource,
+    *,
+    query: str | None = None,
+    product: str | None = None,
+    rank: str | None = None,
+    score: str | None = None,
+) -> RecordedRun:
+    """Read what another engine answered: a row per query and product, with its rank or score.
+
+    `source` is anything that `read_log` takes, or a TREC run (.run, .trec, .txt; as in trec_eval
+    its scores decide), whose first field is the text of the query. A rank of 1 is the best; a table
+    with both columns is ordered by rank.
+    """
+    rows = read_run_rows(source, query=query, product=product, rank=rank, score=score)
+    return RecordedRun.of(Matches.of(rows.queries, rows.products, rows.scores, ranks=rows.ranks))
+
+
+def record_run(engine: Engine, queries: Iterable[str], k: int = DEFAULT_K) -> RecordedRun:
+    """Ask an engine now, and keep its answers."""
+    return RecordedRun.of(as_retriever(engine).match(list(queries), k))
+
+
+@dataclass(frozen=True, slots=True)
+class CallableRetriever:
+    """A callable that answers queries, in the form of a matcher."""
+
+    engine: Engine
+
+    def match(self, queries: Any, k: int = DEFAULT_K, *, where: object = None) -> Any:
+        """The answer to one query or to several."""
+        if where is not None:
+            raise ValueError("a callable takes no filter; got where")
+        if isinstance(queries, str):
+            return self.match([queries], k)[0]
+        asked, depth = list(queries), check_k(k)
+        found = self.engine(asked, depth) if asked else []
+        if isinstance(found, Matches):
+            return found
+        answers = [list(each)[:depth] for each in found]
+        if len(answers) != len(asked):
+            rule = f"an engine must give one answer per query, {len(asked):,}"
+            raise ValueError(f"{rule}; got {len(answers):,}")
+        return _to_matches(asked, answers)
+
+
+def _to_matches(queries: list[str], answers: list[list[Any]]) -> Matches:
+    matches = []
+    for query, answer in zip(queries, answers, strict=True):
+        pairs = [(each, 1.0 / rank) if isinstance(each, str) else each
+                 for rank, each in enumerate(answer, start=1)]  # fmt: skip
+        ids, scores = zip(*pairs, strict=True) if pairs else ((), ())
+        matches.append(Match.of(query, ids, scores))
+    return Matches.join(matches)
+
+
+def as_retriever(source: Retriever | Engine) -> Retriever:
+    """A matcher as it is, a callable in its form."""
+    if isinstance(source, Retriever):
+        return source
+    if callable(source):
+        return cast("Retriever", CallableRetriever(source))
+    raise TypeError(f"a matcher must match or be callable; got {type(source).__name__}")

@@ -1,0 +1,98 @@
+"""Trained matcher: what do all matchers that learned from a log keep of their training?"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.config import TrainConfig, read_config
+from matchset.features.vectorizer import Vectorizer
+from matchset.features.vocabulary import read_vocabulary, store_vocabulary
+from matchset.filters.filter import Filter
+from matchset.learn.summary import TrainSummary
+from matchset.matchers.base import Matcher, Sections, TrainingRecord
+from matchset.matchers.match import Match
+from matchset.model.products import Products, read_products, store_products
+from matchset.storage.sections import Section, read_object
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TrainedMatcher(Matcher):
+    """A vectorizer, the products, and what is known of the training."""
+
+    vectorizer: Vectorizer
+    products: Products
+    config: TrainConfig
+    query_hashes: NDArray[np.uint64]  # of the training queries, ascending
+    n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # when, from what, how
+    _allowed: WeakKeyDictionary[Filter, Any] = field(
+        init=False, repr=False, default_factory=WeakKeyDictionary
+    )
+
+    @property
+    def training(self) -> TrainingRecord:
+        """What it remembers of its training."""
+        return TrainingRecord(
+            self.products, self.query_hashes, self.n_queries_of, self.config, self.provenance
+        )
+
+    @property
+    def summary(self) -> TrainSummary | None:
+        """Figures of the training; None for a model that has no record of it."""
+        stored = self.provenance.get("summary")
+        return None if stored is None else TrainSummary.from_dict(stored)
+
+    @property
+    def vectorize(self) -> Callable[[str], object]:
+        """Ids and weights of a query's n-grams."""
+        return self.vectorizer.encode
+
+    @property
+    def n_features(self) -> int:
+        """Known n-grams."""
+        return self.vectorizer.vocabulary.n_known
+
+    @abstractmethod
+    def _prepare_filter(self, chosen: Filter) -> Any:
+        """A filter in the form that search needs."""
+
+    def _allow(self, chosen: Filter) -> Any:
+        """A filter in the form that search needs, made once."""
+        if chosen in self._allowed:
+            return self._allowed[chosen]
+        allowed = self._allowed[chosen] = self._prepare_filter(chosen)
+        return allowed
+
+    def _find(self, match: Match, label: int) -> tuple[int | None, float | None]:
+        """Rank and score of a label in an answer."""
+        at = np.flatnonzero(match.labels == label)
+        return (int(at[0]) + 1, float(match.scores[at[0]])) if len(at) else (None, None)
+
+    def _shared_sections(self) -> Sections:
+        about = {"config": asdict(self.config), "provenance": dict(self.provenance)}
+        memory = {"query_hashes": self.query_hashes, "n_queries_of": self.n_queries_of}
+        return {
+            "vectorizer": store_vocabulary(self.vectorizer.vocabulary),
+            "products": store_products(self.products),
+            "training": Section(about, memory),
+        }
+
+    @staticmethod
+    def _read_shared(sections: Sections) -> dict[str, Any]:
+        """The fields that `_shared_sections` stored."""
+        training = sections["training"]
+        return {
+            "vectorizer": Vectorizer.of(read_vocabulary(sections["vectorizer"])),
+            "products": read_products(sections["products"]),
+            "config": read_config(read_object(training.header["config"])),
+            "query_hashes": training.arrays["query_hashes"],
+            "n_queries_of": training.arrays["n_queries_of"],
+            "provenance": read_object(training.header["provenance"]),
+        }

@@ -1,0 +1,195 @@
+"""Reasons: what do the parts of a match set know of one product, and which of them proposed it?
+
+Features are those of the code that answers queries. What is added here is how they come about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset import _native
+from matchset.matrices import Floats, Ids
+from matchset.model.lexical import LexicalIndex
+from matchset.model.match_set_model import SOURCES, Bounds, Candidates, MatchSetModel
+from matchset.model.reranker import COLD, FEATURES, WARM
+from matchset.model.towers import TowerIndex
+from matchset.strings import Strings
+
+_ALL = 2**31 - 1
+_RANKED_BY = {
+    "tree": "tree_log",
+    "towers": "cosine",
+    "lexical": "bm25",
+    "neighbors": "vote_share",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """What features of the query add to a part's score of the product."""
+
+    features: Ids
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceReason:
+    """What one candidate source did with the product."""
+
+    is_proposed: bool
+    rank: int | None  # by its own score, among all that it read; None where it did not read it
+    terms: Terms  # of the lexical index and the towers; none for others
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reasons:
+    """The product as the re-ranker sees it; as it would, where no source proposed the product."""
+
+    is_candidate: bool
+    features: NDArray[np.float64]  # (n_features,)
+    weights: NDArray[np.float64]  # of the re-ranker for such a product, (n_features,)
+    linear: float  # the sum of features times weights
+    rank: int  # by the linear score, among the candidates
+    n_candidates: int
+    sources: dict[str, SourceReason]
+
+    def share(self, names: tuple[str, ...]) -> float:
+        """What some features add to the linear score."""
+        columns = [FEATURES.index(name) for name in names]
+        return float(self.features[columns] @ self.weights[columns])
+
+
+def find_reasons(
+    model: MatchSetModel,
+    vocabulary: _native.Vocabulary,
+    query: str,
+    ids: Ids,
+    label: int,
+    *,
+    bounds: Bounds,
+    allowed: _native.MatchSetFilter | None = None,
+) -> Reasons:
+    """Describe the candidates of a query once as search does, once with all that was read."""
+    text = Strings.of([query])
+    found = model.describe(vocabulary, text, allowed, bounds)
+    read = model.describe(vocabulary, text, allowed, _propose_all(bounds))
+    terms = {name: Terms(ids[:0], np.empty(0, np.float32)) for name in model.parts}
+    if model.lexical is not None:
+        terms["lexical"] = weigh_words(model.lexical, ids, label)
+    if model.towers is not None:
+        terms["towers"] = weigh_embeddings(model.towers, ids, label)
+    at = _position(found, label)
+    features = _features(model, found, at, terms, label)
+    scores = score_linear(model, found.features)
+    weights = model.reranker.weights[WARM if model.popularity[label] > 0 else COLD]
+    linear = float(features @ weights) if at is None else float(scores[at])
+    return Reasons(
+        is_candidate=at is not None,
+        features=features.astype(np.float64),
+        weights=weights.astype(np.float64),
+        linear=linear,
+        rank=1 + _count_better(scores, found.labels, linear, label),
+        n_candidates=len(scores),
+        sources={
+            name: SourceReason(
+                is_proposed=at is not None and bool(found.sources[at] & SOURCES[name]),
+                rank=_rank_in_source(read, name, label),
+                terms=terms[name],
+            )
+            for name in model.parts
+        },
+    )
+
+
+def _propose_all(bounds: Bounds) -> Bounds:
+    """Bounds under which sources read as much as before, and propose all that they read."""
+    limits = [name for name in asdict(bounds) if name.endswith("_products")]
+    return replace(bounds, **dict.fromkeys(limits, _ALL))
+
+
+def score_linear(model: MatchSetModel, features: Floats) -> Floats:
+    """Linear score of candidates."""
+    is_warm = (features[:, FEATURES.index("popularity")] > 0).astype(np.int64)
+    scores: Floats = np.einsum("ij,ij->i", features, model.reranker.weights[is_warm])
+    return scores
+
+
+def calibrate(model: MatchSetModel, linear: float) -> float:
+    """The chance that a linear score stands for, as search computes it."""
+    knots, odds = model.reranker.knots.tolist(), model.reranker.log_odds.tolist()
+    slope, first = 1.0, 0
+    if len(knots) > 1:  # beyond the ends the nearest line goes on
+        first = int(np.clip(np.searchsorted(knots, linear, side="right"), 1, len(knots) - 1)) - 1
+        width = knots[first + 1] - knots[first]
+        slope = (odds[first + 1] - odds[first]) / (width if width > 0 else 1)
+    log_odds = float(np.clip(odds[first] + (linear - knots[first]) * slope, -30, 30))
+    return 1 / (1 + float(np.exp(-log_odds)))
+
+
+def weigh_words(index: LexicalIndex, ids: Ids, label: int) -> Terms:
+    """What each word of the query adds to the BM25 score of a title."""
+    begin, end = index.words_of.offsets[label : label + 2]
+    words, impacts = index.words_of.ids[begin:end], index.words_of.impacts[begin:end]
+    _, ours, theirs = np.intersect1d(ids - index.first_word, words, return_indices=True)
+    values = impacts[theirs].astype(np.float32) * np.float32(index.scale)
+    return Terms(ids[ours], values)
+
+
+def weigh_embeddings(towers: TowerIndex, ids: Ids, label: int) -> Terms:
+    """What each n-gram of the query adds to the cosine with a title; none where one is zero."""
+    position = int(towers.position_of[label])
+    rows = towers.row_of[ids]
+    known = ids[rows >= 0]
+    vectors = towers.table.take(rows[rows >= 0]).to_floats()
+    length = float(np.linalg.norm(vectors.sum(axis=0)))
+    if position < 0 or length == 0:
+        return Terms(ids[:0], np.empty(0, np.float32))
+    product = towers.lists.vectors.take(np.array([position])).to_floats()[0]
+    values: Floats = (vectors @ product / length).astype(np.float32)
+    return Terms(known, values)
+
+
+def _position(candidates: Candidates, label: int) -> int | None:
+    at = np.flatnonzero(candidates.labels == label)
+    return int(at[0]) if len(at) else None
+
+
+def _features(
+    model: MatchSetModel, found: Candidates, at: int | None, terms: dict[str, Terms], label: int
+) -> Floats:
+    """The features of a candidate; of another product those that any source would have given it."""
+    if at is not None:
+        mine: Floats = found.features[at]
+        return mine
+    features: Floats = np.zeros(len(FEATURES), dtype=np.float32)
+    values = {"constant": 1.0, "popularity": float(model.popularity[label])}
+    values["tree_missed"] = float(model.tree is not None)
+    values["cosine"] = float(terms["towers"].values.sum()) if "towers" in terms else 0.0
+    if "lexical" in terms:
+        best = float(found.features[:, FEATURES.index("bm25")].max(initial=0))
+        bm25 = float(terms["lexical"].values.sum())
+        share = bm25 / max(best, bm25) if bm25 else 0.0
+        values |= {"bm25": bm25, "bm25_any": float(bm25 > 0), "bm25_share": share}
+    for name, value in values.items():
+        features[FEATURES.index(name)] = value
+    return features
+
+
+def _count_better(scores: Floats, labels: Ids, linear: float, label: int) -> int:
+    """Candidates that rank before a score: ties go to the smaller label."""
+    is_tied = (scores == np.float32(linear)) & (labels < label)
+    return int(np.count_nonzero((scores > np.float32(linear)) | is_tied))
+
+
+def _rank_in_source(read: Candidates, name: str, label: int) -> int | None:
+    """Rank of a product by a source's own score, among what the source read."""
+    mine = (read.sources & SOURCES[name]) > 0
+    labels = read.labels[mine]
+    values = read.features[mine, FEATURES.index(_RANKED_BY[name])]
+    at = np.flatnonzero(labels == label)
+    if len(at) == 0:
+        return None
+    return 1 + _count_better(values, labels, float(values[at[0]]), label)

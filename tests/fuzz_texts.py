@@ -1,0 +1,195 @@
+"""Hostile requests, filters and logs: what may a stranger write, and what must not happen then?"""
+
+import asyncio
+import gzip
+import json
+import os
+import warnings
+from contextlib import ExitStack
+from functools import cache
+from urllib.parse import quote
+
+import matchset as ms
+from matchset.errors import FilterError, InputError
+from matchset.filters.parser import parse
+
+WORDS = (
+    "price", "brand", "in_stock", "since", "missing", "and", "or", "not", "in", "is", "null",
+    "true", "(", ")", ",", "=", "!=", "<>", "<", "<=", ">", ">=", "'acme'", "'x''y'", "'",
+    '"brand"', '"', "3", "-1", "1e400", "0.1", "2026-01-01", "'2026-13-01'", "between", "like",
+    "'%a_'", "--", ";", "\x00", "\ud800", "🛋", "\u202e", " ",
+)  # fmt: skip
+JSON_VALUES = (
+    None, True, False, 0, -1, 1, 10, 10**9, 10**30, 0.5, 1e308, "", "red rose", "x" * 600, "\x00",
+    "🛋", [], {}, [[]], ["p001"], ["p001", "p001"], [None], {"a": 1}, "price < 3", "fused", "bm25",
+)  # fmt: skip
+FIELDS = (
+    "queries", "k", "beam", "where", "matcher", "titles", "candidates", "fusion", "query",
+    "product", "x",
+)  # fmt: skip
+FUSION = ("method", "weights", "constant", "keep")
+PATHS = (
+    "/v1/match", "/v1/match", "/v1/explain", "/v1/model", "/v1/purchases", "/v1/reload", "/",
+    "/healthz", "/docs", "/x",
+)  # fmt: skip
+HEADERS = (
+    "content-type", "content-length", "authorization", "host", "x-request-id", "if-none-match",
+)  # fmt: skip
+CELLS = (
+    "red rose", "p001", "1", "-1", "1e300", "nan", "", '"', "'", ",", "\t", "2026-01-02", "\x00",
+    "ü", "purchase",
+)  # fmt: skip
+COLUMNS = ("query", "product_id", "event", "timestamp", "count", "user", "")
+STACK = ExitStack()  # what lives as long as this process
+PIECES = (b"\x00", b"\xff", b'"', b"\\", b"\n", b"[" * 50, b"\xed\xa0\x80")
+
+
+def choose_text(rng, words, most):
+    return " ".join(words[rng.integers(len(words))] for _ in range(rng.integers(0, most)))
+
+
+def choose_bytes(rng, data):
+    """A few random changes to bytes."""
+    data = bytearray(data)
+    for _ in range(rng.integers(0, 4)):
+        at = int(rng.integers(len(data) + 1))
+        kind = rng.integers(4)
+        if kind == 0:
+            data[at : at + 1] = rng.bytes(1)
+        elif kind == 1:
+            del data[at : at + int(rng.integers(1, 20))]
+        elif kind == 2:
+            data[at:at] = data[: int(rng.integers(1, 60))]
+        else:
+            data[at:at] = rng.choice(
+                [b"\x00", b"\xff", b'"', b"\\", b"\n", b"[" * 50, b"\xed\xa0\x80"]
+            )
+    return bytes(data)
+
+
+def choose_filter(rng, _):
+    return {"text": choose_text(rng, WORDS, 30)}
+
+
+def run_filter(case, models, _):
+    """A filter is an error that says where, or a selection."""
+    try:
+        parse(case["text"])
+        open_model(models).filter(case["text"])
+    except FilterError as error:
+        assert 0 <= (error.position or 0) <= len(case["text"])  # noqa: PT017
+
+
+@cache
+def open_model(models):
+    return ms.load(models / "match_set")
+
+
+def choose_request(rng, _):
+    headers = {
+        str(rng.choice(HEADERS)): choose_text(rng, CELLS, 4) for _ in range(rng.integers(0, 3))
+    }
+    path = str(rng.choice(PATHS))
+    if rng.random() < 0.4:
+        fields = {name: choose_json(rng) for name in rng.choice(FIELDS, rng.integers(0, 5))}
+        pairs = [f"{name}={quote(str(value), errors='replace')}" for name, value in fields.items()]
+        query = choose_bytes(rng, "&".join(["q=red", *pairs]).encode())
+        return {"method": "GET", "path": path, "query": query.hex(), "body": "", "headers": headers}
+    fields = {"queries": ["red rose"], "query": "red", "product": "p001"}
+    wanted = ("queries",) if path == "/v1/match" else ("query", "product")
+    fields = {name: fields[name] for name in wanted if rng.random() < 0.9}
+    fields |= {str(name): choose_json(rng) for name in rng.choice(FIELDS, rng.integers(0, 4))}
+    body = json.dumps(fields).encode()
+    if rng.random() < 0.3:
+        body = choose_bytes(rng, body)
+    headers = {"content-type": "application/json", **headers}
+    return {"method": "POST", "path": path, "query": "", "body": body.hex(), "headers": headers}
+
+
+def choose_json(rng):
+    if rng.random() < 0.2:
+        return {str(name): choose_json(rng) for name in rng.choice(FUSION, rng.integers(0, 4))}
+    if rng.random() < 0.2:
+        return [choose_json(rng) for _ in range(rng.integers(0, 4))]
+    return JSON_VALUES[rng.integers(len(JSON_VALUES))]
+
+
+def run_request(case, models, _):
+    """No request is a failure of the server."""
+    app, loop = make_server(models)
+    headers = {"host": "localhost", **case["headers"]}
+    sent, given = [], [bytes.fromhex(case["body"])]
+
+    async def receive():
+        return {"type": "http.request", "body": given.pop() if given else b""}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http", "method": case["method"], "path": case["path"], "root_path": "",
+        "query_string": bytes.fromhex(case["query"]),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }  # fmt: skip
+    loop.run_until_complete(app(scope, receive, send))
+    status, body = sent[0]["status"], b"".join(message["body"] for message in sent[1:])
+    assert status < 500, body
+    if status >= 400:
+        assert json.loads(body)["error"]["code"]
+
+
+@cache
+def make_server(models):
+    """The application of a worker, in this process."""
+    from matchset.serve.http.app import make_app
+    from matchset.serve.options import Limits, ServeConfig
+    from matchset.serve.reload.run_folder import make_run_folder, publish
+    from matchset.serve.reload.snapshots import Sources
+    from matchset.serve.reload.switch import make_version
+    from matchset.serve.worker import Worker
+
+    sources = Sources(models / "match_set", (models / "bm25",))
+    config = ServeConfig(access_log=False, threads=2)
+    run = STACK.enter_context(make_run_folder(models.parent / f"served{os.getpid()}"))
+    publish(run, make_version(run, sources, config, 1))
+    return make_app(Worker(run, sources, config, Limits())), asyncio.new_event_loop()
+
+
+def choose_log(rng, _):
+    columns = [str(name) for name in rng.choice(COLUMNS, rng.integers(1, 7))]
+    if rng.random() < 0.7:
+        columns[:2] = ["query", "product_id"]
+    rows = [[str(rng.choice(CELLS)) for _ in columns] for _ in range(rng.integers(0, 8))]
+    kind = str(rng.choice(["csv", "tsv", "jsonl", "csv.gz", "parquet"]))
+    if kind == "jsonl":
+        text = "\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows)
+    else:
+        text = "\n".join(("\t" if kind == "tsv" else ",").join(row) for row in [columns, *rows])
+    data = text.encode("utf-8", "replace")
+    if kind == "csv.gz":
+        data = gzip.compress(data, mtime=0)
+    if kind == "parquet":
+        data = write_parquet(columns, rows)
+    return {"kind": kind, "data": choose_bytes(rng, data).hex()}
+
+
+def write_parquet(columns, rows):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    values = [pa.array([row[i] for row in rows], pa.string()) for i in range(len(columns))]
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table(values, names=columns), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def run_log(case, _, scratch):
+    """A log is read, or refused with a reason."""
+    file = scratch / f"log.{case['kind']}"
+    file.write_bytes(bytes.fromhex(case["data"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ms.read_log(file)
+        except InputError as error:
+            assert str(error)  # noqa: PT017

@@ -1,0 +1,442 @@
+"""Files as shops have them: each is read, or refused with an error that says what to do.
+
+(a) a German CSV, (b) nested JSON Lines, (c) Parquet with epoch milliseconds, (d) a catalog with
+HTML, gaps, duplicates and prices as text; each as a new user would read it, in Python and in the
+command line.
+"""
+
+import gzip
+import inspect
+import json
+import logging
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import matchset as ms
+from matchset.cli import console
+from matchset.cli.app import COMMANDS, GROUPS, main
+from matchset.cli.options import Columns, Settings
+from matchset.data.split import SplitOptions
+
+WORDS = ("küche", "süßes sofa", "schuhe", "läufer", "größe 42")
+KLICKS = "Zeitpunkt;Suchbegriff;Artikel;Ereignis;Gewicht\n" + "".join(
+    f"{n % 28 + 1:02}.03.2026 0{n % 10}:30;{WORDS[n % 5]};10{n % 7};"
+    f"{('Kauf', 'Klick', 'Warenkorb')[n % 3]};{1 + n % 2},{n % 10}\n"
+    for n in range(60)
+)
+GERMAN = {
+    "query": "Suchbegriff",
+    "product": "Artikel",
+    "event": "Ereignis",
+    "timestamp": "Zeitpunkt",
+    "count": "Gewicht",
+}
+FLAGS = [word for role, column in GERMAN.items() for word in (f"--{role}", column)]
+DECEMBER = 'sku;Titel;Preis;seit\n1;"Sofa &amp; Sessel";1.299,00 €;31.12.2026\n'
+
+
+@pytest.fixture
+def klicks(tmp_path):
+    path = tmp_path / "klicks.csv"
+    path.write_bytes(KLICKS.encode("latin-1"))
+    return path
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Call the command line in this process: its exit code, output and errors."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["matchset", *map(str, arguments)])
+        monkeypatch.setattr(console.output, "width", 200)
+        before = signal.getsignal(signal.SIGTERM)
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+# (a) German CSV: semicolons, Latin-1, decimal commas, day first, German events
+
+
+def test_a_latin1_log_is_refused_with_the_encoding_to_try(klicks):
+    with pytest.raises(ms.DataError, match=r"line 2; try cp1252, which reads it as 'küche'") as e:
+        ms.read_log(klicks, **GERMAN)
+    assert e.value.parameter == "encoding"
+
+
+def test_a_german_log_is_read_with_its_encoding_alone(klicks, caplog):
+    log = ms.read_log(klicks, encoding="latin-1", **GERMAN)
+    assert set(log.queries) == {"küche", "süsses sofa", "schuhe", "läufer", "grösse 42"}
+    assert [str(day) for day in log.days] == ["2026-03-01", "2026-03-28"]
+    assert log.count.sum() == pytest.approx(sum(1 + n % 2 + n % 10 / 10 for n in range(60)))
+    assert log.report.is_clean
+    assert "'Zeitpunkt' is read as day.month.year, as in '01.03.2026 00:30'" in caplog.text
+    assert "'Gewicht' is read with a decimal comma, as in '1,0'" in caplog.text
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le", "utf-8", "utf-8-sig"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_every_encoding_gives_the_same_log(tmp_path, klicks, encoding, suffix):
+    data = KLICKS.encode(encoding)
+    other = tmp_path / f"other.csv{suffix}"
+    other.write_bytes(gzip.compress(data) if suffix else data)
+    wanted = ms.read_log(klicks, encoding="latin-1", **GERMAN)
+    assert ms.read_log(other, encoding=encoding, **GERMAN) == wanted
+
+
+def test_utf16_with_a_mark_needs_no_encoding_and_without_one_says_which(tmp_path):
+    marked = write(tmp_path / "marked.csv", KLICKS, "utf-16")
+    assert len(ms.read_log(marked, **GERMAN).queries) == 5
+    bare = write(tmp_path / "bare.csv", KLICKS, "utf-16-be")
+    with pytest.raises(ms.DataError, match="try utf-16-be, which reads it as 'Zeitpunkt'"):
+        ms.read_log(bare, **GERMAN)
+
+
+def test_a_utf8_file_is_not_garbled_by_another_encoding(tmp_path, caplog):
+    log = ms.read_log(write(tmp_path / "log.csv", KLICKS), encoding="latin-1", **GERMAN)
+    assert "küche" in set(log.queries)
+    assert "is UTF-8, and not read as iso8859-1" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"encoding": "klingon"}, "encoding must be a text encoding, such as utf-8, cp1252"),
+        ({"encoding": "ascii"}, "must be the encoding of the file; got ascii, which fails at byte"),
+        ({"decimal": ";"}, r"decimal must be the sign before decimals, \. or ,; got ';'"),
+        ({"encoding": "latin-1", "time_format": "%Q"}, "time_format must be a format such as"),
+        ({"encoding": "latin-1", "time_format": "%d/%m/%Y"}, "must have the form %d/%m/%Y; got"),
+    ],
+)
+def test_options_that_do_not_fit_are_errors(klicks, options, rule):
+    with pytest.raises(ValueError, match=rule):
+        ms.read_log(klicks, **GERMAN, **options)
+
+
+@pytest.mark.parametrize(
+    ("texts", "days"),
+    [
+        (["13/03/2026", "01/04/2026"], ["2026-03-13", "2026-04-01"]),
+        (["03/13/2026 10:15 PM", "04/01/2026 1:00 AM"], ["2026-03-13", "2026-04-01"]),
+        (["13.03.26", "1.4.26"], ["2026-03-13", "2026-04-01"]),
+        (["13-03-2026 10:15:30", "01-04-2026 00:00:00"], ["2026-03-13", "2026-04-01"]),
+        (["13/Mar/2026:23:30:00 +0100", "01/Apr/2026:00:30:00 +02"], ["2026-03-13", "2026-03-31"]),
+        (["Fri, 13 Mar 2026 00:00:00 GMT"], ["2026-03-13", "2026-03-13"]),
+    ],
+)  # fmt: skip
+def test_times_of_other_forms_are_recognized(texts, days):
+    rows = pd.DataFrame({"query": "a", "sku": [str(n) for n in range(len(texts))], "ts": texts})
+    assert [str(day) for day in ms.read_log(rows).days] == days
+
+
+def test_a_day_that_may_be_a_month_is_not_guessed(tmp_path):
+    path = write(tmp_path / "log.csv", "query,sku,date\na,1,03/04/2026\nb,2,05/06/2026\n")
+    with pytest.raises(ms.DataError, match="say time_format='%d/%m/%Y' or time_format='%m/%d/%Y'"):
+        ms.read_log(path)
+    log = ms.read_log(path, time_format="%m/%d/%Y")
+    assert str(log.days[0]) == "2026-03-04"
+
+
+@pytest.mark.parametrize("text", ["01-03-26", "12:30", "yesterday"])
+def test_times_of_which_none_can_be_read_are_an_error_with_an_example(text):
+    rows = pd.DataFrame({"query": ["a", "b"], "sku": ["1", "2"], "time": [text, text]})
+    with pytest.raises(ms.DataError, match=f"got '{text}'; name their form by time_format="):
+        ms.read_log(rows)
+    assert ms.read_log(rows, timestamp=False).days is None
+
+
+def test_two_of_the_values_that_cannot_be_used_are_shown_and_how_to_see_more(caplog):
+    rows = pd.DataFrame({"query": ["a"] * 4, "sku": ["1"] * 4, "count": ["1", "x", "?", "x"]})
+    log = ms.read_log(rows)
+    assert log.report.bad_counts == ("?", "x")
+    assert "3 with a bad count, such as '?' and 'x'" in caplog.text
+    assert "strict=True stops at the first such row" in caplog.text
+
+
+def test_a_log_of_which_no_row_can_be_used_is_an_error():
+    rows = pd.DataFrame({"query": ["a", "b"], "sku": ["1", "2"], "count": ["x", "y"]})
+    with pytest.raises(ms.DataError, match=r"must have a row that can be used.*'x' and 'y'"):
+        ms.read_log(rows)
+
+
+def test_a_comma_that_may_group_thousands_is_not_guessed(tmp_path):
+    path = write(tmp_path / "log.csv", 'query,sku,count\na,1,"1,234"\nb,2,5\n')
+    with pytest.raises(ms.DataError, match="must say what its commas mean; got '1,234'"):
+        ms.read_log(path)
+    assert ms.read_log(path, decimal=",").count.tolist() == [1.234, 5]
+    assert ms.read_log(path, decimal=".").count.tolist() == [1234, 5]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table, "stream"])
+def test_frames_with_texts_are_read_like_files(frame):
+    rows = {"query": ["a", "b"], "sku": ["1", "2"], "ts": ["31.12.2026"] * 2, "count": ["1,5", "2"]}
+    source = pa.table(rows).to_reader() if frame == "stream" else frame(rows)
+    log = ms.read_log(source)
+    assert log.count.tolist() == [1.5, 2]
+    assert str(log.days[0]) == "2026-12-31"
+
+
+def test_the_command_line_reads_a_german_log_without_a_dead_end(klicks, call, tmp_path):
+    code, _, error = call("describe", klicks, *FLAGS)
+    assert code == 1
+    assert "--encoding must name the encoding" in error
+    assert "try cp1252" in error
+    options = [klicks, *FLAGS, "--encoding", "cp1252", "--test-days", 7]
+    code, said, _ = call("describe", *options)
+    assert "60 rows read, 0 dropped" in said
+    assert "--events must say which events make a pair positive" in said
+    assert "such as --events.Kauf 1" in said
+    code, _, error = call("split", *options, "--out", tmp_path / "sides")
+    assert code == 1
+    assert "--events" in error
+    assert not (tmp_path / "sides").exists()  # nothing is written before all is checked
+    code, said, _ = call("split", *options, "--out", tmp_path / "sides", "--events.Kauf", 1)
+    assert code == 0
+    assert {path.name for path in (tmp_path / "sides").iterdir()} == {
+        "train.parquet",
+        "test.parquet",
+    }
+
+
+def test_the_command_line_names_flags_and_python_names_parameters(tmp_path, call):
+    path = write(tmp_path / "log.csv", "query,sku,date\na,1,03/04/2026\nb,2,05/06/2026\n")
+    code, _, error = call("describe", path)
+    assert code == 1
+    assert "--time-format %d/%m/%Y or --time-format %m/%d/%Y" in error
+    assert call("describe", path, "--timestamp", "none")[0] == 0
+
+
+def test_what_the_library_logs_is_said_in_flags():
+    notice = ms.InputError("3 dropped", advice="{strict=True} shows the first; {events.Kauf=1}")
+    record = logging.LogRecord("matchset", logging.WARNING, "", 0, "%s", (notice,), None)
+    shown = console.FlagFormatter("%(message)s").format(record)
+    assert shown == "3 dropped; --strict shows the first; --events.Kauf 1"
+    assert str(notice) == "3 dropped; strict=True shows the first; events={'Kauf': 1}"
+
+
+def test_python_evaluates_by_the_rule_of_the_model_as_the_command_line_does(klicks):
+    log = ms.read_log(klicks, encoding="latin-1", **GERMAN)
+    config = ms.TrainConfig(events={"Kauf": 1.0}, parts=("tree",))
+    matcher = ms.train(log, config=config)
+    found = ms.evaluate(matcher, log, ks=[5])
+    assert found.n_relevant.sum() == len(ms.positives(log, events={"Kauf": 1.0}))
+
+
+# (b) JSON Lines, nested
+
+
+NESTED = [
+    {
+        "@timestamp": f"2026-03-{n + 1:02}T10:00:00Z",
+        "request": {"params": {"q": f"sofa {n % 3}", "page": 1}, "took": 1.5},
+        "item": {"id": 100 + n % 4},
+        "event": "product_click",
+    }
+    for n in range(20)
+]
+PATHS = {"query": "request.params.q", "product": "item.id", "timestamp": "@timestamp"}
+
+
+def test_nested_fields_are_named_by_their_path(tmp_path):
+    path = write(tmp_path / "log.jsonl", "\n".join(map(json.dumps, NESTED)))
+    log = ms.read_log(path, **PATHS)
+    assert list(log.queries) == ["sofa 0", "sofa 1", "sofa 2"]
+    assert list(log.products) == ["100", "101", "102", "103"]
+    assert log.events == ("product_click",)
+    assert [str(day) for day in log.days] == ["2026-03-01", "2026-03-20"]
+    parquet = tmp_path / "log.parquet"
+    duckdb.sql(f"COPY (FROM read_json('{path}')) TO '{parquet}'")
+    assert ms.read_log(parquet, **PATHS) == log
+    assert ms.read_log(pl.DataFrame(NESTED), **PATHS) == log
+
+
+def test_a_path_that_is_not_there_lists_those_that_are(tmp_path):
+    path = write(tmp_path / "log.jsonl", "\n".join(map(json.dumps, NESTED)))
+    with pytest.raises(ms.DataError, match=r"got 'request.q'.*'request.params.q', .*'item.id'"):
+        ms.read_log(path, query="request.q", product="item.id")
+
+
+def test_json_lines_with_a_byte_order_mark_are_read(tmp_path):
+    path = write(tmp_path / "log.jsonl", '{"query": "süß", "sku": 1}\n', "utf-8-sig")
+    assert list(ms.read_log(path).spellings) == ["süß"]
+
+
+# (c) Parquet, epoch milliseconds
+
+
+def test_parquet_with_epoch_milliseconds_needs_no_option(tmp_path, caplog):
+    path = tmp_path / "events.parquet"
+    start = 1_772_323_200_000  # 2026-03-01
+    rows = {
+        "search_term": [f"sofa {n % 5}" for n in range(50)],
+        "sku": [f"p{n % 9}" for n in range(50)],
+        "action": ["order" if n % 3 else "click" for n in range(50)],
+        "ts": start + 3_600_000 * np.arange(50),
+    }
+    pl.DataFrame(rows).write_parquet(path)
+    log = ms.read_log(path)
+    assert [str(day) for day in log.days] == ["2026-03-01", "2026-03-03"]
+    assert log.report.is_clean
+    assert not caplog.text
+
+
+def test_query_text_is_a_usual_name():
+    rows = pd.DataFrame({"query_text": ["a"], "product_id": ["1"]})
+    assert list(ms.read_log(rows).queries) == ["a"]
+
+
+# (d) A catalog with HTML, gaps, duplicates and prices as text
+
+
+def test_prices_and_german_dates_are_recognized_and_said(tmp_path, caplog):
+    path = write(tmp_path / "c.csv", DECEMBER + "2;<b>Stuhl</b>;15,50 €;01.02.2026\n3;Bett;;\n")
+    catalog = ms.read_catalog(path, title="Titel")
+    assert list(catalog.titles) == ["Sofa & Sessel", "Stuhl", "Bett"]
+    prices = catalog.attributes["Preis"]
+    assert prices.kind == "number"
+    assert prices.values[:2].tolist() == [1299, 15.5]
+    assert np.isnan(prices.values[2])
+    assert catalog.attributes["seit"].kind == "date"
+    assert "'Preis' is read as numbers, as in '1.299,00 €'" in caplog.text
+    assert "'seit' is read as day.month.year, as in '01.02.2026'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("prices", "values"),
+    [
+        (["$1,299.00", "$5"], [1299, 5]),
+        (["1 299,00 €", "1\u00a0234\u00a0567 €"], [1299, 1234567]),
+        (["CHF 1'299.50", "CHF 7"], [1299.5, 7]),
+        (["1299,-", "5,-"], [1299, 5]),
+        (["-1,5", "38,25"], [-1.5, 38.25]),
+    ],
+)
+def test_usual_ways_to_write_prices_are_numbers(tmp_path, prices, values):
+    rows = "".join(f"{n};t;{price}\n" for n, price in enumerate(prices))
+    catalog = ms.read_catalog(write(tmp_path / "c.csv", f"sku;title;price\n{rows}"))
+    assert catalog.attributes["price"].values.tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("prices", "said"),
+    [
+        (["1.299 €", "3.000 €"], "its numbers are not clear, such as '1.299 €' and '3.000 €'"),
+        (["5 €", "5 $"], "its prices have 2 currencies"),
+        (["5 €"] * 19 + ["auf Anfrage"], "not all values are numbers, such as 'auf Anfrage'"),
+    ],
+)
+def test_prices_that_stay_text_are_said(tmp_path, caplog, prices, said):
+    rows = "".join(f"{n};t;{price}\n" for n, price in enumerate(prices))
+    catalog = ms.read_catalog(write(tmp_path / "c.csv", f"sku;title;price\n{rows}"))
+    assert catalog.attributes["price"].kind == "text"
+    assert f"column 'price' is text: {said}" in caplog.text
+
+
+def test_the_decimal_sign_can_be_said(tmp_path):
+    path = write(tmp_path / "c.csv", "sku;title;price;kg\n1;a;1.299 €;1.250\n2;b;3.000 €;2\n")
+    read = [ms.read_catalog(path, decimal=sign).attributes for sign in ",."]
+    assert [one["price"].values.tolist() for one in read] == [[1299, 3000], [1.299, 3]]
+    assert [one["kg"].values.tolist() for one in read] == [[1250, 2], [1.25, 2]]
+
+
+def test_ids_and_sizes_stay_as_they_are(tmp_path, caplog):
+    path = write(tmp_path / "c.csv", "sku,title,code,size\n1,a,00123,38\n2,b,00456,M\n")
+    kinds = {name: one.kind for name, one in ms.read_catalog(path).attributes.items()}
+    assert kinds == {"code": "text", "size": "text"}
+    assert not caplog.text
+
+
+def test_prices_of_a_frame_are_numbers_and_its_other_texts_stay(caplog):
+    rows = {"sku": ["1", "2"], "title": ["a", "b"], "price": ["5 €", "7,50 €"], "zip": ["1", "2"]}
+    kinds = {name: one.kind for name, one in ms.read_catalog(pl.DataFrame(rows)).attributes.items()}
+    assert kinds == {"price": "number", "zip": "text"}
+
+
+def test_a_catalog_without_product_ids_is_an_error(tmp_path):
+    path = write(tmp_path / "c.csv", "sku,title\n,a\n,b\n")
+    with pytest.raises(ms.DataError, match="must have a row with a product id; got 2 rows"):
+        ms.read_catalog(path)
+
+
+def test_the_command_line_chooses_among_duplicates(tmp_path, klicks, call):
+    goods = write(tmp_path / "c.csv", "sku;title\n100;Sofa\n100;Bett\n101;Stuhl\n")
+    options = ["describe", klicks, *FLAGS, "--encoding", "cp1252", "--catalog", goods]
+    code, _, error = call(*options)
+    assert code == 1
+    assert "--duplicates must be 'first' or 'last'" in error
+    code, said, _ = call(*options, "--duplicates", "last")
+    assert code == 0
+    assert "Catalog(2 products)" in said
+
+
+def test_the_server_takes_events_and_the_options_of_reading(klicks, call, monkeypatch):
+    given = {}
+    monkeypatch.setattr("matchset.cli.serve.start", lambda *_, **options: given.update(options))
+    flags = [*FLAGS, "--encoding", "cp1252", "--events.Kauf", 1]
+    code, _, error = call("serve", "model", "--log", klicks, *flags)
+    assert code == 0, error
+    assert given["events"] == {"Kauf": 1}
+    assert len(given["read_log"]().queries) == 5
+
+
+def test_every_parameter_that_a_reader_names_is_a_flag():
+    flags = {field.name for kind in (Columns, Settings, SplitOptions) for field in fields(kind)}
+    flags |= {name for command in COMMANDS for name in inspect.signature(command).parameters}
+    named = set()
+    for path in (Path(ms.__file__).parent / "data").glob("*.py"):
+        text = path.read_text()
+        named |= set(re.findall(r'parameter="(\w+)"', text))
+        named |= set(re.findall(r"\{(\w+)=[^}]*\}", text))
+    only_python = {"actions", "attributes", "source"}  # of read_ubi, and of what cannot go wrong
+    assert named >= {"encoding", "time_format", "decimal", "strict", "duplicates"}
+    assert named - only_python <= flags | {"title", "description", "text"}  # --catalog-title
+
+
+def test_help_is_grouped_by_what_one_wants(call):
+    _, said, _ = call("--help")
+    places = [said.index(f"─ {title} ─") for title in GROUPS]
+    assert places == sorted(places)
+    for command in COMMANDS:
+        assert f"│ {command.__name__} " in said
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_and_flags(call, shell):
+    code, script, _ = call("completion", shell)
+    assert code == 0
+    assert all(command.__name__ in script for command in COMMANDS)
+    assert "time-format" in script
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_nothing_is_written_before_the_arguments_are_checked(call, tmp_path):
+    code, _, error = call("simulate", "--products", 0, "--out", tmp_path / "shop")
+    assert code == 1
+    assert "products must be at least 100; got 0" in error
+    assert not (tmp_path / "shop").exists()

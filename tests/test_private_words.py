@@ -1,0 +1,137 @@
+"""Words that only rare queries have are in no file of a match set, in no form."""
+
+import numpy as np
+import pytest
+from match_sets import make_config, make_shop
+
+import matchset as ms
+from matchset import _native
+from matchset.features.vocabulary import kind_arrays
+from matchset.learn.private_words import forget_private_words
+from matchset.storage.sections import open_sections
+from matchset.strings import Strings
+from matchset.text import normalize
+
+SECRETS = {  # a name and a telephone number; one whose trigrams other words have too
+    "wilhelmina xylander 5550173 rose": ("wilhelmina", "xylander", "5550173"),
+    "gardener vaser lampot red mug": ("gardener", "vaser", "lampot"),
+}
+
+
+def forget(queries, counts, titles=None, least=5):
+    texts = None if titles is None else Strings.of(titles)
+    found = forget_private_words(
+        Strings.of(queries), np.array(counts, dtype=np.float64), texts, least=least
+    )
+    return list(found)
+
+
+def test_a_rare_query_loses_the_words_that_only_rare_queries_have():
+    queries = ["john 5550173 red shoes", "blue shoes", "", "xylander", "shoes"]
+    assert forget(queries, [1, 1, 1, 4, 9], ["Red SHOE's", "shoes"]) == [
+        "red shoes",
+        "shoes",
+        "",
+        "",
+        "shoes",
+    ]
+
+
+def test_a_frequent_query_keeps_its_words_and_makes_them_public():
+    assert forget(["xylander", "xylander rose"], [5, 1]) == ["xylander", "xylander"]
+
+
+def test_words_of_several_rare_queries_become_public_together():
+    queries = ["rose pot", "rose vase", "rose rose lamp"]
+    assert forget(queries, [2, 2, 1]) == ["rose", "rose", "rose rose"]
+    assert forget(queries, [2, 1, 1]) == ["", "", ""]
+
+
+def test_numbers_are_apart_from_units_and_characters_come_in_pairs():
+    assert forget(["20v drill", "21v drill"], [1, 1], ["20 v drill"]) == ["20v drill", "drill"]
+    assert forget(["赤いシューズ 田中"], [1], ["新しい赤いシューズ"]) == ["赤いシューズ"]
+
+
+def test_nothing_is_private_where_every_query_may_be_shown():
+    assert forget(["a b", "c"], [1, 1], least=0) == ["a b", "c"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A match set whose log has the secrets, once each."""
+    more = [(query, product, 2.0) for product, query in enumerate(SECRETS, start=1)]
+    log, catalog = make_shop(more=more)
+    path = tmp_path_factory.mktemp("private") / "model"
+    ms.train(log, catalog, make_config(language="en"), out=path)
+    return path
+
+
+def ngrams_of(text, config):
+    """The keys of a text's n-grams, as someone who has the folder and a guess computes them."""
+    return set(_native.list_ngrams(text, *kind_arrays(config.ngrams))[1].tolist())
+
+
+def known_ngrams(sections):
+    slots = np.asarray(sections["vectorizer"].arrays["slots"])
+    pairs = slots.view([("key", "<u8"), ("id", "<u4"), ("idf", "<f4")])
+    return {int(key): int(each) for key, each, _ in pairs if key != 2**64 - 1}
+
+
+def features_of(sections, query):
+    """What the folder remembers of a query whose whole text is guessed: the join of all files."""
+    arrays = sections["neighbors"].arrays
+    (at,) = np.flatnonzero(arrays["hashes"] == Strings.of([normalize(query)]).hashes()[0])
+    offsets, ids = arrays["queries_of.offsets"], arrays["queries_of.ids"]
+    feature_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return set(feature_of[ids == arrays["by_hash"][at]].tolist())
+
+
+@pytest.mark.parametrize("query", SECRETS)
+def test_no_guess_of_a_private_word_is_confirmed_by_a_folder(folder, query):
+    _, sections = open_sections(folder)
+    config = ms.load(folder).vectorizer.config
+    known = known_ngrams(sections)
+    words = np.asarray(sections["vectorizer"].arrays["stems.slots"])
+    hashes = words.view([("key", "<u8"), ("kept", "<u4"), ("suffix", "<u4")])["key"]
+    remembered = features_of(sections, query)
+    public = query
+    for secret in SECRETS[query]:
+        public = public.replace(secret, "").strip()
+        assert Strings.of([secret]).hashes()[0] not in hashes
+        unit, length = kind_arrays(config.ngrams)
+        (key,) = _native.list_ngrams(secret, unit[:1], length[:1])[1]
+        assert int(key) not in known  # neither as a word nor, below, by its trigrams in a query
+    rest = {known[key] for key in ngrams_of(public, config) if key in known}
+    secret = {known[key] for key in ngrams_of(" ".join(SECRETS[query]), config) if key in known}
+    assert remembered & rest
+    assert not remembered & (secret - rest)
+
+
+def test_pairs_of_a_private_word_and_another_are_unknown(folder):
+    _, sections = open_sections(folder)
+    config, known = ms.load(folder).vectorizer.config, known_ngrams(sections)
+    for query, secrets in SECRETS.items():
+        unit, length = kind_arrays(config.ngrams)
+        (data, offsets), keys = _native.list_ngrams(query, unit[1:2], length[1:2])
+        for pair, key in zip(Strings(data, offsets), keys, strict=True):
+            if any(word in secrets for word in pair.split("#")):
+                assert int(key) not in known
+
+
+def test_no_file_spells_a_private_word(folder):
+    for file in folder.rglob("*"):
+        content = file.read_bytes() if file.is_file() else b""
+        for word in (word for secrets in SECRETS.values() for word in secrets):
+            assert word.encode() not in content
+
+
+def test_a_rare_query_still_votes(folder):
+    matcher = ms.load(folder)
+    for product, query in enumerate(SECRETS, start=1):
+        assert f"p{product:03}" in matcher.match(query, 3).ids
+
+
+def test_the_paper_s_tree_learns_from_every_word():
+    log, catalog = make_shop(more=[("wilhelmina xylander", 1, 2.0)])
+    tree = ms.train(log, catalog, ms.TrainConfig(parts=("tree",)))
+    assert len(tree.match("xylander", 3)) == 3
