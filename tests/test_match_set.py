@@ -345,6 +345,16 @@ def test_a_tiny_log_trains_with_default_weights_and_answers_sensibly():
     assert all("red rose" in title for title in titles)
 
 
+@pytest.mark.parametrize("has_catalog", [True, False])
+def test_a_log_with_one_product_answers_with_it(has_catalog):
+    log, catalog = make_shop(1)
+    log = log.select(log.product == log.product[0])
+    matcher = ms.train(log, catalog if has_catalog else None, make_config())
+    assert not matcher.model.reranker.is_learned
+    wanted = log.products[int(log.product[0])]
+    assert matcher.match(log.queries[int(log.query[0])], 3).ids[0] == wanted
+
+
 def test_without_tuning_the_weights_are_the_defaults():
     matcher = make_match_set(tune=False)
     assert matcher.model.reranker.facts == {"is_learned": False, "reason": "tune is off"}

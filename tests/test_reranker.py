@@ -19,6 +19,7 @@ from matchset.learn.fit_reranker import (
     fit_weights,
     label_candidates,
     list_subsets,
+    measure_growth,
     recall_of,
     score_candidates,
 )
@@ -48,7 +49,8 @@ def make_candidates(n_queries=400, n_each=20, *, seed=0, same_weight=0.0):
     candidates = Candidates(offsets, labels, features, np.ones(n, dtype=np.uint8))
     complete = np.ones(n_queries, dtype=bool)
     n_positive = np.ones(n_queries, dtype=np.int64)
-    return LabeledCandidates(candidates, is_positive, n_positive, complete, is_by_time=True)
+    halves = 3 * is_positive.astype(np.uint8)
+    return LabeledCandidates(candidates, halves, n_positive, complete, n_days=30)
 
 
 def softmax_loss(weights, features, offsets, is_positive, ridge):
@@ -119,7 +121,7 @@ def test_the_weight_of_the_very_same_query_is_no_larger_than_it_needs_to_be():
 def test_with_times_known_answers_that_nobody_chose_again_take_places():
     data = make_candidates(1000, 40, same_weight=-1.0)
     assert fit_weights(data, threads=1)[WARM, SAME] == 0
-    by_seed = dataclasses.replace(data, is_by_time=False)
+    by_seed = dataclasses.replace(data, n_days=0)
     assert fit_weights(by_seed, threads=1)[WARM, SAME] > 0
 
 
@@ -130,8 +132,8 @@ def test_a_known_answer_is_never_a_wrong_answer():
     other[is_wrong, 1] += 100  # would ruin the weight if it counted
     changed = dataclasses.replace(data.candidates, features=other)
     others = [i for i in range(len(FEATURES)) if i != SAME]
-    for is_by_time, compared in ((False, [*others, SAME]), (True, others)):
-        first = dataclasses.replace(data, is_by_time=is_by_time)
+    for n_days, compared in ((0, [*others, SAME]), (30, others)):
+        first = dataclasses.replace(data, n_days=n_days)
         again = dataclasses.replace(first, candidates=changed)
         one, two = (fit_weights(each, threads=1)[:, compared] for each in (first, again))
         assert np.array_equal(one, two)
@@ -162,6 +164,33 @@ def test_calibrated_scores_are_shares_of_positives():
             assert abs(fresh.is_positive[tenth == i].mean() - chance[tenth == i].mean()) < 0.05
 
 
+def test_chances_grow_with_the_days_they_hold_for():
+    data = make_candidates(2000)
+    weights = fit_weights(data, threads=1)
+    again = dataclasses.replace(data, n_days=15)
+    # Nothing grows where both halves have all positives.
+    assert np.array_equal(calibrate(again, weights)[1], calibrate(data, weights)[1])
+    half = np.random.default_rng(3).integers(1, 4, len(data.halves), dtype=np.uint8)
+    seen = dataclasses.replace(data, halves=np.where(data.is_positive, half, 0).astype(np.uint8))
+    month = calibrate(seen, weights)[1]
+    assert np.array_equal(month, calibrate(data, weights)[1])  # a month was held back
+    for n_days, sign in ((15, 1), (60, -1)):
+        knots = calibrate(dataclasses.replace(seen, n_days=n_days), weights)[1]
+        assert np.all(sign * (knots - month) >= 0)
+
+
+def test_growth_is_what_halving_the_days_takes_away():
+    rng = np.random.default_rng(0)
+    log_odds = rng.normal(-1, 1, 200_000)
+    row = np.repeat(np.arange(1000), 200)  # every query has an answer in every half
+    all_days, half = (1 / (1 + np.exp(-log_odds + less)) for less in (0.0, 0.5))
+    chance, other = rng.random((2, 200_000))
+    both = 2 * half - all_days  # of a positive: in the first half, in the second, or in both
+    halves = np.select([chance >= all_days, chance < both, other < 0.5], [0, 3, 1], 2)
+    assert abs(measure_growth(log_odds, row, halves.astype(np.uint8)) - 0.5) < 0.02
+    assert measure_growth(log_odds, row, np.zeros(200_000, np.uint8)) == 0
+
+
 def test_isotonic_blocks_never_fall():
     scores = np.arange(1000.0)
     is_positive = np.random.default_rng(0).random(1000) < 0.5  # no order at all
@@ -180,9 +209,13 @@ def test_candidates_are_labeled_by_query_and_product():
         np.ones(4, dtype=np.uint8),
     )
     wanted = Csr(
-        np.array([0, 2, 3]), np.array([7, -1, 5], dtype=np.int32), np.ones(3, np.float32), 10
+        np.array([0, 2, 3]),
+        np.array([7, -1, 5], dtype=np.int32),
+        np.array([2, 1, 3], np.float32),
+        10,
     )
-    found = label_candidates(candidates, wanted, np.ones(2, dtype=bool), is_by_time=True)
+    found = label_candidates(candidates, wanted, np.ones(2, dtype=bool))
+    assert found.halves.tolist() == [0, 2, 3, 0]
     assert found.is_positive.tolist() == [False, True, True, False]
     assert found.n_positive.tolist() == [2, 1]
     assert recall_of(found, np.zeros((2, len(FEATURES)), np.float32)) == [0.75] * 3
@@ -200,6 +233,12 @@ def test_with_times_the_most_recent_tenth_is_held_back():
     last = held.rest.day.max()
     assert 85 <= last <= 95
     recent = log.select(log.day > last)
+    assert held.n_days == recent.day.max() - last
+    first = pairs_of(recent.select(recent.day <= last + held.n_days // 2))
+    for bits, query, product in zip(
+        held.pairs.data, held.pairs.row_of_entry, held.pairs.indices, strict=True
+    ):
+        assert (int(bits) % 2 == 1) == ((held.queries[query], held.products[product]) in first)
     assert set(held.queries) == set(recent.queries)
     assert len(held.rest) + len(recent) == len(log)
 

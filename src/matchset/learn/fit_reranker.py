@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.matrices import Csr, Floats, offsets_of, rows_of
+from matchset.matrices import Csr, Floats, Ids, offsets_of, rows_of
 from matchset.model.match_set_model import SOURCES, Candidates
 from matchset.model.reranker import (
     COLD,
@@ -30,6 +30,9 @@ _BINS = 20  # of equal numbers of positives, to calibrate
 _RANKED = 100  # candidates of each query, the best, on which scores are calibrated
 _COMPARED = 1000  # queries on which choices of parts, and of a weight, are compared
 _LEAST_SHOWING = 20  # queries by which the weight of `same_query` is chosen
+MONTH = 30  # days for which a chance holds, where the log has times
+_MOST_DOUBLINGS = 2.0
+_LEAST_POSITIVES = 100  # in half of the days, to measure how chances grow
 _TIED = 2e-4  # of recall
 _SAME_QUERY_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 _SAME_QUERY = FEATURES.index("same_query")
@@ -47,10 +50,22 @@ class LabeledCandidates:
     """Candidates of validation queries, and which of them are right."""
 
     candidates: Candidates
-    is_positive: NDArray[np.bool_]  # (n_candidates,)
+    halves: NDArray[
+        np.uint8
+    ]  # of the days in which each is positive, bits 1 and 2, (n_candidates,)
     n_positive: NDArray[np.int64]  # of each query, those that no source proposed too, (n_queries,)
     is_complete: NDArray[np.bool_]  # whether all positives of a query are known, (n_queries,)
-    is_by_time: bool
+    n_days: int = 0  # that were held back; none where the seed decided
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether the most recent days were held back."""
+        return self.n_days > 0
+
+    @property
+    def is_positive(self) -> NDArray[np.bool_]:
+        """Whether each candidate is right, (n_candidates,)."""
+        return self.halves > 0
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
@@ -69,14 +84,14 @@ class LabeledCandidates:
         return replace(
             self,
             candidates=chosen,
-            is_positive=self.is_positive[kept],
+            halves=self.halves[kept],
             n_positive=self.n_positive[queries],
             is_complete=self.is_complete[queries],
         )
 
 
 def label_candidates(
-    candidates: Candidates, wanted: Csr, is_complete: NDArray[np.bool_], *, is_by_time: bool
+    candidates: Candidates, wanted: Csr, is_complete: NDArray[np.bool_], *, n_days: int = 0
 ) -> LabeledCandidates:
     """Mark the positives; `wanted` is queries x labels, -1 for products that training lacks."""
     width = np.int64(
@@ -84,10 +99,14 @@ def label_candidates(
     )
     is_known = wanted.indices >= 0
     keys = wanted.row_of_entry[is_known] * width + wanted.indices[is_known]
-    found = np.isin(rows_of(candidates.offsets) * width + candidates.labels, keys)
-    return LabeledCandidates(
-        candidates, found, np.diff(wanted.indptr), is_complete, is_by_time=is_by_time
-    )
+    order = np.argsort(keys, kind="stable")
+    keys, bits = keys[order], wanted.data[is_known][order].astype(np.uint8)
+    asked = rows_of(candidates.offsets) * width + candidates.labels
+    at = np.minimum(np.searchsorted(keys, asked), max(0, len(keys) - 1))
+    halves = np.zeros(len(asked), dtype=np.uint8)
+    if len(keys):
+        halves = np.where(keys[at] == asked, bits[at], halves)
+    return LabeledCandidates(candidates, halves, np.diff(wanted.indptr), is_complete, n_days)
 
 
 def fit_reranker(data: LabeledCandidates, parts: tuple[str, ...], *, threads: int) -> Reranker:
@@ -253,13 +272,61 @@ def calibrate(data: LabeledCandidates, weights: Floats) -> tuple[Floats, Floats]
 
     The best candidates of each query count. Known answers of a query that are not positive again
     count as wrong where time decided what is held back; else only queries all of whose positives
-    are held back count, since what was left to training would look wrong.
+    are held back count, since what was left to training would look wrong. Where time decided,
+    chances are those of a month.
     """
     if not data.is_by_time:
         data = data.select(data.is_complete)
     scores = score_candidates(data.candidates.features, weights)
     is_ranked = _rank_of(data.candidates.offsets, scores) < _RANKED
-    return fit_isotonic(scores[is_ranked], data.is_positive[is_ranked])
+    knots, log_odds = fit_isotonic(scores[is_ranked], data.is_positive[is_ranked])
+    if data.is_by_time:
+        row = rows_of(data.candidates.offsets)[is_ranked]
+        odds = _read_line(scores[is_ranked], knots, log_odds)
+        growth = measure_growth(odds, row, data.halves[is_ranked])
+        log_odds += np.float32(growth * _count_doublings(data.n_days))
+    return knots, log_odds
+
+
+def _count_doublings(n_days: int) -> float:
+    """How often the days double to a month; more than twice would be guessing."""
+    return max(-_MOST_DOUBLINGS, min(math.log2(MONTH / n_days), _MOST_DOUBLINGS))
+
+
+def measure_growth(log_odds: NDArray[np.float64], row: Ids, halves: NDArray[np.uint8]) -> float:
+    """By how much log-odds grow when the days double, seen where they are halved.
+
+    A longer time shows more of what customers choose, so chances hold for a length of time.
+    """
+    shifts = []
+    for bits in (3, 1, 2):  # all days, then each half of them
+        is_right = (halves & bits) > 0
+        if np.count_nonzero(is_right) < _LEAST_POSITIVES:
+            return 0.0
+        mine = (np.bincount(row[is_right], minlength=int(row[-1]) + 1) > 0)[row]
+        shifts.append(_find_shift(log_odds[mine], int(np.count_nonzero(is_right))))
+    growth = shifts[0] - (shifts[1] + shifts[2]) / 2
+    return round(max(0.0, growth), 3)  # coarse: libraries differ in their last bits
+
+
+def _find_shift(log_odds: NDArray[np.float64], n_right: int) -> float:
+    """What must be added to log-odds so that as many are expected as are right."""
+    low, high = -10.0, 10.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        expected = float((1 / (1 + np.exp(-log_odds - middle))).sum())
+        low, high = (middle, high) if expected < n_right else (low, middle)
+    return (low + high) / 2
+
+
+def _read_line(scores: NDArray[np.float64], knots: Floats, log_odds: Floats) -> NDArray[np.float64]:
+    """Log-odds of scores, as search reads them."""
+    if len(knots) == 1:
+        return np.asarray(float(log_odds[0]) + scores - float(knots[0]))
+    x, y = knots.astype(np.float64), log_odds.astype(np.float64)
+    i = np.clip(np.searchsorted(x, scores, side="right"), 1, len(x) - 1)
+    rise = (y[i] - y[i - 1]) / (x[i] - x[i - 1])
+    return np.asarray(y[i - 1] + (scores - x[i - 1]) * rise)
 
 
 def fit_isotonic(

@@ -28,10 +28,15 @@ class HeldBack:
 
     rest: Log
     queries: Strings  # (n_queries,)
-    pairs: Csr  # (n_queries, n_products)
+    pairs: Csr  # (n_queries, n_products); 1: of the first half of the days, 2: the second, 3: both
     products: Strings  # ids of the columns
     is_complete: NDArray[np.bool_]  # whether all positives of the query are here, (n_queries,)
-    is_by_time: bool
+    n_days: int = 0  # that are held back; none where the seed decided
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether the most recent days are held back."""
+        return self.n_days > 0
 
 
 def hold_back(log: Log, config: TrainConfig) -> HeldBack:
@@ -57,16 +62,34 @@ def _hold_back_recent(log: Log, config: TrainConfig) -> HeldBack:
     later = day[day > first]
     first = int(later[0]) if len(later) else first
     is_recent = is_dated & (log.day >= first)
-    found = relevance(log.select(is_recent), events=config.events, min_count=config.min_count)
+    recent = log.select(is_recent)
+    found = relevance(recent, events=config.events, min_count=config.min_count)
     rows = _choose(len(found.queries), MOST_QUERIES, config.learn.seed)
     return HeldBack(
         log.select(~is_recent),
         found.queries.take(rows),
-        from_scipy(found.pairs).take(rows),
+        _mark_halves(recent, found, config).take(rows),
         found.products,
         np.ones(len(rows), dtype=np.bool_),
-        is_by_time=True,
+        n_days=int(day[-1]) + 1 - first,
     )
+
+
+def _mark_halves(recent: Log, found: Positives, config: TrainConfig) -> Csr:
+    """The positives, each with the halves of the days in which it is one: bits 1 and 2."""
+    pairs = from_scipy(found.pairs)
+    width = np.int64(len(found.products))
+    keys = pairs.row_of_entry * width + pairs.indices
+    halves = np.zeros(len(keys), dtype=np.float32)
+    middle = (int(recent.day.min()) + int(recent.day.max()) + 1) // 2
+    for bit, is_mine in ((1, recent.day < middle), (2, recent.day >= middle)):
+        part = relevance(recent.select(is_mine), events=config.events, min_count=config.min_count)
+        own = from_scipy(part.pairs)
+        row = found.queries.index_of(part.queries)[own.row_of_entry]
+        column = found.products.index_of(part.products)[own.indices]
+        halves[np.isin(keys, row * width + column)] += bit
+    # What only both halves together made a positive is one of both.
+    return Csr(pairs.indptr, pairs.indices, np.where(halves > 0, halves, 3), pairs.n_cols)
 
 
 def _choose(n: int, most: int, seed: int) -> NDArray[np.int64]:
@@ -93,14 +116,13 @@ def _hold_back_random(log: Log, config: TrainConfig) -> HeldBack:
     taken = pairs.take(whole)
     ids = np.concatenate([taken.indices, singles[1].astype(np.int32)])
     offsets = np.concatenate([taken.indptr, taken.indptr[-1] + 1 + np.arange(len(single))])
-    held = Csr(offsets.astype(np.int64), ids, np.ones(len(ids), dtype=np.float32), pairs.n_cols)
+    held = Csr(offsets.astype(np.int64), ids, np.full(len(ids), 3, np.float32), pairs.n_cols)
     return HeldBack(
         rest,
         found.queries.take(np.concatenate([whole, singles[0]])),
         held,
         found.products,
         np.arange(len(held)) < len(whole),
-        is_by_time=False,
     )
 
 

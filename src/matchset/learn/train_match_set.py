@@ -77,9 +77,7 @@ def learn_reranker(trained: TrainedMatchSet, held: HeldBack, config: TrainConfig
     queries = held.queries.take(rows)
     model = trained.model
     candidates = model.describe(trained.data.vectorizer.native, queries, threads=threads)
-    labeled = label_candidates(
-        candidates, wanted, held.is_complete[rows], is_by_time=held.is_by_time
-    )
+    labeled = label_candidates(candidates, wanted, held.is_complete[rows], n_days=held.n_days)
     return fit_reranker(labeled, model.parts, threads=threads)
 
 

@@ -41,8 +41,9 @@ class MatchSet(TrainedMatcher):
 
     The beam of a tree of classifiers, inverted lists of two-tower embeddings, a lexical index of
     titles and the most similar past queries propose products. A score is the chance that the
-    product is a positive of such a query, as it was on validation queries; customers who did not
-    click do not mean that a product is wrong. A query without a known n-gram gets no products.
+    product is a positive of such a query, as it was on validation queries: within a month, where
+    the log has times. Customers who did not click do not mean that a product is wrong. A query
+    without a known n-gram gets no products.
 
     Its folder holds no name of an n-gram and no text of a query.
     """
