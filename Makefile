@@ -72,22 +72,24 @@ stub: $(VENV)/installed $(VENV)/lint ## Rewrite the type stub of the native modu
 # Tests of what is native. Python is not instrumented, so the run-time library comes first.
 NATIVE_TESTS = $(addprefix tests/test_,$(addsuffix .py,strings arrow text vectorizer language folders embeddings tree solver \
   negatives estimator packed search explain postings match popularity title_similarity nearest_queries serve_responses \
-  two_tower inverted_lists reranker match_set))
+  two_tower inverted_lists reranker match_set damaged_match_sets))
 sanitize: sanitize-address sanitize-thread ## Run the native tests under ASan and UBSan, and threads under TSan
 
 # Once with the instructions of this machine, once with those that every machine has.
 WITH_ASAN = PYTHONPATH=build/address \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 HYPOTHESIS_PROFILE=few
-sanitize-address: build/address/installed $(VENV)/test
+sanitize-address: build/address/installed $(VENV)/installed $(VENV)/test
 	$(WITH_ASAN) $(BIN)/python -m pytest -q -p no:cacheprovider $(NATIVE_TESTS)
 	$(WITH_ASAN) MATCHSET_PLAIN=1 $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_packed.py tests/test_search.py
+	diff <($(BIN)/python tests/digests.py) <($(WITH_ASAN) MATCHSET_PLAIN=1 $(BIN)/python tests/digests.py)
 
 # TSan supports no threads after a fork, and takes memory of its own.
 sanitize-thread: build/thread/installed $(VENV)/test
 	PYTHONPATH=build/thread LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" \
 	TSAN_OPTIONS=halt_on_error=1 HYPOTHESIS_PROFILE=few \
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_concurrency.py -k "not forked and not memory"
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_concurrency.py tests/test_match_set_bytes.py \
+	  -k "not forked and not memory"
 
 bench: $(VENV)/installed ## Run the benchmarks beside the peers, on simulated shops of 200,000 products
 	$(BIN)/python benchmarks/vectorize.py

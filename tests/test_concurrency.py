@@ -1,4 +1,4 @@
-"""One vectorizer, one tree, many threads at once, no lock: `make sanitize` runs this under TSan."""
+"""One matcher, many threads at once, no lock: `make sanitize` runs this under TSan."""
 
 import os
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from match_sets import make_match_set
 from search_oracles import random_model, random_rows, row
 from test_vectorizer import SHOP, same_rows
 
@@ -47,6 +48,22 @@ def test_one_tree_searched_by_many_threads_gives_the_answers_of_one():
             np.array_equal(ours.indices, theirs.indices)
             for ours, theirs in zip(batches, expected, strict=True)
         )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, range(8)))
+
+
+def test_one_match_set_asked_by_many_threads_gives_the_answers_of_one():
+    matcher = make_match_set(tune=False)
+    queries = ["red rose", "white vase", "mug 3", "blue lamp kitchen", "rde rsoe"] * 20
+    chosen = matcher.filter([f"p{i:03}" for i in range(0, 160, 3)])
+    expected = [matcher.match(query, k=30) for query in queries]
+
+    def call(worker):
+        for i in range(worker, len(queries), 7):
+            assert matcher.match(queries[i], k=30) == expected[i]
+            assert len(matcher.match(queries[i], k=30, where=chosen)) == 30
+        return list(matcher.match(queries, k=30)) == expected
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(call, range(8)))
