@@ -49,7 +49,7 @@ def measure(train: ms.Log, test: ms.Positives, catalog: ms.Catalog, config) -> l
     matcher = ms.train(train, catalog, dataclasses.replace(config, parts=("tree",)))
     result = ms.evaluate(matcher, test, ks=KS, resamples=1)
     rows = [[result.recall(k, segment) for k in KS] for segment in SEGMENTS.values()]
-    return [*rows, [result.score("recall", k).ceiling for k in KS]]
+    return [*rows, [result.score("recall", k).seen_limit for k in KS]]
 
 
 def make_shop(n_products: int) -> Iterator[tuple[ms.Log, ms.Positives, ms.Catalog]]:

@@ -202,7 +202,8 @@ def test_the_demo_runs_and_runs_again(tmp_path):
         assert part in said
     assert f"report: {out / 'report.html'}\n" in said
     assert said.endswith(f"matchset demo --serve --products 500 --out {out}\n")
-    assert "both interleaved, the same 100" in said
+    assert "Of 1,000 searches," in said
+    assert "These figures are of 5,000 test queries at most" in said
     assert "(stored)" in run("demo", "--products", 500, "--out", out)
     foreign = tmp_path / "mine"
     foreign.mkdir()
@@ -214,22 +215,30 @@ def test_the_demo_runs_and_runs_again(tmp_path):
 def test_matchers_are_compared_and_a_model_is_swept(shop, tmp_path):
     out, log = tmp_path / "report", shop / "log.parquet"
     options = ["--catalog", shop / "products.parquet", "-o", out, "--quick", "--branching", 8]
-    rows = ["--rows", "xr_linear", "bm25"]
+    bm25 = ms.BM25.from_catalog(ms.read_catalog(shop / "products.parquet"))
+    queries = ms.split_by_time(ms.read_log(log), test_days=30).test.queries
+    mine = tmp_path / "mine.csv"
+    bm25.match(queries, 50).to_pandas().to_csv(mine, index=False)
+    rows = ["--run", mine, "--rows", "match_set", "bm25"]
     said = run("compare", log, *options, *rows)
     assert "BM25: Recall@10/50/100" in said
+    assert "mine: Recall@10/50/100" in said
+    assert "bought product among the first 10 than with mine" in said
     assert str(out / "report.html") in said
     assert "(stored)" in run("compare", log, *options, *rows)
-    said = run("sweep", out / "models" / "xr_linear", log, "--split", "auto", "-o", out, "--quick")
+    said = run("sweep", out / "models" / "match_set", log, "--split", "auto", "-o", out, "--quick")
     assert "threshold 0.45" in said
     results = json.loads((out / "results.json").read_text())
     assert results["sweep"] is not None  # of the same test
     n_queries = results["sweep"]["n_queries"]
-    run("sweep", out / "models" / "xr_linear", log, "-o", tmp_path / "whole", "--quick")
+    run("sweep", out / "models" / "match_set", log, "-o", tmp_path / "whole", "--quick")
     whole = json.loads((tmp_path / "whole" / "results.json").read_text())
     assert whole["sweep"]["n_queries"] > n_queries
-    command = results["comparison"]["command"]
+    command = results["comparison"]["setting"]["command"]
     assert command.startswith("matchset compare LOG --catalog CATALOG -o OUT --quick")
-    assert results["sweep"]["command"].startswith("matchset sweep MODEL LOG --split auto -o OUT")
+    assert "--run RUN" in command
+    command = results["sweep"]["setting"]["command"]
+    assert command.startswith("matchset sweep MODEL LOG --split auto -o OUT")
 
 
 def test_mistakes_of_experiments_are_one_sentence(shop, tmp_path):
@@ -237,7 +246,8 @@ def test_mistakes_of_experiments_are_one_sentence(shop, tmp_path):
     key.write_text("secret")
     faults = [
         (["compare", log, "-o", key], f"{key}: cannot be written: Not a directory"),
-        (["compare", log, "-o", tmp_path, "--rows", "bm26"], "rows must be among xr_linear"),
+        (["compare", log, "-o", tmp_path, "--rows", "bm26"], "rows must be among match_set"),
+        (["compare", log, "-o", tmp_path, "--run", tmp_path / "none.csv"], "a run must be a file"),
         (["compare", "--catalog", log, "-o", tmp_path], "a catalog needs a log"),
         (["sweep", tmp_path, "-o", tmp_path], "a model needs a log"),
         (["compare", log, "-o", tmp_path, "--split", "none"], "split must be auto, time or query"),

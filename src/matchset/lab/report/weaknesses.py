@@ -19,8 +19,8 @@ from matchset.lab.report.verdict import is_significant
 from matchset.matchers.display import printable
 
 EXAMPLES = {
-    "wins": "Where {ours} finds more than {partner}: the largest differences",
-    "loses": "Where {ours} finds less than {partner}: the largest differences",
+    "wins": "Where the match set finds more than {partner}: the largest differences",
+    "loses": "Where the match set finds less than {partner}: the largest differences",
     "random": "Other queries, chosen at random",
 }
 NOWHERE = (
@@ -35,7 +35,7 @@ def side_by_side(found: ComparisonFindings) -> Html:
     note = (
         f"The ten best products of each matcher. Green with ✓: {data.relevant_means} for this "
         f"query in the test; grey: {_describe_others(found)}. Queries with fewer than "
-        f"{found.setting.config['min_query_count']:g} clicks or purchases are never shown."
+        f"{found.setting.config['min_query_count']:g} events are never shown."
     )
     return section(
         "Side by side",
@@ -55,11 +55,10 @@ def _show_examples(found: ComparisonFindings) -> Html:
     titles = {row.name: row.title for row in found.rows}
     if not found.examples or found.opponent is None:
         return tag("p", "No test query is frequent enough to be shown.", class_="note")
-    names = {"ours": titles[OURS], "partner": titles[found.opponent]}
     parts = []
     for kind, heading in EXAMPLES.items():
         chosen = [query for query in found.examples if query.kind == kind]
-        parts.append(tag("h3", heading.format(**names)))
+        parts.append(tag("h3", heading.format(partner=titles[found.opponent])))
         if not chosen:
             parts.append(tag("p", "There is none among the sampled queries.", class_="note"))
         parts += [_show(query, titles, found.data.relevant_means) for query in chosen]
