@@ -79,7 +79,8 @@ def read(folder: Path) -> tuple[ms.Log, ms.Catalog]:
 def plan(folder: Path, config: ms.TrainConfig) -> dict[str, Any]:
     """What is predicted."""
     found = plan_training(*read(folder), config)
-    sizes = {name: getattr(found.sizes, name) for name in (*found.sizes.__slots__, "entries")}
+    names = (*found.sizes.__slots__, "entries", "pairs_seen")
+    sizes = {name: getattr(found.sizes, name) for name in names}
     parts = {name.removesuffix(" alone"): part.seconds for name, part in found.parts.items()}
     rest = {"threads": found.threads, "n_held": found.n_held}
     return {"parts": parts, "disk": found.disk, "memory": found.memory, "sizes": sizes, **rest}
