@@ -142,7 +142,7 @@ def test_a_running_server_has_the_recall_of_its_model(address, shop, client, loc
         assert from_afar.score("recall", k).value == at_home.score("recall", k).value
         assert from_afar.score("ndcg", k).value == at_home.score("ndcg", k).value
     segments = {score.segment for score in from_afar.scores}
-    assert segments == {"all", "head query", "tail query"}
+    assert segments == {"all", "head query", "tail query", "rare query"}
     # A server does not list its catalog, so coverage is unknown rather than wrong.
     assert not {s.metric for s in from_afar.scores} - {s.metric for s in at_home.scores}
     coverage = [score.value for score in from_afar.scores if score.metric == "coverage"]

@@ -100,7 +100,7 @@ def test_any_matcher_is_inspected_and_verified(saved):
     [
         (
             ["prune", "--threshold", 0.1, "-o", "small"],
-            "holds a 'bm25' matcher; expected a 'xr_linear' matcher",
+            "--threshold is for a trained model; got a bm25",
         ),
         (["explain", "vase", "p6"], "a bm25 matcher cannot explain its results"),
     ],

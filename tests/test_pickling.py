@@ -48,6 +48,7 @@ def make_matcher(kind):
         ),
         "popularity": lambda: ms.Popularity.from_positives(pairs, catalog),
         "dssm": make_dssm,
+        "run": lambda: ms.RecordedRun.of(ms.BM25.from_catalog(catalog).match(QUERIES)),
         "fusion": lambda: ms.Fusion(
             [ms.BM25.from_catalog(catalog), ms.Popularity.from_positives(pairs, catalog)],
             "weighted",

@@ -135,7 +135,7 @@ def test_missing_and_ambiguous_columns_list_what_there_is(tmp_path):
     with pytest.raises(
         DataError,
         match=r".*log.csv: query= must name a column, as none is called query, search_term, q, "
-        r"keywords; there are the columns 'words', 'product_id', 'sku'",
+        r"keywords, query_text; there are the columns 'words', 'product_id', 'sku'",
     ):
         read_log(path)
     with pytest.raises(

@@ -315,7 +315,7 @@ INJECTIONS = [
     "__import__('os').system('id')",
     "price.__class__ = 1",
     "brand = 'x' || 'y'",
-    "brand like '%a%'",
+    "brand ilike '%a%'",
     "price < ＄(id)",
     "price ＜ 5",
     "brand = ’x’",

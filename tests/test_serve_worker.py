@@ -92,7 +92,9 @@ def test_requests_in_flight_in_a_dead_worker_do_not_count(worker):
 def test_l12_a_worker_goes_on_counting_where_a_dead_one_stopped(worker):
     for _ in range(30):  # more than there are slots
         next_one = Worker(worker.run, worker.sources, worker.config, Limits())
+        next_one.metrics.begin(["/v1/match"], [])
         next_one.metrics.count_request("/v1/match", 200, 0.003)
+        next_one.metrics.count_request("/favicon.ico", 200, 0.003)  # no metric
         next_one.stop()
     lines = asyncio.run(worker.write_metrics()).decode().splitlines()
     assert 'matchset_requests_total{route="/v1/match",status="200"} 30.0' in lines

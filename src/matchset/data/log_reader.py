@@ -130,7 +130,10 @@ def read_groups(
         blank = queries.take(np.flatnonzero(groups.normal.lengths == 0))
         refuse_first_fault(connection, kept, blank)
     _check_used(report, kept)
-    check_times(kept, report, n_days=int((groups.columns["day"].values != NO_DAY).sum()))
+    query = groups.columns["query"].values
+    is_used = (query >= 0) & (groups.normal.lengths > 0)[query]
+    n_days = int((is_used & (groups.columns["day"].values != NO_DAY)).sum())
+    check_times(kept, report, n_days=n_days)
     return replace(groups, report=report)
 
 

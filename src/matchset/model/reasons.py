@@ -131,7 +131,8 @@ def calibrate(model: MatchSetModel, linear: float) -> float:
 
 def weigh_words(index: LexicalIndex, ids: Ids, label: int) -> Terms:
     """What each word of the query adds to the BM25 score of a title."""
-    begin, end = index.words_of.offsets[label : label + 2]
+    row = int(index.row_of[label])
+    begin, end = index.words_of.offsets[row : row + 2]
     words, impacts = index.words_of.ids[begin:end], index.words_of.impacts[begin:end]
     _, ours, theirs = np.intersect1d(ids - index.first_word, words, return_indices=True)
     values = impacts[theirs].astype(np.float32) * np.float32(index.scale)

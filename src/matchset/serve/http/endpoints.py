@@ -112,7 +112,7 @@ ENDPOINTS = (
         {"model_version": VERSION, "matcher": "match_set", "results": [_RESULT]},
         request="batch",
         body={"queries": ["sofa"], "k": 10},
-        codes=("timeout",),
+        codes=("timeout", "response_too_large"),
     ),
     Endpoint(
         "POST",

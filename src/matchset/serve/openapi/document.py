@@ -52,7 +52,7 @@ def _describe(endpoint: Endpoint, request: Json | None) -> Json:
         "operationId": endpoint.handler.__name__,
         "summary": str(endpoint.handler.__doc__).removesuffix("."),
     }
-    codes = {"bad_host", "internal", "overloaded", *endpoint.codes}
+    codes = {"bad_host", "headers_too_large", "internal", "overloaded", *endpoint.codes}
     if endpoint.needs_key:
         operation["security"] = [{_KEY: []}, {}]
         codes.add("unauthorized")
