@@ -34,7 +34,7 @@ def test_l8_callers_spread_over_all_workers_again_after_one_died(folder):
             stack.callback(caller.close)
         os.kill(server.workers[0], signal.SIGKILL)
         eventually(lambda: max(count_connections(server, callers)) == 16)
-        eventually(lambda: sum(n > 2 for n in count_connections(server, callers)) == 2)
+        eventually(lambda: sum(n > 0 for n in count_connections(server, callers)) == 2)
         assert [caller.request("GET", "/healthz") for caller in callers] == [None] * 16
         assert [caller.getresponse().status for caller in callers] == [200] * 16
 

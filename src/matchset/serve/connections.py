@@ -16,16 +16,17 @@ _FILES = "/proc/self/fd"
 def close_unread(seconds: float) -> bool:
     """Make the kernel close connections whose peer takes no byte of what waits for it in time.
 
-    Holds for connections accepted from now on. False: this process does not listen yet.
+    Holds for the connections that there are and for those to come. False: this process does not
+    listen yet.
     """
     found = False
     if not hasattr(socket, "TCP_USER_TIMEOUT"):  # not Linux
         return True
     for one in _open_sockets():
-        if _is_listening(one):
+        if one.family in (socket.AF_INET, socket.AF_INET6):
             milliseconds = max(1, int(1000 * seconds))
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
-            found = True
+            found = found or _is_listening(one)
     return found
 
 
