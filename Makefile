@@ -32,7 +32,7 @@ test: $(VENV)/installed $(VENV)/test ## Test the installed package
 
 test-all: test docs $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everything: also what needs PyTorch, a browser or Schemathesis
 	$(PYTEST) -m "torch or browser or schema"
-	$(BIN)/python tests/fuzz.py --minutes 0.5
+	$(BIN)/python tests/fuzz.py --minutes 0.5 --seed 1
 
 MINUTES ?= 10
 fuzz: $(VENV)/installed $(VENV)/test $(VENV)/dssm ## Fuzz models, manifests, requests, filters and logs for MINUTES=10

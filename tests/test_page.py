@@ -257,6 +257,12 @@ def test_reasons_tell_in_words_what_each_part_adds(seen):
     expect(path.locator(".step").first).to_be_visible()
 
 
+def close_reasons(page):
+    """Close the panel, which goes back in the history, and wait until that is done."""
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("product="))
+
+
 def test_reasons_say_why_a_product_is_not_found(seen):
     ask(seen.page)
     found = {
@@ -273,18 +279,18 @@ def test_reasons_say_why_a_product_is_not_found(seen):
     expect(panel).to_contain_text("Not in the results: ")
     expect(panel).to_contain_text(other["title"])
     expect(panel).to_contain_text("did not propose it: ")
-    seen.page.keyboard.press("Escape")
+    close_reasons(seen.page)
     expect(field).to_be_focused()
     field.fill("no such product")
     seen.page.get_by_role("button", name="Why is it not found?").click()
     expect(panel).to_contain_text("product must be one of the model's; got 'no such product'")
-    seen.page.keyboard.press("Escape")
+    close_reasons(seen.page)
     seen.page.get_by_label("Filter").fill("price < 0")
     expect(rows(seen.page, "xr_linear")).to_have_count(0)
     field.fill(other["id"])
     seen.page.keyboard.press("Enter")
     expect(panel).to_contain_text("Not in the results: the filter excludes it")
-    seen.page.keyboard.press("Escape")
+    close_reasons(seen.page)
     start = seen.page.url.partition("?")[0]
     seen.page.goto(f"{start}?q={QUERY}&beam=1&product={other['id']}&column=xr_linear")
     expect(panel).to_contain_text(re.compile(r"Not in the results: lost at level \d of"))

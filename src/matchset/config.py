@@ -280,6 +280,7 @@ class TrainConfig:
             value: str = getattr(self.learn, name)
             if "given" in value.split("+"):
                 raise ValueError(f"{name} must not be 'given' to train on a log; got {value!r}")
+        _check_events(self.events)
         _set(self, "language", check_language(self.language))
         _set(self, "parts", _check_parts(self.parts))
         if type(self.tune) is not bool:
@@ -293,6 +294,16 @@ class TrainConfig:
         """The configuration of a model that was pruned to at least this threshold."""
         learn = replace(self.learn, threshold=max(threshold, self.learn.threshold))
         return replace(self, learn=learn)
+
+
+def _check_events(events: object) -> None:
+    if events is None:
+        return
+    if not isinstance(events, Mapping):
+        raise TypeError(f"events must be weights by name; got {type(events).__name__}")
+    for name, weight in events.items():
+        if not isinstance(name, str) or as_float(weight) is None:
+            raise ValueError(f"events must be numbers by name; got {name!r}: {weight!r}")
 
 
 def _check_parts(parts: object) -> tuple[str, ...]:

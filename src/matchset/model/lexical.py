@@ -150,6 +150,8 @@ def read_lexical(section: Section) -> LexicalIndex:
     row_of = section.arrays["row_of"]
     if row_of.dtype != np.int32 or row_of.ndim != 1:
         raise TypeError(f"row_of must be int32; got {row_of.dtype}")
+    if row_of.min(initial=0) < 0 or row_of.max(initial=-1) >= len(row_of):
+        raise ValueError(f"row_of must be below {len(row_of):,}; got {row_of.max():,}")
     return LexicalIndex(
         read_impacts(section, "titles_of"),
         read_impacts(section, "words_of"),

@@ -53,10 +53,13 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
             "default": True,
             "description": "Whether products come with their titles.",
         },
-        "attributes": _text(
-            "Names of the attributes that products come with, separated by commas.",
-            limits.filter_characters,
-        ),
+        "attributes": {
+            **_text(
+                "Names of the attributes that products come with, separated by commas.",
+                limits.filter_characters,
+            ),
+            "format": "attributes",  # our own: names that /v1/model lists
+        },
     }
     where_in_body = {
         **where,
@@ -69,7 +72,7 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
         "where": where_in_body,
         "attributes": _array(
             "Names of the attributes that products come with.",
-            {"type": "string", "maxLength": limits.filter_characters},
+            {"type": "string", "maxLength": limits.filter_characters, "format": "attribute"},
             _MAX_ATTRIBUTES,
         ),
         "candidates": _candidates(product, limits),

@@ -31,7 +31,7 @@ _NAMES = {
     "object": "an object",
 }
 _MAX_DIGITS = 9
-_NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?")  # of JSON
+_NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,3})?")  # of JSON
 
 
 def make_object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
