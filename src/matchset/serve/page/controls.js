@@ -117,7 +117,8 @@ function exampleFilter(attributes) {
   return attributes.length ? `${attributes[0].name} is not null` : "";
 }
 
-function areNumbersRight() {
+/** Whether every number is allowed; shows the rule at those that are not. */
+export function areNumbersRight() {
   const names = Object.keys(NUMBERS);
   // A browser gives "" for a text that is no number, and says so elsewhere.
   const isRight = (name) => isAllowed(name, byId(name).value) && !byId(name).validity.badInput;

@@ -3,7 +3,7 @@
 import { get, post, RequestError } from "./api.js";
 import * as columns from "./columns.js";
 import { answered, handle, watchConnection } from "./connection.js";
-import { drawModel, fillControls, isUsual, readControls, watchControls } from "./controls.js";
+import { areNumbersRight, drawModel, fillControls, isUsual, readControls, watchControls } from "./controls.js";
 import { byId, count, make, setFieldError } from "./dom.js";
 import { drawFailure, drawReasons, drawWaiting } from "./reasons.js";
 import { optionsOf, search, stopSearch } from "./search.js";
@@ -56,6 +56,7 @@ function showError(error) {
   for (const field of ["q", "where", ...Object.keys(NUMBERS)]) {
     setFieldError(field, error?.field === field ? error.message : "");
   }
+  if (!error) areNumbersRight(); // an earlier search may answer after a wrong number was typed
 }
 
 function show(result) {
