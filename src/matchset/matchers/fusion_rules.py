@@ -149,7 +149,7 @@ def gather(rankings: Sequence[Csr], rule: FusionRule, *, depth: int) -> Candidat
         back = at[::-1]
         ranks[back, column] = rank[::-1]
         if rule.method == "rrf":
-            strength[back, column] = 1.0 / (rule.constant + rank[::-1])
+            strength[back, column] = 1.0 / (float(rule.constant) + rank[::-1])
         elif rule.method == "weighted":
             by_rank = 1.0 - (rank - 1) / depth
             score = (1 - _BY_RANK) * _normalize(each, rule) + _BY_RANK * by_rank

@@ -126,5 +126,10 @@ class NearestQueries(Matcher):
     def _mark_answerable(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Training queries that led to an allowed product, (n_training_queries,)."""
         answers = self.answers.lists
+        is_listed = (
+            0 <= answers.indices.min(initial=0) <= answers.indices.max(initial=0) < len(allowed)
+        )
+        if not is_listed or answers.indptr[0] != 0 or (np.diff(answers.indptr) < 0).any():
+            raise ValueError(f"answers must be lists of {len(allowed):,} products; got others")
         n_before = offsets_of(allowed[answers.indices])
         return np.diff(n_before[answers.indptr]) > 0
