@@ -73,8 +73,15 @@ METHODS = {
         ("torch", "usearch"),
         "DSSM",
     ),
+    "DSSM, int8 scan": Method(lambda bench: bench.dssm.with_int8(), ("torch",), "DSSM"),
+    "DSSM, int8 scan, 64 dimensions": Method(
+        lambda bench: bench.dssm.with_int8(64), ("torch",), "DSSM"
+    ),
     "BM25": Method(lambda bench: ms.BM25.from_catalog(bench.catalog)),
-    "BM25 stemmed": Method(lambda bench: ms.BM25.from_catalog(bench.catalog, language="auto")),
+    "BM25, stemmed": Method(lambda bench: ms.BM25.from_catalog(bench.catalog, language="auto")),
+    "BM25, titles and past queries": Method(
+        lambda bench: ms.BM25.from_log(bench.train_log, bench.catalog)
+    ),
     "title similarity": Method(
         lambda bench: ms.TitleSimilarity.from_catalog(bench.catalog, language="auto")
     ),
