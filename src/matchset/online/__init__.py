@@ -1,0 +1,1 @@
+"""Online: does a matcher sell more? Experiments with customers, and what they show."""
