@@ -106,12 +106,13 @@ def test_an_interval_of_nothing_is_not_sure():
     nothing = Moments.of(np.zeros(0), np.zeros(0))
     effect = compare_rates(nothing, nothing)
     assert math.isnan(effect.value)
-    assert not effect.is_sure and not effect.is_sure_at_end
+    assert not effect.is_sure
+    assert not effect.is_sure_at_end
 
 
 def test_a_preference_is_measured_against_one_half():
-    credits = np.repeat([1.0, 0.0], [70, 30])
-    effect = measure_rate(Moments.of(credits, np.ones(100)), against=0.5)
+    credited = np.repeat([1.0, 0.0], [70, 30])
+    effect = measure_rate(Moments.of(credited, np.ones(100)), against=0.5)
     assert effect.value == pytest.approx(0.2)
     assert effect.is_sure_at_end
 

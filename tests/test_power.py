@@ -77,5 +77,5 @@ def test_a_smaller_experiment_finds_larger_effects_only():
 def test_a_log_without_events_cannot_be_planned_with():
     with pytest.raises(DataError, match="at least two units and one event; got 3 units and 0"):
         plan_experiment(Moments.of(np.zeros(3), np.ones(3)))
-    with pytest.raises(ParameterError, match="above 0 and at most 1; got 1.5"):
+    with pytest.raises(ParameterError, match=r"above 0 and at most 1; got 1\.5"):
         plan_experiment(independent(0.1, 100), disputed=1.5)

@@ -1,1 +1,1 @@
-"""Online: does a matcher sell more? Experiments with customers, and what they show."""
+"""Online: who sees which matcher in an experiment, and what is recorded of it?"""

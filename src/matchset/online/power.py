@@ -76,10 +76,10 @@ def plan_experiment(
     distance = rate * effect
     at_power = float(stats.norm.ppf(power))
     once = float(stats.norm.isf(alpha / 2)) + at_power
-    # At its planned end, the interval that allows peeking is this wide; who stops before needs less.
+    # The interval that allows peeking, at its planned end; who stops before needs less.
     always = float(always_valid_width(1.0, alpha=alpha, planned=1.0)) + at_power
     per_arm = 2.0 * per_search / distance**2
-    credits = design * rate * disputed / distance**2
+    credited = design * rate * disputed / distance**2
     return ExperimentPlan(
         rate=rate,
         effect=effect,
@@ -87,6 +87,6 @@ def plan_experiment(
         design_effect=design,
         ab_per_arm=once**2 * per_arm,
         ab_per_arm_always=always**2 * per_arm,
-        interleaved=once**2 * credits,
+        interleaved=once**2 * credited,
         disputed=disputed,
     )
