@@ -14,6 +14,7 @@ from cyclopts import App, Group
 from cyclopts.config import Env
 
 from matchset.cli.console import FlagFormatter, format_error, print_error
+from matchset.cli.decisions import experiment
 from matchset.cli.demo import demo
 from matchset.cli.evaluate import evaluate
 from matchset.cli.experiments import compare, sweep
@@ -61,6 +62,9 @@ for title, commands in GROUPS.items():
     group = Group.create_ordered(title)
     for command in commands:
         app.command(command, group=group, sort_key=COMMANDS.index(command))
+    if title == "Measure":
+        experiment.group, experiment.sort_key = group, len(COMMANDS)
+        app.command(experiment)
     if title == "Help":
         app["--help"].group = app["--version"].group = group
 app["serve"].config = Env("MATCHSET_", command=False)  # containers are configured this way

@@ -1,0 +1,91 @@
+"""The commands that plan and read experiments, as a person calls them."""
+
+import signal
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from matchset.cli import console
+from matchset.cli.app import main
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Call the command line in this process: its exit code, output and errors."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["matchset", *map(str, arguments)])
+        monkeypatch.setattr(console.output, "width", 200)
+        before = signal.getsignal(signal.SIGTERM)
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def make_rows(users=2_000, *, seed=0):
+    """A log of searches: every one is seen, a third is clicked, a tenth bought."""
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(users), rng.integers(1, 4, users))
+    day = rng.integers(1, 28, len(user))
+    rows = []
+    for event, rate in (("impression", 1.0), ("click", 0.3), ("purchase", 0.1)):
+        kept = rng.random(len(user)) < rate
+        rows.append(
+            pl.DataFrame(
+                {
+                    "user_id": [f"u{n}" for n in user[kept]],
+                    "query": [f"words {n % 7}" for n in user[kept]],
+                    "product_id": ["p"] * int(kept.sum()),
+                    "event": [event] * int(kept.sum()),
+                    "timestamp": [f"2026-01-{n:02}T10:00:00Z" for n in day[kept]],
+                }
+            )
+        )
+    return pl.concat(rows)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "log.parquet"
+    make_rows().write_parquet(path)
+    return path
+
+
+def test_an_experiment_is_planned_from_the_rates_of_a_log(call, log):
+    code, said, error = call("experiment", "plan", log, "--effect", 0.05)
+    assert code == 0, error
+    assert "of 2,000 users on 27 days" in said
+    assert "purchase rate" in said
+    assert "+5.0%" in said
+    assert "A/A on this log, purchase rate: of 1,000 random halves" in said
+    assert not error
+
+
+def test_a_log_without_impressions_cannot_tell_how_many_searches_led_to_nothing(call, tmp_path):
+    make_rows().filter(pl.col("event") != "impression").write_csv(tmp_path / "log.csv")
+    code, _, error = call("experiment", "plan", tmp_path / "log.csv")
+    assert code == 0
+    assert "The log has no impressions" in error
+
+
+def test_a_log_without_customers_is_planned_with_by_its_number_of_searches(call, tmp_path):
+    make_rows().drop("user_id").write_csv(tmp_path / "log.csv")
+    code, _, error = call("experiment", "plan", tmp_path / "log.csv")
+    assert code == 1
+    assert "name one with --user COLUMN or --session COLUMN" in error
+    code, said, error = call("experiment", "plan", tmp_path / "log.csv", "--searches", 10_000)
+    assert code == 0, error
+    assert "1.00 times as many as independent ones" in said
+    code, _, error = call("experiment", "plan", tmp_path / "log.csv", "--searches", 10)
+    assert code == 1
+    assert "must be at least the number of events" in error
