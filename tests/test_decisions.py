@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
+from ab_tests import simulate, write
 
 from matchset.cli import console
 from matchset.cli.app import main
@@ -89,3 +90,31 @@ def test_a_log_without_customers_is_planned_with_by_its_number_of_searches(call,
     code, _, error = call("experiment", "plan", tmp_path / "log.csv", "--searches", 10)
     assert code == 1
     assert "must be at least the number of events" in error
+
+
+def test_an_experiment_is_read_and_reported(call, tmp_path):
+    records = simulate((0.1, 0.2), units=800)
+    path = write(tmp_path / "records.jsonl", records)
+    file = tmp_path / "experiment.toml"
+    file.write_text(
+        'name = "shoes"\nsalt = "pepper"\n'
+        '[[arms]]\nname = "old"\nmatcher = "bm25"\n[[arms]]\nname = "new"\nmatcher = "match_set"\n'
+    )
+    units = tmp_path / "units.txt"
+    units.write_text("".join(f"unit {n}\n" for n in range(800)))
+    options = ["--experiment", file, "--units", units, "--planned", 800, "-o", tmp_path / "r.html"]
+    code, said, error = call("experiment", "read", path, *options)
+    assert code == 0, error
+    assert said.startswith("Yes: new sells more than old.\n")
+    assert "Of 800 units sent, 800 were recorded" in said
+    assert "revenue per search" in said
+    assert "Verdict" in (tmp_path / "r.html").read_text()
+
+
+def test_a_reading_of_nothing_is_one_sentence(call, tmp_path):
+    code, _, error = call("experiment", "read", tmp_path / "none.jsonl")
+    assert code == 1
+    assert "none.jsonl" in error
+    code, _, error = call("experiment", "read", __file__)
+    assert code == 1
+    assert error.count("\n") == 1

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from cyclopts import App
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
 from rich.table import Table
 
 from matchset.cli.console import output, print_error, print_text
 from matchset.cli.options import LogColumns, VisitColumns
+from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT
 from matchset.data.events import kind_of
 from matchset.errors import ParameterError
-from matchset.online.intervals import Moments
+from matchset.lab.report.experiment_page import format_compared, write_reading
+from matchset.online.decision import list_decision
+from matchset.online.definition import read_experiment
+from matchset.online.intervals import PLANNED_UNITS, Moments
+from matchset.online.outcomes import read_outcomes
 from matchset.online.power import DISPUTED, EFFECT, POWER, ExperimentPlan, plan_experiment
+from matchset.online.reading import Reading, analyze
 from matchset.online.searches import KINDS, Searches, independent_searches, searches_of
 
 experiment = App(name="experiment", help="Plan an experiment with customers, and read its result.")
@@ -77,6 +86,78 @@ def plan_command(
     show_plans(plans, power)
     show_days(next(iter(plans.values())), len(found) / found.n_days)
     show_calibration(found, metrics[0])
+
+
+@experiment.command(name="read")
+def read_command(
+    events: list[str],
+    /,
+    *,
+    experiment: Path | None = None,
+    name: str | None = None,
+    control: str | None = None,
+    units: Path | None = None,
+    planned: int = PLANNED_UNITS,
+    final: Annotated[bool, Parameter(negative="")] = False,
+    out: Annotated[Path | None, Parameter(alias="-o")] = None,
+    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+) -> None:
+    """Read what an experiment showed: a verdict in words, its numbers and its checks.
+
+    Parameters
+    ----------
+    events
+        Files, globs or folders of records: those that the server wrote, and the clicks and
+        purchases of your own tracking in the same schema (User Behavior Insights).
+    experiment
+        The file that defines the experiment, for the shares and the order of its arms (default:
+        equal shares, in the order of their names).
+    name
+        Name of the experiment, where records of several are there.
+    control
+        Arm that the others are compared with (default: the first).
+    units
+        File with every unit that your shop sent, one per line: checks that each saw the arm that
+        it was assigned to, and that no arm lost units. Needs --experiment.
+    planned
+        Number of units that the experiment was planned for; the interval that holds at any time
+        is narrowest there. Choose it before the experiment begins.
+    final
+        This is the one reading that was planned: decide by the narrower interval.
+    out
+        File for the report, a web page such as report.html.
+    memory_limit
+        Memory for reading; what needs more goes to a temporary folder.
+
+    """
+    defined = None if experiment is None else read_experiment(experiment)
+    chosen = defined.name if defined is not None and name is None else name
+    source = events[0] if len(events) == 1 else events
+    reading = analyze(
+        read_outcomes(source, name=chosen, memory_limit=memory_limit),
+        experiment=defined,
+        control=control,
+        units=None if units is None else [*filter(None, units.read_text("utf-8").splitlines())],
+        planned=planned,
+        is_final=final,
+    )
+    headline, *facts = list_decision(reading)
+    print_text("\n".join([headline, *(f"  {fact}" for fact in facts)]))
+    show_compared(reading)
+    if out is not None:
+        print_text(f"report: {write_reading(reading, out)}")
+
+
+def show_compared(reading: Reading) -> None:
+    """Print every metric of every arm."""
+    if not reading.compared:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for title in ("", reading.arms[0], "arm", "", "change", "at any time"):
+        table.add_column(title, justify="left" if title in ("", "arm") else "right")
+    for row in reading.compared:
+        table.add_row(row.metric, *format_compared(row))
+    output.print(table)
 
 
 def count_events(log: list[str], searches: int, columns: LogColumns) -> dict[str, Moments]:

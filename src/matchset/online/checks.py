@@ -63,8 +63,8 @@ class Calibration:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Where `once` is in 99 % of the cases if the intervals are right."""
-        low, high = stats.binom.interval(0.99, self.runs, ALPHA)
+        """Where `once` is in 999 of 1,000 cases if the intervals are right."""
+        low, high = stats.binom.interval(0.999, self.runs, ALPHA)
         return float(low) / self.runs, float(high) / self.runs
 
 

@@ -78,7 +78,7 @@ class Searches:
         at = chosen.unit * looks + look
         size = shape[0] * shape[1]
         x, y = (
-            np.cumsum(np.bincount(at, each, minlength=size).reshape(shape), axis=1)
+            np.cumsum(np.bincount(at, each, size).reshape(shape), axis=1, dtype=np.float64)
             for each in (chosen.values[metric], np.ones(len(chosen)))
         )
         return calibrate(x, y, runs=runs, planned=planned, seed=seed)
