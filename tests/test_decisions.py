@@ -1,36 +1,9 @@
 """The commands that plan and read experiments, as a person calls them."""
 
-import signal
-import sys
-
 import numpy as np
 import polars as pl
 import pytest
 from ab_tests import simulate, write
-
-from matchset.cli import console
-from matchset.cli.app import main
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Call the command line in this process: its exit code, output and errors."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["matchset", *map(str, arguments)])
-        monkeypatch.setattr(console.output, "width", 200)
-        before = signal.getsignal(signal.SIGTERM)
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def make_rows(users=2_000, *, seed=0):

@@ -24,6 +24,7 @@ from matchset.cli.match import explain, match
 from matchset.cli.models import prune, train
 from matchset.cli.plan import plan
 from matchset.cli.serve import serve
+from matchset.cli.shadowing import shadow
 
 app = App(
     name="matchset",
@@ -53,7 +54,7 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start here": (demo, simulate),
     "Data": (describe, split, plan),
     "Models": (train, match, explain, inspect, prune),
-    "Measure": (evaluate, compare, sweep),
+    "Measure": (evaluate, compare, sweep, shadow),
     "Serve": (serve,),
     "Help": (completion,),
 }
