@@ -121,7 +121,8 @@ class Experiment:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; `from_dict` reads them."""
-        return {**asdict(self), "arms": [_arm_to_dict(arm) for arm in self.arms]}
+        arms = [_arm_to_dict(arm, has_share=not self.is_interleaved) for arm in self.arms]
+        return {**asdict(self), "arms": arms}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -193,7 +194,7 @@ def _read_rule(name: str, given: Mapping[str, Any], matchers: tuple[str, ...]) -
         raise ValueError(f"arm {name!r}: {error}") from None
 
 
-def _arm_to_dict(arm: Arm) -> dict[str, Any]:
+def _arm_to_dict(arm: Arm, *, has_share: bool) -> dict[str, Any]:
     """An arm as a TOML file has it."""
     named: dict[str, Any] = {"name": arm.name, "matchers": list(arm.matchers)}
     if len(arm.matchers) == 1:
@@ -202,7 +203,7 @@ def _arm_to_dict(arm: Arm) -> dict[str, Any]:
     kept = {field: rule[field] for field in _RULE_FIELDS if rule.get(field) is not None}
     if "weights" in kept:
         kept["weights"] = list(kept["weights"])
-    return {**named, "share": arm.share, **kept}
+    return {**named, **({"share": arm.share} if has_share else {}), **kept}
 
 
 def _check_name(what: str, name: str) -> None:

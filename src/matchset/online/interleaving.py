@@ -17,6 +17,7 @@ from matchset.online.definition import Experiment
 from matchset.text import normalize
 
 Origin: TypeAlias = Literal["a", "b", "both"]  # a: the first arm of the experiment
+BOTH: Origin = "both"
 
 
 @dataclass(frozen=True, slots=True)
