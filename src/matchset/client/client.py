@@ -10,6 +10,7 @@ from typing import Any, Self, overload
 
 import numpy as np
 
+from matchset.client.assigned_match import AssignedMatch
 from matchset.client.transport import Transport, encode
 from matchset.errors import ServerError
 from matchset.filters.filter import Filter, Where
@@ -59,7 +60,19 @@ class Client:
         self._has_titles = titles
         self._options = {"titles": titles} | ({} if matcher is None else {"matcher": matcher})
 
-    # A str is an iterable of str too, hence the overlap; the first overload comes first.
+    # A str is an iterable of str too, hence the overlaps; the first overload comes first.
+    @overload
+    def match(
+        self,
+        queries: str,
+        k: int = ...,
+        *,
+        where: Where | None = ...,
+        beam: int | None = ...,
+        min_score: float | None = ...,
+        min_relative: float | None = ...,
+        unit: str,
+    ) -> AssignedMatch: ...
     @overload
     def match(  # type: ignore[overload-overlap]
         self,
@@ -91,6 +104,7 @@ class Client:
         beam: int | None = None,
         min_score: float | None = None,
         min_relative: float | None = None,
+        unit: str | None = None,
     ) -> Match | Matches:
         """The k best products of one query, or of each of several.
 
@@ -98,22 +112,31 @@ class Client:
         array, as the order of the server's products is not known here. `beam` defaults to the
         server's. Products that score less than `min_score`, or less than the share `min_relative`
         of the query's best score, are left out.
+
+        With `unit`, a user or a session, and one query, the answer is that of the unit's arm in
+        the experiment that the server runs, an `AssignedMatch`.
         """
-        options = {"k": self._limit_k(check_k(k)), **self._options}
+        options: dict[str, Any] = {"k": self._limit_k(check_k(k)), **self._options}
         options |= self._choose(where, beam, min_score, min_relative)
+        if unit is not None:
+            options["unit"] = unit
         if isinstance(queries, str):
-            (result,) = self._request(list(Strings.of([queries])), options)
+            response = self._request(list(Strings.of([queries])), options)
             with _reading_response(self._transport.url):
-                return Match.of(queries, *_split(result["products"], self._has_titles))
+                products = response["results"][0]["products"]
+                match = Match.of(queries, *_split(products, self._has_titles))
+                return match if unit is None else AssignedMatch.read(match, response)
+        if unit is not None:
+            raise TypeError("unit is for one query; got several queries")
         texts = to_texts(queries)
         batches = list(self._split_queries(texts, options))
         if len(batches) < 2:
-            results = [self._request(batch, options) for batch in batches]
+            answers = [self._request(batch, options) for batch in batches]
         else:
             with ThreadPoolExecutor(min(self._connections, len(batches))) as pool:
-                results = list(pool.map(lambda batch: self._request(batch, options), batches))
+                answers = list(pool.map(lambda batch: self._request(batch, options), batches))
         with _reading_response(self._transport.url):
-            found = [result["products"] for batch in results for result in batch]
+            found = [result["products"] for answer in answers for result in answer["results"]]
             return _to_matches(texts, found, self._has_titles)
 
     def explain(
@@ -135,6 +158,31 @@ class Client:
         response = self._transport.post("/v1/explain", body)
         with _reading_response(self._transport.url):
             return read_explanation(response)
+
+    def send_event(
+        self,
+        match: AssignedMatch,
+        product: str,
+        action: str = "click",
+        *,
+        position: int | None = None,
+        revenue: float | None = None,
+    ) -> None:
+        """Record what came of an answer: a click, "add_to_cart", "purchase".
+
+        An answer outside an experiment is a ValueError. A request that got lost is repeated, so
+        that an event may be recorded twice.
+        """
+        if match.query_id is None:
+            raise ValueError("an event needs an answer of an experiment; got one without query_id")
+        event: dict[str, Any] = {
+            "action_name": action,
+            "query_id": match.query_id,
+            "object_id": product,
+        }
+        given = {"position": position, "revenue": revenue}
+        event |= {name: value for name, value in given.items() if value is not None}
+        self._transport.post("/v1/events", {"events": [event]})
 
     def model(self) -> dict[str, Any]:
         """What is served: version, matchers, attributes, limits, provenance."""
@@ -197,14 +245,14 @@ class Client:
             n_bytes += size
         yield batch
 
-    def _request(self, queries: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The results of one request, one per query."""
+    def _request(self, queries: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
+        """The response to one request, with a result per query."""
         response = self._transport.post("/v1/match", {"queries": queries, **options})
         with _reading_response(self._transport.url):
             results: list[dict[str, Any]] = response["results"]
             if len(results) != len(queries):
                 raise ValueError(f"{len(results)} results for {len(queries)} queries")
-            return results
+            return response
 
 
 @contextmanager
