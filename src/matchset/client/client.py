@@ -57,6 +57,7 @@ class Client:
             url, api_key=api_key, timeout=timeout, retries=retries, connections=connections
         )
         self._connections = connections
+        self._has_titles = titles
         self._options = {"titles": titles} | ({} if matcher is None else {"matcher": matcher})
 
     # A str is an iterable of str too, hence the overlaps; the first overload comes first.
@@ -116,15 +117,14 @@ class Client:
         the experiment that the server runs, an `AssignedMatch`.
         """
         options: dict[str, Any] = {"k": self._limit_k(check_k(k)), **self._options}
-        if where is not None:
-            options["where"] = _to_json(where)
-        least_scores(0.0, min_score, min_relative)  # the errors of a local matcher
-        given = {"beam": beam, "min_score": min_score, "min_relative": min_relative, "unit": unit}
-        options |= {name: value for name, value in given.items() if value is not None}
+        options |= self._choose(where, beam, min_score, min_relative)
+        if unit is not None:
+            options["unit"] = unit
         if isinstance(queries, str):
             response = self._request(list(Strings.of([queries])), options)
             with _reading_response(self._transport.url):
-                match = Match.of(queries, *_split(response["results"][0]["products"]))
+                products = response["results"][0]["products"]
+                match = Match.of(queries, *_split(products, self._has_titles))
                 return match if unit is None else AssignedMatch.read(match, response)
         if unit is not None:
             raise TypeError("unit is for one query; got several queries")
@@ -137,15 +137,24 @@ class Client:
                 answers = list(pool.map(lambda batch: self._request(batch, options), batches))
         with _reading_response(self._transport.url):
             found = [result["products"] for answer in answers for result in answer["results"]]
-            return _to_matches(texts, found)
+            return _to_matches(texts, found, self._has_titles)
 
     def explain(
-        self, query: str, product: str, *, k: int = DEFAULT_K, beam: int | None = None
+        self,
+        query: str,
+        product: str,
+        *,
+        k: int = DEFAULT_K,
+        where: Where | None = None,
+        beam: int | None = None,
+        min_score: float | None = None,
+        min_relative: float | None = None,
     ) -> Explanation:
-        """Why a query gets a product, or why not."""
-        body: dict[str, Any] = {"query": query, "product": product, "k": check_k(k)}
-        if beam is not None:
-            body["beam"] = beam
+        """Why a query gets a product, or why not; the options are those of `match`."""
+        options = self._choose(where, beam, min_score, min_relative)
+        if "matcher" in self._options:
+            options["matcher"] = self._options["matcher"]
+        body = {"query": query, "product": product, "k": check_k(k), **options}
         response = self._transport.post("/v1/explain", body)
         with _reading_response(self._transport.url):
             return read_explanation(response)
@@ -191,6 +200,19 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._transport.url!r})"
+
+    @staticmethod
+    def _choose(
+        where: Where | None,
+        beam: int | None,
+        min_score: float | None,
+        min_relative: float | None,
+    ) -> dict[str, Any]:
+        """The options that were given, as they are sent."""
+        least_scores(0.0, min_score, min_relative)  # the errors of a local matcher
+        given: dict[str, Any] = {"where": None if where is None else _to_json(where)}
+        given |= {"beam": beam, "min_score": min_score, "min_relative": min_relative}
+        return {name: value for name, value in given.items() if value is not None}
 
     @cached_property
     def _limits(self) -> tuple[int, Mapping[str, int]]:
@@ -269,17 +291,18 @@ def _to_json(where: Where) -> str | list[str]:
 Hits = Sequence[Mapping[str, Any]]
 
 
-def _split(hits: Hits) -> tuple[list[str], list[float], list[str] | None]:
+def _split(hits: Hits, has_titles: bool) -> tuple[list[str], list[float], list[str] | None]:
     """Ids, scores and titles; a missing title is empty, and None if all are missing."""
-    has_titles = any("title" in hit for hit in hits)
+    if hits:
+        has_titles = any("title" in hit for hit in hits)
     titles = [hit.get("title") or "" for hit in hits] if has_titles else None
     return [hit["id"] for hit in hits], [hit["score"] for hit in hits], titles
 
 
-def _to_matches(queries: Strings, found: Sequence[Hits]) -> Matches:
+def _to_matches(queries: Strings, found: Sequence[Hits], has_titles: bool) -> Matches:
     """Results as flat arrays over the products that occur in them, in order of occurrence."""
     hits = [hit for products in found for hit in products]
-    ids, scores, titles = _split(hits)
+    ids, scores, titles = _split(hits, has_titles)
     label_of: dict[str, int] = {}
     labels = [label_of.setdefault(product, len(label_of)) for product in ids]
     known = Products(Strings.of(list(label_of), "ids"))
