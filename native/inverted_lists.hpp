@@ -41,22 +41,20 @@ class ListsSearch {
 
   // All products of the clusters nearest to the vector, cluster by cluster; none for a vector of zeros.
   std::span<const Scored> find(std::span<const float> vector, const ListsRule& rule);
-  // The cosine of the last vector and one product, by its index; 0 for a vector of zeros.
-  float score_product(std::size_t index) const;
+  // Cosines of the last vector and some products, by their indices; 0 for a vector of zeros.
+  void score_products(std::span<const std::uint32_t> indices, float* out) const;
   // The cluster nearest to a vector of bytes among those of the nearest groups.
   std::size_t find_cluster(const std::int8_t* values, float scale, std::size_t n_groups);
 
  private:
   void choose_clusters(const ListsRule& rule);
-  void score(const ByteVectors& vectors, std::size_t begin, std::size_t end);
-  void expand(const ByteVectors& centroids, std::size_t begin, std::size_t end);
-  // The n indices with the highest scores in `candidates`, best first, equal ones by index.
-  static void keep_best(std::vector<std::pair<float, std::size_t>>& candidates, std::size_t n);
+  // Appends the centroids of a range to `nearest_`.
+  void expand(const ByteVectors& centroids, std::size_t begin, std::size_t end, std::size_t next);
 
   const InvertedLists* lists_;
   ByteQuery query_;
   std::vector<float> scores_;
-  std::vector<std::pair<float, std::size_t>> groups_, clusters_;
+  std::vector<std::uint64_t> groups_, nearest_, spare_;  // keys of cosines; the last are the clusters to read
   std::vector<Scored> found_;
 };
 

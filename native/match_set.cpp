@@ -16,7 +16,6 @@ namespace {
 constexpr float kLeastTreeLog = -14;  // lower logarithms of tree scores say nothing more
 constexpr float kLeastVoteShare = 1e-4F;
 constexpr float kVoteLogShift = 9.21034F;  // minus the logarithm of it
-constexpr std::size_t kAhead = 8;          // candidates
 constexpr double kMostOdds = 30;
 constexpr std::size_t kMostBound = std::size_t{1} << 31;  // no array here has more entries that matter
 
@@ -35,15 +34,7 @@ class CandidateSearch {
     if (v_.towers) propose_by_lists();
     if (v_.lexical) propose_by_words();
     if (v_.past) propose_by_neighbors();
-    float best = 0;
-    const auto entries = s_.candidates.entries();
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      prefetch_ahead(entries, i);
-      s_.features.push_back(describe(entries[i].document, entries[i].value));
-      best = std::max(best, s_.features.back()[kBm25]);
-    }
-    if (best > 0)
-      for (Features& f : s_.features) f[kBm25Share] = f[kBm25] / best;
+    describe_all();
   }
 
  private:
@@ -59,6 +50,7 @@ class CandidateSearch {
 
   MatchCandidate& touch(std::size_t label, Source source) {
     MatchCandidate& candidate = s_.candidates[static_cast<std::uint32_t>(label)];
+    if (candidate.sources == 0) prefetch_product(label);
     candidate.sources = static_cast<std::uint8_t>(candidate.sources | source);
     return candidate;
   }
@@ -124,22 +116,52 @@ class CandidateSearch {
         touch(label, kNeighbors).same_query = past.counts[first + i];
   }
 
-  // What is known of a product lies anywhere in memory: it is fetched while others are described, first where it
-  // lies, then the thing itself.
-  void prefetch_ahead(std::span<const DocumentTable<MatchCandidate>::Entry> entries, std::size_t i) const {
-    if (const std::size_t at = i + 3 * kAhead; at < entries.size()) {
-      __builtin_prefetch(&v_.popularity[entries[at].document]);
-      if (v_.lexical) v_.lexical->prefetch_row(entries[at].document);
-      if (v_.towers && !entries[at].value.has_cosine) __builtin_prefetch(&v_.towers->position_of[entries[at].document]);
+  // What is known of a product lies anywhere in memory. It is asked for in three steps: first where it lies, as soon as
+  // a source proposes the product; then, for all candidates, vectors and where words begin; then the words.
+  void prefetch_product(std::size_t label) const {
+    prefetch_far(&v_.popularity[label]);
+    if (v_.lexical) v_.lexical->prefetch_row(label);
+    if (v_.towers) prefetch_far(&v_.towers->position_of[label]);
+  }
+
+  void prefetch_vectors() {
+    s_.positions.clear();
+    s_.placed.clear();
+    const auto entries = s_.candidates.entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::uint32_t label = entries[i].document;
+      if (v_.lexical) v_.lexical->prefetch_offset(label);
+      if (!v_.towers || entries[i].value.has_cosine) continue;
+      const auto position = static_cast<std::size_t>(v_.towers->position_of[label]);  // a negative one is huge
+      if (position >= v_.towers->lists.products.size()) continue;
+      v_.towers->lists.products.prefetch(position);
+      s_.positions.push_back(static_cast<std::uint32_t>(position));
+      s_.placed.push_back(static_cast<std::uint32_t>(i));
     }
-    if (const std::size_t at = i + 2 * kAhead; at < entries.size()) {
-      if (v_.lexical) v_.lexical->prefetch_offset(entries[at].document);
-      if (v_.towers && !entries[at].value.has_cosine)
-        if (const std::int64_t position = find_position(entries[at].document); position >= 0)
-          v_.towers->lists.products.prefetch(static_cast<std::size_t>(position));
+  }
+
+  void find_cosines() {
+    if (s_.positions.empty()) return;
+    s_.cosines.resize(s_.positions.size());
+    s_.lists->score_products(s_.positions, s_.cosines.data());
+    const auto entries = s_.candidates.entries();
+    for (std::size_t i = 0; i < s_.placed.size(); ++i) entries[s_.placed[i]].value.cosine = s_.cosines[i];
+  }
+
+  void describe_all() {
+    const auto entries = s_.candidates.entries();
+    prefetch_vectors();
+    if (v_.lexical)
+      for (const auto& entry : entries) v_.lexical->prefetch_words(entry.document);
+    find_cosines();
+    float best = 0;
+    s_.features.resize(entries.size());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      s_.features[i] = describe(entries[i].document, entries[i].value);
+      best = std::max(best, s_.features[i][kBm25]);
     }
-    if (const std::size_t at = i + kAhead; at < entries.size() && v_.lexical)
-      v_.lexical->prefetch_words(entries[at].document);
+    if (best > 0)
+      for (Features& f : s_.features) f[kBm25Share] = f[kBm25] / best;
   }
 
   // Everything but kBm25Share, which takes all candidates.
@@ -152,7 +174,7 @@ class CandidateSearch {
     } else {
       f[kTreeMissed] = v_.tree ? 1.0F : 0.0F;
     }
-    if (v_.towers) f[kCosine] = candidate.has_cosine ? candidate.cosine : find_cosine(label);
+    f[kCosine] = candidate.cosine;
     if (v_.lexical && !s_.query_words.empty()) {
       f[kBm25] = s_.query_words.score(*v_.lexical, label);
       f[kBm25Any] = f[kBm25] > 0 ? 1.0F : 0.0F;
@@ -167,16 +189,6 @@ class CandidateSearch {
     }
     f[kPopularity] = v_.popularity[label];
     return f;
-  }
-
-  // Of a product in the inverted lists, or -1.
-  std::int64_t find_position(std::uint32_t label) const {
-    const std::int32_t position = v_.towers->position_of[label];
-    return position >= 0 && static_cast<std::size_t>(position) < v_.towers->lists.products.size() ? position : -1;
-  }
-  float find_cosine(std::uint32_t label) const {
-    const std::int64_t position = find_position(label);
-    return position < 0 ? 0 : s_.lists->score_product(static_cast<std::size_t>(position));
   }
 
   const MatchSetView& v_;

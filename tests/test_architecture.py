@@ -21,6 +21,7 @@ ROOMS = [
     ["learn"],
     ["matchers"],
     ["evaluate"],
+    ["online"],
     ["lab", "client"],
     ["serve"],
     ["cli"],
