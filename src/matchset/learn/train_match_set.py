@@ -14,8 +14,9 @@ from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.errors import DataError
 from matchset.learn.clusters import build_inverted_lists
-from matchset.learn.fit_reranker import fit_reranker, label_candidates
+from matchset.learn.fit_reranker import fit_reranker
 from matchset.learn.hold_back import HeldBack, hold_back
+from matchset.learn.labeled_candidates import label_candidates
 from matchset.learn.train import Progress, TrainedTree
 from matchset.learn.train import train as train_tree
 from matchset.learn.training_data import Examples, TrainingData, prepare_training_data
