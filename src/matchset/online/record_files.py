@@ -46,6 +46,13 @@ def begin_records(folder: Path, experiment: Experiment) -> Path:
     return target
 
 
+def shadow_folder(folder: Path) -> Path:
+    """The folder of the records of shadows, made if there is none."""
+    target = folder / SHADOW
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return target
+
+
 def read_records(folder: Path, stream: str) -> Iterator[dict[str, Any]]:
     """Every record of a stream, without the one that is just being written."""
     for file in sorted(folder.glob(f"{stream}-*.jsonl")):

@@ -10,9 +10,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TypeVar
 
-from matchset.online.record_files import EVENTS, QUERIES
+from matchset.online.record_files import EVENTS, QUERIES, SHADOW, shadow_folder
 from matchset.serve.connections import close_unread, count_connections
 from matchset.serve.http.access_log import AccessLog
 from matchset.serve.http.prometheus import RELOADED, Metrics
@@ -66,9 +67,13 @@ class Worker:
         self._metrics_pool = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         version = self._registration.claim()
         self.model: LoadedModel = open_version(run, version, sources, config)
+        folders: dict[str, Path] = {}
         if self.model.experiment is not None:
             folder = config.records / self.model.experiment.name
             folders = dict.fromkeys((QUERIES, EVENTS), folder)
+        elif config.shadow is not None:
+            folders = {SHADOW: shadow_folder(config.records)}
+        if folders:
             self._recorder = Recorder(folders, config.record_bytes, self.metrics)
         self._is_listening = False
         self._reported = 0  # number of the last model version in a status report
