@@ -21,7 +21,8 @@ from matchset.learn.tree_tasks import (
     embed,
     is_teacher_forcing,
     join_layers,
-    pack_tree,
+    list_ranges,
+    plan_packing,
     plan_selection,
     plan_solving,
     propagate,
@@ -72,7 +73,7 @@ def train(
         kept={stage.name for stage in stages if stage.name != "embed"},
         on_done=lambda done: tell(done, progress),
     )
-    return join_layers(results, source, config)
+    return join_layers(results, source, config, list_ranges(results, source))
 
 
 def tell(done: Done, progress: Callable[[Progress], None]) -> None:
@@ -118,4 +119,4 @@ def pack_stage(source: TreeSource, config: LearnConfig, precision: Precision) ->
     levels = range(_MOST_LEVELS)
     is_one = is_teacher_forcing(config)
     needs += [p + "solve"] if is_one else [p + f"solve.{level}" for level in levels]
-    return Stage.of(Task(p + "pack", pack_tree, given, is_wide=True), *needs)
+    return Stage(p + "pack", partial(plan_packing, given), tuple(needs))
