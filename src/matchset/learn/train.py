@@ -50,6 +50,7 @@ class Progress:
     done: int  # tasks of "solve", steps of "fit"; otherwise 1
     total: int
     is_tuning: bool = False  # whether it belongs to the parts that are trained to weigh them
+    seconds_left: float | None = None  # to the end of the training, estimated; None: not known
 
 
 def train(
@@ -76,14 +77,17 @@ def train(
     return join_layers(results, source, config, list_ranges(results, source))
 
 
-def tell(done: Done, progress: Callable[[Progress], None]) -> None:
+def tell(
+    done: Done, progress: Callable[[Progress], None], seconds_left: float | None = None
+) -> None:
     """Report a step of a stage that users know: the others take little time."""
     prefix, _, name = done.stage.rpartition("/")
     name = name.partition(".")[0]
     name = _SHOWN.get(name, name)
     if name in get_args(StageName):
         is_tuning = prefix == "tune" and name != "tune"
-        progress(Progress(cast("StageName", name), done.done, done.total, is_tuning))
+        stage = cast("StageName", name)
+        progress(Progress(stage, done.done, done.total, is_tuning, seconds_left))
 
 
 def tree_stages(source: TreeSource, config: LearnConfig) -> list[Stage]:
