@@ -100,7 +100,8 @@ def draw_latencies(found: ComparisonFindings) -> Html:
             axes.annotate(row.title, (0.01, base + 0.55), xycoords=("axes fraction", "data"))
         set_log_scale(axes.xaxis, axes.set_xscale, (1.0,))
         left, right = axes.get_xlim()
-        axes.set_xlim(left / (right / left) ** 0.8, right)  # room for the names
+        axes.set_xlim(left / (right / left) ** 0.8, right)  # room for the names, without numbers
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.12g}" if value > left else "")
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel("milliseconds per query, one thread; bar: median")
