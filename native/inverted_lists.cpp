@@ -39,10 +39,10 @@ void ListsSearch::reset(const InvertedLists& lists) {
   lists_ = &lists;
 }
 
-float ListsSearch::score_product(std::size_t index) const {
+float ListsSearch::score_product(const InvertedLists& lists, std::size_t index) const {
   if (query_.is_zero()) return 0;
   float cosine;
-  query_.score(lists_->products, index, index + 1, &cosine);
+  query_.score(lists.products, index, index + 1, &cosine);
   return cosine;
 }
 
@@ -86,13 +86,22 @@ std::span<const Scored> ListsSearch::find(std::span<const float> vector, const L
   for (const auto& [_, cluster] : clusters_)  // the rest of a run of memory is fetched as it is read
     if (const auto begin = static_cast<std::size_t>(lists_->list_begin[cluster]); begin < lists_->products.size())
       lists_->products.prefetch(begin);
-  for (const auto& [_, cluster] : clusters_) {
-    const auto begin = static_cast<std::size_t>(lists_->list_begin[cluster]);
-    const auto end = static_cast<std::size_t>(lists_->list_begin[cluster + 1]);
-    score(lists_->products, begin, end);
-    for (std::size_t i = begin; i < end; ++i) found_.emplace_back(lists_->labels[i], scores_[i - begin]);
-  }
+  for (const auto& [_, cluster] : clusters_) append_list(*lists_, cluster);
   return found_;
+}
+
+std::span<const Scored> ListsSearch::find_more(const InvertedLists& more) {
+  found_.clear();
+  if (query_.is_zero()) return found_;
+  for (const auto& [_, cluster] : clusters_) append_list(more, cluster);
+  return found_;
+}
+
+void ListsSearch::append_list(const InvertedLists& lists, std::size_t cluster) {
+  const auto begin = static_cast<std::size_t>(lists.list_begin[cluster]);
+  const auto end = static_cast<std::size_t>(lists.list_begin[cluster + 1]);
+  score(lists.products, begin, end);
+  for (std::size_t i = begin; i < end; ++i) found_.emplace_back(lists.labels[i], scores_[i - begin]);
 }
 
 std::size_t ListsSearch::find_cluster(const std::int8_t* values, float scale, std::size_t n_groups) {

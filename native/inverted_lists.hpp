@@ -41,14 +41,17 @@ class ListsSearch {
 
   // All products of the clusters nearest to the vector, cluster by cluster; none for a vector of zeros.
   std::span<const Scored> find(std::span<const float> vector, const ListsRule& rule);
-  // The cosine of the last vector and one product, by its index; 0 for a vector of zeros.
-  float score_product(std::size_t index) const;
+  // All products of other lists in the clusters that the last vector led to.
+  std::span<const Scored> find_more(const InvertedLists& more);
+  // The cosine of the last vector and one product of some lists, by its index; 0 for a vector of zeros.
+  float score_product(const InvertedLists& lists, std::size_t index) const;
   // The cluster nearest to a vector of bytes among those of the nearest groups.
   std::size_t find_cluster(const std::int8_t* values, float scale, std::size_t n_groups);
 
  private:
   void choose_clusters(const ListsRule& rule);
   void score(const ByteVectors& vectors, std::size_t begin, std::size_t end);
+  void append_list(const InvertedLists& lists, std::size_t cluster);
   void expand(const ByteVectors& centroids, std::size_t begin, std::size_t end);
   // The n indices with the highest scores in `candidates`, best first, equal ones by index.
   static void keep_best(std::vector<std::pair<float, std::size_t>>& candidates, std::size_t n);

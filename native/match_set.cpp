@@ -30,8 +30,8 @@ class CandidateSearch {
   void run() {
     s_.candidates.clear();
     s_.features.clear();
-    if (s_.query.ids.empty()) return;
-    if (v_.tree) propose_by_tree();
+    if (s_.query.ids.empty() && !v_.added) return;
+    if (v_.tree && !s_.query.ids.empty()) propose_by_tree();
     if (v_.towers) propose_by_lists();
     if (v_.lexical) propose_by_words();
     if (v_.past) propose_by_neighbors();
@@ -80,9 +80,8 @@ class CandidateSearch {
     const std::span ids(reinterpret_cast<const std::int32_t*>(s_.query.ids.data()), s_.query.ids.size());
     encode_texts({offsets, ids}, towers.row_of, towers.table, s_.vector, 1);
     s_.nearest.clear();
-    for (const auto& [label, cosine] : s_.lists->find(s_.vector, {bounds_.groups, bounds_.lists}))
-      if (const std::size_t product = checked(label); may_give(product))
-        s_.nearest.push_back(to_key(cosine, static_cast<std::uint32_t>(product)));
+    keep_near(s_.lists->find(s_.vector, {bounds_.groups, bounds_.lists}));
+    if (v_.added && v_.added->lists) keep_near(s_.lists->find_more(*v_.added->lists));
     std::uint64_t worst = ~std::uint64_t{0};
     if (s_.nearest.size() > bounds_.list_products) {
       s_.ranked.assign(s_.nearest.begin(), s_.nearest.end());
@@ -96,6 +95,12 @@ class CandidateSearch {
     }
   }
 
+  void keep_near(std::span<const Scored> found) {
+    for (const auto& [label, cosine] : found)
+      if (const std::size_t product = checked(label); may_give(product))
+        s_.nearest.push_back(to_key(cosine, static_cast<std::uint32_t>(product)));
+  }
+
   void propose_by_words() {
     s_.terms.clear();
     for (const std::uint32_t id : s_.query.ids)
@@ -104,8 +109,26 @@ class CandidateSearch {
     s_.query_words.assign(s_.terms);
     s_.words.clear();
     read_lists(v_.lexical->titles_of, s_.terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings, s_.words);
+    if (v_.added) read_added_words(*v_.added);
     for (const std::uint64_t found : take_best(s_.words, bounds_.lexical_products, s_.postings))
       touch(document_of(found), kLexical);
+  }
+
+  // At most as many entries again as of the titles of the training; few, as long as few products were added.
+  void read_added_words(const AddedProducts& added) {
+    s_.added_terms.clear();
+    for (const auto& probe : s_.query.probes) {
+      if (probe.kind != added.word_kind) continue;
+      const auto found = std::lower_bound(added.word_keys.begin(), added.word_keys.end(), probe.key);
+      if (found != added.word_keys.end() && *found == probe.key)
+        s_.added_terms.push_back({static_cast<std::uint32_t>(found - added.word_keys.begin()), 1.0F});
+    }
+    std::ranges::sort(s_.added_terms, {}, &WeightedTerm::term);
+    const auto repeated = std::ranges::unique(s_.added_terms, {}, &WeightedTerm::term);
+    s_.added_terms.erase(repeated.begin(), repeated.end());
+    s_.added_words.assign(s_.added_terms);
+    read_lists(added.words.titles_of, s_.added_terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings,
+               s_.words);
   }
 
   void propose_by_neighbors() {
@@ -115,6 +138,7 @@ class CandidateSearch {
     collect_votes(past, s_.terms, {bounds_.neighbor_postings, bounds_.neighbors}, allowed_.is_allowed, s_.neighbors);
     for (const std::uint64_t found : take_best(s_.neighbors.votes, bounds_.neighbor_products, s_.neighbors.lists))
       touch(document_of(found), kNeighbors);
+    if (s_.query.ids.empty()) return;
     const std::int64_t same = past.find(hash_bytes(s_.query.padded.text()));
     if (same < 0) return;
     const auto products = past.products_of[static_cast<std::size_t>(same)];
@@ -127,19 +151,19 @@ class CandidateSearch {
   // What is known of a product lies anywhere in memory: it is fetched while others are described, first where it
   // lies, then the thing itself.
   void prefetch_ahead(std::span<const DocumentTable<MatchCandidate>::Entry> entries, std::size_t i) const {
-    if (const std::size_t at = i + 3 * kAhead; at < entries.size()) {
+    const auto is_ahead = [&](std::size_t at) { return at < entries.size() && !is_added(entries[at].document); };
+    if (const std::size_t at = i + 3 * kAhead; is_ahead(at)) {
       __builtin_prefetch(&v_.popularity[entries[at].document]);
       if (v_.lexical) v_.lexical->prefetch_row(entries[at].document);
       if (v_.towers && !entries[at].value.has_cosine) __builtin_prefetch(&v_.towers->position_of[entries[at].document]);
     }
-    if (const std::size_t at = i + 2 * kAhead; at < entries.size()) {
+    if (const std::size_t at = i + 2 * kAhead; is_ahead(at)) {
       if (v_.lexical) v_.lexical->prefetch_offset(entries[at].document);
       if (v_.towers && !entries[at].value.has_cosine)
         if (const std::int64_t position = find_position(entries[at].document); position >= 0)
           v_.towers->lists.products.prefetch(static_cast<std::size_t>(position));
     }
-    if (const std::size_t at = i + kAhead; at < entries.size() && v_.lexical)
-      v_.lexical->prefetch_words(entries[at].document);
+    if (const std::size_t at = i + kAhead; is_ahead(at) && v_.lexical) v_.lexical->prefetch_words(entries[at].document);
   }
 
   // Everything but kBm25Share, which takes all candidates.
@@ -153,8 +177,8 @@ class CandidateSearch {
       f[kTreeMissed] = v_.tree ? 1.0F : 0.0F;
     }
     if (v_.towers) f[kCosine] = candidate.has_cosine ? candidate.cosine : find_cosine(label);
-    if (v_.lexical && !s_.query_words.empty()) {
-      f[kBm25] = s_.query_words.score(*v_.lexical, label);
+    if (v_.lexical) {
+      f[kBm25] = score_words(label);
       f[kBm25Any] = f[kBm25] > 0 ? 1.0F : 0.0F;
     }
     if (v_.past) {
@@ -165,18 +189,31 @@ class CandidateSearch {
       }
       f[kSameQuery] = candidate.same_query;
     }
-    f[kPopularity] = v_.popularity[label];
+    f[kPopularity] = is_added(label) ? 0 : v_.popularity[label];
     return f;
   }
 
-  // Of a product in the inverted lists, or -1.
+  bool is_added(std::uint32_t label) const { return label >= v_.n_trained(); }
+
+  float score_words(std::uint32_t label) const {
+    if (!is_added(label)) return s_.query_words.empty() ? 0 : s_.query_words.score(*v_.lexical, label);
+    return s_.added_words.empty() ? 0 : s_.added_words.score(v_.added->words, label - v_.n_trained());
+  }
+
+  // Of a product of the training in the inverted lists, or -1.
   std::int64_t find_position(std::uint32_t label) const {
     const std::int32_t position = v_.towers->position_of[label];
     return position >= 0 && static_cast<std::size_t>(position) < v_.towers->lists.products.size() ? position : -1;
   }
   float find_cosine(std::uint32_t label) const {
+    if (is_added(label)) return find_added_cosine(label - v_.n_trained());
     const std::int64_t position = find_position(label);
-    return position < 0 ? 0 : s_.lists->score_product(static_cast<std::size_t>(position));
+    return position < 0 ? 0 : s_.lists->score_product(v_.towers->lists, static_cast<std::size_t>(position));
+  }
+  float find_added_cosine(std::size_t row) const {
+    const auto position = static_cast<std::size_t>(v_.added->position_of[row]);  // a negative one is huge
+    const InvertedLists& lists = *v_.added->lists;
+    return position < lists.products.size() ? s_.lists->score_product(lists, position) : 0;
   }
 
   const MatchSetView& v_;
@@ -237,6 +274,9 @@ bool MatchSetView::is_covered_by(const SearchBounds& bounds) const {
   if (towers && (bounds.groups < towers->lists.groups.size() || bounds.lists < towers->lists.clusters.size() ||
                  bounds.list_products < towers->lists.products.size()))
     return false;
+  if (added && ((added->lists && bounds.list_products < towers->lists.products.size() + added->size) ||
+                (lexical && bounds.lexical_postings < added->words.titles_of.lists.ids.size())))
+    return false;
   if (lexical &&
       (bounds.lexical_postings < lexical->titles_of.lists.ids.size() || bounds.lexical_products < n_products()))
     return false;
@@ -269,7 +309,7 @@ void search_match_set(const MatchSetView& view, std::size_t k, const SearchBound
                       const AllowedProducts& allowed, MatchSetScratch& s) {
   s.found.clear();
   s.given.clear();
-  if (s.query.ids.empty()) return;
+  if (s.query.ids.empty() && !view.added) return;
   const std::size_t most = std::min(k, allowed.is_allowed.empty() ? view.n_products() : allowed.total);
   SearchBounds tier = bounds;
   while (s.found.size() < most) {
@@ -279,7 +319,8 @@ void search_match_set(const MatchSetView& view, std::size_t k, const SearchBound
     const std::size_t n_before = s.found.size();
     append(view.reranker, most, s);
     // With a filter, what is allowed may lie far off; without one, nothing new means that there is no more.
-    if (view.is_covered_by(tier) || (allowed.is_allowed.empty() && s.found.size() == n_before)) return;
+    const bool is_filtered = !allowed.is_allowed.empty() && allowed.is_asked;
+    if (view.is_covered_by(tier) || (!is_filtered && s.found.size() == n_before)) return;
     tier = tier.wider();
   }
 }

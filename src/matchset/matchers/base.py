@@ -21,6 +21,8 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.data.catalog import Catalog
+from matchset.data.tables import TableSource
 from matchset.errors import ModelFileError
 from matchset.filters.filter import Filter, Where
 from matchset.matchers import registry
@@ -191,6 +193,21 @@ class Matcher(ABC):
         k, beam and `where` are those of `match`.
         """
         raise ValueError(f"a {self.kind} matcher cannot explain its results")
+
+    def add(self, products: Catalog | TableSource, *, version: int | None = None) -> Matcher:  # noqa: ARG002
+        """With these products too; a ValueError unless it is a match set."""
+        raise self._refuse_products()
+
+    def update(self, products: Catalog | TableSource, *, version: int | None = None) -> Matcher:  # noqa: ARG002
+        """With what these products have anew; a ValueError unless it is a match set."""
+        raise self._refuse_products()
+
+    def remove(self, ids: Iterable[str], *, version: int | None = None) -> Matcher:  # noqa: ARG002
+        """Without these products; a ValueError unless it is a match set."""
+        raise self._refuse_products()
+
+    def _refuse_products(self) -> ValueError:
+        return ValueError(f"products come and go in a match set alone; got a {self.kind} matcher")
 
     def label_of(self, product: str) -> int:
         """The label of a product id; a ValueError if it is none of the matcher's."""

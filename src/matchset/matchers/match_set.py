@@ -10,6 +10,9 @@ import numpy as np
 
 from matchset import _native
 from matchset.config import count_threads
+from matchset.data.catalog import Catalog
+from matchset.data.catalog_reader import read_catalog
+from matchset.data.tables import TableSource
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import Vocabulary
 from matchset.filters.filter import Filter, Where
@@ -21,6 +24,9 @@ from matchset.matchers.registry import MATCH_SET
 from matchset.matchers.trained import TrainedMatcher
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Csr
+from matchset.model.added import index_added
+from matchset.model.changes import apply_changes, no_changes
+from matchset.model.fresh import Fresh, Step, adding, read_fresh, removing, store_fresh, updating
 from matchset.model.match_set_model import (
     Bounds,
     MatchSetModel,
@@ -52,10 +58,11 @@ class MatchSet(TrainedMatcher):
     takes: ClassVar[frozenset[str]] = frozenset({"beam"})
     can_explain: ClassVar[bool] = True
     model: MatchSetModel
+    fresh: Fresh | None = None  # what changed since the training
 
     def __post_init__(self) -> None:
         n = len(self.products)
-        found = len(self.model.popularity), len(self.n_queries_of)
+        found = self.model.n_products, len(self.n_queries_of)
         if found != (n, n):
             raise ValueError(f"a match set must have {n:,} products; got {found[0]:,}")
         tree, towers = self.model.tree, self.model.towers
@@ -155,12 +162,13 @@ class MatchSet(TrainedMatcher):
     def part(self, name: str) -> Matcher:
         """One part as a matcher of its own, over the same arrays.
 
-        The tree is an `XRLinearMatcher`; the others rank by what they know alone.
+        The tree is an `XRLinearMatcher`, unless products changed since the training; the others
+        rank by what they know alone.
         """
         if name not in self.model.parts:
             raise ValueError(f"part must be one of {', '.join(self.model.parts)}; got {name!r}")
         model = self.model.only([name])
-        if model.tree is None:
+        if model.tree is None or model.added is not None:
             return replace(self, model=model)
         return XRLinearMatcher(
             vectorizer=self.vectorizer,
@@ -171,6 +179,77 @@ class MatchSet(TrainedMatcher):
             n_queries_of=self.n_queries_of,
             provenance=self.provenance,
             beam=model.bounds.tree_beam,
+        )
+
+    def add(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
+        """With these products too, which may be new or take the place of those with their ids.
+
+        They are found at once, by their words and by what their titles mean; attributes that the
+        model lacks are left out. What comes with a `version` is left out where the product has
+        that version or a later one.
+        """
+        return self._change(adding(self._to_catalog(products), version))
+
+    def update(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
+        """With what these products have anew: a title, or attributes alone, which is cheapest.
+
+        Titles that are empty or not given stay, as do attributes that are not given; ids that the
+        model does not know are left out.
+        """
+        return self._change(updating(self._to_catalog(products), version))
+
+    def remove(self, ids: Iterable[str], *, version: int | None = None) -> Self:
+        """Without these products; ids that the model does not know are left out."""
+        return self._change(removing(Strings.of(ids, "ids"), version))
+
+    def _change(self, step: Step) -> Self:
+        """The same match set after a step."""
+        self._require_titles()
+        now = self.fresh or Fresh(self.products, self.n_queries_of, no_changes(self.products))
+        return self._with_fresh(now.take(step, self.products))
+
+    def _require_titles(self) -> None:
+        if self.products.titles is None or not {"lexical", "towers"} & set(self.model.parts):
+            rule = "to take products, a match set must have titles, and a lexical index or towers"
+            raise ValueError(f"{rule}; got {', '.join(self.model.parts)}")
+
+    @staticmethod
+    def _to_catalog(products: Catalog | TableSource) -> Catalog:
+        if isinstance(products, Catalog):
+            return products
+        return read_catalog(products, requires_title=False)
+
+    def _with_fresh(self, fresh: Fresh) -> Self:
+        """With these changes instead of those that it has."""
+        trained = self._trained()
+        present = apply_changes(trained.products, fresh.changes)
+        added = index_added(
+            present.added,
+            self.vectorizer,
+            lexical=self.model.lexical,
+            towers=self.model.towers,
+            is_gone=present.is_gone,
+            threads=1 if len(present.added) <= _SMALL_BATCH else count_threads(None),
+        )
+        kept = trained.n_queries_of[~present.is_gone]
+        return replace(
+            self,
+            model=replace(self.model, added=added),
+            products=present.products,
+            n_queries_of=np.concatenate([kept, np.zeros(len(present.added), np.int64)]),
+            fresh=fresh,
+        )
+
+    def _trained(self) -> Self:
+        """As it was before products changed."""
+        if self.fresh is None:
+            return self
+        return replace(
+            self,
+            model=replace(self.model, added=None),
+            products=self.fresh.products,
+            n_queries_of=self.fresh.n_queries_of,
+            fresh=None,
         )
 
     def _match_one(self, query: str, options: Options) -> Match:
@@ -201,11 +280,17 @@ class MatchSet(TrainedMatcher):
         return widen_beam(self.model.bounds, beam)
 
     def _sections(self) -> Sections:
-        return {**self._shared_sections(), **store_match_set(self.model)}
+        trained = self._trained()
+        sections = {**trained._shared_sections(), **store_match_set(trained.model)}  # noqa: SLF001
+        return sections if self.fresh is None else {**sections, "fresh": store_fresh(self.fresh)}
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        return cls(model=read_match_set(sections), **cls._read_shared(sections))
+        trained = cls(model=read_match_set(sections), **cls._read_shared(sections))
+        if "fresh" not in sections:
+            return trained
+        fresh = read_fresh(sections["fresh"], trained.products, trained.n_queries_of)
+        return trained._with_fresh(fresh)
 
     def _prepare_filter(self, chosen: Filter) -> _native.MatchSetFilter | None:
         """None where it allows everything."""
