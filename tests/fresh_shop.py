@@ -1,5 +1,6 @@
 """A small shop whose products come, change and go."""
 
+import dataclasses
 from functools import cache
 
 import numpy as np
@@ -37,9 +38,13 @@ def list_goods():
     }
 
 
-@cache
 def trained_shop():
-    """A match set of the shop, trained once."""
+    """A match set of the shop, trained once; a copy, which has no folder yet."""
+    return dataclasses.replace(_train())
+
+
+@cache
+def _train():
     log, _ = make_shop()
     return train(log, make_goods(list_goods()), make_config(tune=False))
 

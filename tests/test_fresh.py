@@ -3,6 +3,8 @@
 import dataclasses
 import math
 import pickle
+import shutil
+import tempfile
 
 import numpy as np
 import pytest
@@ -255,7 +257,8 @@ class Steps(RuleBasedStateMachine):
 
     @initialize()
     def begin(self):
-        self.matcher, self.goods = trained_shop(), list_goods()
+        # Without a home: what other tests share is not saved.
+        self.matcher, self.goods, self.folder = trained_shop().with_beam(10), list_goods(), None
 
     @rule(rows=ROWS)
     def add(self, rows):
@@ -279,6 +282,17 @@ class Steps(RuleBasedStateMachine):
     def copy(self):
         self.matcher = pickle.loads(pickle.dumps(self.matcher))
 
+    @rule()
+    def save_and_reopen(self):
+        if self.folder is None:
+            self.folder = tempfile.mkdtemp()
+        self.matcher.save(f"{self.folder}/model", overwrite=True)
+        self.matcher = ms.load(f"{self.folder}/model")
+
+    @rule()
+    def merge(self):
+        self.matcher = self.matcher.merge()
+
     def teardown(self):
         if not hasattr(self, "matcher"):
             return
@@ -286,6 +300,8 @@ class Steps(RuleBasedStateMachine):
         new = {p: row for p, row in self.goods.items() if before.get(p) != row}
         once = base.add(make_goods(new)).remove([p for p in before if p not in self.goods])
         assert dump(self.matcher) == dump(once)
+        if self.folder is not None:
+            shutil.rmtree(self.folder)
 
 
 TestSteps = Steps.TestCase

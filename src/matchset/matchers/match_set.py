@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
@@ -25,8 +26,17 @@ from matchset.matchers.trained import TrainedMatcher
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Csr
 from matchset.model.added import index_added
-from matchset.model.changes import apply_changes, no_changes
-from matchset.model.fresh import Fresh, Step, adding, read_fresh, removing, store_fresh, updating
+from matchset.model.changes import apply_changes, nothing
+from matchset.model.fresh import (
+    FRESH,
+    Fresh,
+    Step,
+    adding,
+    read_fresh,
+    removing,
+    store_fresh,
+    updating,
+)
 from matchset.model.match_set_model import (
     Bounds,
     MatchSetModel,
@@ -35,10 +45,15 @@ from matchset.model.match_set_model import (
     widen_beam,
 )
 from matchset.model.packed import prune_packed
+from matchset.storage.atomic import locked
+from matchset.storage.folders import checksum
+from matchset.storage.sections import Section
+from matchset.storage.segments import count_segments, is_segment, write_segment
 from matchset.strings import Strings
 from matchset.text import normalize
 
 _SMALL_BATCH = 32  # queries that are not worth more than one thread
+_MOST_SEGMENTS = 16  # the next one holds all changes
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -202,11 +217,45 @@ class MatchSet(TrainedMatcher):
         """Without these products; ids that the model does not know are left out."""
         return self._change(removing(Strings.of(ids, "ids"), version))
 
+    def merge(self) -> Self:
+        """The same match set, whose folder holds all changes as one; no answer changes."""
+        if self._home is None:
+            return self
+        with locked(Path(self._home)):
+            return self._now(self._home)._fold()  # noqa: SLF001
+
     def _change(self, step: Step) -> Self:
-        """The same match set after a step."""
+        """The same match set after a step, which its folder holds too, if it has one."""
         self._require_titles()
-        now = self.fresh or Fresh(self.products, self.n_queries_of, no_changes(self.products))
-        return self._with_fresh(now.take(step, self.products))
+        if self._home is None:
+            return self._with_fresh(self._changed().take(step, self.products)[0])
+        with locked(Path(self._home)):
+            return self._now(self._home)._write(step)  # noqa: SLF001
+
+    def _fold(self) -> Self:
+        return self if self.fresh is None else self._publish(self.fresh, store_fresh(self.fresh))
+
+    def _write(self, step: Step) -> Self:
+        fresh, later = self._changed().take(step, self.products)
+        if len(later) == 0:
+            return self
+        is_many = count_segments(str(self._home)) >= _MOST_SEGMENTS
+        return self._publish(fresh, store_fresh(fresh, None if is_many else later))
+
+    def _changed(self) -> Fresh:
+        """What changed so far."""
+        return self.fresh or Fresh(self.products, self.n_queries_of, nothing(self.products))
+
+    def _now(self, folder: str) -> Self:
+        """What its folder holds by now: another process may have written to it."""
+        return self if self._source == (folder, checksum(folder)) else type(self).load(folder)
+
+    def _publish(self, fresh: Fresh, section: Section) -> Self:
+        """With these changes, in its folder too; what cannot be searched is not written."""
+        folder = Path(str(self._home))
+        changed = self._with_fresh(fresh)
+        write_segment(folder, section, instead_of_all=bool(section.header["is_whole"]))
+        return changed._settle(str(folder), checksum(folder))  # noqa: SLF001
 
     def _require_titles(self) -> None:
         if self.products.titles is None or not {"lexical", "towers"} & set(self.model.parts):
@@ -281,15 +330,17 @@ class MatchSet(TrainedMatcher):
 
     def _sections(self) -> Sections:
         trained = self._trained()
-        sections = {**trained._shared_sections(), **store_match_set(trained.model)}  # noqa: SLF001
-        return sections if self.fresh is None else {**sections, "fresh": store_fresh(self.fresh)}
+        shared = trained._shared_sections()  # noqa: SLF001
+        sections = {**shared, **store_match_set(trained.model)}
+        return sections if self.fresh is None else {**sections, FRESH: store_fresh(self.fresh)}
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
         trained = cls(model=read_match_set(sections), **cls._read_shared(sections))
-        if "fresh" not in sections:
+        changes = [each for name, each in sections.items() if name == FRESH or is_segment(name)]
+        if not changes:
             return trained
-        fresh = read_fresh(sections["fresh"], trained.products, trained.n_queries_of)
+        fresh = read_fresh(changes, trained.products, trained.n_queries_of)
         return trained._with_fresh(fresh)
 
     def _prepare_filter(self, chosen: Filter) -> _native.MatchSetFilter | None:

@@ -6,7 +6,7 @@ sequence of steps gives the answers of one step with the same end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ NO_VERSION = -1  # of a change that came without a number
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """Products that came or changed, whole, and ids of those that went; each sorted by id.
+    """Products that came or changed, whole, and ids of those that went; no id twice.
 
     A version is the number that its change came with; one with a smaller number came too late.
     """
@@ -38,63 +38,64 @@ class Changes:
     def __len__(self) -> int:
         return len(self.products) + len(self.removed)
 
-    def upsert(self, rows: Products, versions: Versions) -> Changes:
-        """With these products, new or in place of those with the same id."""
-        is_late = self._find_late(rows.ids, versions)
-        rows = join_products([rows], np.flatnonzero(~is_late))
-        kept, left = self._without(rows.ids)
-        together = np.concatenate([self.versions[kept], versions[~is_late]])
-        both = np.append(kept, len(self.products) + np.arange(len(rows)))
-        taken = join_products([self.products, rows], both)
-        order = taken.ids.argsort()
-        products = join_products([taken], order)
-        attributes = {name: _drop_unused(one) for name, one in products.attributes.items()}
-        return Changes(
-            replace(products, attributes=attributes),
-            self.removed.take(left),
-            together[order],
-            self.removed_versions[left],
-        )
-
-    def remove(self, ids: Strings, versions: Versions, trained: Strings) -> Changes:
-        """Without these products; ids are distinct."""
-        is_late = self._find_late(ids, versions)
-        ids, versions = ids.take(np.flatnonzero(~is_late)), versions[~is_late]
-        kept, left = self._without(ids)
-        is_told = (trained.index_of(ids) >= 0) | (versions != NO_VERSION)
-        removed = Strings.concatenate([self.removed.take(left), ids.take(np.flatnonzero(is_told))])
-        order = removed.argsort()
-        together = np.concatenate([self.removed_versions[left], versions[is_told]])
-        products = join_products([self.products], kept)
-        attributes = {name: _drop_unused(one) for name, one in products.attributes.items()}
-        return Changes(
-            replace(products, attributes=attributes),
-            removed.take(order),
-            self.versions[kept],
-            together[order],
-        )
-
-    def _without(self, ids: Strings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Indices of the products and of the removed ids that are not among `ids`."""
-        return (
-            np.flatnonzero(ids.index_of(self.products.ids) < 0),
-            np.flatnonzero(ids.index_of(self.removed) < 0),
-        )
-
-    def _find_late(self, ids: Strings, versions: Versions) -> NDArray[np.bool_]:
-        """Which changes have a version, but not a larger one than the last."""
+    def on_time(self, later: Changes) -> Changes:
+        """Later changes without those whose version is not larger than the last one."""
         known = Strings.concatenate([self.products.ids, self.removed])
         last = np.concatenate([self.versions, self.removed_versions, [NO_VERSION]])
-        is_late: NDArray[np.bool_] = (versions != NO_VERSION) & (
-            versions <= last[known.index_of(ids)]
+
+        def find(ids: Strings, versions: Versions) -> NDArray[np.int64]:
+            is_late = (versions != NO_VERSION) & (versions <= last[known.index_of(ids)])
+            return np.flatnonzero(~is_late)
+
+        kept = find(later.products.ids, later.versions)
+        left = find(later.removed, later.removed_versions)
+        return Changes(
+            join_products([later.products], kept),
+            later.removed.take(left),
+            later.versions[kept],
+            later.removed_versions[left],
         )
-        return is_late
 
 
-def no_changes(trained: Products) -> Changes:
-    """Nothing changed since the training."""
+def fold_changes(parts: Sequence[Changes], trained: Products) -> Changes:
+    """Several changes as one: the last of each product counts, sorted by id."""
+    ids = Strings.concatenate([ids for part in parts for ids in (part.products.ids, part.removed)])
+    is_there = np.concatenate([_mark(part) for part in parts])
+    row = np.where(is_there, np.cumsum(is_there), np.cumsum(~is_there)) - 1  # of its own kind
+    versions = np.concatenate([v for part in parts for v in (part.versions, part.removed_versions)])
+    group, first = ids.factorize()
+    last = np.empty(len(first), dtype=np.int64)
+    last[group] = np.arange(len(group))  # of equal groups, the last one is written last
+    last = last[ids.take(last).argsort()]
+    kept, gone = last[is_there[last]], last[~is_there[last]]
+    is_told = (trained.index_of(ids.take(gone)) >= 0) | (versions[gone] != NO_VERSION)
+    gone = gone[is_told]
+    products = join_products([part.products for part in parts], row[kept])
+    attributes = {name: _drop_unused(one) for name, one in products.attributes.items()}
+    return Changes(
+        replace(products, attributes=attributes), ids.take(gone), versions[kept], versions[gone]
+    )
+
+
+def _mark(changes: Changes) -> NDArray[np.bool_]:
+    """True for each product, False for each removed one."""
+    return np.arange(len(changes)) < len(changes.products)
+
+
+def nothing(like: Products) -> Changes:
+    """No change; products that come would be like others."""
     none = np.empty(0, np.int64)
-    return Changes(join_products([trained], none), Strings.of([]), none, none)
+    return Changes(join_products([like], none), Strings.of([]), none, none)
+
+
+def upserted(rows: Products, versions: Versions) -> Changes:
+    """Products that come, or take the place of those with their ids."""
+    return Changes(rows, Strings.of([]), versions, np.empty(0, np.int64))
+
+
+def removed(ids: Strings, versions: Versions, like: Products) -> Changes:
+    """Products that go."""
+    return replace(nothing(like), removed=ids, removed_versions=versions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ means the same whatever came before.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeAlias
@@ -20,16 +20,21 @@ from matchset.model.changes import (
     NO_VERSION,
     Changes,
     Versions,
+    fold_changes,
     overlay,
     read_changes,
+    removed,
     store_changes,
     to_rows,
+    upserted,
 )
 from matchset.model.products import Products
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 logger = logging.getLogger(__name__)
+
+FRESH = "fresh"  # section of the changes of a match set that was saved with some
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,26 +47,27 @@ class Fresh:
     generation: int = 0  # steps since the training
     changed: str = ""  # when the last step was taken
 
-    def take(self, step: Step, current: Products) -> Fresh:
-        """After a step; `current` are the products before it."""
-        changes = step(self.changes, current, self.products.ids)
+    def take(self, step: Step, current: Products) -> tuple[Fresh, Changes]:
+        """After a step, and what it adds to the changes; `current` are the products before it."""
+        later = self.changes.on_time(step(current))
+        changes = fold_changes([self.changes, later], self.products)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        return replace(self, changes=changes, generation=self.generation + 1, changed=now)
+        after = replace(self, changes=changes, generation=self.generation + 1, changed=now)
+        return after, later
 
 
-# Changes so far, products as they are now, ids of the training.
-Step: TypeAlias = Callable[[Changes, Products, Strings], Changes]
+Step: TypeAlias = Callable[[Products], Changes]  # of products as they are now
 
 
 def adding(catalog: Catalog, version: int | None) -> Step:
     """The step that adds products, or puts them in the place of those with their ids."""
     versions = _number(version, len(catalog))
 
-    def add(changes: Changes, current: Products, _: Strings) -> Changes:
+    def add(current: Products) -> Changes:
         rows, left_out = to_rows(catalog, current)
         if left_out:
             logger.warning("attributes that the model lacks are left out: %s", ", ".join(left_out))
-        return changes.upsert(rows, versions)
+        return upserted(rows, versions)
 
     return add
 
@@ -70,11 +76,11 @@ def updating(catalog: Catalog, version: int | None) -> Step:
     """The step that changes what a catalog tells of products that are there."""
     number = _number(version, 1)
 
-    def update(changes: Changes, current: Products, _: Strings) -> Changes:
+    def update(current: Products) -> Changes:
         rows, n_unknown = overlay(catalog, current)
         if n_unknown:
             logger.warning("%s products that are not in the model are left out", f"{n_unknown:,}")
-        return changes.upsert(rows, np.repeat(number, len(rows)))
+        return upserted(rows, np.repeat(number, len(rows)))
 
     return update
 
@@ -84,11 +90,11 @@ def removing(ids: Strings, version: int | None) -> Step:
     distinct = ids.take(ids.factorize()[1])
     versions = _number(version, len(distinct))
 
-    def remove(changes: Changes, current: Products, trained: Strings) -> Changes:
+    def remove(current: Products) -> Changes:
         n_unknown = int(np.count_nonzero(current.index_of(distinct) < 0))
         if n_unknown:
-            logger.info("%s products to remove are not in the model", f"{n_unknown:,}")
-        return changes.remove(distinct, versions, trained)
+            logger.warning("%s products to remove are not in the model", f"{n_unknown:,}")
+        return removed(distinct, versions, current)
 
     return remove
 
@@ -99,19 +105,28 @@ def _number(version: int | None, n: int) -> Versions:
     return np.full(n, NO_VERSION if version is None else version, dtype=np.int64)
 
 
-def store_fresh(fresh: Fresh) -> Section:
-    """The changes as a section; what was trained has sections of its own."""
-    section = store_changes(fresh.changes)
-    about = {"generation": fresh.generation, "changed": fresh.changed}
+def store_fresh(fresh: Fresh, changes: Changes | None = None) -> Section:
+    """The changes as a section, or what the last step added to them."""
+    section = store_changes(fresh.changes if changes is None else changes)
+    about = {
+        "generation": fresh.generation,
+        "changed": fresh.changed,
+        "is_whole": changes is None,  # what came before it counts no more
+    }
     return Section({**section.header, **about}, section.arrays)
 
 
-def read_fresh(section: Section, products: Products, n_queries_of: NDArray[np.int64]) -> Fresh:
-    """The changes since a training; a damaged section is a KeyError, TypeError or ValueError."""
-    header, attributes = section.header, set(products.attributes)
-    changes = read_changes(section)
-    if set(changes.products.attributes) != attributes:
-        found = sorted(changes.products.attributes)
-        raise ValueError(f"changed products must have {sorted(attributes)}; got {found}")
-    generation, changed = int(header["generation"]), str(header["changed"])
-    return Fresh(products, n_queries_of, changes, generation, changed)
+def read_fresh(
+    sections: Sequence[Section], products: Products, n_queries_of: NDArray[np.int64]
+) -> Fresh:
+    """The changes since a training, oldest first; damage is a KeyError, TypeError or ValueError."""
+    first = max(i for i, section in enumerate(sections) if i == 0 or section.header["is_whole"])
+    parts = [read_changes(section) for section in sections[first:]]
+    wanted = {name: column.kind for name, column in products.attributes.items()}
+    for part in parts:
+        found = {name: column.kind for name, column in part.products.attributes.items()}
+        if found != wanted:
+            raise ValueError(f"changed products must have {wanted}; got {found}")
+    header = sections[-1].header
+    changes = fold_changes(parts, products)
+    return Fresh(products, n_queries_of, changes, int(header["generation"]), str(header["changed"]))
