@@ -30,8 +30,10 @@ from matchset.model.changes import apply_changes, nothing
 from matchset.model.fresh import (
     FRESH,
     Fresh,
+    Freshness,
     Step,
     adding,
+    measure,
     read_fresh,
     removing,
     store_fresh,
@@ -223,6 +225,11 @@ class MatchSet(TrainedMatcher):
             return self
         with locked(Path(self._home)):
             return self._now(self._home)._fold()  # noqa: SLF001
+
+    @property
+    def freshness(self) -> Freshness:
+        """How far its products have moved from those that it was trained with."""
+        return measure(self.fresh, len(self.products))
 
     def _change(self, step: Step) -> Self:
         """The same match set after a step, which its folder holds too, if it has one."""

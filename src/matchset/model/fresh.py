@@ -56,6 +56,45 @@ class Fresh:
         return after, later
 
 
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How far products have moved from what was trained."""
+
+    generation: int  # steps since the training
+    changed: str | None  # when the last step was taken
+    added: int  # products that were not trained
+    updated: int  # trained ones with another title or other attributes
+    removed: int  # trained ones that are gone
+    share_added: float  # of all products
+    share_removed: float  # of the trained ones
+
+    def __str__(self) -> str:
+        return (
+            f"generation {self.generation:,}: {self.added:,} added ({self.share_added:.1%}), "
+            f"{self.updated:,} updated, {self.removed:,} removed ({self.share_removed:.1%}) "
+            f"since the training"
+        )
+
+
+def measure(fresh: Fresh | None, n_products: int) -> Freshness:
+    """How far `n_products` products have moved from those that were trained."""
+    if fresh is None:
+        return Freshness(0, None, 0, 0, 0, 0.0, 0.0)
+    trained, changes = fresh.products, fresh.changes
+    n_updated = int(np.count_nonzero(trained.index_of(changes.products.ids) >= 0))
+    n_removed = int(np.count_nonzero(trained.index_of(changes.removed) >= 0))
+    n_added = len(changes.products) - n_updated
+    return Freshness(
+        fresh.generation,
+        fresh.changed or None,
+        n_added,
+        n_updated,
+        n_removed,
+        n_added / max(1, n_products),
+        n_removed / max(1, len(trained)),
+    )
+
+
 Step: TypeAlias = Callable[[Products], Changes]  # of products as they are now
 
 
