@@ -97,7 +97,7 @@ bench: $(VENV)/installed ## Run the benchmarks beside the peers, on simulated sh
 	$(BIN)/python benchmarks/search.py --products 200000
 	$(BIN)/python benchmarks/peers.py --problem shop-200000 market-200000
 	$(BIN)/python benchmarks/titles.py
-	$(BIN)/python benchmarks/shops.py --products 20000 --methods
+	$(BIN)/python benchmarks/shops.py --products 20000 --methods all
 	$(BIN)/python benchmarks/read_log.py
 
 lock: $(VENV)/installed $(VENV)/test $(VENV)/lint $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Write down the versions of a development environment

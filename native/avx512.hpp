@@ -13,6 +13,7 @@
 #pragma GCC diagnostic pop
 
 #define MATCHSET_AVX512 __attribute__((target("arch=x86-64-v4")))
+#define MATCHSET_VNNI __attribute__((target("arch=x86-64-v4,avx512vnni")))
 
 namespace matchset {
 
@@ -21,6 +22,8 @@ inline const bool has_avx512 = __builtin_cpu_supports("avx512f") != 0 && __built
                                __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
                                __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("bmi") != 0 &&
                                __builtin_cpu_supports("bmi2") != 0 && std::getenv("MATCHSET_PLAIN") == nullptr;
+// Products of bytes, added up in fours.
+inline const bool has_vnni = has_avx512 && __builtin_cpu_supports("avx512vnni") != 0;
 
 }  // namespace matchset
 #endif

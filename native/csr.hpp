@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "prefetch.hpp"
+
 namespace matchset {
 
 struct SparseRow {
@@ -29,8 +31,7 @@ struct ListsView {
   }
   // Asks for the beginning of a list, whose offset should be at hand, ahead of its use.
   void prefetch(std::size_t i) const {
-    if (const auto begin = static_cast<std::size_t>(offsets[i]); begin < ids.size())
-      __builtin_prefetch(ids.data() + begin);
+    if (const auto begin = static_cast<std::size_t>(offsets[i]); begin < ids.size()) prefetch_near(ids.data() + begin);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "prefetch.hpp"
 #include "select.hpp"
 
 namespace matchset {
@@ -14,12 +15,12 @@ namespace {
                               std::to_string(document));
 }
 
-}  // namespace
-
-void read_lists(const ImpactLists& index, std::span<const WeightedTerm> terms, std::size_t budget,
-                std::span<const std::uint8_t> allowed, ListsScratch& scratch, Accumulator& sums) {
-  auto& cursors = scratch.cursors;
+// The lists of terms, shortest first.
+void find_lists(const ImpactLists& index, std::span<const WeightedTerm> terms,
+                std::vector<ListsScratch::Cursor>& cursors) {
   cursors.clear();
+  for (const WeightedTerm& term : terms)
+    if (term.term < index.n_terms()) prefetch_far(&index.lists.offsets[term.term]);
   for (const WeightedTerm& term : terms) {
     if (term.term >= index.n_terms()) continue;
     const std::size_t size = index.lists[term.term].size();
@@ -27,14 +28,31 @@ void read_lists(const ImpactLists& index, std::span<const WeightedTerm> terms, s
   }
   std::sort(cursors.begin(), cursors.end(),
             [](const auto& a, const auto& b) { return a.size != b.size ? a.size < b.size : a.begin < b.begin; });
-  std::size_t total = 0;
+}
+
+// Asks for what is read without a filter: lists lie anywhere in memory, and most of them are short.
+void prefetch_lists(const ImpactLists& index, std::span<const ListsScratch::Cursor> cursors, std::size_t budget) {
+  constexpr std::size_t kLine = 64;
   for (const auto& cursor : cursors) {
-    __builtin_prefetch(index.lists.ids.data() + cursor.begin);
-    __builtin_prefetch(index.impacts.data() + cursor.begin);
-    total += cursor.size;
+    const std::size_t n = std::min(cursor.size, budget);
+    const std::int32_t* documents = index.lists.ids.data() + cursor.begin;
+    const std::uint8_t* impacts = index.impacts.data() + cursor.begin;
+    for (std::size_t i = 0; i < n; i += kLine / sizeof(std::int32_t)) prefetch_far(documents + i);
+    for (std::size_t i = 0; i < n; i += kLine) prefetch_far(impacts + i);
+    budget -= n;
   }
+}
+
+}  // namespace
+
+void read_lists(const ImpactLists& index, std::span<const WeightedTerm> terms, std::size_t budget,
+                std::span<const std::uint8_t> allowed, ListsScratch& scratch, Accumulator& sums) {
+  find_lists(index, terms, scratch.cursors);
+  prefetch_lists(index, scratch.cursors, budget);
+  std::size_t total = 0;
+  for (const auto& cursor : scratch.cursors) total += cursor.size;
   sums.reserve(std::min(budget, total));
-  for (const auto& cursor : cursors) {
+  for (const auto& cursor : scratch.cursors) {
     const std::int32_t* documents = index.lists.ids.data() + cursor.begin;
     const std::uint8_t* impacts = index.impacts.data() + cursor.begin;
     for (std::size_t i = 0; i < cursor.size && budget > 0; ++i) {

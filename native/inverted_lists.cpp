@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "document_table.hpp"
+#include "select.hpp"
 #include "threads.hpp"
 
 namespace matchset {
@@ -24,6 +26,14 @@ void check_vectors(const ByteVectors& vectors, std::size_t dimensions) {
                                 std::to_string(vectors.values.size()) + " for " + std::to_string(vectors.size()));
 }
 
+// Where the range of the i-th key begins and ends; beyond the last key there is nothing.
+std::size_t first_of(std::span<const std::int64_t> begins, std::span<const std::uint64_t> keys, std::size_t i) {
+  return i < keys.size() ? static_cast<std::size_t>(begins[document_of(keys[i])]) : ByteQuery::kNothing;
+}
+std::size_t end_of(std::span<const std::int64_t> begins, std::span<const std::uint64_t> keys, std::size_t i) {
+  return static_cast<std::size_t>(begins[document_of(keys[i]) + 1]);
+}
+
 }  // namespace
 
 void InvertedLists::check() const {
@@ -39,43 +49,31 @@ void ListsSearch::reset(const InvertedLists& lists) {
   lists_ = &lists;
 }
 
-float ListsSearch::score_product(const InvertedLists& lists, std::size_t index) const {
-  if (query_.is_zero()) return 0;
-  float cosine;
-  query_.score(lists.products, index, index + 1, &cosine);
-  return cosine;
+void ListsSearch::score_products(const ByteVectors& products, std::span<const std::uint32_t> indices,
+                                 float* out) const {
+  if (query_.is_zero())
+    std::fill_n(out, indices.size(), 0.0F);
+  else
+    query_.score(products, indices, out);
 }
 
-void ListsSearch::keep_best(std::vector<std::pair<float, std::size_t>>& candidates, std::size_t n) {
-  const auto is_better = [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  };
-  n = std::min(n, candidates.size());
-  const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(n);
-  std::partial_sort(candidates.begin(), end, candidates.end(), is_better);
-  candidates.resize(n);
-}
-
-void ListsSearch::score(const ByteVectors& vectors, std::size_t begin, std::size_t end) {
+void ListsSearch::expand(const ByteVectors& centroids, std::size_t begin, std::size_t end, std::size_t next) {
   scores_.resize(std::max(scores_.size(), end - begin));
-  query_.score(vectors, begin, end, scores_.data());
-}
-
-void ListsSearch::expand(const ByteVectors& centroids, std::size_t begin, std::size_t end) {
-  score(centroids, begin, end);
-  for (std::size_t i = begin; i < end; ++i) clusters_.emplace_back(scores_[i - begin], i);
+  query_.score(centroids, begin, end, scores_.data(), next);
+  for (std::size_t i = begin; i < end; ++i)
+    nearest_.push_back(to_key(scores_[i - begin], static_cast<std::uint32_t>(i)));
 }
 
 void ListsSearch::choose_clusters(const ListsRule& rule) {
-  clusters_.clear();
-  expand(lists_->groups, 0, lists_->groups.size());
-  keep_best(clusters_, rule.n_groups);
-  std::swap(groups_, clusters_);
-  clusters_.clear();
-  for (const auto& [_, group] : groups_)
-    expand(lists_->clusters, static_cast<std::size_t>(lists_->group_begin[group]),
-           static_cast<std::size_t>(lists_->group_begin[group + 1]));
-  keep_best(clusters_, rule.n_lists);
+  nearest_.clear();
+  expand(lists_->groups, 0, lists_->groups.size(), ByteQuery::kNothing);
+  keep_smallest(nearest_, rule.n_groups, spare_);
+  std::swap(groups_, nearest_);
+  nearest_.clear();
+  for (std::size_t i = 0; i < groups_.size(); ++i)
+    expand(lists_->clusters, first_of(lists_->group_begin, groups_, i), end_of(lists_->group_begin, groups_, i),
+           first_of(lists_->group_begin, groups_, i + 1));
+  keep_smallest(nearest_, rule.n_lists, spare_);
 }
 
 std::span<const Scored> ListsSearch::find(std::span<const float> vector, const ListsRule& rule) {
@@ -83,31 +81,29 @@ std::span<const Scored> ListsSearch::find(std::span<const float> vector, const L
   query_.set(vector);
   if (query_.is_zero()) return found_;
   choose_clusters(rule);
-  for (const auto& [_, cluster] : clusters_)  // the rest of a run of memory is fetched as it is read
-    if (const auto begin = static_cast<std::size_t>(lists_->list_begin[cluster]); begin < lists_->products.size())
-      lists_->products.prefetch(begin);
-  for (const auto& [_, cluster] : clusters_) append_list(*lists_, cluster);
+  append_lists(*lists_);
   return found_;
 }
 
 std::span<const Scored> ListsSearch::find_more(const InvertedLists& more) {
   found_.clear();
-  if (query_.is_zero()) return found_;
-  for (const auto& [_, cluster] : clusters_) append_list(more, cluster);
+  if (!query_.is_zero()) append_lists(more);
   return found_;
 }
 
-void ListsSearch::append_list(const InvertedLists& lists, std::size_t cluster) {
-  const auto begin = static_cast<std::size_t>(lists.list_begin[cluster]);
-  const auto end = static_cast<std::size_t>(lists.list_begin[cluster + 1]);
-  score(lists.products, begin, end);
-  for (std::size_t i = begin; i < end; ++i) found_.emplace_back(lists.labels[i], scores_[i - begin]);
+void ListsSearch::append_lists(const InvertedLists& lists) {
+  for (std::size_t c = 0; c < nearest_.size(); ++c) {
+    const std::size_t begin = first_of(lists.list_begin, nearest_, c), end = end_of(lists.list_begin, nearest_, c);
+    scores_.resize(std::max(scores_.size(), end - begin));
+    query_.score(lists.products, begin, end, scores_.data(), first_of(lists.list_begin, nearest_, c + 1));
+    for (std::size_t i = begin; i < end; ++i) found_.emplace_back(lists.labels[i], scores_[i - begin]);
+  }
 }
 
 std::size_t ListsSearch::find_cluster(const std::int8_t* values, float scale, std::size_t n_groups) {
   query_.set(values, scale);
   choose_clusters({n_groups, 1});
-  return clusters_.empty() ? 0 : clusters_.front().second;
+  return nearest_.empty() ? 0 : document_of(nearest_.front());
 }
 
 std::vector<std::vector<Scored>> search_lists(const InvertedLists& lists, std::span<const float> vectors,

@@ -43,23 +43,22 @@ class ListsSearch {
   std::span<const Scored> find(std::span<const float> vector, const ListsRule& rule);
   // All products of other lists in the clusters that the last vector led to.
   std::span<const Scored> find_more(const InvertedLists& more);
-  // The cosine of the last vector and one product of some lists, by its index; 0 for a vector of zeros.
-  float score_product(const InvertedLists& lists, std::size_t index) const;
+  // Cosines of the last vector and some products, by their indices; 0 for a vector of zeros.
+  void score_products(const ByteVectors& products, std::span<const std::uint32_t> indices, float* out) const;
   // The cluster nearest to a vector of bytes among those of the nearest groups.
   std::size_t find_cluster(const std::int8_t* values, float scale, std::size_t n_groups);
 
  private:
   void choose_clusters(const ListsRule& rule);
-  void score(const ByteVectors& vectors, std::size_t begin, std::size_t end);
-  void append_list(const InvertedLists& lists, std::size_t cluster);
-  void expand(const ByteVectors& centroids, std::size_t begin, std::size_t end);
-  // The n indices with the highest scores in `candidates`, best first, equal ones by index.
-  static void keep_best(std::vector<std::pair<float, std::size_t>>& candidates, std::size_t n);
+  // Appends the products of the nearest clusters to `found_`.
+  void append_lists(const InvertedLists& lists);
+  // Appends the centroids of a range to `nearest_`.
+  void expand(const ByteVectors& centroids, std::size_t begin, std::size_t end, std::size_t next);
 
   const InvertedLists* lists_;
   ByteQuery query_;
   std::vector<float> scores_;
-  std::vector<std::pair<float, std::size_t>> groups_, clusters_;
+  std::vector<std::uint64_t> groups_, nearest_, spare_;  // keys of cosines; the last are the clusters to read
   std::vector<Scored> found_;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "impact_lists.hpp"
+#include "prefetch.hpp"
 
 namespace matchset {
 
@@ -22,18 +23,18 @@ struct LexicalIndex {
   // The row of a title; beyond the end where a damaged array says so.
   std::size_t find_row(std::size_t title) const { return static_cast<std::size_t>(row_of[title]); }
   // Ask for a title ahead of its use: where its row is, where its words are, the words.
-  void prefetch_row(std::size_t title) const { __builtin_prefetch(&row_of[title]); }
+  void prefetch_row(std::size_t title) const { prefetch_far(&row_of[title]); }
   void prefetch_offset(std::size_t title) const {
-    if (const std::size_t row = find_row(title); row < words_of.size()) __builtin_prefetch(&words_of.offsets[row]);
+    if (const std::size_t row = find_row(title); row < words_of.size()) prefetch_far(&words_of.offsets[row]);
   }
   void prefetch_words(std::size_t title) const {
     const std::size_t row = find_row(title);
     if (row >= words_of.size()) return;
     const auto begin = static_cast<std::size_t>(words_of.offsets[row]);
     if (begin >= impacts.size()) return;
-    __builtin_prefetch(words_of.ids.data() + begin);
-    __builtin_prefetch(words_of.ids.data() + begin + 16);
-    __builtin_prefetch(impacts.data() + begin);
+    prefetch_far(words_of.ids.data() + begin);
+    prefetch_far(words_of.ids.data() + begin + 16);
+    prefetch_far(impacts.data() + begin);
   }
 };
 

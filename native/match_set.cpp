@@ -16,7 +16,6 @@ namespace {
 constexpr float kLeastTreeLog = -14;  // lower logarithms of tree scores say nothing more
 constexpr float kLeastVoteShare = 1e-4F;
 constexpr float kVoteLogShift = 9.21034F;  // minus the logarithm of it
-constexpr std::size_t kAhead = 8;          // candidates
 constexpr double kMostOdds = 30;
 constexpr std::size_t kMostBound = std::size_t{1} << 31;  // no array here has more entries that matter
 
@@ -35,15 +34,7 @@ class CandidateSearch {
     if (v_.towers) propose_by_lists();
     if (v_.lexical) propose_by_words();
     if (v_.past) propose_by_neighbors();
-    float best = 0;
-    const auto entries = s_.candidates.entries();
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      prefetch_ahead(entries, i);
-      s_.features.push_back(describe(entries[i].document, entries[i].value));
-      best = std::max(best, s_.features.back()[kBm25]);
-    }
-    if (best > 0)
-      for (Features& f : s_.features) f[kBm25Share] = f[kBm25] / best;
+    describe_all();
   }
 
  private:
@@ -59,6 +50,7 @@ class CandidateSearch {
 
   MatchCandidate& touch(std::size_t label, Source source) {
     MatchCandidate& candidate = s_.candidates[static_cast<std::uint32_t>(label)];
+    if (candidate.sources == 0) prefetch_product(label);
     candidate.sources = static_cast<std::uint8_t>(candidate.sources | source);
     return candidate;
   }
@@ -148,22 +140,59 @@ class CandidateSearch {
         touch(label, kNeighbors).same_query = past.counts[first + i];
   }
 
-  // What is known of a product lies anywhere in memory: it is fetched while others are described, first where it
-  // lies, then the thing itself.
-  void prefetch_ahead(std::span<const DocumentTable<MatchCandidate>::Entry> entries, std::size_t i) const {
-    const auto is_ahead = [&](std::size_t at) { return at < entries.size() && !is_added(entries[at].document); };
-    if (const std::size_t at = i + 3 * kAhead; is_ahead(at)) {
-      __builtin_prefetch(&v_.popularity[entries[at].document]);
-      if (v_.lexical) v_.lexical->prefetch_row(entries[at].document);
-      if (v_.towers && !entries[at].value.has_cosine) __builtin_prefetch(&v_.towers->position_of[entries[at].document]);
+  // What is known of a product lies anywhere in memory. It is asked for in three steps: first where it lies, as soon as
+  // a source proposes the product; then, for all candidates, vectors and where words begin; then the words.
+  void prefetch_product(std::size_t label) const {
+    if (is_added(label)) return;
+    prefetch_far(&v_.popularity[label]);
+    if (v_.lexical) v_.lexical->prefetch_row(label);
+    if (v_.towers) prefetch_far(&v_.towers->position_of[label]);
+  }
+
+  void prefetch_vectors() {
+    s_.positions.clear();
+    s_.placed.clear();
+    const auto entries = s_.candidates.entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::uint32_t label = entries[i].document;
+      if (is_added(label)) {  // few: there is no need to ask for them ahead
+        if (v_.towers && !entries[i].value.has_cosine)
+          entries[i].value.cosine = find_added_cosine(label - v_.n_trained());
+        continue;
+      }
+      if (v_.lexical) v_.lexical->prefetch_offset(label);
+      if (!v_.towers || entries[i].value.has_cosine) continue;
+      const auto position = static_cast<std::size_t>(v_.towers->position_of[label]);  // a negative one is huge
+      if (position >= v_.towers->lists.products.size()) continue;
+      v_.towers->lists.products.prefetch(position);
+      s_.positions.push_back(static_cast<std::uint32_t>(position));
+      s_.placed.push_back(static_cast<std::uint32_t>(i));
     }
-    if (const std::size_t at = i + 2 * kAhead; is_ahead(at)) {
-      if (v_.lexical) v_.lexical->prefetch_offset(entries[at].document);
-      if (v_.towers && !entries[at].value.has_cosine)
-        if (const std::int64_t position = find_position(entries[at].document); position >= 0)
-          v_.towers->lists.products.prefetch(static_cast<std::size_t>(position));
+  }
+
+  void find_cosines() {
+    if (s_.positions.empty()) return;
+    s_.cosines.resize(s_.positions.size());
+    s_.lists->score_products(v_.towers->lists.products, s_.positions, s_.cosines.data());
+    const auto entries = s_.candidates.entries();
+    for (std::size_t i = 0; i < s_.placed.size(); ++i) entries[s_.placed[i]].value.cosine = s_.cosines[i];
+  }
+
+  void describe_all() {
+    const auto entries = s_.candidates.entries();
+    prefetch_vectors();
+    if (v_.lexical)
+      for (const auto& entry : entries)
+        if (!is_added(entry.document)) v_.lexical->prefetch_words(entry.document);
+    find_cosines();
+    float best = 0;
+    s_.features.resize(entries.size());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      s_.features[i] = describe(entries[i].document, entries[i].value);
+      best = std::max(best, s_.features[i][kBm25]);
     }
-    if (const std::size_t at = i + kAhead; is_ahead(at) && v_.lexical) v_.lexical->prefetch_words(entries[at].document);
+    if (best > 0)
+      for (Features& f : s_.features) f[kBm25Share] = f[kBm25] / best;
   }
 
   // Everything but kBm25Share, which takes all candidates.
@@ -176,7 +205,7 @@ class CandidateSearch {
     } else {
       f[kTreeMissed] = v_.tree ? 1.0F : 0.0F;
     }
-    if (v_.towers) f[kCosine] = candidate.has_cosine ? candidate.cosine : find_cosine(label);
+    f[kCosine] = candidate.cosine;
     if (v_.lexical) {
       f[kBm25] = score_words(label);
       f[kBm25Any] = f[kBm25] > 0 ? 1.0F : 0.0F;
@@ -193,27 +222,21 @@ class CandidateSearch {
     return f;
   }
 
-  bool is_added(std::uint32_t label) const { return label >= v_.n_trained(); }
+  bool is_added(std::size_t label) const { return label >= v_.n_trained(); }
 
   float score_words(std::uint32_t label) const {
     if (!is_added(label)) return s_.query_words.empty() ? 0 : s_.query_words.score(*v_.lexical, label);
     return s_.added_words.empty() ? 0 : s_.added_words.score(v_.added->words, label - v_.n_trained());
   }
 
-  // Of a product of the training in the inverted lists, or -1.
-  std::int64_t find_position(std::uint32_t label) const {
-    const std::int32_t position = v_.towers->position_of[label];
-    return position >= 0 && static_cast<std::size_t>(position) < v_.towers->lists.products.size() ? position : -1;
-  }
-  float find_cosine(std::uint32_t label) const {
-    if (is_added(label)) return find_added_cosine(label - v_.n_trained());
-    const std::int64_t position = find_position(label);
-    return position < 0 ? 0 : s_.lists->score_product(v_.towers->lists, static_cast<std::size_t>(position));
-  }
   float find_added_cosine(std::size_t row) const {
     const auto position = static_cast<std::size_t>(v_.added->position_of[row]);  // a negative one is huge
-    const InvertedLists& lists = *v_.added->lists;
-    return position < lists.products.size() ? s_.lists->score_product(lists, position) : 0;
+    const ByteVectors& products = v_.added->lists->products;
+    if (position >= products.size()) return 0;
+    const auto index = static_cast<std::uint32_t>(position);
+    float cosine;
+    s_.lists->score_products(products, {&index, 1}, &cosine);
+    return cosine;
   }
 
   const MatchSetView& v_;

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "prefetch.hpp"
+
 namespace matchset {
 
 std::int64_t PastQueries::find(std::uint64_t hash) const {
@@ -21,7 +23,7 @@ void collect_votes(const PastQueries& past, std::span<const WeightedTerm> featur
   read_lists(past.queries_of, features, rule.budget, {}, s.lists, s.similarity);
   const auto nearest = take_best(s.similarity, rule.n_neighbors, s.lists);
   // Past queries lie anywhere in memory: all of them are asked for before the first is read.
-  for (const std::uint64_t near : nearest) __builtin_prefetch(&past.products_of.offsets[document_of(near)]);
+  for (const std::uint64_t near : nearest) prefetch_near(&past.products_of.offsets[document_of(near)]);
   for (const std::uint64_t near : nearest) past.products_of.prefetch(document_of(near));
   for (const std::uint64_t near : nearest) {
     const float similarity = score_of(near) / 255;

@@ -76,8 +76,9 @@ void detach_signs(std::vector<char32_t>& codes, std::vector<char32_t>& scratch) 
     switch (code) {
       case 0x2120:
       case 0x2122: scratch.push_back(' '); break;  // service mark, trade mark
-      case 0xB4: scratch.push_back('\''); break;   // acute accent typed as an apostrophe
-      case 0xD7: scratch.push_back('x'); break;    // multiplication sign
+      case 0xB4:
+      case 0x1FFD: scratch.push_back('\''); break;  // acute accent typed as an apostrophe
+      case 0xD7: scratch.push_back('x'); break;     // multiplication sign
       default: scratch.push_back(code);
     }
   }

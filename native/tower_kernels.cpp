@@ -12,8 +12,7 @@
 namespace matchset {
 namespace {
 
-constexpr float kEpsilon = 1e-8F;   // of Adagrad
-constexpr float kNothing = 1e-20F;  // a smaller probability is zero: tiny numbers are slow to multiply
+constexpr float kEpsilon = 1e-8F;  // of Adagrad
 
 // Sum of V vectors' worth of the listed rows, which stays in registers.
 template <std::size_t V, typename Id>
@@ -34,6 +33,17 @@ MATCHSET_INLINE void add_all(const float* rows, std::size_t d, const Id* ids, st
   for (; k + 8 * kLanes <= d; k += 8 * kLanes) add_slab<8>(rows + k, d, ids, n, out + k);
   for (; k + 4 * kLanes <= d; k += 4 * kLanes) add_slab<4>(rows + k, d, ids, n, out + k);
   for (; k < d; k += kLanes) add_slab<1>(rows + k, d, ids, n, out + k);
+}
+
+template <std::size_t V>
+MATCHSET_INLINE void add_weighted_slab(const float* rows, std::size_t d, std::span<const WeightedRow> some,
+                                       float* out) {
+  Wide sums[V] = {};
+  for (const WeightedRow& each : some) {
+    const float* row = rows + std::size_t{each.id} * d;
+    for (std::size_t v = 0; v < V; ++v) sums[v] += load(row + v * kLanes) * each.weight;
+  }
+  for (std::size_t v = 0; v < V; ++v) store(out + v * kLanes, sums[v]);
 }
 
 // ln x for a positive, normal x: m * 2^e with ln m = 2 artanh((m - 1) / (m + 1)) as a series.
@@ -62,26 +72,42 @@ MATCHSET_CLONES void add_rows(const float* rows, std::size_t d, const std::uint3
   add_all(rows, d, ids, n, out);
 }
 
-MATCHSET_CLONES float softmax(float* row, std::size_t n, std::size_t target, float inverse_temperature, float weight) {
+MATCHSET_CLONES float softmax(float* row, std::size_t n, std::size_t target, const SoftmaxRule& rule) {
   Wide highest = fill(kMasked);
   for (std::size_t k = 0; k < n; k += kLanes) highest = larger<kLanes>(highest, load(row + k));
   float lanes[kLanes];
   store(lanes, highest);
   const float top = *std::max_element(lanes, lanes + kLanes);
-  const float own = (row[target] - top) * inverse_temperature;
+  const float own = (row[target] - top) * rule.inverse_temperature;
   Wide sums{};
   for (std::size_t k = 0; k < n; k += kLanes) {
-    const Wide e = exp_negative((load(row + k) - top) * inverse_temperature);
+    const Wide e = exp_negative((load(row + k) - top) * rule.inverse_temperature);
     store(row + k, e);
     sums += e;
   }
   const float sum = add_lanes<kLanes>(sums), scale = 1 / sum;
   for (std::size_t k = 0; k < n; k += kLanes) {
     const Wide p = load(row + k) * scale;
-    store(row + k, select<kLanes>(is_negative<kLanes>(p - kNothing), Wide{}, p) * weight);
+    store(row + k, select<kLanes>(is_negative<kLanes>(p - rule.least), Wide{}, p) * rule.weight);
   }
-  row[target] -= weight;
+  row[target] -= rule.weight;
   return log_positive(sum) - own;
+}
+
+MATCHSET_CLONES void find_nonzero(const float* row, std::size_t n, std::vector<WeightedRow>& found) {
+  found.clear();
+  for (std::size_t k = 0; k < n; k += kLanes) {
+    if (!any_nonzero<kLanes>(load(row + k))) continue;
+    for (std::size_t i = k; i < k + kLanes; ++i)
+      if (row[i] != 0) found.push_back({static_cast<std::uint32_t>(i), row[i]});
+  }
+}
+
+MATCHSET_CLONES void add_weighted(const float* rows, std::size_t d, std::span<const WeightedRow> some, float* out) {
+  std::size_t k = 0;
+  for (; k + 8 * kLanes <= d; k += 8 * kLanes) add_weighted_slab<8>(rows + k, d, some, out + k);
+  for (; k + 4 * kLanes <= d; k += 4 * kLanes) add_weighted_slab<4>(rows + k, d, some, out + k);
+  for (; k < d; k += kLanes) add_weighted_slab<1>(rows + k, d, some, out + k);
 }
 
 MATCHSET_CLONES void pull_through_length(const float* vector, const float* gradient, float scale, std::size_t d,

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "matmul.hpp"
 
@@ -19,8 +21,26 @@ float mean_of_rows(const float* table, std::size_t d, const std::int32_t* ids, s
 // Sum of the listed rows.
 void add_rows(const float* rows, std::size_t d, const std::uint32_t* ids, std::size_t n, float* out);
 
+struct SoftmaxRule {
+  float inverse_temperature;  // of cosines
+  float least;                // a smaller probability is zero in the gradient
+  float weight;               // of the row
+};
+
 // Turns a row of cosines into the gradient of its loss: weight * (softmax - 1 at the target). Returns the loss.
-float softmax(float* row, std::size_t n, std::size_t target, float inverse_temperature, float weight);
+float softmax(float* row, std::size_t n, std::size_t target, const SoftmaxRule& rule);
+
+// A row that counts, and how much.
+struct WeightedRow {
+  std::uint32_t id;
+  float weight;
+};
+
+// Finds the entries of a row that are not zero, in order.
+void find_nonzero(const float* row, std::size_t n, std::vector<WeightedRow>& found);
+
+// Sum of weight * row, in order; each product is rounded before it is added, as `multiply` does.
+void add_weighted(const float* rows, std::size_t d, std::span<const WeightedRow> some, float* out);
 
 // out = (gradient - vector * (vector . gradient)) * scale: the gradient before division by the length.
 void pull_through_length(const float* vector, const float* gradient, float scale, std::size_t d, float* out);

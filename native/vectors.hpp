@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "csr.hpp"
+#include "prefetch.hpp"
 
 namespace matchset {
 
@@ -19,8 +20,8 @@ struct ByteVectors {
   std::size_t size() const { return scales.size(); }
   const std::int8_t* row(std::size_t i) const { return values.data() + i * dimensions; }
   void prefetch(std::size_t i) const {
-    __builtin_prefetch(&scales[i]);
-    for (std::size_t at = 0; at < dimensions; at += 64) __builtin_prefetch(row(i) + at);
+    prefetch_far(&scales[i]);
+    for (std::size_t at = 0; at < dimensions; at += 64) prefetch_far(row(i) + at);
   }
 };
 
@@ -36,18 +37,26 @@ void encode_texts(const ListsView& texts, std::span<const std::int32_t> row_of, 
 // One query against many vectors.
 class ByteQuery {
  public:
+  static constexpr std::size_t kNothing = std::size_t{1} << 62;  // beyond all vectors
+
   explicit ByteQuery(std::size_t dimensions) : bytes_(dimensions), words_(dimensions) {}
   void set(std::span<const float> vector);
   void set(const std::int8_t* values, float scale);
   bool is_zero() const { return scale_ == 0; }
   std::size_t dimensions() const { return bytes_.size(); }
-  // Cosines with vectors begin to end.
-  void score(const ByteVectors& vectors, std::size_t begin, std::size_t end, float* out) const;
+  // Cosines with vectors begin to end; meanwhile those from `next` on, which are wanted soon, are fetched.
+  void score(const ByteVectors& vectors, std::size_t begin, std::size_t end, float* out,
+             std::size_t next = kNothing) const;
+  // Cosines with some vectors.
+  void score(const ByteVectors& vectors, std::span<const std::uint32_t> rows, float* out) const;
 
  private:
+  void set_bytes(float scale);
+
   std::vector<std::int8_t> bytes_;
   std::vector<std::int16_t> words_;  // the same, as wide as the multiplication wants them
   float scale_ = 0;
+  std::int32_t sum_ = 0;  // of the bytes
 };
 
 }  // namespace matchset

@@ -2,10 +2,15 @@
 
 import os
 import shutil
+import signal
+import sys
 
 import pytest
 from hypothesis import settings
 from serving import make_shop
+
+from matchset.cli import console
+from matchset.cli.app import main
 
 pytest_plugins = ["browser", "pages"]  # fixtures
 
@@ -26,3 +31,24 @@ def folder(served_shop, tmp_path):
     shutil.copytree(served_shop / "model", tmp_path / "model")
     shutil.copy(served_shop / "keys", tmp_path / "keys")
     return tmp_path
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Call the command line in this process: its exit code, output and errors."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["matchset", *map(str, arguments)])
+        monkeypatch.setattr(console.output, "width", 200)
+        before = signal.getsignal(signal.SIGTERM)
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run

@@ -45,6 +45,7 @@ def make_models(folder):
 
         made["dssm"] = train_small()
         made["dssm_hnsw"] = made["dssm"].with_hnsw()
+        made["dssm_int8"] = made["dssm"].with_int8(16)
     except ImportError:  # neither PyTorch nor usearch: make test-all has them
         pass
     for name, matcher in made.items():

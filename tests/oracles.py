@@ -42,7 +42,8 @@ def detach_signs(text):
     for char in text:
         if char in VULGAR_FRACTIONS and is_digit(out[-1:] or " "):
             out += " "
-        out += {"\u2120": " ", "\u2122": " ", "\u00b4": "'", "\u00d7": "x"}.get(char, char)
+        plain = {"\u2120": " ", "\u2122": " ", "\u00b4": "'", "\u1ffd": "'", "\u00d7": "x"}
+        out += plain.get(char, char)
     return out
 
 

@@ -20,6 +20,7 @@ ROOMS = [
     ["learn"],
     ["matchers"],
     ["evaluate"],
+    ["online"],
     ["lab", "client"],
     ["serve"],
     ["cli"],

@@ -171,6 +171,16 @@ def test_all_options_are_sent():
     assert {headers["Authorization"] for _, headers, _ in script.requests} == {f"Bearer {KEY}"}
 
 
+def test_an_explanation_is_asked_for_as_a_match_is():
+    script = Script((400, {}, {"error": {"code": "cannot_explain", "message": "no"}}))
+    options = {"where": "price < 3", "beam": 20, "min_score": 0.1, "min_relative": 0.5}
+    with ask(script, matcher="tree") as client, pytest.raises(ValueError, match="no"):
+        client.explain("rose", "p1", k=7, **options)
+    ((path, _, body),) = script.requests
+    assert path == "/v1/explain"
+    assert body == {"query": "rose", "product": "p1", "k": 7, "matcher": "tree", **options}
+
+
 def test_a_filter_that_cannot_be_sent_is_an_error():
     with ms.Client("http://127.0.0.1:1") as client:
         for wrong in (np.ones(3, dtype=np.bool_), 3, b"rose"):

@@ -61,6 +61,7 @@ def test_answers_are_those_of_the_model(client, local):
             found = client.match(query, **options)
             assert found == local.match(query, **options)
             assert found.titles == local.match(query, **options).titles
+    assert client.match("sofa", where="price < 0").titles == ()  # as of a local match
 
 
 def test_a_filter_that_is_used_again_goes_as_its_ids(client, local):
@@ -72,6 +73,9 @@ def test_reasons_are_those_of_the_model(client, local):
     for product in local.match("sofa").ids[:2]:
         assert client.explain("sofa", product, k=20) == local.explain("sofa", product, k=20)
     assert client.explain("sofa", product, beam=1) == local.explain("sofa", product, beam=1)
+    dear = local.explain("sofa", product, where="price > 1000000")
+    assert client.explain("sofa", product, where="price > 1000000") == dear
+    assert dear != local.explain("sofa", product)
     with pytest.raises(ValueError, match="product must be one of"):
         client.explain("sofa", "a product that is not there")
 

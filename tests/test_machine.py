@@ -1,12 +1,16 @@
-"""`make` says in one sentence what a machine lacks."""
+"""`make` says in one sentence what a machine lacks; the native module is built as it should be."""
 
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from matchset import _native
+
+PT_DYNAMIC, DT_FLAGS, BIND_NOW = 2, 30, 8  # of ELF
 CHECK = Path(__file__).parent.parent / "tools" / "check_machine.sh"
 
 
@@ -60,3 +64,14 @@ def test_an_old_compiler_is_named(tmp_path):
 def test_a_fit_machine_passes():
     assert check() == (0, "")
     assert check(cxx="env true") == (0, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of ELF files")
+def test_l11_the_native_module_guards_its_stack_and_its_tables():
+    data = Path(_native.__file__).read_bytes()
+    assert b"__stack_chk_fail" in data
+    begin, count = *struct.unpack_from("<Q", data, 32), *struct.unpack_from("<H", data, 56)
+    headers = [struct.unpack_from("<IIQQQQ", data, begin + 56 * i) for i in range(count)]
+    at, size = next((offset, size) for kind, _, offset, _, _, size in headers if kind == PT_DYNAMIC)
+    flags = dict(struct.unpack_from("<QQ", data, at + i) for i in range(0, size, 16))
+    assert flags[DT_FLAGS] & BIND_NOW

@@ -6,29 +6,13 @@ import shutil
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-from bookshelf import IDS, QUERIES, make_catalog, make_pairs
-from towers import CONFIG, NGRAMS, make_log
+from bookshelf import QUERIES, make_catalog, make_pairs
+from towers import make_dssm, make_log
 
 import matchset as ms
 from matchset.errors import ModelFileError
-from matchset.features.vectorizer import Vectorizer
-from matchset.lab.dssm.space import Space, Tower
 from matchset.matchers.registry import KINDS
-from matchset.model.products import make_products
-
-
-def make_dssm():
-    """A DSSM whose embeddings are random: pickling needs no training."""
-    catalog, rng = make_catalog(), np.random.default_rng(0)
-    vectorizer = Vectorizer(NGRAMS).fit(catalog.titles)
-    embeddings = rng.normal(size=(vectorizer.n_features, 8)).astype(np.float32)
-    tower = Tower(vectorizer, embeddings, np.zeros(8, np.float32))
-    hashes = np.sort(make_pairs().queries.hashes())
-    counts = np.ones(len(IDS), dtype=np.int64)
-    products, vectors = make_products(catalog.ids, catalog), tower.encode(catalog.titles)
-    return ms.DSSM(Space(products, tower, vectors, hashes, counts, CONFIG))
 
 
 def make_matcher(kind):
@@ -48,6 +32,7 @@ def make_matcher(kind):
         ),
         "popularity": lambda: ms.Popularity.from_positives(pairs, catalog),
         "dssm": make_dssm,
+        "dssm_int8": lambda: make_dssm().with_int8(),
         "run": lambda: ms.RecordedRun.of(ms.BM25.from_catalog(catalog).match(QUERIES)),
         "fusion": lambda: ms.Fusion(
             [ms.BM25.from_catalog(catalog), ms.Popularity.from_positives(pairs, catalog)],

@@ -48,17 +48,19 @@ def body(**fields):
 
 
 def test_a_query_string_is_read():
-    assert read_match(b"q=so%20fa") == ("so fa", options())
+    assert read_match(b"q=so%20fa") == ("so fa", options(), None)
     assert read_match(b"k=3&q=a%2Bb+c&beam=4&titles=false&matcher=bm25&where=") == (
         "a+b c",
-        options("bm25", k=3, beam=4, titles=False),
+        options("bm25", k=3, beam=4, titles=False, is_chosen=True),
+        None,
     )
+    assert read_match(b"q=a&unit=u%201") == ("a", options(), "u 1")
     assert read_match(b"q=%C3%BC&where=price%3C2")[1].where == "price<2"
     assert read_match(b"q=")[0] == ""
 
 
 def test_least_scores_and_attributes_are_read():
-    _, asked = read_match(b"q=a&min_score=-1.5e-2&min_relative=0&attributes=p,,a%20b,p")
+    _, asked, _ = read_match(b"q=a&min_score=-1.5e-2&min_relative=0&attributes=p,,a%20b,p")
     wanted = options(min_score=float(np.float32(-0.015)), min_relative=0.0, attributes=("p", "a b"))
     assert asked == wanted
     sent = {"min_score": -0.015, "min_relative": 0, "attributes": ["p", "a b"]}
@@ -68,9 +70,9 @@ def test_least_scores_and_attributes_are_read():
 
 
 def test_options_are_cached_but_queries_are_not():
-    assert read_match(b"q=a&k=3") == ("a", options(k=3))
-    assert read_match(b"k=3&q=b") == ("b", options(k=3))
-    assert read_match(b"k=4&q=b") == ("b", options(k=4))
+    assert read_match(b"q=a&k=3") == ("a", options(k=3), None)
+    assert read_match(b"k=3&q=b") == ("b", options(k=3), None)
+    assert read_match(b"k=4&q=b") == ("b", options(k=4), None)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,10 @@ def test_options_are_cached_but_queries_are_not():
         (b"q=a&min_score=.5", "bad_parameter"),
         (b"q=a&min_relative=1.01", "bad_parameter"),
         (b"q=a&min_relative=-0.1", "bad_parameter"),
+        (b"q=a&unit=b&unit=b", "bad_parameter"),
+        (b"q=a&unit", "bad_parameter"),
+        (b"q=a&unit=%ff", "bad_parameter"),
+        (b"q=a&unit=12345", "bad_parameter"),
         (b"q=a&k=0", "k_out_of_range"),
         (b"q=a&k=-1", "k_out_of_range"),
         (b"q=a&k=11", "k_out_of_range"),
@@ -147,6 +153,8 @@ def test_characters_are_counted_and_not_bytes():
         (body(queries=["a"], k=1.5), "bad_parameter"),
         (body(queries=["a"], k=None), "bad_parameter"),
         (body(queries=["a"], matcher=1), "bad_parameter"),
+        (body(queries=["a"], unit=7), "bad_parameter"),
+        (body(queries=["a"], unit="12345"), "bad_parameter"),
         (body(queries=["a"], titles="yes"), "bad_parameter"),
         (body(queries=["a"], where=3), "bad_parameter"),
         (body(queries=["a"], min_score="1"), "bad_parameter"),
@@ -165,6 +173,42 @@ def test_characters_are_counted_and_not_bytes():
 )
 def test_a_bad_batch_is_refused(sent, code):
     assert code_of(read_batch, sent) == code
+
+
+def event(**fields):
+    known = {"action_name": "click", "query_id": "q", "object_id": "p"}
+    return body(events=[{name: one for name, one in (known | fields).items() if one is not None}])
+
+
+def test_events_are_read_in_the_words_of_ubi():
+    (found,) = READER.read_events(event(position=3, revenue=1.5))
+    assert (found.action, found.query_id, found.product) == ("click", "q", "p")
+    assert (found.position, found.revenue) == (3, 1.5)
+    assert READER.read_events(body(events=[])) == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        body(),
+        body(events=None),
+        body(events=[1]),
+        body(events=[{}] * 3),
+        event(object_id=None),
+        event(object_id="ppppp"),
+        event(query_id=""),
+        event(query_id="q" * 65),
+        event(action_name=""),
+        event(action_name=7),
+        event(position=0),
+        event(position="1"),
+        event(revenue="1"),
+        event(revenue=1e300),
+        event(user="me"),
+    ],
+)
+def test_bad_events_are_refused(sent):
+    assert code_of(READER.read_events, sent) in {"bad_parameter", "too_many_queries"}
 
 
 def fused(candidates=(["p"],), **fusion):
@@ -283,16 +327,17 @@ def test_what_the_schema_describes_is_what_is_read(data):
 @given(st.binary(max_size=60))
 def test_no_query_string_does_worse_than_be_refused(query_string):
     try:
-        query, _ = read_match(query_string)
+        query, _, unit = read_match(query_string)
     except RequestError as error:
         assert error.code in CODES  # noqa: PT017
     else:
         assert len(query) <= 5
+        assert len(unit or "") <= LIMITS.id_characters
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists))
 def test_no_value_does_worse_than_be_refused(value):
-    for name in ("queries", "k", "beam", "where", "matcher", "titles"):
+    for name in ("queries", "k", "beam", "where", "matcher", "titles", "unit"):
         sent = json.dumps({"queries": ["a"], name: value}).encode()
         try:
             read_batch(sent)

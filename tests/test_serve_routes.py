@@ -323,7 +323,7 @@ def test_the_schema_has_every_path_and_code(server):
     document = server.call("/openapi.json").json
     assert set(document["paths"]) == {
         "/healthz", "/readyz", "/v1/match", "/v1/explain", "/v1/model", "/v1/purchases",
-        "/v1/reload", "/metrics",
+        "/v1/events", "/v1/reload", "/metrics",
     }  # fmt: skip
     enum = document["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["code"]
     assert set(enum["enum"]) == set(CODES)
@@ -339,6 +339,7 @@ def test_the_schema_has_every_path_and_code(server):
     assert set(document["components"]["schemas"]) == {
         "BatchRequest", "ExplainRequest", "Error", "Product", "HealthResponse", "MatchResponse",
         "BatchResponse", "ExplainResponse", "ModelResponse", "PurchasesResponse", "ReloadResponse",
+        "EventsRequest", "EventsResponse",
     }  # fmt: skip
     docs = server.call("/docs").body.decode()
     assert "<td>What the customer typed. At most 512 characters.</td>" in docs
@@ -356,7 +357,8 @@ def test_the_commands_in_the_docs_work(server):
         words += ["--silent", "--write-out", "\n%{http_code}"]
         said = subprocess.run(words, capture_output=True, text=True).stdout
         body, status = said.rsplit("\n", 1)
-        refused = {"explain": "404", "reload": "403"}  # another shop's product; no key
+        # Another shop's product; no experiment; no key.
+        refused = {"explain": "404", "events": "404", "reload": "403"}
         wanted = next((code for name, code in refused.items() if f"/{name}" in command), "200")
         assert status == wanted, (command, body)
 
@@ -407,3 +409,9 @@ def test_metrics_are_sums_over_all_workers(server):
     )
     assert any('le="0.0002"' in name for name in read("matchset_request_seconds_bucket"))
     assert read("matchset_requests_in_flight")["matchset_requests_in_flight"] >= 1  # this one
+
+
+def test_units_mean_nothing_without_an_experiment(server):
+    assert not {"arm", "query_id"} & set(server.match("sofa", unit="u").json)
+    reply = server.post("/v1/events", {"events": []})
+    assert (reply.status, reply.code) == (404, "no_experiment")

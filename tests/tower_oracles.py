@@ -8,6 +8,7 @@ from matchset import _native
 
 _MASK = (1 << 64) - 1
 _STEP = 0x9E3779B97F4A7C15
+LEAST_SHARE = 0.2  # native/towers.cpp
 
 
 class Draws:
@@ -67,8 +68,11 @@ def embed(table, texts):
     return sums / lengths, lengths
 
 
-def find_gradient(table, blocks, temperature):
-    """Mean loss of all rows, and its gradient with respect to the table."""
+def find_gradient(table, blocks, temperature, least_share=0.0):
+    """Mean loss of all rows, and its gradient with respect to the table.
+
+    In the gradient, a probability below that share of chance is zero.
+    """
     gradient, losses = np.zeros_like(table), []
     n_rows = sum(len(block[0]) for block in blocks)
     for rows, columns, products, left_out in blocks:
@@ -82,6 +86,7 @@ def find_gradient(table, blocks, temperature):
         p = np.exp(logits - logits.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
         losses.extend(-np.log(np.diag(p)))
+        p[p < least_share / len(rows)] = 0
         d_logits = (p - np.eye(len(rows))) / temperature / n_rows
         for texts, unit, length, d_unit in (
             (rows, u, u_length, d_logits @ v),
@@ -107,7 +112,7 @@ def train_slowly(data, config):
         order = _native.shuffled(data.n_pairs, seed=config.seed, epoch=epoch)
         begin, end = (at * data.n_pairs // n_batches for at in (batch, batch + 1))
         blocks = list(draw_batch(data, config, order[begin:end], step))
-        loss, gradient = find_gradient(table, blocks, config.temperature)
+        loss, gradient = find_gradient(table, blocks, config.temperature, LEAST_SHARE)
         squares += (gradient**2).mean(axis=1)
         rate = config.learning_rate * (1 + math.cos(math.pi * step / n_steps)) / 2
         table -= rate * gradient / (np.sqrt(squares) + 1e-8)[:, None]

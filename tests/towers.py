@@ -1,10 +1,14 @@
 """Small DSSMs: quick to train, certain in what they should find."""
 
+import numpy as np
 import pyarrow as pa
-from bookshelf import IDS, RELEVANT, make_catalog
+from bookshelf import IDS, RELEVANT, make_catalog, make_pairs
 
 import matchset as ms
 from matchset.config import NGrams, VectorizerConfig
+from matchset.features.vectorizer import Vectorizer
+from matchset.lab.dssm.space import Space, Tower
+from matchset.model.products import make_products
 
 NGRAMS = VectorizerConfig(
     ngrams=(NGrams("word", 1, 1000), NGrams("word", 2, 1000, min_df=2), NGrams("char", 3, 1000)),
@@ -30,3 +34,15 @@ def read_rows(rows):
 
 def train_small(config=CONFIG, **options):
     return ms.train_dssm(make_log(), make_catalog(), config, threads=1, **options)
+
+
+def make_dssm():
+    """A DSSM whose embeddings are random, which needs no training."""
+    catalog, rng = make_catalog(), np.random.default_rng(0)
+    vectorizer = Vectorizer(NGRAMS).fit(catalog.titles)
+    embeddings = rng.normal(size=(vectorizer.n_features, 8)).astype(np.float32)
+    tower = Tower(vectorizer, embeddings, np.zeros(8, np.float32))
+    hashes = np.sort(make_pairs().queries.hashes())
+    counts = np.ones(len(IDS), dtype=np.int64)
+    products, vectors = make_products(catalog.ids, catalog), tower.encode(catalog.titles)
+    return ms.DSSM(Space(products, tower, vectors, hashes, counts, CONFIG))

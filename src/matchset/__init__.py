@@ -28,6 +28,7 @@ from matchset.features.vectorizer import Vectorizer
 from matchset.filters.filter import Filter
 from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.hnsw import DSSMWithHNSW
+from matchset.lab.dssm.int8 import DSSMWithInt8
 from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.dssm.train import train_dssm
 from matchset.lab.shop import Shop, describe_shop, simulate_shop, stream_shop
@@ -58,6 +59,7 @@ __all__ = [
     "Comparison",
     "DSSMConfig",
     "DSSMWithHNSW",
+    "DSSMWithInt8",
     "DataError",
     "Evaluation",
     "Filter",

@@ -91,7 +91,7 @@ def _name_option(found: re.Match[str], name_parameter: Callable[[str], str] | No
 
 
 class DataError(InputError, ValueError):
-    """A log or catalog breaks a rule; the message names file, column and row if there are any."""
+    """A log, catalog or experiment breaks a rule; the message names file, column and row."""
 
 
 class ParameterError(InputError, ValueError):

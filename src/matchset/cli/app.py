@@ -15,6 +15,7 @@ from cyclopts.config import Env
 
 from matchset.cli.changing import add, merge, remove, update
 from matchset.cli.console import FlagFormatter, format_error, print_error
+from matchset.cli.decisions import experiment
 from matchset.cli.demo import demo
 from matchset.cli.evaluate import evaluate
 from matchset.cli.experiments import compare, sweep
@@ -24,6 +25,7 @@ from matchset.cli.match import explain, match
 from matchset.cli.models import prune, train
 from matchset.cli.plan import plan
 from matchset.cli.serve import serve
+from matchset.cli.shadowing import shadow
 
 app = App(
     name="matchset",
@@ -54,7 +56,7 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Data": (describe, split, plan),
     "Models": (train, match, explain, inspect, prune),
     "Keep fresh": (add, update, remove, merge),
-    "Measure": (evaluate, compare, sweep),
+    "Measure": (evaluate, compare, sweep, shadow),
     "Serve": (serve,),
     "Help": (completion,),
 }
@@ -63,6 +65,9 @@ for title, commands in GROUPS.items():
     group = Group.create_ordered(title)
     for command in commands:
         app.command(command, group=group, sort_key=COMMANDS.index(command))
+    if title == "Measure":
+        experiment.group, experiment.sort_key = group, len(COMMANDS)
+        app.command(experiment)
     if title == "Help":
         app["--help"].group = app["--version"].group = group
 app["serve"].config = Env("MATCHSET_", command=False)  # containers are configured this way

@@ -19,6 +19,7 @@ from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.model.explain import strongest
 from matchset.model.match_set_model import MatchSetModel
 from matchset.model.packed import PackedTree, count_weights
+from matchset.storage.sections import read_section
 from matchset.storage.sections import verify as verify_model
 
 SHOWN_NODES = 12  # of the first level
@@ -51,6 +52,10 @@ def inspect(model: Path, /, *, verify: bool = False) -> None:
         print_heading("Matcher")
         print_facts({**facts, "products": repr(matcher.products), "matcher": repr(matcher)})
         return
+    read_section(model, "description", lambda: _show_trained(model, matcher))
+
+
+def _show_trained(model: Path, matcher: TrainedMatcher) -> None:
     _show_model(model, matcher)
     if isinstance(matcher, MatchSet):
         _show_parts(matcher.model)

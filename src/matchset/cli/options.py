@@ -26,6 +26,7 @@ from matchset.data.columns import ColumnChoice
 from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT
 from matchset.data.log import Log
 from matchset.data.log_reader import read_log
+from matchset.data.session_rows import SessionRows, read_session_rows
 from matchset.errors import InputError
 
 # Settings that are tables, and can be given in a file only.
@@ -80,6 +81,24 @@ class LogColumns:
             strict=self.strict,
             memory_limit=self.memory_limit,
         )
+
+
+@Parameter(name="*", group=READING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisitColumns(LogColumns):
+    """How a log is read row by row, with the customer of each row."""
+
+    user: str | None = None
+    "Column of the user; none if there is none."
+    session: str | None = None
+    "Column of the session; none if there is none."
+
+    def read_rows(self, sources: list[str]) -> SessionRows:
+        """Read the rows."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in ("event", "timestamp", "count", "user", "session"):
+            given[name] = _choose(given[name])
+        return read_session_rows(sources[0] if len(sources) == 1 else sources, **given)
 
 
 @Parameter(name="*", group=READING)

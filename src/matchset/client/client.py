@@ -10,6 +10,7 @@ from typing import Any, Self, overload
 
 import numpy as np
 
+from matchset.client.assigned_match import AssignedMatch
 from matchset.client.transport import Transport, encode
 from matchset.errors import ServerError
 from matchset.filters.filter import Filter, Where
@@ -56,9 +57,22 @@ class Client:
             url, api_key=api_key, timeout=timeout, retries=retries, connections=connections
         )
         self._connections = connections
+        self._has_titles = titles
         self._options = {"titles": titles} | ({} if matcher is None else {"matcher": matcher})
 
-    # A str is an iterable of str too, hence the overlap; the first overload comes first.
+    # A str is an iterable of str too, hence the overlaps; the first overload comes first.
+    @overload
+    def match(
+        self,
+        queries: str,
+        k: int = ...,
+        *,
+        where: Where | None = ...,
+        beam: int | None = ...,
+        min_score: float | None = ...,
+        min_relative: float | None = ...,
+        unit: str,
+    ) -> AssignedMatch: ...
     @overload
     def match(  # type: ignore[overload-overlap]
         self,
@@ -90,6 +104,7 @@ class Client:
         beam: int | None = None,
         min_score: float | None = None,
         min_relative: float | None = None,
+        unit: str | None = None,
     ) -> Match | Matches:
         """The k best products of one query, or of each of several.
 
@@ -97,37 +112,77 @@ class Client:
         array, as the order of the server's products is not known here. `beam` defaults to the
         server's. Products that score less than `min_score`, or less than the share `min_relative`
         of the query's best score, are left out.
+
+        With `unit`, a user or a session, and one query, the answer is that of the unit's arm in
+        the experiment that the server runs, an `AssignedMatch`.
         """
         options: dict[str, Any] = {"k": self._limit_k(check_k(k)), **self._options}
-        if where is not None:
-            options["where"] = _to_json(where)
-        least_scores(0.0, min_score, min_relative)  # the errors of a local matcher
-        given = {"beam": beam, "min_score": min_score, "min_relative": min_relative}
-        options |= {name: value for name, value in given.items() if value is not None}
+        options |= self._choose(where, beam, min_score, min_relative)
+        if unit is not None:
+            options["unit"] = unit
         if isinstance(queries, str):
-            (result,) = self._request(list(Strings.of([queries])), options)
+            response = self._request(list(Strings.of([queries])), options)
             with _reading_response(self._transport.url):
-                return Match.of(queries, *_split(result["products"]))
+                products = response["results"][0]["products"]
+                match = Match.of(queries, *_split(products, self._has_titles))
+                return match if unit is None else AssignedMatch.read(match, response)
+        if unit is not None:
+            raise TypeError("unit is for one query; got several queries")
         texts = to_texts(queries)
         batches = list(self._split_queries(texts, options))
         if len(batches) < 2:
-            results = [self._request(batch, options) for batch in batches]
+            answers = [self._request(batch, options) for batch in batches]
         else:
             with ThreadPoolExecutor(min(self._connections, len(batches))) as pool:
-                results = list(pool.map(lambda batch: self._request(batch, options), batches))
+                answers = list(pool.map(lambda batch: self._request(batch, options), batches))
         with _reading_response(self._transport.url):
-            return _to_matches(texts, [result["products"] for batch in results for result in batch])
+            found = [result["products"] for answer in answers for result in answer["results"]]
+            return _to_matches(texts, found, self._has_titles)
 
     def explain(
-        self, query: str, product: str, *, k: int = DEFAULT_K, beam: int | None = None
+        self,
+        query: str,
+        product: str,
+        *,
+        k: int = DEFAULT_K,
+        where: Where | None = None,
+        beam: int | None = None,
+        min_score: float | None = None,
+        min_relative: float | None = None,
     ) -> Explanation:
-        """Why a query gets a product, or why not."""
-        body: dict[str, Any] = {"query": query, "product": product, "k": check_k(k)}
-        if beam is not None:
-            body["beam"] = beam
+        """Why a query gets a product, or why not; the options are those of `match`."""
+        options = self._choose(where, beam, min_score, min_relative)
+        if "matcher" in self._options:
+            options["matcher"] = self._options["matcher"]
+        body = {"query": query, "product": product, "k": check_k(k), **options}
         response = self._transport.post("/v1/explain", body)
         with _reading_response(self._transport.url):
             return read_explanation(response)
+
+    def send_event(
+        self,
+        match: AssignedMatch,
+        product: str,
+        action: str = "click",
+        *,
+        position: int | None = None,
+        revenue: float | None = None,
+    ) -> None:
+        """Record what came of an answer: a click, "add_to_cart", "purchase".
+
+        An answer outside an experiment is a ValueError. A request that got lost is repeated, so
+        that an event may be recorded twice.
+        """
+        if match.query_id is None:
+            raise ValueError("an event needs an answer of an experiment; got one without query_id")
+        event: dict[str, Any] = {
+            "action_name": action,
+            "query_id": match.query_id,
+            "object_id": product,
+        }
+        given = {"position": position, "revenue": revenue}
+        event |= {name: value for name, value in given.items() if value is not None}
+        self._transport.post("/v1/events", {"events": [event]})
 
     def model(self) -> dict[str, Any]:
         """What is served: version, matchers, attributes, limits, provenance."""
@@ -145,6 +200,19 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._transport.url!r})"
+
+    @staticmethod
+    def _choose(
+        where: Where | None,
+        beam: int | None,
+        min_score: float | None,
+        min_relative: float | None,
+    ) -> dict[str, Any]:
+        """The options that were given, as they are sent."""
+        least_scores(0.0, min_score, min_relative)  # the errors of a local matcher
+        given: dict[str, Any] = {"where": None if where is None else _to_json(where)}
+        given |= {"beam": beam, "min_score": min_score, "min_relative": min_relative}
+        return {name: value for name, value in given.items() if value is not None}
 
     @cached_property
     def _limits(self) -> tuple[int, Mapping[str, int]]:
@@ -177,14 +245,14 @@ class Client:
             n_bytes += size
         yield batch
 
-    def _request(self, queries: list[str], options: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The results of one request, one per query."""
+    def _request(self, queries: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
+        """The response to one request, with a result per query."""
         response = self._transport.post("/v1/match", {"queries": queries, **options})
         with _reading_response(self._transport.url):
             results: list[dict[str, Any]] = response["results"]
             if len(results) != len(queries):
                 raise ValueError(f"{len(results)} results for {len(queries)} queries")
-            return results
+            return response
 
 
 @contextmanager
@@ -223,17 +291,18 @@ def _to_json(where: Where) -> str | list[str]:
 Hits = Sequence[Mapping[str, Any]]
 
 
-def _split(hits: Hits) -> tuple[list[str], list[float], list[str] | None]:
+def _split(hits: Hits, has_titles: bool) -> tuple[list[str], list[float], list[str] | None]:
     """Ids, scores and titles; a missing title is empty, and None if all are missing."""
-    has_titles = any("title" in hit for hit in hits)
+    if hits:
+        has_titles = any("title" in hit for hit in hits)
     titles = [hit.get("title") or "" for hit in hits] if has_titles else None
     return [hit["id"] for hit in hits], [hit["score"] for hit in hits], titles
 
 
-def _to_matches(queries: Strings, found: Sequence[Hits]) -> Matches:
+def _to_matches(queries: Strings, found: Sequence[Hits], has_titles: bool) -> Matches:
     """Results as flat arrays over the products that occur in them, in order of occurrence."""
     hits = [hit for products in found for hit in products]
-    ids, scores, titles = _split(hits)
+    ids, scores, titles = _split(hits, has_titles)
     label_of: dict[str, int] = {}
     labels = [label_of.setdefault(product, len(label_of)) for product in ids]
     known = Products(Strings.of(list(label_of), "ids"))

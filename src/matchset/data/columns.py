@@ -18,6 +18,11 @@ LOG_NAMES: Mapping[str, tuple[str, ...]] = {
     "timestamp": ("timestamp", "time", "ts", "date"),
     "count": ("count", "clicks", "quantity"),
 }
+# Who searched; read only where searches are told apart (`session_rows`).
+VISITOR_NAMES: Mapping[str, tuple[str, ...]] = {
+    "user": ("user_id", "user", "userid", "customer_id", "client_id", "visitor_id", "visitorid"),
+    "session": ("session_id", "session", "sessionid", "visit_id"),
+}
 CATALOG_NAMES: Mapping[str, tuple[str, ...]] = {
     "product": LOG_NAMES["product"],
     "title": ("title", "product_title", "product_name", "name"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +25,8 @@ _SHOWN_BEFORE, _SHOWN_AFTER = 200, 95  # characters of a long message; the cause
 _ADVICE = re.compile(r"Possible |Try setting|LINE \d+:")  # about DuckDB's options or our SQL
 _INTERRUPTED = re.compile(r"INTERRUPT Error|Query interrupted")
 _NOT_UTF8 = re.compile("not utf-8 encoded|invalid UTF-8")
+_LIMIT_REACHED = re.compile(r"/.* used\)")  # of memory_limit; else the system refused
+_DISK_FULL = os.strerror(errno.ENOSPC)
 _BROKEN_LINES = "The CSV Parser state machine reached an invalid state"
 _GLOB_SIGNS = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
 
@@ -56,7 +60,11 @@ def open_session(
         with _connect(memory_limit) as connection:
             for name, value in settings.items():
                 connection.execute(f"SET {name} = {value}")
-            yield connection
+            try:
+                yield connection
+            except duckdb.Error as error:  # where nobody knew which file it came from
+                raise_unless_data_error(error)
+                raise DataError(f"the data must be readable; got: {explain(error)}") from error
 
 
 def _connect(memory_limit: str) -> duckdb.DuckDBPyConnection:
@@ -99,19 +107,25 @@ def naming_errors(
         yield
     except (duckdb.Error, RuntimeError) as error:
         raise_unless_data_error(error)
-        if path is not None and _NOT_UTF8.search(str(error)):
-            raise suggest_encoding(path) or error from error
         rule = f"must be a readable {what}; got: {explain(error)}"
-        raise DataError(rule, path=path, source=source) from error
+        found = DataError(rule, path=path, source=source)
+        if path is not None and _NOT_UTF8.search(str(error)):
+            found = suggest_encoding(path) or found
+        raise found from error
 
 
 def raise_unless_data_error(error: Exception) -> None:
-    """Raise a MemoryError or a KeyboardInterrupt if that is what an error of DuckDB means.
+    """Raise what an error of DuckDB means if the data is not to blame: memory, disk, Ctrl-C.
 
     An Arrow stream passes on the message of an error, and not its type.
     """
-    if "Out of Memory" in str(error):
-        raise MemoryError(f"memory_limit must be larger; got: {explain(error)}") from error
+    text = str(error)
+    if "Out of Memory" in text:
+        is_own = _LIMIT_REACHED.search(text)
+        rule = "memory_limit must be larger" if is_own else "this process needs more memory"
+        raise MemoryError(f"{rule}; got: {explain(error)}") from error
+    if _DISK_FULL in text:
+        raise OSError(errno.ENOSPC, _DISK_FULL) from error
     if isinstance(error, duckdb.InterruptException) or _INTERRUPTED.search(str(error)):
         raise KeyboardInterrupt from error
 

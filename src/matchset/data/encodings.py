@@ -49,14 +49,15 @@ def suggest_encoding(path: Path) -> DataError | None:
     """An error that says which encoding to try; None for a file that is UTF-8."""
     decode = codecs.getincrementaldecoder("utf-8")().decode
     n_lines, last = 1, b""
-    for chunk in _read(path):
+    for chunk in _chunks_with_end(path):
         try:
-            decode(chunk)
+            decode(chunk, not chunk)  # a file may end amid a character
         except UnicodeDecodeError as error:
-            data, at = last[-4:] + chunk, error.start
+            before = last[-_WIDTH:]
+            data, at = before + chunk, error.start
             # What the decoder kept of the last chunk comes first in its input.
             at += len(data) - len(error.object)
-            line = n_lines + data[len(last[-4:]) : at].count(b"\n")
+            line = n_lines + data[len(before) : at].count(b"\n")
             return _suggest(path, data, at, line=line)
         n_lines += chunk.count(b"\n")
         last = chunk

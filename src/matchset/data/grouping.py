@@ -114,6 +114,16 @@ def sum_by(
     return sums
 
 
+def settle(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums that do not depend on the order in which fractions were added: 12 digits of each."""
+    at = np.flatnonzero((sums != np.rint(sums)) & (sums > 1e-280))  # others are integers, or tiny
+    if len(at):
+        scale = 10.0 ** (11 - np.floor(np.log10(sums[at])))
+        sums = sums.copy()
+        sums[at] = np.rint(sums[at] * scale) / scale
+    return sums
+
+
 def _plan_slabs(query: NDArray[np.int32]) -> NDArray[np.uint16]:
     """Slab of each row: whole queries in ascending order, about the same number of rows in each."""
     n_queries = int(query.max(initial=-1)) + 1

@@ -16,7 +16,7 @@ from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.arrow import NO_DAY, ExportColumn, export_columns
 from matchset.data.duckdb_session import write_parquet
 from matchset.data.events import kind_of
-from matchset.data.grouping import Rows, compact, group_coded, mark_used, renumber, sum_by
+from matchset.data.grouping import Rows, compact, group_coded, mark_used, renumber, settle, sum_by
 from matchset.data.read_report import NO_REPORT, ReadReport
 from matchset.errors import DataError
 from matchset.strings import Strings
@@ -180,7 +180,7 @@ def make_log(
     is_kept = is_used[rows.query] if not is_used.all() else None
     distinct_products, product_code = _renumber_kept(products, rows.product, is_kept)
     names, event_code = _renumber_kept(Strings.of(events), rows.event, is_kept)
-    totals = sum_by(rows.query, len(queries), rows.count)
+    totals = settle(sum_by(rows.query, len(queries), rows.count))
     spellings = _choose_spellings(queries, query_code, np.where(is_used, totals, -1.0))
     grouped = group_coded(
         rows, query_code=query_code, product_code=product_code, event_code=event_code
@@ -194,7 +194,7 @@ def make_log(
         product=grouped.product,
         event=grouped.event,
         day=grouped.day,
-        count=grouped.count,
+        count=settle(grouped.count),
         report=_count_dropped(rows, is_kept) if report is None else report,
     )
 

@@ -106,6 +106,7 @@ class LogGroups:
     columns: dict[str, ArrowColumn]
     normal: Strings  # the normalized form of each distinct query
     report: ReadReport
+    tables: Sequence[LogTable]  # as they were read in the end, with the forms of their values
 
 
 def read_groups(
@@ -134,7 +135,7 @@ def read_groups(
     is_used = (query >= 0) & (groups.normal.lengths > 0)[query]
     n_days = int((is_used & (groups.columns["day"].values != NO_DAY)).sum())
     check_times(kept, report, n_days=n_days)
-    return replace(groups, report=report)
+    return replace(groups, report=report, tables=kept)
 
 
 def to_log(groups: LogGroups, *, name: str) -> Log:
@@ -169,7 +170,7 @@ def to_log(groups: LogGroups, *, name: str) -> Log:
 def _group(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> LogGroups:
     columns = group_rows_of(connection, tables)
     normal = normalize_strings(columns["query"].texts)
-    return LogGroups(columns, normal, make_report(columns, normal))
+    return LogGroups(columns, normal, make_report(columns, normal), tables)
 
 
 def _check_used(report: ReadReport, tables: Sequence[LogTable]) -> None:

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
-from matchset.data.columns import LOG_NAMES, ColumnChoice, choose_column
+from matchset.data.columns import LOG_NAMES, VISITOR_NAMES, ColumnChoice, choose_column
 from matchset.data.duckdb_session import (
     explain,
     fetch_row,
@@ -51,6 +51,7 @@ _RULES = {
     Fault.TIMESTAMP: "hold a date or a time",
 }
 _IS_KEPT = f"fault IN ({Fault.NONE:d}, {Fault.TIMESTAMP:d})"  # such a row is used, without its time
+SECONDS = 86_400  # of a day
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # years 1 to 9999
 
 
@@ -59,7 +60,7 @@ class LogTable:
     """A table, the column of each role in it, and how its times and counts are written."""
 
     table: Table
-    roles: Mapping[str, str]  # query, product and perhaps event, timestamp, count
+    roles: Mapping[str, str]  # query, product and perhaps event, timestamp, count, user, session
     time_form: TimeForm | None = None
     decimal: Decimal | None = None
 
@@ -88,8 +89,20 @@ class LogTable:
             f"AS fault FROM (SELECT * REPLACE (if({is_day}, day::INTEGER, NULL) AS day) FROM "
             f"(SELECT {text_of(table, roles['query'])} AS query, "
             f"{id_of(table, roles['product'])} AS product, coalesce({event}, '') AS event, "
-            f"{day} AS day, {count} AS count, {shown} FROM {table.sql(*files)}))"
+            f"{day} AS day, {count} AS count, {self._visitor()}{shown} FROM {table.sql(*files)}))"
         )
+
+    def _visitor(self) -> str:
+        """SQL of who searched and when, to the second, where a role says who."""
+        who = [role for role in VISITOR_NAMES if role in self.roles]
+        if not who:
+            return ""
+        texts = "".join(f"{text_of(self.table, self.roles[role])} AS {role}, " for role in who)
+        if "timestamp" not in self.roles:
+            return texts
+        column = self.roles["timestamp"]
+        second = day_of(self.table, column, self.time_form, per_day=SECONDS)
+        return f"{texts}{second} AS second, "
 
 
 def find_roles(

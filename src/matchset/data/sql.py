@@ -65,10 +65,10 @@ def number_of(table: Table, column: str) -> str:
     return f"{name}::DOUBLE"
 
 
-def day_of(table: Table, column: str, form: TimeForm | None = None) -> str:
+def day_of(table: Table, column: str, form: TimeForm | None = None, *, per_day: int = 1) -> str:
     """Days since 1970-01-01, in UTC, of a time in any usual form; NULL if there is none.
 
-    With a `form`, texts and numbers must have it.
+    With a `form`, texts and numbers must have it. `per_day` gives parts of a day: 86,400 seconds.
 
     Dates and timestamps (without a zone: UTC), ISO texts, and numbers, also as text: eight digits
     that are a date (20261231), fourteen that are a date and time (20261231235959), or else a time
@@ -79,23 +79,23 @@ def day_of(table: Table, column: str, form: TimeForm | None = None) -> str:
     """
     name, kind = quote_name(column), _plain_type(table, column)
     if kind == "DATE":
-        return f"if(isfinite({name}), ({name} - DATE '1970-01-01')::BIGINT, NULL)"
+        return f"if(isfinite({name}), ({name} - DATE '1970-01-01')::BIGINT * {per_day}, NULL)"
     if kind.startswith("TIMESTAMP"):
         has_zone = "ZONE" in kind or "TZ" in kind
         instant = f"{name}::TIMESTAMPTZ" if has_zone else f"{name}::TIMESTAMP"
-        return f"if(isfinite({instant}), {_floor_day(f'epoch_us({instant})')}, NULL)"
+        return f"if(isfinite({instant}), {_floor_day(f'epoch_us({instant})', per_day)}, NULL)"
     if kind in _NUMBERS and form is None:
-        return _day_of_number(f"{name}::DOUBLE")
+        return _day_of_number(f"{name}::DOUBLE", per_day)
     if kind in _NEVER_TIMES:
         raise DataError(f"must hold times; got {kind}", column=column, **table.location)
     text = f"trim({text_of(table, column)})"
     if form is not None:
-        return _floor_day(f"epoch_us({form.sql(text)})")
+        return _floor_day(f"epoch_us({form.sql(text)})", per_day)
     iso = f"if(regexp_matches({text}, '{_HAS_YEAR}'), try_cast({text} AS TIMESTAMPTZ), NULL)"
     return (
         f"CASE WHEN regexp_full_match({text}, '{_NUMBER}') "
-        f"THEN {_day_of_number(f'try_cast({text} AS DOUBLE)')} "
-        f"ELSE {_floor_day(f'epoch_us({iso})')} END"
+        f"THEN {_day_of_number(f'try_cast({text} AS DOUBLE)', per_day)} "
+        f"ELSE {_floor_day(f'epoch_us({iso})', per_day)} END"
     )
 
 
@@ -112,25 +112,26 @@ def count_of(table: Table, column: str, decimal: Decimal | None = None) -> str:
     return f"if({number} >= 0 AND isfinite({number}), {number}, NULL)"
 
 
-def _floor_day(microseconds: str) -> str:
-    return f"floor({microseconds} / {_DAY_US}.0)::BIGINT"
+def _floor_day(microseconds: str, per_day: int) -> str:
+    return f"floor({microseconds} / {_DAY_US // per_day}.0)::BIGINT"
 
 
-def _day_of_number(number: str) -> str:
+def _day_of_number(number: str, per_day: int) -> str:
     digits = f"try_cast({number} AS BIGINT)::VARCHAR"
     scale = " ".join(
         f"WHEN abs({number}) < {limit} THEN {divisor}"
         for limit, divisor in (("1e11", "86400"), ("1e14", "86400e3"), ("1e17", "86400e6"))
     )
-    since = f"try_cast(floor({number} / CASE {scale} ELSE 86400e9 END) AS BIGINT)"
+    days = f"{number} / CASE {scale} ELSE 86400e9 END"
+    since = f"try_cast(floor({days} * {per_day}) AS BIGINT)"
     is_small = f"{number} < 1e8"  # as seconds: before March 1973
     is_date = f"{number} BETWEEN 19000101 AND 21001231 AND {number} = trunc({number})"
     date = f"if({is_date}, try_strptime({digits}, '%Y%m%d'), NULL)"
     is_moment = f"{number} BETWEEN 19000101000000 AND 21001231235960"
     moment = f"try_strptime({digits}, '%Y%m%d%H%M%S')"
     return (
-        f"CASE WHEN {is_small} THEN {_floor_day(f'epoch_us({date})')} "
-        f"WHEN {is_moment} THEN {_floor_day(f'epoch_us({moment})')} ELSE {since} END"
+        f"CASE WHEN {is_small} THEN {_floor_day(f'epoch_us({date})', per_day)} "
+        f"WHEN {is_moment} THEN {_floor_day(f'epoch_us({moment})', per_day)} ELSE {since} END"
     )
 
 

@@ -35,6 +35,7 @@ TableSource: TypeAlias = PathLike | Sequence[PathLike] | ArrowSource | Any
 FRAME = "frame"  # the format of a table in memory
 GIVEN_TABLE = "the given table"  # the name of a frame in messages
 JSON_NUMBER = "NUMBER"  # our type for a JSON column of decimal numbers, which is read as text
+_MAX_COLUMNS = 10_000  # read in seconds; time grows with the square
 _NUMBERED = re.compile(r"_\d+$")
 # By default, DuckDB samples 20,480 rows and drops keys that first appear later. Looking at all of
 # 2 million rows costs 2 s, as does reading them. Rare keys must not become a MAP.
@@ -145,7 +146,7 @@ def register_frame(
         # A stream such as a RecordBatchReader opens once; DuckDB opens it often and reads it once.
         frame = _native.SharedArrowStream(frame.__arrow_c_stream__())
         names = frame.column_names()
-    _check_distinct(names, source=GIVEN_TABLE)
+    _check_names(names, source=GIVEN_TABLE)
     connection.register(name, frame)
     if is_ordered:
         connection.execute(f"CREATE TABLE {name}_copy AS SELECT * FROM {name}")
@@ -189,7 +190,7 @@ def _describe_file(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
     names = _parquet_names(connection, file) if file.format == "Parquet" else list(table.columns)
     # DuckDB renames a duplicate column, and prefers the name of a folder to a column.
     folders = [part.partition("=")[0] for part in file.path.parts[:-1] if "=" in part]
-    _check_distinct(names, folders if file.is_partitioned else [], path=file.path)
+    _check_names(names, folders if file.is_partitioned else [], path=file.path)
     copies = {} if file.data is None else {file.path: file.data}
     table = replace(table, options=table.options + partitions, copies=copies)
     columns = _describe(connection, replace(table, fields={}).sql()) | table.columns
@@ -230,12 +231,9 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
             path=file.path,
         )
     delimiter = "\t" if file.format == "TSV" else max(",;\t|", key=header.count)
-    if file.format == "TSV":
-        names = header.split("\t")
-    else:
-        names = next(csv.reader([header], delimiter=delimiter), [])
+    names = header.split("\t") if file.format == "TSV" else _split_csv(header, delimiter, file)
     names = [name.strip() or f"column{index}" for index, name in enumerate(names)]
-    _check_distinct(names, path=file.path)
+    _check_names(names, path=file.path)
     columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
     quote = "" if file.format == "TSV" else '"'
     options = (
@@ -245,11 +243,21 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
     return Table(dict.fromkeys(names, "VARCHAR"), file.format, (file.path,), "read_csv", options)
 
 
+def _split_csv(header: str, delimiter: str, file: DataFile) -> list[str]:
+    try:
+        return next(csv.reader([header], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise DataError(
+            f"the first line must name the columns; got: {error}", path=file.path
+        ) from None
+
+
 def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
     """Find the keys of all rows; plain values are read as text, nested ones as JSON."""
     form = ", format='newline_delimited'" if file.format == "JSON Lines" else ", format='auto'"
     rows = f"read_json({quote_files([file.data or file.path])}{form}{_JSON_SNIFF})"
     sniffed = _describe(connection, rows)
+    _check_names(list(sniffed), path=file.path)
     types = {name: _json_type(kind) for name, kind in sniffed.items()}
     fields = find_fields(connection, rows, sniffed, is_json=True)
     lower = {name.lower() for name in types}
@@ -258,7 +266,7 @@ def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
         rows = f"read_json_objects({quote_files([file.data or file.path])}{form})"
         sql = f"SELECT DISTINCT unnest(json_keys(json)) FROM {rows} ORDER BY 1"
         keys = connection.execute(sql).fetchall()
-        _check_distinct([key for (key,) in keys], path=file.path)
+        _check_names([key for (key,) in keys], path=file.path)
     columns = ", ".join(
         f"{quote_text(name)}: '{'VARCHAR' if kind == JSON_NUMBER else kind}'"
         for name, kind in types.items()
@@ -273,8 +281,11 @@ def _json_type(kind: str) -> str:
     return JSON_NUMBER if kind in ("DOUBLE", "FLOAT") else "VARCHAR"
 
 
-def _check_distinct(names: Sequence[str], folders: Sequence[str] = (), **location: Any) -> None:
-    """Refuse a name that occurs twice, in any case; names of `folders` become columns too."""
+def _check_names(names: Sequence[str], folders: Sequence[str] = (), **location: Any) -> None:
+    """Refuse too many, or one twice, in any case; names of `folders` become columns too."""
+    if len(names) > _MAX_COLUMNS:
+        rule = f"a table must have at most {_MAX_COLUMNS:,} columns; got {len(names):,}"
+        raise DataError(rule, **location)
     seen: set[str] = set()
     for name in (*names, *folders):
         if name.lower() in seen:

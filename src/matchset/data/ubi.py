@@ -49,8 +49,8 @@ def read_ubi(
     both = open_tables(queries, events, memory_limit=memory_limit, is_ordered=strict)
     with both as (connection, (query_tables, event_tables)):
         texts = " UNION ALL ".join(
-            f"SELECT {_field(table, _QUERY_ID)} AS query_id, {_field(table, _USER_QUERY)} AS text "
-            f"FROM {table.sql()}"
+            f"SELECT {field_of(table, _QUERY_ID)} AS query_id, "
+            f"{field_of(table, _USER_QUERY)} AS text FROM {table.sql()}"
             for table in query_tables
         )
         distinct = f"SELECT query_id, min(text) AS text FROM ({texts}) GROUP BY query_id"
@@ -73,7 +73,7 @@ def _check_actions(
     # Read again, and only if needed. A stream can be read only once: nothing is found here then.
     with open_tables(events, memory_limit=memory_limit) as (connection, (tables,)):
         union = " UNION ".join(
-            f"SELECT DISTINCT {_field(table, _ACTION)} AS action FROM {table.sql()}"
+            f"SELECT DISTINCT {field_of(table, _ACTION)} AS action FROM {table.sql()}"
             for table in tables
         )
         rows = connection.execute(f"FROM ({union}) WHERE action IS NOT NULL ORDER BY 1").fetchall()
@@ -92,10 +92,10 @@ def _check_actions(
 
 def _join(events: Table, queries: str, actions: Sequence[str] | None) -> Table:
     """A table of log rows: the events with the text of their query."""
-    action = _field(events, _ACTION)
+    action = field_of(events, _ACTION)
     rows = (
-        f"SELECT {_field(events, _QUERY_ID)} AS query_id, {_field(events, _OBJECT_ID)} "
-        f"AS product_id, {action} AS event, {_field(events, _TIMESTAMP)} AS timestamp "
+        f"SELECT {field_of(events, _QUERY_ID)} AS query_id, {field_of(events, _OBJECT_ID)} "
+        f"AS product_id, {action} AS event, {field_of(events, _TIMESTAMP)} AS timestamp "
         f"FROM {events.sql()}"
     )
     if actions is not None:
@@ -116,7 +116,7 @@ def _name(table: Table) -> str:
     return format_path(table.files[0]) if table.files else table.label
 
 
-def _field(table: Table, path: str) -> str:
+def field_of(table: Table, path: str) -> str:
     """SQL of a field, in any of the forms that a table may hold it in."""
     for full in (path, f"_source.{path}"):
         if full in table.columns:

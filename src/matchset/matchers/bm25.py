@@ -9,13 +9,21 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from matchset import _native
+from matchset.config import AUTO, DEFAULT_MIN_QUERY_COUNT
 from matchset.data.catalog import Catalog
+from matchset.data.events import EventWeights
+from matchset.data.log import Log
+from matchset.data.positives import positives
 from matchset.features.analysis import choose_language
 from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
 from matchset.filters.filter import Filter
+from matchset.learn.private_words import forget_private_words
 from matchset.matchers.base import Matcher, OpenPart, Sections
-from matchset.matrices import Csr
+from matchset.matrices import Csr, from_scipy
+from matchset.model.lexical import weigh_bm25
 from matchset.model.postings import Postings, read_postings, store_postings
 from matchset.model.products import Products, make_products, read_products, store_products
 from matchset.storage.sections import Section, read_strings, store_strings
@@ -24,14 +32,16 @@ from matchset.text import normalize_strings
 
 K1, B = 0.5, 0.45  # of the XR-Linear paper: titles are short, and rarely repeat a word
 STEMMED_K1, STEMMED_B = 1.2, 0.75  # what search engines use by default
+# With past queries, chosen on the month before the test of both simulated shops.
+PAST_K1, PAST_B, TITLE_WEIGHT = 1.2, 0.3, 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class BM25(Matcher):
     """Lexical search over the words of normalized titles, scored by bm25s (Lucene's variant).
 
-    With stems, over those, without stop words. A product without a word of the query is never
-    given.
+    With stems, over those, without stop words. `from_log` adds the past queries of each product. A
+    product without a word of the query is never given.
     """
 
     kind: ClassVar[str] = "bm25"
@@ -54,10 +64,7 @@ class BM25(Matcher):
 
         With a `language`, or "auto" to detect it, words are stemmed.
         """
-        if not 0 <= k1 < float("inf"):
-            raise ValueError(f"k1 must be at least 0 and finite; got {k1}")
-        if not 0 <= b <= 1:
-            raise ValueError(f"b must be from 0 to 1; got {b}")
+        _check(k1, b)
         texts = normalize_strings(catalog.titles)
         if descriptions:
             if catalog.descriptions is None:
@@ -72,6 +79,49 @@ class BM25(Matcher):
         lists = _score(rows, index, k1=k1, b=b)
         products, words = make_products(catalog.ids, catalog), Strings.of(list(index))
         return cls(products, words, Postings(lists), stems)
+
+    @classmethod
+    def from_log(
+        cls,
+        log: Log,
+        catalog: Catalog,
+        *,
+        k1: float = PAST_K1,
+        b: float = PAST_B,
+        title_weight: float = TITLE_WEIGHT,
+        language: str | None = AUTO,
+        events: EventWeights | None = None,
+        min_count: float = 1.0,
+        min_query_count: float = DEFAULT_MIN_QUERY_COUNT,
+    ) -> Self:
+        """Index the titles together with the past queries that led to each product.
+
+        A word of a query counts log(1 + events) times, a word of the title `title_weight` times.
+        Pairs are those of `positives`. Words that no title has, and that only rare queries have,
+        are left out: see `min_query_count` of `TrainConfig`.
+        """
+        _check(k1, b)
+        if not 0 < title_weight < float("inf"):
+            raise ValueError(f"title_weight must be positive and finite; got {title_weight}")
+        pairs = positives(log, events=events, min_count=min_count)
+        products = make_products(pairs.products, catalog, with_unseen=True)
+        titles = normalize_strings(products.titles or Strings.of([]))
+        counts = log.query_counts()[log.queries.index_of(pairs.queries)]
+        queries = forget_private_words(pairs.queries, counts, titles, least=min_query_count)
+        chosen = choose_language(language, [titles])
+        stems = None if chosen is None else learn_stems(titles, chosen)
+        if stems is not None:
+            titles, queries = stems.analyze(titles), stems.analyze(queries)
+        words, counted = _count_words(Strings.concatenate([titles, queries]))
+        of_titles, of_queries = counted[: len(titles)], counted[len(titles) :]
+        events_of = _native.log_fixed(1 + pairs.pairs.data.astype(np.float64)).astype(np.float32)
+        led = csr_array(
+            (events_of, pairs.pairs.indices, pairs.pairs.indptr),
+            shape=(len(queries), len(products)),
+        )
+        counted = csr_array(np.float32(title_weight) * of_titles + led.T @ of_queries)
+        weights = weigh_bm25(from_scipy(counted), k1=k1, b=b)
+        return cls(products, words, Postings.of(weights), stems)
 
     @property
     def vectorize(self) -> Callable[[str], Csr]:
@@ -128,6 +178,26 @@ class BM25(Matcher):
             np.array(counts, dtype=np.float32),
             len(self.words),
         )
+
+
+def _check(k1: float, b: float) -> None:
+    if not 0 <= k1 < float("inf"):
+        raise ValueError(f"k1 must be at least 0 and finite; got {k1}")
+    if not 0 <= b <= 1:
+        raise ValueError(f"b must be from 0 to 1; got {b}")
+
+
+def _count_words(texts: Strings) -> tuple[Strings, csr_array]:
+    """The words of texts, and how often each text has each, (n_texts, n_words)."""
+    index: dict[str, int] = {}
+    offsets, columns = [0], []
+    for text in texts:
+        columns += [index.setdefault(word, len(index)) for word in text.split()]
+        offsets.append(len(columns))
+    ones = np.ones(len(columns), dtype=np.float32)
+    counts = csr_array((ones, columns, offsets), shape=(len(texts), len(index)))
+    counts.sum_duplicates()
+    return Strings.of(list(index)), counts
 
 
 def _score(rows: list[list[int]], index: dict[str, int], *, k1: float, b: float) -> Csr:

@@ -51,6 +51,7 @@ KINDS: dict[str, Kind] = {
         Kind(XR_LINEAR, "XR-Linear", f"{_MATCHERS}.xr_linear:XRLinearMatcher", "#1d4ed8"),
         Kind("dssm", "DSSM", f"{_DSSM}.exact:DSSM", "#9a5fd1"),
         Kind("dssm_hnsw", "DSSM + HNSW", f"{_DSSM}.hnsw:DSSMWithHNSW", "#7e22ce"),
+        Kind("dssm_int8", "DSSM, int8 scan", f"{_DSSM}.int8:DSSMWithInt8", "#c026d3"),
         Kind("bm25", "BM25", f"{_MATCHERS}.bm25:BM25", "#b45309"),
         Kind(
             "title_similarity",

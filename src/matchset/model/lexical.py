@@ -80,8 +80,7 @@ def index_titles(
     """
     words = find_words(vocabulary)
     counts = count_words(X_titles, vocabulary, words)
-    mean_length = find_mean_length(counts)
-    weights = weigh_bm25(counts, mean_length, k1=k1, b=b)
+    weights = weigh_bm25(counts, k1=k1, b=b)
     largest = float(weights.data.max(initial=0)) or 1.0
     order = _complete(order, len(weights))
     ordered = weights.take(order)
@@ -93,7 +92,7 @@ def index_titles(
         row_of,
         largest / LARGEST,
         words.start,
-        mean_length,
+        find_mean_length(counts),
     )
 
 
@@ -133,11 +132,11 @@ def find_mean_length(counts: Csr) -> float:
     return float(length.sum() / max(1, np.count_nonzero(length))) or 1.0
 
 
-def weigh_bm25(counts: Csr, mean_length: float, *, k1: float, b: float) -> Csr:
+def weigh_bm25(counts: Csr, *, k1: float, b: float) -> Csr:
     """What each word adds to the score of each title with it (Lucene's variant)."""
     df = np.bincount(counts.indices, minlength=counts.n_cols)
     idf = find_idf(df, len(counts))[counts.indices]
-    weights = saturate(counts, idf, mean_length, k1=k1, b=b)
+    weights = saturate(counts, idf, find_mean_length(counts), k1=k1, b=b)
     return Csr(counts.indptr, counts.indices, weights, counts.n_cols)
 
 

@@ -35,6 +35,9 @@ _READERS = {
 }
 
 
+_MAX_BOUND = 2**63 - 1  # what native code counts with
+
+
 @dataclass(frozen=True)
 class Bounds:
     """How much each candidate source reads and proposes for a query.
@@ -60,8 +63,10 @@ class Bounds:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{each.name} must be an integer of at least 1; got {value!r}")
+            is_integer = isinstance(value, int) and not isinstance(value, bool)
+            if not is_integer or not 1 <= value <= _MAX_BOUND:
+                rule = f"{each.name} must be an integer from 1 to {_MAX_BOUND}"
+                raise ValueError(f"{rule}; got {value!r}")
 
     @cached_property
     def native(self) -> _native.SearchBounds:

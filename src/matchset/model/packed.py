@@ -222,7 +222,10 @@ def read_tree(section: Section) -> PackedTree:
 
 
 def prune(model: TreeModel, threshold: float) -> TreeModel:
-    """The model without weights of magnitude up to `threshold`, as if trained with it."""
+    """The model without weights of magnitude up to `threshold`.
+
+    With exact weights, it is as if trained with it; 8-bit ones were rounded before.
+    """
     if not (threshold >= 0 and math.isfinite(threshold)):
         raise ValueError(f"threshold must be zero or positive, and finite; got {threshold}")
     largest = max((float(np.abs(each.weights).max(initial=0)) for each in model.layers), default=0)

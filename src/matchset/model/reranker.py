@@ -10,7 +10,7 @@ import numpy as np
 
 from matchset import _native
 from matchset.matrices import Floats
-from matchset.storage.sections import Section
+from matchset.storage.sections import Section, read_object
 
 FEATURES: tuple[str, ...] = tuple(_native.feature_names())
 COLD, WARM = 0, 1  # rows of the weights: products without and with a positive query in training
@@ -143,4 +143,5 @@ def _from_plain(stored: Mapping[str, Any], subsets: tuple[Reranker, ...] = ()) -
     weights, knots, log_odds = (
         np.array(stored[name], dtype=np.float32) for name in ("weights", "knots", "log_odds")
     )
-    return Reranker(weights, knots, log_odds, stored["facts"], tuple(stored["parts"]), subsets)
+    facts = read_object(stored["facts"])
+    return Reranker(weights, knots, log_odds, facts, tuple(stored["parts"]), subsets)

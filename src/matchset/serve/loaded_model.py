@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +13,15 @@ import numpy as np
 
 from matchset.errors import ModelFileError
 from matchset.matchers.base import Matcher
+from matchset.matchers.fusion import Fusion
 from matchset.matchers.match_set import MatchSet
-from matchset.matchers.registry import MATCH_SET, find_kind, load
+from matchset.matchers.registry import KINDS, MATCH_SET, find_kind, load
 from matchset.model.products import Products
+from matchset.online.definition import Arm, Experiment
 from matchset.serve.http.auth import Keys
 from matchset.serve.http.request_errors import RequestError, shorten
 from matchset.serve.options import ServeConfig
-from matchset.serve.reload.run_folder import ModelVersion, RunFolder
+from matchset.serve.reload.run_folder import ModelVersion, RunFolder, read_running
 from matchset.serve.reload.snapshots import Sources, snapshot_folders
 
 PARTS = {
@@ -36,8 +38,10 @@ class LoadedModel:
     """The open matchers of a model version; nothing in it changes but its cache of filters."""
 
     opened_from: ModelVersion
-    matchers: Mapping[str, Matcher]  # by kind, the model first; then the parts of a match set
+    # By kind, the model first; then the parts of a match set, and fusions of an experiment.
+    matchers: Mapping[str, Matcher]
     keys: Keys | None
+    experiment: Experiment | None = None
     opened_at: str = field(
         default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds")
     )
@@ -49,18 +53,21 @@ class LoadedModel:
 
     @cached_property
     def default(self) -> str:
-        """Name of the model, which answers unless another matcher is asked for."""
+        """Name of the model, whose products and titles are those of the server."""
         return next(iter(self.matchers))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names that can be asked for."""
-        return tuple(self.matchers)
+        """Names that can be asked for; the one that answers a request that names none first."""
+        first = self.default
+        if self.experiment is not None:
+            first = matcher_of(self.experiment.arms[0])
+        return (first, *(name for name in self.matchers if name != first))
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kind of each folder, the model's first."""
-        return tuple(name for name in self.names if name not in PARTS)
+        return tuple(name for name, matcher in self.matchers.items() if matcher.kind == name)
 
     @cached_property
     def with_beam(self) -> frozenset[str]:
@@ -141,7 +148,7 @@ class LoadedModel:
         is_part = name in PARTS
         return {
             "name": name,
-            "label": PARTS[name] if is_part else find_kind(name).label,
+            "label": PARTS[name] if is_part else find_kind(self.matchers[name].kind).label,
             "part_of": MATCH_SET if is_part else None,
             "can_explain": self.matchers[name].can_explain,
             "has_beam": name in self.with_beam,
@@ -159,8 +166,18 @@ def has_tree(matcher: Matcher) -> bool:
     )
 
 
-def open_matchers(folders: Sequence[Path]) -> dict[str, Matcher]:
-    """The matchers in folders, by kind, and the parts of a match set, which share its arrays."""
+def matcher_of(arm: Arm) -> str:
+    """The name of the matcher that answers for an arm; a fusion has the name of its arm."""
+    return arm.matchers[0] if arm.rule is None else arm.name
+
+
+def open_matchers(
+    folders: Sequence[Path], experiment: Experiment | None = None
+) -> dict[str, Matcher]:
+    """The matchers in folders, by kind, and the parts of a match set, which share its arrays.
+
+    Arms of an experiment that fuse matchers come last.
+    """
     matchers: dict[str, Matcher] = {}
     for folder in folders:
         matcher = load(folder)
@@ -171,9 +188,25 @@ def open_matchers(folders: Sequence[Path]) -> dict[str, Matcher]:
     whole = matchers.get(MATCH_SET)
     if isinstance(whole, MatchSet) and len(whole.model.parts) > 1:
         matchers |= {name: whole.part(name) for name in whole.model.parts}
+    if experiment is not None:
+        matchers |= _fuse_arms(experiment, matchers)
     for matcher in matchers.values():
         matcher.match("warm", 1)  # what is made on first use is made here
     return matchers
+
+
+def _fuse_arms(experiment: Experiment, matchers: Mapping[str, Matcher]) -> dict[str, Matcher]:
+    experiment.check_matchers(matchers)
+    fused: dict[str, Matcher] = {}
+    for arm in experiment.arms:
+        if arm.rule is None:
+            continue
+        if arm.name in {*KINDS, *PARTS, *matchers}:
+            rule = "the name of an arm that fuses must not be that of a matcher"
+            raise ValueError(f"{rule}; got {arm.name!r}")
+        parts = [matchers[name] for name in arm.matchers]
+        fused[arm.name] = Fusion(parts, names=arm.matchers, **asdict(arm.rule))
+    return fused
 
 
 def open_version(
@@ -181,6 +214,7 @@ def open_version(
 ) -> LoadedModel:
     """Open a snapshot, with the API keys that were read when it was made."""
     folder = run.versions / version.folder
-    matchers = open_matchers(snapshot_folders(folder, len(sources.folders)))
+    experiment = read_running(run)
+    matchers = open_matchers(snapshot_folders(folder, len(sources.folders)), experiment)
     keys = None if config.api_key_file is None else Keys.load(folder / KEYS)
-    return LoadedModel(version, matchers, keys)
+    return LoadedModel(version, matchers, keys, experiment)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 LogFormat = Literal["auto", "json", "pretty"]
+_MIN_RECORD_BYTES = 100_000_000
 SnapshotMethod = Literal["link", "copy"]
 
 
@@ -91,6 +92,12 @@ class ServeConfig:
     "Log queries; they can contain personal data."
     access_log: bool = True
     "Log a line for each request."
+    experiment: Path | None = None
+    "File (TOML) of an experiment: requests with a `unit` get the arm of that unit."
+    records: Path = Path("records")
+    "Folder that records of an experiment are written to."
+    record_bytes: int = 10_000_000_000
+    "Bytes of records per experiment; then records are dropped, and counted."
     stop_seconds: int = 30
     "Seconds for requests in flight to finish when the server stops."
     snapshot_seconds: float = 600.0
@@ -109,6 +116,9 @@ class ServeConfig:
         for name in ("stop_seconds", "snapshot_seconds", "reload_seconds", "threads"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive; got {getattr(self, name)}")
+        if self.record_bytes < _MIN_RECORD_BYTES:
+            rule = f"record_bytes must be at least {_MIN_RECORD_BYTES}"
+            raise ValueError(f"{rule}; got {self.record_bytes}")
 
     @property
     def n_workers(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import logging
 import logging.config
 import os
@@ -27,6 +28,8 @@ from matchset.data.log import Log
 from matchset.errors import ModelFileError
 from matchset.evaluate.segments import choose_rule
 from matchset.matchers.registry import load
+from matchset.online.definition import read_experiment
+from matchset.online.record_files import begin_records
 from matchset.serve.http.access_log import log_settings
 from matchset.serve.http.app import make_app
 from matchset.serve.http.auth import read_keys, warn_if_readable
@@ -62,6 +65,10 @@ def serve(
     _raise_open_files()
     with make_run_folder(sources.model, config.n_workers) as run, _reserve(config) as reserved:
         address, port = reserved.getsockname()[:2]  # the actual ones, of a name or port 0
+        if config.experiment is not None:
+            experiment = read_experiment(config.experiment)
+            begin_records(config.records, experiment)
+            run.write_text("experiment", json.dumps(experiment.to_dict()))
         trigger = reload_trigger(run, sources, config)  # first: later changes must be loaded
         publish(run, make_version(run, sources, config, 1))
         run.write_text("attempted", trigger)

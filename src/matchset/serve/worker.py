@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import TypeVar
 
+from matchset.online.record_files import EVENTS, QUERIES
 from matchset.serve.connections import close_unread, count_connections
 from matchset.serve.http.access_log import AccessLog
 from matchset.serve.http.prometheus import RELOADED, Metrics
@@ -19,6 +20,7 @@ from matchset.serve.http.request_errors import RequestError
 from matchset.serve.loaded_model import LoadedModel, open_version
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.purchases import Purchases, open_purchases
+from matchset.serve.recorder import Recorder
 from matchset.serve.reload.run_folder import (
     ModelVersion,
     Registration,
@@ -59,10 +61,15 @@ class Worker:
         self.purchases: Purchases | None = (
             open_purchases(run.purchases) if run.purchases.exists() else None
         )
+        self._recorder: Recorder | None = None
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="matchset")
         self._metrics_pool = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         version = self._registration.claim()
         self.model: LoadedModel = open_version(run, version, sources, config)
+        if self.model.experiment is not None:
+            folder = config.records / self.model.experiment.name
+            folders = dict.fromkeys((QUERIES, EVENTS), folder)
+            self._recorder = Recorder(folders, config.record_bytes, self.metrics)
         self._is_listening = False
         self._reported = 0  # number of the last model version in a status report
         self._report(version)
@@ -90,6 +97,8 @@ class Worker:
         for pool in (self._pool, self._metrics_pool):
             pool.shutdown(wait=False, cancel_futures=True)
         self.access_log.flush()
+        if self._recorder is not None:
+            self._recorder.close()
         self._registration.close()
 
     def should_close(self) -> bool:
@@ -98,6 +107,10 @@ class Worker:
             return False
         self._n_to_close -= 1
         return True
+
+    def record(self, stream: str, lines: bytes, n_records: int = 1) -> bool:
+        """Write records before an answer is sent; whether they are written. Takes 5 ms at most."""
+        return self._recorder is not None and self._recorder.write(stream, lines, n_records)
 
     async def in_thread(self, do: Callable[[], T]) -> T:
         """Run longer work in a thread, so that short requests go on; limited in time."""

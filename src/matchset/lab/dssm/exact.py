@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 from matchset.filters.filter import Filter
 from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW, GraphConfig, build_graph
+from matchset.lab.dssm.int8 import DSSMWithInt8, round_space
 from matchset.lab.dssm.space import Space, SpaceMatcher, find_nearest, read_space, store_space
 from matchset.matchers.base import OpenPart, Sections
 from matchset.matrices import Csr, Floats
@@ -54,6 +55,10 @@ class DSSM(SpaceMatcher):
             threads=threads,
         )
         return DSSMWithHNSW(self.space, graph)
+
+    def with_int8(self, dimensions: int | None = None) -> DSSMWithInt8:
+        """The same space with a byte per dimension, scanned whole, perhaps in fewer dimensions."""
+        return round_space(self.space, dimensions)
 
     def _sections(self) -> Sections:
         return store_space(self.space)

@@ -14,6 +14,7 @@ from matchset.errors import install_command
 from matchset.features.analysis import choose_language
 from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW
+from matchset.lab.dssm.int8 import DSSMWithInt8
 from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.dssm.train import train_dssm
 from matchset.lab.experiments.benchmark import Benchmark
@@ -27,7 +28,16 @@ from matchset.lab.experiments.vocabularies import (
     Vocabularies,
 )
 from matchset.matchers.base import Matcher
-from matchset.matchers.bm25 import BM25, K1, STEMMED_B, STEMMED_K1, B
+from matchset.matchers.bm25 import (
+    BM25,
+    K1,
+    PAST_B,
+    PAST_K1,
+    STEMMED_B,
+    STEMMED_K1,
+    TITLE_WEIGHT,
+    B,
+)
 from matchset.matchers.nearest_queries import NEIGHBORS, POWER, NearestQueries
 from matchset.matchers.popularity import Popularity
 from matchset.matchers.registry import KINDS, XR_LINEAR, find_kind
@@ -35,8 +45,10 @@ from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import train
 from matchset.text import normalize_strings
 
-LEXICAL, STEMMED = BM25.kind, "bm25_stemmed"
-EXACT, GRAPH = DSSM.kind, DSSMWithHNSW.kind
+LEXICAL, STEMMED, EXPANDED = BM25.kind, "bm25_stemmed", "bm25_past_queries"
+EXACT, GRAPH, INT8 = DSSM.kind, DSSMWithHNSW.kind, DSSMWithInt8.kind
+FEW_DIMENSIONS = 64
+SMALL_INT8 = f"{INT8}_{FEW_DIMENSIONS}"
 FLOOR = Popularity.kind  # ignores the query: nothing should find less
 PAPER = {  # XR-Linear as the paper trains it; V is a number of n-grams, see `vocabularies`
     UNIGRAMS: "unigrams (V)",
@@ -57,12 +69,12 @@ def list_baselines(
     for kind in KINDS:
         if kind == XR_LINEAR:
             baselines += [_make_tree(benchmark), *_papers(benchmark, vocabularies)]
-        elif kind in (EXACT, GRAPH):
-            baselines.append(_make_dssm(kind, benchmark, is_quick=is_quick))
+        elif kind == EXACT:
+            baselines += _make_dssms(benchmark, is_quick=is_quick)
         elif kind in BASELINES:
             baselines.append(BASELINES[kind](benchmark))
         if kind == LEXICAL:
-            baselines.append(_make_stemmed_bm25(benchmark))
+            baselines += [_make_stemmed_bm25(benchmark), _make_expanded_bm25(benchmark)]
     return baselines
 
 
@@ -110,10 +122,11 @@ def _make_xr_linear(
     return Contender(name, XR_LINEAR, title, asdict(alone), recipe, group)
 
 
-def _make_dssm(kind: str, benchmark: Benchmark, *, is_quick: bool) -> Contender:
-    """DSSM with exact search, or with the paper's graph."""
+def _make_dssms(benchmark: Benchmark, *, is_quick: bool) -> list[Contender]:
+    """DSSM, trained once: exact search, the paper's graph, and scans of a byte per dimension."""
     config, catalog = make_dssm_config(benchmark, is_quick=is_quick), benchmark.catalog
     threads = benchmark.config.learn.threads
+    settings, absent = asdict(config), why_no_dssm(benchmark)
 
     def recipe(_: Path) -> Matcher:
         return train_dssm(benchmark.train, _require(catalog), config, threads=threads)
@@ -121,11 +134,19 @@ def _make_dssm(kind: str, benchmark: Benchmark, *, is_quick: bool) -> Contender:
     def build_graph(models: Path) -> Matcher:
         return DSSM.load(models / EXACT).with_hnsw(threads=count_threads(threads))
 
-    settings, absent = asdict(config), why_no_dssm(benchmark)
-    if kind == EXACT:
-        return of_kind(EXACT, settings, recipe, is_stored=True, absent=absent)
-    settings |= {"graph": asdict(DEFAULT_GRAPH)}
-    return of_kind(GRAPH, settings, build_graph, is_stored=True, needs=(EXACT,), absent=absent)
+    def scan(dimensions: int | None) -> Callable[[Path], Matcher]:
+        return lambda models: DSSM.load(models / EXACT).with_int8(dimensions)
+
+    made: dict[str, Any] = {"needs": (EXACT,), "absent": absent}
+    graph = {**settings, "graph": asdict(DEFAULT_GRAPH)}
+    whole, few = ({**settings, "int8": size} for size in (config.dimensions, FEW_DIMENSIONS))
+    title = f"{find_kind(INT8).label}, {FEW_DIMENSIONS} dimensions"
+    return [
+        of_kind(EXACT, settings, recipe, is_stored=True, absent=absent),
+        of_kind(GRAPH, graph, build_graph, is_stored=True, **made),
+        of_kind(INT8, whole, scan(None), is_stored=True, **made),
+        Contender(SMALL_INT8, INT8, title, few, scan(FEW_DIMENSIONS), is_stored=True, **made),
+    ]
 
 
 def make_dssm_config(benchmark: Benchmark, *, is_quick: bool) -> DSSMConfig:
@@ -170,6 +191,27 @@ def _make_stemmed_bm25(benchmark: Benchmark) -> Contender:
     absent = NO_CATALOG if benchmark.catalog is None else "" if language else NO_LANGUAGE
     title = f"{find_kind(BM25.kind).label}, stemmed"
     return Contender(STEMMED, BM25.kind, title, config, recipe, is_stored=True, absent=absent)
+
+
+def _make_expanded_bm25(benchmark: Benchmark) -> Contender:
+    """BM25 over titles and the past queries of each product: what a log gives a search engine."""
+    ours, language = benchmark.config, _choose_language(benchmark)
+    config: dict[str, Any] = {
+        "k1": PAST_K1,
+        "b": PAST_B,
+        "title_weight": TITLE_WEIGHT,
+        "language": language,
+        "events": ours.events,
+        "min_count": ours.min_count,
+        "min_query_count": ours.min_query_count,
+    }
+
+    def recipe(_: Path) -> Matcher:
+        return BM25.from_log(benchmark.train, _require(benchmark.catalog), **config)
+
+    absent = NO_CATALOG if benchmark.catalog is None else ""
+    title = f"{find_kind(BM25.kind).label}, titles and past queries"
+    return Contender(EXPANDED, BM25.kind, title, config, recipe, is_stored=True, absent=absent)
 
 
 def _choose_language(benchmark: Benchmark) -> str | None:

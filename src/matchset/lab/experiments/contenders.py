@@ -17,10 +17,13 @@ from matchset.errors import DataError
 from matchset.lab.experiments.baselines import (
     BASELINES,
     EXACT,
+    EXPANDED,
     FLOOR,
     GRAPH,
+    INT8,
     LEXICAL,
     PAPER,
+    SMALL_INT8,
     STEMMED,
     list_baselines,
 )
@@ -41,10 +44,10 @@ PARTS_ROWS = tuple(f"{OURS}_{which}{part}" for which in ("", "without_") for par
 TITLE_PARTS = ("towers", "lexical")
 FUSIONS: Mapping[str, Method] = {"reciprocal ranks": "rrf", "interleaved": "interleave"}
 # All but the neural ones, which take minutes.
-FAST = (OURS, *PARTS_ROWS, XR_LINEAR, *PAPER, STEMMED, *BASELINES)
-NAMES = (*FAST, EXACT, GRAPH)  # of all that need no file
+FAST = (OURS, *PARTS_ROWS, XR_LINEAR, *PAPER, STEMMED, EXPANDED, *BASELINES)
+NAMES = (*FAST, EXACT, GRAPH, INT8, SMALL_INT8)  # of all that need no file
 # Left out of plots and examples: close to another contender, or the floor.
-MINOR = frozenset({EXACT, FLOOR})
+MINOR = frozenset({EXACT, SMALL_INT8, FLOOR})
 
 
 def list_contenders(

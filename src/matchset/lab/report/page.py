@@ -53,7 +53,7 @@ def make_page(findings: Findings, *, is_same: bool = True) -> str:
     if found is not None:
         parts.append(the_paper(found))
     heading = SWEPT if found is None else found.data.title or COMPARED
-    return _frame(heading, _describe_data(found, sweep), [part for part in parts if part])
+    return frame_page(heading, _describe_data(found, sweep), [part for part in parts if part])
 
 
 def _describe_data(found: ComparisonFindings | None, sweep: SweepFindings | None) -> str:
@@ -67,7 +67,8 @@ def _describe_data(found: ComparisonFindings | None, sweep: SweepFindings | None
     return f"Measured on {test}, {sweep.setting.date}."
 
 
-def _frame(heading: str, about: str, parts: list[Html]) -> str:
+def frame_page(heading: str, about: str, parts: list[Html]) -> str:
+    """A page of sections; the first is the verdict, and the others are listed below it."""
     style = (files("matchset.lab.report") / "style.css").read_text(encoding="utf-8")
     head = tag(
         "head",

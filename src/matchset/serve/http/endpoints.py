@@ -124,6 +124,25 @@ ENDPOINTS = (
         body={"query": "sofa", "product": PRODUCT["id"]},
         codes=("timeout", "unknown_product", "cannot_explain"),
     ),
+    Endpoint(
+        "POST",
+        "/v1/events",
+        Handlers.events,
+        "EventsResponse",
+        {"model_version": VERSION, "recorded": 1},
+        request="events",
+        body={
+            "events": [
+                {
+                    "action_name": "click",
+                    "query_id": "5f2b8c0de41a47f09c3d6e7a8b901234",
+                    "object_id": PRODUCT["id"],
+                    "position": 1,
+                }
+            ]
+        },
+        codes=("timeout", "no_experiment", "not_recorded"),
+    ),
     Endpoint("GET", "/v1/model", Handlers.model, "ModelResponse", _MODEL),
     Endpoint(
         "GET",

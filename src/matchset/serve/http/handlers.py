@@ -8,9 +8,12 @@ from dataclasses import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
+from matchset.online.record_files import EVENTS, QUERIES
+from matchset.online.records import write_record
 from matchset.serve.http.body import read_json
+from matchset.serve.http.exposure import expose, name_matcher
 from matchset.serve.http.prometheus import CONTENT_TYPE
-from matchset.serve.http.request_errors import RequestError
+from matchset.serve.http.request_errors import RETRY, RequestError
 from matchset.serve.http.requests import RequestReader
 from matchset.serve.http.responses import BytesResponse, json_response, model_response
 from matchset.serve.http.retrieval import explain, match_batch, match_inline, match_one
@@ -43,15 +46,17 @@ class Handlers:
     async def match(self, request: Request) -> Response:
         """The best products for one query."""
         worker, model = self._worker, self._worker.model
-        query, options = self._reader.read_match(request.scope["query_string"])
+        query, options, unit = self._reader.read_match(request.scope["query_string"])
         if worker.config.log_queries:
             request.scope["queries"] = [query]
-        matched = match_inline(model, query, options)
-        if matched is None:
-            matched = await worker.in_thread(lambda: match_one(model, query, options))
-        body, n_products = matched
-        worker.metrics.count_queries(options.matcher, 1, int(not n_products))
-        return model_response(model.version, body)
+        exposure = expose(model, unit, options)
+        answer = match_inline(model, query, options, exposure)
+        if answer is None:
+            answer = await worker.in_thread(lambda: match_one(model, query, options, exposure))
+        worker.metrics.count_queries(name_matcher(exposure, options), 1, answer.n_empty)
+        if answer.records:
+            worker.record(QUERIES, answer.records)
+        return model_response(model.version, answer.body)
 
     async def match_batch(self, request: Request) -> Response:
         """The best products for each of many queries."""
@@ -61,9 +66,28 @@ class Handlers:
             request.scope["queries"] = batch.queries
         deadline = time.monotonic() + worker.limits.seconds  # waiting for a thread counts too
         most = worker.limits.response_bytes
-        body, n_empty = await worker.in_thread(lambda: match_batch(model, batch, deadline, most))
-        worker.metrics.count_queries(batch.options.matcher, len(batch.queries), n_empty)
-        return model_response(model.version, body)
+        exposure = expose(model, batch.unit, batch.options)
+        answer = await worker.in_thread(lambda: match_batch(model, batch, deadline, most, exposure))
+        n_queries = len(batch.queries)
+        matcher = name_matcher(exposure, batch.options)
+        worker.metrics.count_queries(matcher, n_queries, answer.n_empty)
+        if answer.records:
+            worker.record(QUERIES, answer.records, n_queries)
+        return model_response(model.version, answer.body)
+
+    async def events(self, request: Request) -> Response:
+        """Record clicks and purchases of answers that were recorded, for an experiment."""
+        worker, model = self._worker, self._worker.model
+        if model.experiment is None:
+            raise RequestError(
+                "no_experiment", "events need a server started with --experiment; got none"
+            )
+        events = await read_json(request, worker, self._reader.read_events)
+        lines = b"".join(map(write_record, events))
+        if lines and not worker.record(EVENTS, lines, len(events)):
+            rule = "a disk must take records within 5 ms; got a full or a slow one"
+            raise RequestError("not_recorded", rule, headers=RETRY)
+        return model_response(model.version, {"recorded": len(events)})
 
     async def explain(self, request: Request) -> Response:
         """Why a query finds a product, or where in the tree the product was lost."""

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from matchset.serve.http.access_log import format_exception
 from matchset.serve.http.auth import check_repeated, make_hosts
-from matchset.serve.http.request_errors import RequestError, to_request_error, too_large
+from matchset.serve.http.request_errors import RETRY, RequestError, to_request_error, too_large
 from matchset.serve.http.responses import error_response
 from matchset.serve.worker import Worker
 
@@ -31,7 +31,6 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _CHUNK = 65_536  # bytes of a larger response that are sent at once
 _CLOSE = ((b"connection", b"close"),)
 _NO_STORE = (b"cache-control", b"no-store")
-_RETRY = ((b"retry-after", b"1"),)
 _METHOD = 20  # characters of a method that are logged; a caller may send any
 _POLICY = (
     b"default-src 'self'; object-src 'none'; form-action 'self'; "
@@ -144,7 +143,7 @@ class Middleware:
             raise too_large(limits.response_bytes)
         if n_bytes > _CHUNK and self._n_unsent + n_bytes > limits.unsent_bytes:
             rule = f"a worker keeps at most {limits.unsent_bytes} bytes that callers have not read"
-            raise RequestError("overloaded", f"{rule}; got more", headers=_RETRY)
+            raise RequestError("overloaded", f"{rule}; got more", headers=RETRY)
 
     async def _send_chunks(self, body: bytes, send: Send) -> None:
         """Send a body as fast as it is read: granian waits where a chunk waits.
@@ -184,7 +183,7 @@ class Middleware:
             raise RequestError("unauthorized", f"{rule}; got none or another", headers=scheme)
         if self._n_in_flight > worker.limits.concurrency:
             rule = f"a worker handles at most {worker.limits.concurrency} requests at once"
-            raise RequestError("overloaded", f"{rule}; got more", headers=_RETRY)
+            raise RequestError("overloaded", f"{rule}; got more", headers=RETRY)
 
     def _log_failure(self, error: Exception, request_id: str) -> None:
         text = format_exception(error, has_messages=self._worker.config.log_queries)

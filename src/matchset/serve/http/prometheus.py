@@ -23,6 +23,8 @@ _SECONDS = "matchset_request_seconds"
 _QUERIES = "matchset_queries_total"
 _EMPTY = "matchset_empty_results_total"
 _RELOADS = "matchset_reloads_total"
+_WRITTEN = "matchset_records_written_total"
+_DROPPED = "matchset_records_dropped_total"
 _IN_FLIGHT = "matchset_requests_in_flight"
 _WORKERS = "matchset_workers"
 _FAMILIES = {
@@ -31,6 +33,11 @@ _FAMILIES = {
     _QUERIES: ("counter", "Queries."),
     _EMPTY: ("counter", "Queries without any product."),
     _RELOADS: ("counter", "Reloads by outcome."),
+    _WRITTEN: (
+        "counter",
+        "Records, written before the answer was sent.",
+    ),
+    _DROPPED: ("counter", "Records that were not written in time, by reason."),
     _IN_FLIGHT: ("gauge", "Requests being handled."),
     _WORKERS: ("gauge", "Workers by the model version they serve."),
 }
@@ -49,6 +56,7 @@ class Metrics:
         self._by_status: dict[tuple[str, int], int | None] = {}
         self._by_route: dict[str, _Indices] = {}
         self._by_matcher: dict[str, _Indices] = {}
+        self._by_stream: dict[str, int | None] = {}
         self._in_flight = slot.find(_IN_FLIGHT)
         slot.set(self._in_flight, 0)  # those of the worker that had the slot before died with it
 
@@ -100,6 +108,17 @@ class Metrics:
     def count_reload(self, outcome: str) -> None:
         """Count a reload."""
         self._slot.add(self._slot.find(_name(_RELOADS, outcome=outcome)), 1)
+
+    def count_records(self, stream: str, fault: str | None, n_records: int) -> None:
+        """Count records that were written, or dropped for a reason (slow, full, failed, busy)."""
+        if fault is None:
+            series = _name(_WRITTEN, stream=stream)
+        else:
+            series = _name(_DROPPED, stream=stream, reason=fault)
+        known = self._by_stream.get(series)
+        if known is None:
+            known = self._by_stream[series] = self._slot.find(series)
+        self._slot.add(known, n_records)
 
     def write(self) -> bytes:
         """The sums over all workers, in the text format of Prometheus."""

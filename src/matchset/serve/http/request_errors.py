@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from matchset.errors import FilterError
 
+RETRY = ((b"retry-after", b"1"),)  # header of an error that may be gone in a second
 _MAX_SHOWN = 40  # characters of a value that a message repeats
 
 # Every error code with its HTTP status and its meaning. Codes are stable; messages are not.
@@ -28,6 +29,7 @@ CODES: dict[str, tuple[int, str]] = {
     "not_found": (404, "There is nothing at this path."),
     "unknown_product": (404, "The model does not know this product."),
     "cannot_explain": (404, "None of the served matchers can explain its results."),
+    "no_experiment": (404, "The server was started without an experiment."),
     "no_log": (404, "The server was started without a log."),
     "method_not_allowed": (405, "The path does not support this method."),
     "body_too_slow": (408, "The body did not arrive in time."),
@@ -38,6 +40,7 @@ CODES: dict[str, tuple[int, str]] = {
     "not_json": (415, "The content type of the body is not application/json."),
     "headers_too_large": (431, "The request line and headers have too many bytes."),
     "internal": (500, "The server failed; its log has the details."),
+    "not_recorded": (503, "The disk is full, or too slow; nothing was recorded."),
     "overloaded": (503, "Too many concurrent requests; try again."),
     "timeout": (504, "The request took too long."),
     "reload_timeout": (

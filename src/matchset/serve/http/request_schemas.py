@@ -16,6 +16,7 @@ from matchset.serve.options import Limits
 _MAX_NUMBER = 1_000_000  # in a fusion rule, and of a least score
 _MAX_WEIGHTS = 32
 _MAX_ATTRIBUTES = 64
+_MAX_NAME = 64  # characters of an action or a query id
 
 
 def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, Json]:
@@ -36,6 +37,11 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
         **_choice("Name of the matcher, as listed by /v1/model.", matchers),
         "x-errors": ["unknown_matcher"],
     }
+    unit = _text(
+        "User or session, in any form that stays the same; if an experiment runs, it decides which "
+        "arm answers. Records have a hash of it.",
+        limits.id_characters,
+    )
     options = {
         "k": _integer("Products per query.", limits.k, DEFAULT_K, "k_out_of_range"),
         "beam": _integer(
@@ -53,6 +59,7 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
             "default": True,
             "description": "Whether products come with their titles.",
         },
+        "unit": unit,
         "attributes": {
             **_text(
                 "Names of the attributes that products come with, separated by commas.",
@@ -91,6 +98,7 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
         "batch": make_object({"queries": queries}, batch),
         "explain": make_object({"query": query, "product": product}, explain),
         "purchases": make_object({"q": query}),
+        "events": make_object({"events": _events(product, limits)}),
     }
 
 
@@ -121,6 +129,21 @@ def _candidates(product: Json, limits: Limits) -> Json:
     )
     lists = _array(description, {**ranking, "uniqueItems": True}, limits.queries)
     return {**lists, "type": ["array", "null"]}
+
+
+def _events(product: Json, limits: Limits) -> Json:
+    name = {**_text("Such as click, add_to_cart or purchase.", _MAX_NAME), "minLength": 1}
+    required = {
+        "action_name": name,
+        "query_id": {**_text("The one of the answer.", _MAX_NAME), "minLength": 1},
+        "object_id": product,
+    }
+    revenue = {"type": "number", "minimum": -_MAX_NUMBER, "maximum": _MAX_NUMBER}
+    optional = {
+        "position": _integer("In the list that the customer saw, from 1.", _MAX_NUMBER),
+        "revenue": {**revenue, "description": "Of a purchase, in the shop's currency."},
+    }
+    return _array("Events, in UBI's words.", make_object(required, optional), limits.queries)
 
 
 def _fusion() -> Json:

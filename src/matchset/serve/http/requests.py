@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import numpy as np
@@ -16,6 +16,7 @@ import orjson
 
 from matchset.matchers.base import DEFAULT_K
 from matchset.matchers.fusion_rules import FusionRule
+from matchset.online.records import EventRecord, timestamp_now
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.request_schemas import make_request_schemas
 from matchset.serve.http.validation import Json, check, make_object, parse, require_known
@@ -38,6 +39,15 @@ class MatchOptions:
     min_relative: float | None = None
     titles: bool = True
     attributes: tuple[str, ...] = ()  # that products come with
+    is_chosen: bool = False  # the caller named the matcher
+
+
+class MatchRequest(NamedTuple):
+    """One query."""
+
+    query: str
+    options: MatchOptions
+    unit: str | None = None  # whose arm answers, if an experiment runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,7 @@ class BatchRequest:
     options: MatchOptions
     candidates: list[list[str]] | None = None  # the caller's own ranking for each query
     rule: FusionRule | None = None  # how to fuse the two
+    unit: str | None = None  # whose arm answers, if an experiment runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +85,23 @@ class RequestReader:
         self._limits = limits
         self._schemas = make_request_schemas(limits, matchers)
         match = self._schemas["match"]["properties"]
-        self._query = match["q"]
-        self._options = make_object({}, {name: match[name] for name in match if name != "q"})
+        self._query, self._unit = match["q"], match["unit"]
+        self._options = make_object(
+            {}, {name: match[name] for name in match if name not in ("q", "unit")}
+        )
         self._read_options = lru_cache(maxsize=_N_CACHED)(self._read_options_uncached)
 
-    def read_match(self, query_string: bytes) -> tuple[str, MatchOptions]:
-        """The query of `GET /v1/match` and its options."""
+    def read_match(self, query_string: bytes) -> MatchRequest:
+        """The query of `GET /v1/match`, its options and its unit."""
         self._check_length(query_string)
-        queries, rest = [], []
+        queries, units, rest = [], [], []
         for pair in query_string.split(b"&"):
             if pair[:2] == b"q=":
                 queries.append(pair[2:])
             elif pair == b"q":
                 queries.append(b"")
+            elif pair[:5] == b"unit=":
+                units.append(pair[5:])
             elif pair:
                 rest.append(pair)
         options = self._read_options(b"&".join(rest))
@@ -96,10 +111,17 @@ class RequestReader:
         query = _decode(queries[0])
         if len(query) > self._query["maxLength"]:  # `check` alone would do, but takes longer
             check("q", query, self._query)
-        return query, options
+        return MatchRequest(query, options, self._read_unit(units))
+
+    def _read_unit(self, units: Sequence[bytes]) -> str | None:
+        if len(units) > 1:
+            message = f"unit must be given once; got {len(units)}"
+            raise RequestError("bad_parameter", message, parameter="unit")
+        return check("unit", _decode(units[0]), self._unit) if units else None
 
     def _read_options_uncached(self, rest: bytes) -> MatchOptions:
-        return _to_options(check("", _parse(rest, self._schemas["match"]), self._options))
+        given = _parse(rest, self._schemas["match"])
+        return _to_options(check("", given, self._options), is_chosen="matcher" in given)
 
     def read_purchases(self, query_string: bytes) -> str:
         """The query of `GET /v1/purchases`."""
@@ -110,9 +132,10 @@ class RequestReader:
 
     def read_batch(self, body: bytes) -> BatchRequest:
         """What `POST /v1/match` asks for."""
-        values = check("", _load(body), self._schemas["batch"])
-        queries, candidates, fusion = (
-            values.pop(name) for name in ("queries", "candidates", "fusion")
+        given = _load(body)
+        values = check("", given, self._schemas["batch"])
+        queries, candidates, fusion, unit = (
+            values.pop(name) for name in ("queries", "candidates", "fusion", "unit")
         )
         if candidates is not None and len(candidates) != len(queries):
             rule = f"candidates must be one array per query, {len(queries)}"
@@ -122,7 +145,24 @@ class RequestReader:
             message = "fusion needs candidates; got none"
             raise RequestError("bad_parameter", message, parameter="fusion")
         fusion_rule = None if fusion is None else _make_rule(fusion)
-        return BatchRequest(queries, _to_options(values), candidates, fusion_rule)
+        options = _to_options(values, is_chosen="matcher" in given)
+        return BatchRequest(queries, options, candidates, fusion_rule, unit)
+
+    def read_events(self, body: bytes) -> list[EventRecord]:
+        """What `POST /v1/events` reports."""
+        values = check("", _load(body), self._schemas["events"])
+        now = timestamp_now()
+        return [
+            EventRecord(
+                action=event["action_name"],
+                query_id=event["query_id"],
+                product=event["object_id"],
+                timestamp=now,
+                position=event["position"],
+                revenue=event["revenue"],
+            )
+            for event in values["events"]
+        ]
 
     def read_explain(self, body: bytes) -> ExplainRequest:
         """What `POST /v1/explain` asks for."""
@@ -137,11 +177,12 @@ class RequestReader:
             raise RequestError("url_too_long", f"{rule}; got {len(query_string)}")
 
 
-def _to_options(values: Json) -> MatchOptions:
+def _to_options(values: Json, *, is_chosen: bool) -> MatchOptions:
     given = values["attributes"] or ()
     names = given.split(",") if isinstance(given, str) else given
     attributes = tuple(dict.fromkeys(filter(None, names)))
-    return MatchOptions(**{**_to_search(values), "attributes": attributes})
+    search = {**_to_search(values), "attributes": attributes}
+    return MatchOptions(**search, is_chosen=is_chosen)
 
 
 def _to_search(values: Json) -> Json:

@@ -63,19 +63,22 @@ def error_response(error: RequestError, request_id: str) -> BytesResponse:
     return json_response(content, error.status, error.headers)
 
 
-def write_match(version: str, matcher: str, result: bytes) -> bytes:
-    """The body of a response to one query."""
-    return b'{"model_version":"%b","matcher":"%b",%b}' % (
+def write_match(version: str, matcher: str, result: bytes, exposed: bytes = b"") -> bytes:
+    """The body of a response to one query; `exposed` are the fields of an experiment."""
+    return b'{"model_version":"%b","matcher":"%b",%b%b}' % (
         version.encode(),
         matcher.encode(),
+        exposed,
         result,
     )
 
 
-def write_batch(version: str, matcher: str, results: Sequence[bytes]) -> bytes:
+def write_batch(
+    version: str, matcher: str, results: Sequence[bytes], exposed: bytes = b""
+) -> bytes:
     """The body of a response to many queries."""
     listed = b"{%b}" % b"},{".join(results) if results else b""
-    return write_match(version, matcher, b'"results":[%b]' % listed)
+    return write_match(version, matcher, b'"results":[%b]' % listed, exposed)
 
 
 def write_result(
@@ -84,13 +87,16 @@ def write_result(
     *,
     titles: bool,
     attributes: Sequence[Mapping[str, Any]] | None = None,
+    query_id: str | None = None,
+    origins: Sequence[str] | None = None,
 ) -> bytes:
     """The fields of one result: `"query":...,"microseconds":...,"products":[...]`.
 
-    `attributes` are those of each product, if they are wanted.
+    `attributes` are those of each product, if they are wanted; `query_id` names an answer that is
+    recorded, and `origins` are the arms that its products came from.
     """
-    if isinstance(match, FusedMatch) or attributes is not None:
-        products = _write_more(match, attributes, titles=titles)
+    if isinstance(match, FusedMatch) or attributes is not None or origins is not None:
+        products = _write_more(match, attributes, origins, titles=titles)
     else:
         known = match.products
         named = known.titles if titles else None
@@ -101,13 +107,18 @@ def write_result(
             match.scores,
         )
     query = orjson.dumps(match.query)
-    return b'"query":%b,"microseconds":%d,"products":%b' % (query, microseconds, products)
+    fields = b'"query":%b,"microseconds":%d,"products":%b' % (query, microseconds, products)
+    return fields if query_id is None else b'"query_id":"%b",%b' % (query_id.encode(), fields)
 
 
 def _write_more(
-    match: Match, attributes: Sequence[Mapping[str, Any]] | None, *, titles: bool
+    match: Match,
+    attributes: Sequence[Mapping[str, Any]] | None,
+    origins: Sequence[str] | None,
+    *,
+    titles: bool,
 ) -> bytes:
-    """Products with their attributes, and with their rank in each part of a fusion.
+    """Products with their attributes, their rank in each part of a fusion, and their arm.
 
     Those without a title lack the field.
     """
@@ -119,6 +130,8 @@ def _write_more(
             written["title"] = known[index]
         if ranks is not None:
             written["ranks"] = ranks[index]
+        if origins is not None:
+            written["from"] = origins[index]
         if attributes is not None:
             written["attributes"] = attributes[index]
         products.append(written)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from matchset.matchers.fused_match import fuse_matches
+from matchset.matchers.fusion_rules import FusionRule
 from matchset.matchers.match import Match
+from matchset.online.interleaving import BOTH, Origin
+from matchset.serve.http.exposure import Exposure, make_query_id, name_matcher
 from matchset.serve.http.request_errors import RequestError, too_large
 from matchset.serve.http.requests import BatchRequest, ExplainRequest, MatchOptions, check_weights
 from matchset.serve.http.responses import write_batch, write_match, write_result
-from matchset.serve.loaded_model import LoadedModel
+from matchset.serve.loaded_model import LoadedModel, matcher_of
 
 _MAX_INLINE_BEAM = 64  # a wider one takes a thread
 _MAX_INLINE_K = 200
@@ -20,91 +23,149 @@ _DEPTH = 100  # products of ours that are fused with the caller's, or k if that 
 CANDIDATES = "candidates"
 
 
-def match_inline(model: LoadedModel, query: str, options: MatchOptions) -> tuple[bytes, int] | None:
+class Answer(NamedTuple):
+    """The response to one query or to many."""
+
+    body: bytes
+    n_empty: int  # queries without a product
+    records: bytes = b""  # lines to write before it is sent
+
+
+def match_inline(
+    model: LoadedModel, query: str, options: MatchOptions, exposure: Exposure | None = None
+) -> Answer | None:
     """What `match_one` returns, if it takes only microseconds; None if it deserves a thread."""
-    if options.matcher != model.default or (options.beam or 0) > _MAX_INLINE_BEAM:
+    if name_matcher(exposure, options) != model.default or (options.beam or 0) > _MAX_INLINE_BEAM:
         return None
     if options.k > _MAX_INLINE_K or options.attributes:
         return None
     if options.where is not None and not model.has_filter(options.where):
         return None
-    return match_one(model, query, options)
+    return match_one(model, query, options, exposure)
 
 
-def match_one(model: LoadedModel, query: str, options: MatchOptions) -> tuple[bytes, int]:
-    """The body of a response, and how many products it has."""
-    result, n_products = _Search(model, options).run(query)
-    return write_match(model.version, options.matcher, result), n_products
+def match_one(
+    model: LoadedModel, query: str, options: MatchOptions, exposure: Exposure | None = None
+) -> Answer:
+    """The answer to one query."""
+    search = _Search(model, options, exposure)
+    found = search.run(query)
+    body = write_match(model.version, search.name, found.fields, search.exposed)
+    return Answer(body, int(not found.n_products), found.record)
 
 
 def match_batch(
-    model: LoadedModel, request: BatchRequest, deadline: float, max_bytes: int
-) -> tuple[bytes, int]:
-    """The body of a response to many queries, and how many of them got no product.
+    model: LoadedModel,
+    request: BatchRequest,
+    deadline: float,
+    max_bytes: int,
+    exposure: Exposure | None = None,
+) -> Answer:
+    """The answer to many queries.
 
     Raises TimeoutError if the (monotonic) deadline passes between two queries.
     """
-    search = _Search(model, request.options)
+    search = _Search(model, request.options, exposure)
     check_weights(request.rule, 2)
-    results: list[bytes] = []
-    n_empty = n_bytes = 0
+    results: list[_Result] = []
+    n_bytes = 0
     for index, query in enumerate(request.queries):
         if time.monotonic() > deadline:  # the caller has stopped waiting
             raise TimeoutError
         candidates = None if request.candidates is None else request.candidates[index]
-        result, n_products = search.run(query, candidates, request)
+        result = search.run(query, candidates, request.rule)
         results.append(result)
-        n_empty += not n_products
-        n_bytes += len(result)
+        n_bytes += len(result.fields)
         if n_bytes > max_bytes:
             raise too_large(max_bytes)
-    return write_batch(model.version, request.options.matcher, results), n_empty
+    listed = [result.fields for result in results]
+    return Answer(
+        write_batch(model.version, search.name, listed, search.exposed),
+        sum(not result.n_products for result in results),
+        b"".join(result.record for result in results),
+    )
+
+
+class _Result(NamedTuple):
+    """The answer to one query: JSON fields, and a line to record."""
+
+    fields: bytes
+    n_products: int
+    record: bytes
 
 
 class _Search:
     """The options of a request, ready for any number of queries."""
 
-    def __init__(self, model: LoadedModel, options: MatchOptions) -> None:
-        self._model, self._options = model, options
-        self._matcher = model.find(options.matcher)
-        self._where = None if options.where is None else self._matcher.filter(options.where)
+    def __init__(
+        self, model: LoadedModel, options: MatchOptions, exposure: Exposure | None
+    ) -> None:
+        self._model, self._options, self._exposure = model, options, exposure
+        self.name = name_matcher(exposure, options)
+        self.exposed = b"" if exposure is None else exposure.fields
+        names = [self.name]
+        if exposure is not None and exposure.arm is None:
+            names = [matcher_of(arm) for arm in exposure.experiment.arms]
+        self._sources = [_Source(model, name, options) for name in names]
         model.require_attributes(options.attributes)
 
     def run(
         self,
         query: str,
         candidates: Sequence[str] | None = None,
-        request: BatchRequest | None = None,
-    ) -> tuple[bytes, int]:
-        """A result as JSON fields, and how many products it has."""
-        options = self._options
+        rule: FusionRule | None = None,
+    ) -> _Result:
+        """The result of one query; candidates of the caller are fused with it."""
+        options, exposure = self._options, self._exposure
         started = time.perf_counter_ns()
         if candidates is None:
-            found = self._match(query, options.k)
+            found, origins = self._find(query, options.k)
         else:
-            rankings = {
-                CANDIDATES: self._to_match(query, candidates),
-                options.matcher: self._match(query, max(options.k, _DEPTH)),
-            }
-            found = fuse_matches(rankings, options.k, None if request is None else request.rule)
+            found, origins = self._fuse(query, candidates, rule)
         microseconds = (time.perf_counter_ns() - started) // 1000
         values = None
         if options.attributes:
             values = self._model.attributes_of(found.ids, options.attributes)
-        result = write_result(found, microseconds, titles=options.titles, attributes=values)
-        return result, len(found)
-
-    def _match(self, query: str, k: int) -> Match:
-        """Our products; the least scores are theirs alone, also where they are fused."""
-        options = self._options
-        return self._matcher.match(
-            query,
-            k,
-            where=self._where,
-            beam=options.beam if options.matcher in self._model.with_beam else None,
-            min_score=options.min_score,
-            min_relative=options.min_relative,
+        query_id = None if exposure is None else make_query_id()
+        fields = write_result(
+            found,
+            microseconds,
+            titles=options.titles,
+            attributes=values,
+            query_id=query_id,
+            origins=origins,
         )
+        record = b""
+        if exposure is not None and query_id is not None:
+            record = exposure.record(
+                query_id,
+                found,
+                origins,
+                microseconds=microseconds,
+                version=self._model.version,
+            )
+        return _Result(fields, len(found), record)
+
+    def _find(self, query: str, k: int) -> tuple[Match, tuple[Origin, ...] | None]:
+        """Our products, and where they come from if two arms are shown."""
+        if self._exposure is None or self._exposure.arm is not None:
+            return self._sources[0].match(query, k), None
+        depth = max(k, self._exposure.experiment.depth)
+        a, b = (source.match(query, depth) for source in self._sources)
+        return self._exposure.interleave(a, b, k)
+
+    def _fuse(
+        self, query: str, candidates: Sequence[str], rule: FusionRule | None
+    ) -> tuple[Match, tuple[Origin, ...] | None]:
+        """The caller's products and ours; what the caller has is due to no arm alone."""
+        k = self._options.k
+        ours, origins = self._find(query, max(k, _DEPTH))
+        rankings = {CANDIDATES: self._to_match(query, candidates), self.name: ours}
+        found = fuse_matches(rankings, k, rule)
+        if origins is None:
+            return found, None
+        origin_of = {**dict(zip(ours.ids, origins, strict=True)), **dict.fromkeys(candidates, BOTH)}
+        return found, tuple(origin_of[product] for product in found.ids)
 
     def _to_match(self, query: str, candidates: Sequence[str]) -> Match:
         """A caller's own ranking, filtered: scores fall with the rank, titles are the model's."""
@@ -112,6 +173,27 @@ class _Search:
             candidates = self._model.find_allowed(candidates, self._options.where)
         scores = [1.0 / rank for rank in range(1, len(candidates) + 1)]
         return Match.of(query, candidates, scores, self._model.titles_of(candidates))
+
+
+class _Source:
+    """A matcher with the options of a request."""
+
+    def __init__(self, model: LoadedModel, name: str, options: MatchOptions) -> None:
+        self._matcher = model.find(name)
+        self._where = None if options.where is None else self._matcher.filter(options.where)
+        self._beam = options.beam if name in model.with_beam else None
+        self._options = options
+
+    def match(self, query: str, k: int) -> Match:
+        """Our products; the least scores are theirs alone, also where they are fused."""
+        return self._matcher.match(
+            query,
+            k,
+            where=self._where,
+            beam=self._beam,
+            min_score=self._options.min_score,
+            min_relative=self._options.min_relative,
+        )
 
 
 def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:

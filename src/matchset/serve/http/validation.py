@@ -111,6 +111,9 @@ def _check_text(name: str, value: str, schema: Json) -> str:
     most = schema.get("maxLength")
     if most is not None and len(value) > most:
         raise _beyond(name, f"have at most {most} characters", len(value), schema)
+    least = schema.get("minLength", 0)
+    if len(value) < least:
+        raise _beyond(name, f"have at least {least} characters", len(value), schema)
     if "enum" in schema and value not in schema["enum"]:
         raise _beyond(name, f"be one of {', '.join(schema['enum'])}", shorten(value), schema)
     return value

@@ -184,11 +184,13 @@ def _write_rules(schema: Json) -> Iterator[str]:
     if "minimum" in schema:
         yield f"From {schema['minimum']} to {schema['maximum']}."
     if "maxLength" in schema:
-        yield f"At most {schema['maxLength']} characters."
+        least = f"From {schema['minLength']} to" if "minLength" in schema else "At most"
+        yield f"{least} {schema['maxLength']} characters."
     if "maxItems" in schema:
         yield f"At most {schema['maxItems']} items."
-    if "properties" in schema:
-        yield f"Fields: {', '.join(schema['properties'])}."
+    fields = schema.get("items", schema).get("properties")
+    if fields is not None:
+        yield f"Fields: {', '.join(fields)}."
     if "default" in schema:
         yield f"Default: {json.dumps(schema['default'])}."
 

@@ -25,6 +25,11 @@ def ref(name: str) -> Json:
 
 def make_response_schemas() -> dict[str, Json]:
     """The schema of every response, by name."""
+    exposed = {
+        "experiment": _with(_TEXT, "The experiment that the unit is in."),
+        "arm": _with(_TEXT, "The arm that answered; `interleaved` where both did."),
+    }
+    query_id = {"query_id": _with(_TEXT, "Names this answer in records, for events about it.")}
     found = {
         "query": _TEXT,
         "microseconds": _with(_LEVEL, "Time the matcher took."),
@@ -34,8 +39,11 @@ def make_response_schemas() -> dict[str, Json]:
         "Error": _error(),
         "Product": _product(),
         "HealthResponse": make_object({"status": {"const": "ok"}}),
-        "MatchResponse": _of_model({"matcher": _TEXT, **found}),
-        "BatchResponse": _of_model({"matcher": _TEXT, "results": _array(make_object(found))}),
+        "MatchResponse": _of_model({"matcher": _TEXT, **found}, {**exposed, **query_id}),
+        "BatchResponse": _of_model(
+            {"matcher": _TEXT, "results": _array(make_object(found, query_id))}, exposed
+        ),
+        "EventsResponse": _of_model({"recorded": _with(_LEVEL, "How many events.")}),
         "ExplainResponse": _explanation(),
         "ModelResponse": _model(),
         "PurchasesResponse": _of_model({"query": _TEXT, "products": _array(_TEXT)}),
@@ -47,8 +55,8 @@ def _array(items: Json) -> Json:
     return {"type": "array", "items": items}
 
 
-def _of_model(properties: Mapping[str, Json]) -> Json:
-    return make_object({"model_version": _TEXT, **properties})
+def _of_model(properties: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
+    return make_object({"model_version": _TEXT, **properties}, optional)
 
 
 def _or_null(schema: Json) -> Json:
@@ -83,7 +91,11 @@ def _product() -> Json:
         "type": "object",
         "description": "The attributes that were asked for, without those that it does not have.",
     }
-    more = {"title": _TEXT, "ranks": ranks, "attributes": attributes}
+    origin = {
+        "enum": ["a", "b", "both"],
+        "description": "In interleaved results: the arm that the product is credited to.",
+    }
+    more = {"title": _TEXT, "ranks": ranks, "from": origin, "attributes": attributes}
     return make_object({"id": _TEXT, "score": _or_null(_NUMBER)}, more)
 
 

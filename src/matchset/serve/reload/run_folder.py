@@ -9,6 +9,7 @@ The run folder of a server holds what its processes share:
     begun           what the last reload began to load, and how often
     attempted       what the last reload tried to load
     versions/       a folder of verified snapshots for each, with the digests of the API keys
+    experiment      the experiment that runs, if there is one
     purchases/      what was bought after which query, if there is a log
 
 Files that are read while others write them are replaced atomically. The kernel releases the locks
@@ -31,6 +32,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from matchset.online.definition import Experiment
 from matchset.serve.reload.slots import Slot, make_slots, read_slots
 from matchset.storage.atomic import atomic_file
 
@@ -142,6 +144,12 @@ def current_version(run: RunFolder) -> ModelVersion:
 def publish(run: RunFolder, version: ModelVersion) -> None:
     """Make all workers switch to a model version."""
     run.write_text("current", json.dumps(asdict(version)))
+
+
+def read_running(run: RunFolder) -> Experiment | None:
+    """The experiment that runs; it is that of the server's start, whatever became of its file."""
+    stored = run.read_text("experiment")
+    return Experiment.from_dict(json.loads(stored)) if stored else None
 
 
 class Registration:

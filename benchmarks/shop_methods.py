@@ -1,0 +1,94 @@
+"""The rows of benchmarks/shops.py: how is each method trained, and from which other is it made?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.util import find_spec
+
+import matchset as ms
+from matchset.config import count_threads
+
+TREE = ms.TrainConfig(parts=("tree",))
+PAPER = replace(TREE, titles="none", language=None, learn=ms.LearnConfig())  # queries alone
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a row is made; `needs` are packages, `of` is the row that it is made of."""
+
+    make: Callable[[Bench], ms.Matcher]
+    needs: tuple[str, ...] = ()
+    of: str | None = None
+
+    def absent(self) -> str:
+        """Why it cannot run here; empty if it can."""
+        missing = [name for name in self.needs if find_spec(name) is None]
+        return f"{' and '.join(missing)} not installed" if missing else ""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What methods are trained on, and those that others are made of."""
+
+    train_log: ms.Log
+    catalog: ms.Catalog
+    made: dict[str, tuple[ms.Matcher, float]] = field(default_factory=dict)
+
+    @cached_property
+    def pairs(self) -> ms.Positives:
+        """Positive pairs of the training side."""
+        return ms.positives(self.train_log)
+
+    def train(self, name: str) -> tuple[ms.Matcher, float]:
+        """A method's matcher, and the seconds that its training took, with what it is made of."""
+        if name in self.made:
+            return self.made[name]
+        method = METHODS[name]
+        before = self.train(method.of)[1] if method.of is not None else 0.0
+        start = time.perf_counter()
+        matcher = method.make(self)
+        found = matcher, before + time.perf_counter() - start
+        if any(other.of == name for other in METHODS.values()):
+            self.made[name] = found
+        return found
+
+    @property
+    def dssm(self) -> ms.DSSM:
+        """The trained towers, which are searched in several ways."""
+        matcher = self.train("DSSM")[0]
+        assert isinstance(matcher, ms.DSSM)
+        return matcher
+
+
+METHODS = {
+    "match set": Method(lambda bench: ms.train(bench.train_log, bench.catalog)),
+    "XR-Linear, titles too": Method(lambda bench: ms.train(bench.train_log, bench.catalog, TREE)),
+    "XR-Linear": Method(lambda bench: ms.train(bench.train_log, bench.catalog, PAPER)),
+    "DSSM": Method(lambda bench: ms.train_dssm(bench.train_log, bench.catalog), ("torch",)),
+    "DSSM + HNSW": Method(
+        lambda bench: bench.dssm.with_hnsw(threads=count_threads(None)),
+        ("torch", "usearch"),
+        "DSSM",
+    ),
+    "DSSM, int8 scan": Method(lambda bench: bench.dssm.with_int8(), ("torch",), "DSSM"),
+    "DSSM, int8 scan, 64 dimensions": Method(
+        lambda bench: bench.dssm.with_int8(64), ("torch",), "DSSM"
+    ),
+    "BM25": Method(lambda bench: ms.BM25.from_catalog(bench.catalog)),
+    "BM25, stemmed": Method(lambda bench: ms.BM25.from_catalog(bench.catalog, language="auto")),
+    "BM25, titles and past queries": Method(
+        lambda bench: ms.BM25.from_log(bench.train_log, bench.catalog)
+    ),
+    "title similarity": Method(
+        lambda bench: ms.TitleSimilarity.from_catalog(bench.catalog, language="auto")
+    ),
+    "nearest queries": Method(
+        lambda bench: ms.NearestQueries.from_positives(bench.pairs, catalog=bench.catalog)
+    ),
+    "popularity": Method(
+        lambda bench: ms.Popularity.from_positives(bench.pairs, catalog=bench.catalog)
+    ),
+}

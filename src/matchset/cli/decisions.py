@@ -1,0 +1,216 @@
+"""Decisions: will an experiment with customers find a difference, and did it?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from rich.table import Table
+
+from matchset.cli.console import output, print_error, print_text
+from matchset.cli.options import LogColumns, VisitColumns
+from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT
+from matchset.data.events import kind_of
+from matchset.errors import ParameterError
+from matchset.lab.report.experiment_page import format_compared, write_reading
+from matchset.online.decision import list_decision
+from matchset.online.definition import read_experiment
+from matchset.online.intervals import PLANNED_UNITS, Moments
+from matchset.online.outcomes import read_outcomes
+from matchset.online.power import DISPUTED, EFFECT, POWER, ExperimentPlan, plan_experiment
+from matchset.online.reading import Reading, analyze
+from matchset.online.searches import KINDS, Searches, independent_searches, searches_of
+
+experiment = App(name="experiment", help="Plan an experiment with customers, and read its result.")
+
+WITHOUT_IMPRESSIONS = (
+    "The log has no impressions, so searches that led to nothing are missing from it: rates are "
+    "too high, and numbers of searches too low. Give the number of all searches: --searches."
+)
+
+
+VISIT_COLUMNS = VisitColumns()
+
+
+@experiment.command(name="plan")
+def plan_command(
+    log: list[str],
+    /,
+    *,
+    effect: float = EFFECT,
+    power: float = POWER,
+    disputed: float = DISPUTED,
+    searches: int | None = None,
+    columns: VisitColumns = VISIT_COLUMNS,
+) -> None:
+    """Say how many searches an experiment needs, from the rates of your own log.
+
+    Parameters
+    ----------
+    log
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst; with a column
+        of users or sessions, as customers who come back need more searches.
+    effect
+        The relative effect to find: 0.02 is 2 % more purchases per search.
+    power
+        Chance to find it if it is there.
+    disputed
+        Share of the purchases that only one of the two arms makes possible, for interleaving;
+        `matchset shadow` measures it.
+    searches
+        Number of searches behind a log without users and sessions, or without impressions; each is
+        then taken to be of another customer.
+    columns
+        Columns of the log.
+
+    """
+    options = {"effect": effect, "power": power, "disputed": disputed}
+    if searches is not None:
+        moments = count_events(log, searches, columns)
+        plans = {name: plan_experiment(each, **options) for name, each in moments.items()}
+        show_plans(plans, power)
+        return
+    rows = columns.read_rows(log)
+    if not rows.is_kind("impression").any():
+        print_error(WITHOUT_IMPRESSIONS)
+    found = searches_of(rows)
+    metrics = [name for name in KINDS if found.has(name)]
+    if not metrics:
+        rule = "must hold purchases, carts or clicks"
+        raise ParameterError(f"{rule}; got {', '.join(rows.events)}", parameter="log")
+    plans = {name: plan_experiment(found.moments(name), **options) for name in metrics}
+    print_text(
+        f"{len(found):,} searches of {found.n_units:,} {rows.unit_kind}s on {found.n_days:,} days"
+    )
+    show_plans(plans, power)
+    show_days(next(iter(plans.values())), len(found) / found.n_days)
+    show_calibration(found, metrics[0])
+
+
+@experiment.command(name="read")
+def read_command(
+    events: list[str],
+    /,
+    *,
+    experiment: Path | None = None,
+    name: str | None = None,
+    control: str | None = None,
+    units: Path | None = None,
+    planned: int = PLANNED_UNITS,
+    final: Annotated[bool, Parameter(negative="")] = False,
+    out: Annotated[Path | None, Parameter(alias="-o")] = None,
+    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+) -> None:
+    """Read what an experiment showed: a verdict in words, its numbers and its checks.
+
+    Parameters
+    ----------
+    events
+        Files, globs or folders of records: those that the server wrote, and the clicks and
+        purchases of your own tracking in the same schema (User Behavior Insights).
+    experiment
+        The file that defines the experiment, for the shares and the order of its arms (default:
+        equal shares, in the order of their names).
+    name
+        Name of the experiment, where records of several are there.
+    control
+        Arm that the others are compared with (default: the first).
+    units
+        File with every unit that your shop sent, one per line: checks that each saw the arm that
+        it was assigned to, and that no arm lost units. Needs --experiment.
+    planned
+        Number of units that the experiment was planned for; the interval that holds at any time
+        is narrowest there. Choose it before the experiment begins.
+    final
+        This is the one reading that was planned: decide by the narrower interval.
+    out
+        File for the report, a web page such as report.html.
+    memory_limit
+        Memory for reading; what needs more goes to a temporary folder.
+
+    """
+    defined = None if experiment is None else read_experiment(experiment)
+    chosen = defined.name if defined is not None and name is None else name
+    source = events[0] if len(events) == 1 else events
+    reading = analyze(
+        read_outcomes(source, name=chosen, memory_limit=memory_limit),
+        experiment=defined,
+        control=control,
+        units=None if units is None else [*filter(None, units.read_text("utf-8").splitlines())],
+        planned=planned,
+        is_final=final,
+    )
+    headline, *facts = list_decision(reading)
+    print_text("\n".join([headline, *(f"  {fact}" for fact in facts)]))
+    show_compared(reading)
+    if out is not None:
+        print_text(f"report: {write_reading(reading, out)}")
+
+
+def show_compared(reading: Reading) -> None:
+    """Print every metric of every arm."""
+    if not reading.compared:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for title in ("", reading.arms[0], "arm", "", "change", "at any time"):
+        table.add_column(title, justify="left" if title in ("", "arm") else "right")
+    for row in reading.compared:
+        table.add_row(row.metric, *format_compared(row))
+    output.print(table)
+
+
+def count_events(log: list[str], searches: int, columns: LogColumns) -> dict[str, Moments]:
+    """Moments of each metric, for a log that does not say who searched."""
+    read = columns.read(log)
+    found = {}
+    for metric, kind in KINDS.items():
+        is_kind = [index for index, name in enumerate(read.events) if kind_of(name) == kind]
+        events = float(sum(read.count[read.event == index].sum() for index in is_kind))
+        if events > searches:
+            rule = f"must be at least the number of events, {events:,.0f}; got {searches:,}"
+            raise ParameterError(rule, parameter="searches")
+        if events:
+            found[metric] = independent_searches(events, searches)
+    return found
+
+
+def show_plans(plans: dict[str, ExperimentPlan], power: float) -> None:
+    """Print the plan of each metric."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("")
+    for name in ("now", "effect", "A/B, per arm", "read every day", "interleaved, in all"):
+        table.add_column(name, justify="right")
+    for name, plan in plans.items():
+        numbers = plan.ab_per_arm, plan.ab_per_arm_always, plan.interleaved
+        table.add_row(
+            name, f"{plan.rate:.2%}", f"{plan.effect:+.1%}", *(f"{n:,.0f}" for n in numbers)
+        )
+    output.print(table)
+    first = next(iter(plans.values()))
+    print_text(
+        f"Searches that find the effect in {power:.0%} of the cases; {first.searches_per_unit:.1f} "
+        f"searches per customer take {first.design_effect:.2f} times as many as independent ones."
+    )
+    print_text(
+        f"Interleaving: if {first.disputed:.0%} of the purchases are of products that only one arm "
+        f"brings, {first.times_fewer:.0f} times fewer."
+    )
+
+
+def show_days(plan: ExperimentPlan, per_day: float) -> None:
+    """Print how long the experiment takes with the traffic of the log."""
+    days = {"A/B": 2 * plan.ab_per_arm, "interleaving": plan.interleaved}
+    shown = ", ".join(f"{name} {n / per_day:,.0f} days" for name, n in days.items())
+    print_text(f"With all {per_day:,.0f} searches of a day in two arms: {shown}.")
+
+
+def show_calibration(found: Searches, metric: str) -> None:
+    """Print how often this log shows differences where there are none."""
+    aa = found.calibrate(metric)
+    low, high = aa.bounds
+    print_text(
+        f"A/A on this log, {metric}: of {aa.runs:,} random halves, {aa.once:.1%} show a difference "
+        f"(right: {low:.1%} to {high:.1%}); with {aa.looks} looks and the intervals that allow "
+        f"them, {aa.ever:.1%} ever do (right: at most 5 %)."
+    )

@@ -1,0 +1,132 @@
+"""Shadowing: what would ours have held of what customers bought, beside theirs?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.table import Table
+
+from matchset.cli.console import output, print_heading, print_text
+from matchset.cli.decisions import VISIT_COLUMNS
+from matchset.cli.evaluate import open_matcher
+from matchset.cli.options import VisitColumns
+from matchset.data.session_rows import has_visitors
+from matchset.data.split import DEFAULT_SAMPLE
+from matchset.evaluate.overlap import Share
+from matchset.lab.experiments.findings import to_plain
+from matchset.matchers.base import DEFAULT_K
+from matchset.online.shadow import Held, Shadow, measure_shadow
+
+LOWER_BOUND = (
+    "Customers buy what they are shown: what theirs could not show was hardly bought. So 'only "
+    "ours' is a lower bound of what ours would add, and 'only theirs' an upper bound of what would "
+    "be lost."
+)
+WITHOUT_VISITS = (
+    "The log has no users or sessions (--user, --session): intervals are clustered by query, and "
+    "what was bought after another query of the same visit is not known."
+)
+
+
+def shadow(
+    log: list[str],
+    /,
+    *,
+    ours: str,
+    theirs: str,
+    api_key_file: Path | None = None,
+    k: Annotated[int, Parameter(alias="-k")] = DEFAULT_K,
+    sample: int = DEFAULT_SAMPLE,
+    seed: int = 0,
+    form: Literal["table", "json"] = "table",
+    columns: VisitColumns = VISIT_COLUMNS,
+) -> None:
+    """Say which purchases of a log our match set would have held, and theirs would not.
+
+    Parameters
+    ----------
+    log
+        A log of the days after both were trained: what customers were shown, clicked and bought.
+        With a column of users or sessions, also what they bought after another query counts.
+    ours
+        Folder of a model or any other saved matcher.
+    theirs
+        The present search: a file with its answers, as for --run of `matchset compare`, a saved
+        matcher, or the address of a running server.
+    api_key_file
+        File with the API key of the server; the first key of the file is used.
+    k
+        Products of a match set.
+    sample
+        Maximum number of purchases; users are sampled, each with all purchases.
+    seed
+        Random seed of the sample.
+    form
+        A table, or JSON.
+    columns
+        Columns of the log.
+
+    """
+    first, second = open_matcher(ours, None), open_matcher(theirs, api_key_file)
+    source = log[0] if len(log) == 1 else log
+    is_named = columns.user is not None or columns.session is not None
+    if is_named or has_visitors(source, memory_limit=columns.memory_limit):
+        rows = columns.read_rows(log)
+        found = measure_shadow(rows, first, second, k=k, sample=sample, seed=seed)
+    else:
+        found = measure_shadow(columns.read(log), first, second, k=k, sample=sample, seed=seed)
+    if form == "json":
+        print_text(json.dumps(to_plain(asdict(found)), indent=1))
+        return
+    show_shadow(found)
+
+
+def show_shadow(found: Shadow) -> None:
+    """Print what each holds, by segment, and what it means."""
+    total = found.direct[0]
+    print_text(
+        f"Of {total.purchases:,.0f} {found.what}, ours would have held {total.only_ours.value:.1%} "
+        f"that theirs would not, theirs {total.only_theirs.value:.1%} that ours would not, among "
+        f"{found.k} products."
+    )
+    print_heading(f"Share of the {found.what} after the query itself, in %")
+    show_held(found.direct)
+    if found.later is not None and found.later.purchases:
+        print_heading(f"Share of the {found.what} that came after another query of the visit, in %")
+        show_held([found.later])
+        print_text("Held means: in the match set of an earlier query of the same visit.")
+    print_text(
+        f"95 % intervals, clustered by {found.unit_kind}. For matchset experiment plan: --disputed "
+        f"{total.disputed:.3f}."
+    )
+    print_text(LOWER_BOUND)
+    if found.later is None:
+        print_text(WITHOUT_VISITS)
+    if found.unanswered:
+        print_text(
+            f"{found.unanswered:,.0f} {found.what} are left out: the recorded answers lack their "
+            "query."
+        )
+
+
+def show_held(rows: list[Held] | tuple[Held, ...]) -> None:
+    """Print a table of segments."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("")
+    for name in ("events", "queries", "both", "only ours", "only theirs", "gain"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        shares = row.both, row.only_ours, row.only_theirs, row.gain
+        table.add_row(
+            row.segment, f"{row.purchases:,.0f}", f"{row.queries:,}", *map(format_share, shares)
+        )
+    output.print(table)
+
+
+def format_share(share: Share) -> str:
+    """A share in percent with its interval."""
+    return f"{100 * share.value:.1f} ({100 * share.low:.1f} to {100 * share.high:.1f})"

@@ -1,0 +1,198 @@
+"""Session rows: what did each customer do, search by search?
+
+A `Log` sums up over customers. To tell their searches apart, the rows are read one by one here,
+with the user or the session that they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.data.arrow import ArrowColumn, read_columns
+from matchset.data.columns import VISITOR_NAMES, ColumnChoice, choose_column, describe_columns
+from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT, naming_errors
+from matchset.data.events import EventKind, kind_of
+from matchset.data.log_reader import read_groups
+from matchset.data.log_rows import SECONDS, Fault, LogTable, find_roles
+from matchset.data.number_forms import Decimal, check_decimal
+from matchset.data.tables import TableSource, is_frame, open_tables
+from matchset.data.time_forms import check_time_format
+from matchset.errors import DataError
+from matchset.strings import Strings
+from matchset.text import normalize_strings
+
+_UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SessionRows:
+    """The rows of a log, each with the visit that it belongs to.
+
+    A visit is a session, or else what a user did in a day. A unit is what is independent of all
+    others: a user, or else a session.
+    """
+
+    queries: Strings  # distinct, normalized, (n_queries,)
+    products: Strings  # distinct product ids, (n_products,)
+    events: tuple[str, ...]
+    query: NDArray[np.int32]  # index into `queries`, (n_rows,)
+    product: NDArray[np.int32]  # index into `products`, (n_rows,)
+    event: NDArray[np.int32]  # index into `events`, (n_rows,)
+    unit: NDArray[np.int64]  # number of the unit, from 0, (n_rows,)
+    visit: NDArray[np.int64]  # number of the visit, from 0, (n_rows,)
+    second: NDArray[np.int64]  # since 1970; 0 where there are no times, (n_rows,)
+    count: NDArray[np.float64]  # (n_rows,)
+    unit_kind: str  # "user" or "session"
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @property
+    def n_units(self) -> int:
+        """How many units there are."""
+        return int(self.unit.max(initial=_UNKNOWN)) + 1
+
+    @property
+    def day(self) -> NDArray[np.int64]:
+        """Days since 1970, (n_rows,)."""
+        return np.asarray(self.second // SECONDS)
+
+    def is_kind(self, *kinds: EventKind) -> NDArray[np.bool_]:
+        """Which rows are events of some kinds, (n_rows,)."""
+        return np.array([kind_of(name) in kinds for name in self.events], np.bool_)[self.event]
+
+    def searches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The number of each row's search, and the first row of each search.
+
+        A search is a query in a visit: a second page or a reload is the same search.
+        """
+        key = self.visit * max(len(self.queries), 1) + self.query
+        _, first, number = np.unique(key, return_index=True, return_inverse=True)
+        return number, first
+
+
+def read_session_rows(
+    source: TableSource,
+    *,
+    query: ColumnChoice = None,
+    product: ColumnChoice = None,
+    event: ColumnChoice = None,
+    timestamp: ColumnChoice = None,
+    count: ColumnChoice = None,
+    user: ColumnChoice = None,
+    session: ColumnChoice = None,
+    strict: bool = False,
+    encoding: str | None = None,
+    decimal: Decimal | None = None,
+    time_format: str | None = None,
+    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+) -> SessionRows:
+    """Read a log row by row; options as for `read_log`, and the columns of user and session.
+
+    Rows without a user and a session are left out. A log that has neither column is a DataError.
+    """
+    choices = {
+        "query": query,
+        "product": product,
+        "event": event,
+        "timestamp": timestamp,
+        "count": count,
+    }
+    visitors = {"user": user, "session": session}
+    check_decimal(decimal)
+    is_ordered = strict or is_frame(source)  # a stream could be read only once
+    opened = open_tables(
+        source, memory_limit=memory_limit, is_ordered=is_ordered, encoding=encoding
+    )
+    with opened as (connection, (tables,)):
+        form = check_time_format(connection, time_format)
+        found = [
+            _add_visitors(find_roles(table, choices, time_form=form, decimal=decimal), visitors)
+            for table in tables
+        ]
+        groups = read_groups(connection, found, strict=strict)
+        columns = _read_rows(connection, groups.tables)
+    return _to_rows(columns)
+
+
+def has_visitors(source: TableSource, *, memory_limit: str = DEFAULT_MEMORY_LIMIT) -> bool:
+    """Whether a log has a column with a usual name of a user or a session."""
+    with open_tables(source, memory_limit=memory_limit) as (_, (tables,)):
+        names = {name for usual in VISITOR_NAMES.values() for name in usual}
+        return all(names & {column.lower() for column in table.columns} for table in tables)
+
+
+def _add_visitors(table: LogTable, choices: dict[str, ColumnChoice]) -> LogTable:
+    roles = dict(table.roles)
+    for role, names in VISITOR_NAMES.items():
+        column = choose_column(table.table, role, choices[role], names=names, is_required=False)
+        if column is not None:
+            roles[role] = column
+    if not roles.keys() & VISITOR_NAMES.keys():
+        raise DataError(
+            "a log must have a column of users or sessions to tell searches apart; "
+            f"there are {describe_columns(table.table)}",
+            advice="name one with {user=COLUMN} or {session=COLUMN}",
+            **table.table.location,
+        )
+    return replace(table, roles=roles)
+
+
+def _read_rows(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]
+) -> dict[str, ArrowColumn]:
+    parts = []
+    for table in tables:
+        user, session = (role if role in table.roles else "NULL" for role in VISITOR_NAMES)
+        second = "coalesce(second, 0)" if "timestamp" in table.roles else "0"
+        parts.append(
+            f"SELECT query, product, event, count, {second}::DOUBLE AS second, "
+            f"{user}::VARCHAR AS user, {session}::VARCHAR AS session FROM ({table.select()}) "
+            f"WHERE fault IN ({Fault.NONE:d}, {Fault.TIMESTAMP:d})"
+        )
+    sql = f"SELECT * FROM ({' UNION ALL '.join(parts)}) WHERE coalesce(user, session) IS NOT NULL"
+    with naming_errors("log", **tables[0].table.location):
+        return read_columns(
+            connection.sql(sql), coded=("query", "product", "event", "user", "session")
+        )
+
+
+def _to_rows(columns: dict[str, ArrowColumn]) -> SessionRows:
+    normal = normalize_strings(columns["query"].texts)
+    code, first = normal.factorize()
+    is_kept = (normal.lengths > 0)[columns["query"].values]
+    values = {name: column.values[is_kept] for name, column in columns.items()}
+    second = values["second"].astype(np.int64)
+    has_user = bool((values["user"] >= 0).any())
+    # A row without a user, among others that have one, is of a user of its own session.
+    unit = _number(values["user"], values["session"] * (values["user"] < 0))
+    by_day = np.where(values["session"] < 0, second // SECONDS, 0)
+    visit = _number(values["session"], unit * (values["session"] < 0), by_day)
+    return SessionRows(
+        queries=normal.take(first),
+        products=columns["product"].texts,
+        events=tuple(columns["event"].texts),
+        query=code[values["query"]].astype(np.int32),
+        product=values["product"],
+        event=values["event"],
+        unit=unit,
+        visit=visit,
+        second=second,
+        count=values["count"].astype(np.float64),
+        unit_kind="user" if has_user else "session",
+    )
+
+
+def _number(*keys: NDArray[Any]) -> NDArray[np.int64]:
+    """Number rows that agree in all keys, from 0."""
+    number = np.zeros(len(keys[0]), dtype=np.int64)
+    for key in keys:
+        _, code = np.unique(key, return_inverse=True)
+        _, number = np.unique(number * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
+    return number.astype(np.int64)

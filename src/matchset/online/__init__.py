@@ -1,0 +1,1 @@
+"""Online: who sees which matcher in an experiment, and what is recorded of it?"""

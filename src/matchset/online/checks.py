@@ -1,0 +1,108 @@
+"""Checks: can the numbers of an experiment be believed at all?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from matchset.evaluate.significance import ALPHA, Values
+from matchset.online.intervals import PLANNED_UNITS, Moments, always_valid_width
+
+MISMATCH = 0.001  # a smaller p-value of the sample ratio is no chance
+AA_RUNS = 1_000
+_CELLS = 1 << 24  # in a block of random assignments
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRatio:
+    """How many units each arm has, and how likely that is with the shares it should have.
+
+    A mismatch means that units were lost or added after the assignment: Fabijan and others,
+    "Diagnosing Sample Ratio Mismatch in Online Controlled Experiments", KDD 2019.
+    """
+
+    units: Mapping[str, int]
+    expected: Mapping[str, float]
+    p_value: float
+
+    @property
+    def is_mismatch(self) -> bool:
+        """Whether the ratio is not due to chance."""
+        return self.p_value < MISMATCH
+
+
+def check_sample_ratio(units: Mapping[str, int], shares: Mapping[str, float]) -> SampleRatio:
+    """Test the units of each arm against its share, by chi-square."""
+    arms = list(shares)
+    strange = sorted(set(units) - set(arms))
+    if strange:
+        raise ValueError(f"arms must be among {', '.join(arms)}; got {', '.join(strange)}")
+    counts = np.array([units.get(arm, 0) for arm in arms], dtype=np.float64)
+    parts = np.array([shares[arm] for arm in arms], dtype=np.float64)
+    expected = counts.sum() * parts / parts.sum()
+    p_value = float(stats.chisquare(counts, expected).pvalue) if counts.sum() else 1.0
+    return SampleRatio(
+        {arm: int(n) for arm, n in zip(arms, counts, strict=True)},
+        dict(zip(arms, expected.tolist(), strict=True)),
+        p_value,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How often experiments without a difference show one."""
+
+    runs: int
+    once: float  # share of runs with a difference at the end
+    ever: float  # with one in any of the looks, by the interval that allows them
+    looks: int
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Where `once` is in 999 of 1,000 cases if the intervals are right."""
+        low, high = stats.binom.interval(0.999, self.runs, ALPHA)
+        return float(low) / self.runs, float(high) / self.runs
+
+
+def calibrate(
+    x: Values,
+    y: Values,
+    *,
+    runs: int = AA_RUNS,
+    alpha: float = ALPHA,
+    planned: float = PLANNED_UNITS,
+    seed: int = 0,
+) -> Calibration:
+    """Assign the units of a log to two arms at random, many times: no difference is real.
+
+    `x` and `y` are the events and searches of each unit up to each look, (n_units, n_looks).
+    """
+    if x.ndim != 2 or x.shape != y.shape or 0 in x.shape:
+        raise ValueError(f"x and y must be of one shape (units, looks); got {x.shape}, {y.shape}")
+    # A unit that has not come yet is no unit of a look.
+    parts = np.concatenate([y > 0, x, y, x**2, x * y, y**2], axis=1).astype(np.float64)
+    both = Moments(*np.split(parts.sum(axis=0), 6))
+    rng = np.random.default_rng(seed)
+    at_end, ever = np.zeros(runs, np.bool_), np.zeros(runs, np.bool_)
+    block = max(1, _CELLS // len(x))
+    for begin in range(0, runs, block):
+        size = min(block, runs - begin)
+        is_second = rng.random((size, len(x)), dtype=np.float32) < 0.5
+        second = Moments(*np.split(is_second.astype(np.float64) @ parts, 6, axis=1))
+        distance = standardize(both - second, second)
+        at_end[begin : begin + size] = np.abs(distance[:, -1]) > stats.norm.isf(alpha / 2)
+        width = always_valid_width(both.n, alpha=alpha, planned=planned)
+        ever[begin : begin + size] = (np.abs(distance) > width).any(axis=1)
+    return Calibration(runs, float(at_end.mean()), float(ever.mean()), x.shape[1])
+
+
+def standardize(first: Moments, second: Moments) -> NDArray[np.float64]:
+    """Differences of rates in standard errors; 0 where nothing is known."""
+    error = np.sqrt(first.variance + second.variance)
+    distance = np.zeros(np.shape(error))
+    np.divide(second.rate - first.rate, error, out=distance, where=error > 0)
+    return distance

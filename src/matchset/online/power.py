@@ -1,0 +1,92 @@
+"""Power: how many searches does an experiment need to find an effect?
+
+A/B: the usual normal approximation for two means, with the variance of a unit (user or session)
+as the log has it. Interleaving: a customer sees products of both arms at once, and only what is
+bought of the products that one arm alone brought is credited, once to the right and once to the
+wrong arm. With a rate p of purchases per search, of which a share s is disputed in this way, one
+search adds a variance of p * s to the difference of credits, where an A/B test of two arms has
+4 * p * (1 - p): interleaving needs s / (4 * (1 - p)) of its searches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy import stats
+
+from matchset.errors import DataError, ParameterError
+from matchset.evaluate.significance import ALPHA
+from matchset.online.intervals import Moments, always_valid_width
+
+POWER = 0.8  # the usual chance to find an effect that is there
+EFFECT = 0.02  # relative: 2 % more purchases per search
+DISPUTED = 0.2  # share of the purchases that only one arm's match set holds
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentPlan:
+    """How many searches an experiment needs; an arm has half of those of an A/B test."""
+
+    rate: float  # events per search
+    effect: float  # the relative effect to find
+    searches_per_unit: float
+    design_effect: float  # variance of the rate by that of independent searches
+    ab_per_arm: float  # searches, read once at the end
+    ab_per_arm_always: float  # if it is read every day with the interval that allows it
+    interleaved: float  # searches in all, read once at the end
+    disputed: float
+
+    @property
+    def times_fewer(self) -> float:
+        """How many times fewer searches interleaving needs in all."""
+        return 2 * self.ab_per_arm / self.interleaved
+
+    def smallest_effect(self, searches_per_arm: float) -> float:
+        """The relative effect that so many searches per arm find."""
+        return self.effect * math.sqrt(self.ab_per_arm / searches_per_arm)
+
+
+def plan_experiment(
+    moments: Moments,
+    *,
+    effect: float = EFFECT,
+    disputed: float = DISPUTED,
+    power: float = POWER,
+    alpha: float = ALPHA,
+) -> ExperimentPlan:
+    """Plan by the rate of a log; x of the moments are events of a unit, y its searches."""
+    for name, value, most in (
+        ("effect", abs(effect), math.inf),
+        ("disputed", disputed, 1.0),
+        ("power", power, 1.0),
+        ("alpha", alpha, 1.0),
+    ):
+        if not 0 < value <= most:
+            raise ParameterError(
+                f"must be above 0 and at most {most:g}; got {value:g}", parameter=name
+            )
+    units, searches, rate = float(moments.n), float(moments.y), float(moments.rate)
+    if units < 2 or not rate > 0:
+        rule = "a plan needs at least two units and one event"
+        raise DataError(f"{rule}; got {units:,.0f} units and {float(moments.x):,.0f} events")
+    per_search = float(moments.variance) * searches  # variance of the rate, times searches
+    independent = rate * (1.0 - rate) if rate < 1 else rate
+    design = per_search / independent
+    distance = rate * effect
+    at_power = float(stats.norm.ppf(power))
+    once = float(stats.norm.isf(alpha / 2)) + at_power
+    # The interval that allows peeking, at its planned end; who stops before needs less.
+    always = float(always_valid_width(1.0, alpha=alpha, planned=1.0)) + at_power
+    per_arm = 2.0 * per_search / distance**2
+    credited = design * rate * disputed / distance**2
+    return ExperimentPlan(
+        rate=rate,
+        effect=effect,
+        searches_per_unit=searches / units,
+        design_effect=design,
+        ab_per_arm=once**2 * per_arm,
+        ab_per_arm_always=always**2 * per_arm,
+        interleaved=once**2 * credited,
+        disputed=disputed,
+    )

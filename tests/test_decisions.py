@@ -1,0 +1,93 @@
+"""The commands that plan and read experiments, as a person calls them."""
+
+import numpy as np
+import polars as pl
+import pytest
+from ab_tests import simulate, write
+
+
+def make_rows(users=2_000, *, seed=0):
+    """A log of searches: every one is seen, a third is clicked, a tenth bought."""
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(users), rng.integers(1, 4, users))
+    day = rng.integers(1, 28, len(user))
+    rows = []
+    for event, rate in (("impression", 1.0), ("click", 0.3), ("purchase", 0.1)):
+        kept = rng.random(len(user)) < rate
+        rows.append(
+            pl.DataFrame(
+                {
+                    "user_id": [f"u{n}" for n in user[kept]],
+                    "query": [f"words {n % 7}" for n in user[kept]],
+                    "product_id": ["p"] * int(kept.sum()),
+                    "event": [event] * int(kept.sum()),
+                    "timestamp": [f"2026-01-{n:02}T10:00:00Z" for n in day[kept]],
+                }
+            )
+        )
+    return pl.concat(rows)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "log.parquet"
+    make_rows().write_parquet(path)
+    return path
+
+
+def test_an_experiment_is_planned_from_the_rates_of_a_log(call, log):
+    code, said, error = call("experiment", "plan", log, "--effect", 0.05)
+    assert code == 0, error
+    assert "of 2,000 users on 27 days" in said
+    assert "purchase rate" in said
+    assert "+5.0%" in said
+    assert "A/A on this log, purchase rate: of 1,000 random halves" in said
+    assert not error
+
+
+def test_a_log_without_impressions_cannot_tell_how_many_searches_led_to_nothing(call, tmp_path):
+    make_rows().filter(pl.col("event") != "impression").write_csv(tmp_path / "log.csv")
+    code, _, error = call("experiment", "plan", tmp_path / "log.csv")
+    assert code == 0
+    assert "The log has no impressions" in error
+
+
+def test_a_log_without_customers_is_planned_with_by_its_number_of_searches(call, tmp_path):
+    make_rows().drop("user_id").write_csv(tmp_path / "log.csv")
+    code, _, error = call("experiment", "plan", tmp_path / "log.csv")
+    assert code == 1
+    assert "name one with --user COLUMN or --session COLUMN" in error
+    code, said, error = call("experiment", "plan", tmp_path / "log.csv", "--searches", 10_000)
+    assert code == 0, error
+    assert "1.00 times as many as independent ones" in said
+    code, _, error = call("experiment", "plan", tmp_path / "log.csv", "--searches", 10)
+    assert code == 1
+    assert "must be at least the number of events" in error
+
+
+def test_an_experiment_is_read_and_reported(call, tmp_path):
+    records = simulate((0.1, 0.2), units=800)
+    path = write(tmp_path / "records.jsonl", records)
+    file = tmp_path / "experiment.toml"
+    file.write_text(
+        'name = "shoes"\nsalt = "pepper"\n'
+        '[[arms]]\nname = "old"\nmatcher = "bm25"\n[[arms]]\nname = "new"\nmatcher = "match_set"\n'
+    )
+    units = tmp_path / "units.txt"
+    units.write_text("".join(f"unit {n}\n" for n in range(800)))
+    options = ["--experiment", file, "--units", units, "--planned", 800, "-o", tmp_path / "r.html"]
+    code, said, error = call("experiment", "read", path, *options)
+    assert code == 0, error
+    assert said.startswith("Yes: new sells more than old.\n")
+    assert "Of 800 units sent, 800 were recorded" in said
+    assert "revenue per search" in said
+    assert "Verdict" in (tmp_path / "r.html").read_text()
+
+
+def test_a_reading_of_nothing_is_one_sentence(call, tmp_path):
+    code, _, error = call("experiment", "read", tmp_path / "none.jsonl")
+    assert code == 1
+    assert "none.jsonl" in error
+    code, _, error = call("experiment", "read", __file__)
+    assert code == 1
+    assert error.count("\n") == 1

@@ -1,0 +1,117 @@
+"""Logs that no shop would write, too little memory, a full disk: an error that says what to do."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import duckdb
+import numpy as np
+import pytest
+
+from matchset.data.duckdb_session import open_session
+from matchset.data.log_reader import read_log
+from matchset.errors import DataError
+
+MAIN = "from matchset.cli import main; main()"
+
+
+def test_l1_ctrl_c_while_a_log_is_read_ends_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    path = tmp_path / "log.csv"
+    rows = "".join(f"query {i},p{i % 1000}\n" for i in range(200_000))
+    path.write_text("query,sku\n" + rows * 10)
+    command = [sys.executable, "-c", MAIN, "describe", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as child:
+        end = time.monotonic() + 60
+        while not any((tmp_path / "temporary").iterdir()):  # it has begun to read
+            assert time.monotonic() < end
+            time.sleep(0.005)
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=60)
+    assert (child.returncode, said) == (130, b"matchset: stopped; nothing was saved\n")
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.tsv", "log.jsonl", "log.parquet"])
+def test_l7_a_table_has_a_limit_of_columns(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("matchset.data.tables._MAX_COLUMNS", 20)
+    write(tmp_path / name, ["query", "product_id", *(f"c{i}" for i in range(18))])
+    assert len(read_log(tmp_path / name)) == 1
+    write(tmp_path / name, ["query", "product_id", *(f"c{i}" for i in range(19))])
+    with pytest.raises(DataError, match="must have at most 20 columns; got 21"):
+        read_log(tmp_path / name)
+
+
+def write(path, columns):
+    """One row of a table."""
+    if path.suffix == ".jsonl":
+        path.write_text(json.dumps(dict.fromkeys(columns, "a")) + "\n")
+    elif path.suffix == ".parquet":
+        values = ", ".join(f"'a' AS {name}" for name in columns)
+        duckdb.sql(f"COPY (SELECT {values}) TO '{path}'")
+    else:
+        sign = "\t" if path.suffix == ".tsv" else ","
+        path.write_text(f"{sign.join(columns)}\n{sign.join('a' for _ in columns)}\n")
+
+
+def test_l2_a_very_long_name_of_a_column_is_a_data_error(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(f"query,product_id,{'x' * 140_000}\na,b,c\n")
+    with pytest.raises(DataError, match=r"log\.csv: the first line must name the columns; got: "):
+        read_log(path)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected", "rule"),
+    [
+        ("could not allocate block of size 256.0 KiB (47.6 MiB/47.6 MiB used)", MemoryError,
+         "memory_limit must be larger"),
+        ("Allocation failure", MemoryError, "this process needs more memory"),
+        ("Failed to allocate block of 262144 bytes (bad allocation)", MemoryError,
+         "this process needs more memory"),
+    ],
+)  # fmt: skip
+def test_l9_the_limit_that_was_reached_is_the_one_to_raise(message, expected, rule):
+    with pytest.raises(expected, match=rule), open_session():
+        raise duckdb.OutOfMemoryException(f"Out of Memory Error: {message}")
+
+
+def test_l2_a_full_disk_is_an_os_error():
+    text = f'IO Error: Could not write file "x.parquet": {os.strerror(errno.ENOSPC)}'
+    with pytest.raises(OSError, match="No space left on device") as caught, open_session():
+        raise duckdb.IOException(text)
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_l2_whatever_duckdb_raises_is_a_data_error():
+    with pytest.raises(DataError, match="the data must be readable; got: "), open_session() as it:
+        it.execute("SELECT 'x'::INTEGER").fetchall()
+
+
+def test_l2_a_file_that_ends_amid_a_character_names_an_encoding(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"query,sku\nroses,b\ncaf\xc3\xa9,caf\xc3")
+    with pytest.raises(DataError, match=r"is not UTF-8; got byte 0xc3 in line 3; try cp1252"):
+        read_log(path)
+
+
+def test_correctness_l1_fractions_in_any_order_give_the_same_log():
+    rng = np.random.default_rng(0)
+    at = rng.integers([5, 3, 50], size=(999, 3))
+    given = [(f"q{query}", f"p{product}", 0.1 * count) for query, product, count in at]
+    logs = []
+    for _ in range(4):
+        rows = [given[i] for i in rng.permutation(len(given))]
+        logs.append(read_log(to_table(rows)))
+    assert logs[1:] == logs[:1] * 3
+    assert logs[0].count.sum() == pytest.approx(sum(count for _, _, count in given))
+
+
+def to_table(rows):
+    pa = pytest.importorskip("pyarrow")
+    queries, products, counts = zip(*rows, strict=True)
+    return pa.table({"query": queries, "product_id": products, "count": counts})
