@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self
@@ -47,6 +47,7 @@ from matchset.model.match_set_model import (
     widen_beam,
 )
 from matchset.model.packed import prune_packed
+from matchset.model.upserts import Upsert, upserting
 from matchset.storage.atomic import locked
 from matchset.storage.folders import checksum
 from matchset.storage.sections import Section
@@ -218,6 +219,16 @@ class MatchSet(TrainedMatcher):
     def remove(self, ids: Iterable[str], *, version: int | None = None) -> Self:
         """Without these products; ids that the model does not know are left out."""
         return self._change(removing(Strings.of(ids, "ids"), version))
+
+    def upsert(
+        self,
+        products: Sequence[Upsert],
+        *,
+        remove: Sequence[str] = (),
+        version: int | None = None,
+    ) -> Self:
+        """With products that come or change, told one by one, and without others, in one step."""
+        return self._change(upserting(products, remove, version))
 
     def merge(self) -> Self:
         """The same match set, whose folder holds all changes as one; no answer changes."""

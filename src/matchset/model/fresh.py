@@ -100,7 +100,7 @@ Step: TypeAlias = Callable[[Products], Changes]  # of products as they are now
 
 def adding(catalog: Catalog, version: int | None) -> Step:
     """The step that adds products, or puts them in the place of those with their ids."""
-    versions = _number(version, len(catalog))
+    versions = number_versions(version, len(catalog))
 
     def add(current: Products) -> Changes:
         rows, left_out = to_rows(catalog, current)
@@ -113,7 +113,7 @@ def adding(catalog: Catalog, version: int | None) -> Step:
 
 def updating(catalog: Catalog, version: int | None) -> Step:
     """The step that changes what a catalog tells of products that are there."""
-    number = _number(version, 1)
+    number = number_versions(version, 1)
 
     def update(current: Products) -> Changes:
         rows, n_unknown = overlay(catalog, current)
@@ -127,7 +127,7 @@ def updating(catalog: Catalog, version: int | None) -> Step:
 def removing(ids: Strings, version: int | None) -> Step:
     """The step that removes products."""
     distinct = ids.take(ids.factorize()[1])
-    versions = _number(version, len(distinct))
+    versions = number_versions(version, len(distinct))
 
     def remove(current: Products) -> Changes:
         n_unknown = int(np.count_nonzero(current.index_of(distinct) < 0))
@@ -138,7 +138,8 @@ def removing(ids: Strings, version: int | None) -> Step:
     return remove
 
 
-def _number(version: int | None, n: int) -> Versions:
+def number_versions(version: int | None, n: int) -> Versions:
+    """The version of each of n changes."""
     if version is not None and not 0 <= version < 2**63:
         raise ValueError(f"version must be from 0 to 2^63 - 1; got {version}")
     return np.full(n, NO_VERSION if version is None else version, dtype=np.int64)

@@ -118,13 +118,13 @@ def make_products(
         indices = np.concatenate([indices, unseen])
     attributes = {name: column.take(indices) for name, column in catalog.attributes.items()}
     titles, more_text = (
-        None if texts is None else _take_or_empty(texts, indices)
+        None if texts is None else take_or_empty(texts, indices)
         for texts in (catalog.titles, catalog.more_text)
     )
     return Products(ids, titles, attributes, more_text)
 
 
-def _take_or_empty(texts: Strings, indices: NDArray[np.int64]) -> Strings:
+def take_or_empty(texts: Strings, indices: NDArray[np.int64]) -> Strings:
     """The texts at `indices`, empty where an index is -1."""
     padded = Strings(texts.data, np.append(texts.offsets, texts.offsets[-1]))
     return padded.take(np.where(indices < 0, len(texts), indices))
