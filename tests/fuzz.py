@@ -36,6 +36,7 @@ TARGETS = {
     "requests": (fuzz_texts.choose_request, fuzz_texts.run_request),
     "filters": (fuzz_texts.choose_filter, fuzz_texts.run_filter),
     "logs": (fuzz_texts.choose_log, fuzz_texts.run_log),
+    "experiments": (fuzz_texts.choose_experiment, fuzz_texts.run_experiment),
 }
 CASE_SECONDS = 30
 LOOK_SECONDS = 0.05

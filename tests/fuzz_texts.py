@@ -1,4 +1,4 @@
-"""Hostile requests, filters and logs: what may a stranger write, and what must not happen then?"""
+"""Hostile requests, filters, logs, experiments: what must not happen, whatever a stranger writes?"""
 
 import asyncio
 import gzip
@@ -12,6 +12,9 @@ from urllib.parse import quote
 import matchset as ms
 from matchset.errors import FilterError, InputError
 from matchset.filters.parser import parse
+from matchset.online.assignment import assign
+from matchset.online.definition import read_experiment
+from matchset.online.record_files import begin_records
 
 WORDS = (
     "price", "brand", "in_stock", "since", "missing", "and", "or", "not", "in", "is", "null",
@@ -26,12 +29,38 @@ JSON_VALUES = (
 )  # fmt: skip
 FIELDS = (
     "queries", "k", "beam", "where", "matcher", "titles", "candidates", "fusion", "query",
-    "product", "min_score", "min_relative", "attributes", "x",
+    "product", "min_score", "min_relative", "attributes", "unit", "events", "products", "remove",
+    "x",
 )  # fmt: skip
 FUSION = ("method", "weights", "constant", "keep")
 PATHS = (
     "/v1/match", "/v1/match", "/v1/explain", "/v1/model", "/v1/purchases", "/v1/reload", "/",
-    "/healthz", "/docs", "/x",
+    "/healthz", "/docs", "/x", "/v1/events", "/v1/products", "/v1/products/p001",
+)  # fmt: skip
+BODIES = {  # what a request to a path needs, at least; the default is that of explanations
+    "/v1/match": {"queries": ["red rose"]},
+    "/v1/events": {"events": [{"action_name": "click", "query_id": "a", "object_id": "p001"}]},
+    "/v1/products": {"products": [{"id": "p001", "title": "red rose", "attributes": {"price": 3}}]},
+}
+EVENT = ("action_name", "query_id", "object_id", "position", "revenue", "id", "title", "attributes")
+EXPERIMENT = """
+name = "union"
+salt = "autumn"
+mode = "union"
+
+[[arms]]
+name = "control"
+matcher = "bm25"
+
+[[arms]]
+name = "ours"
+matcher = "match_set"
+"""
+LINES = (
+    'mode = "ab"', "depth = 0", "depth = 99999999999999999999", "share = 0.5", "share = nan",
+    'matchers = ["bm25", "tree"]', "matchers = []", "weights = [1, inf]", 'method = "rrf"', "x = 1",
+    "[[arms]]", 'name = "ours"', 'name = ""', "salt = 1", "arms = 3", "[arms]", "keep = -1",
+    'matcher = "nothing"',
 )  # fmt: skip
 HEADERS = (
     "content-type", "content-length", "authorization", "host", "x-request-id", "if-none-match",
@@ -106,15 +135,27 @@ def choose_request(rng, _):
         pairs = [f"{name}={quote(str(value), errors='replace')}" for name, value in fields.items()]
         query = choose_bytes(rng, "&".join(["q=red", *pairs]).encode())
         return {"method": "GET", "path": path, "query": query.hex(), "body": "", "headers": headers}
-    fields = {"queries": ["red rose"], "query": "red", "product": "p001"}
-    wanted = ("queries",) if path == "/v1/match" else ("query", "product")
-    fields = {name: fields[name] for name in wanted if rng.random() < 0.9}
+    fields = BODIES.get(path, {"query": "red", "product": "p001"})
+    fields = {name: choose_rows(rng, fields[name]) for name in fields if rng.random() < 0.9}
+    if rng.random() < 0.3:
+        fields["unit"] = "u1"
     fields |= {str(name): choose_json(rng) for name in rng.choice(FIELDS, rng.integers(0, 4))}
     body = json.dumps(fields).encode()
     if rng.random() < 0.3:
         body = choose_bytes(rng, body)
     headers = {"content-type": "application/json", **headers}
-    return {"method": "POST", "path": path, "query": "", "body": body.hex(), "headers": headers}
+    method = "DELETE" if path == "/v1/products/p001" else "POST"
+    return {"method": method, "path": path, "query": "", "body": body.hex(), "headers": headers}
+
+
+def choose_rows(rng, value):
+    """Some of the fields of each object in a list are others."""
+    if not isinstance(value, list) or not isinstance(value[0], dict):
+        return value
+    return [
+        value[0] | {str(name): choose_json(rng) for name in rng.choice(EVENT, rng.integers(0, 3))}
+        for _ in range(rng.integers(1, 4))
+    ]
 
 
 def choose_json(rng):
@@ -160,10 +201,37 @@ def make_server(models):
     from matchset.serve.worker import Worker
 
     sources = Sources(models / "match_set", (models / "bm25",))
-    config = ServeConfig(access_log=False, threads=2)
+    file, records = models.parent / "experiment.toml", models.parent / f"records{os.getpid()}"
+    file.write_text(EXPERIMENT)
+    config = ServeConfig(access_log=False, threads=2, experiment=file, records=records)
     run = STACK.enter_context(make_run_folder(models.parent / f"served{os.getpid()}"))
+    begin_records(records, read_experiment(file))
+    run.write_text("experiment", json.dumps(read_experiment(file).to_dict()))
     publish(run, make_version(run, sources, config, 1))
     return make_app(Worker(run, sources, config, Limits())), asyncio.new_event_loop()
+
+
+def choose_experiment(rng, _):
+    lines = EXPERIMENT.splitlines()
+    for _ in range(rng.integers(0, 4)):
+        at = int(rng.integers(len(lines)))
+        lines[at : at + int(rng.integers(0, 2))] = [LINES[rng.integers(len(LINES))]]
+    data = "\n".join(lines).encode()
+    return {"data": (choose_bytes(rng, data) if rng.random() < 0.3 else data).hex()}
+
+
+def run_experiment(case, models, scratch):
+    """An experiment is refused with a reason, or gives every unit an arm."""
+    file = scratch / "experiment.toml"
+    file.write_bytes(bytes.fromhex(case["data"]))
+    try:
+        experiment = read_experiment(file)
+        experiment.check_matchers(["match_set", "bm25", "tree"])
+    except ValueError as error:
+        assert str(error)  # noqa: PT017
+    else:
+        assert all(assign(experiment, unit) in experiment.arms for unit in CELLS)
+        assert type(experiment).from_dict(experiment.to_dict()) == experiment
 
 
 def choose_log(rng, _):
