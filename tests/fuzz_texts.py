@@ -1,4 +1,4 @@
-"""Hostile requests, filters, logs, experiments: what must not happen, whatever a stranger writes?"""
+"""Hostile requests, filters, logs, experiments: what must not happen, whatever somebody sends?"""
 
 import asyncio
 import gzip
