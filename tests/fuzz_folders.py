@@ -19,6 +19,7 @@ from matchset.cli.inspection import inspect
 from matchset.config import PARTS
 from matchset.data.positives import positives
 from matchset.learn import fit_reranker
+from matchset.model.upserts import Upsert
 from matchset.storage import folders
 from matchset.storage.folders import MANIFEST
 
@@ -57,6 +58,9 @@ def make_models(folder):
         pass
     for name, matcher in made.items():
         matcher.save(folder / name)
+    match_set.save(folder / "fresh")  # with segments
+    changed = ms.load(folder / "fresh").upsert([Upsert("new", "red rose", {"price": 3.0})])
+    changed.upsert([Upsert("p001", "blue lamp")], remove=["p002"])
 
 
 def add_attributes(catalog):
