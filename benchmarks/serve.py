@@ -3,6 +3,7 @@
     python benchmarks/serve.py                    # 200,000 products, three rounds of 10 s
     python benchmarks/serve.py --parts tree       # the tree alone
     python benchmarks/serve.py --soak 600         # and ten minutes at half of what saturates it
+    python benchmarks/serve.py --experiment       # only what an experiment costs
 
 Two workers of `matchset serve`, loaded by wrk from a process of its own over loopback: GET
 /v1/match at k = 100 with 10,000 different queries, and /healthz, which does nothing, in turn. First
@@ -10,14 +11,19 @@ as fast as it goes; then at half of the rate that match reached, for both. For t
 connection waits by chance between requests (autocannon sends each second's requests at once, which
 measures saturation at any rate). Load generator and server share the machine; the server writes no
 access log.
+
+With --experiment two servers take turns, saturated: one serves the model, one an experiment whose
+arms are both that model. Requests are the same, each with a unit of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 from pathlib import Path
 from statistics import median
 
+import urllib3
 from serving import Load, Server, load, make_model, serve
 
 KINDS = {"match": "paths", "empty": "empty"}
@@ -32,8 +38,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=10, help="of each load")
     parser.add_argument("--soak", type=int, default=0, help="seconds at half of what saturates it")
+    parser.add_argument("--experiment", action="store_true", help="only what one costs")
     options = parser.parse_args()
     folder = make_model(options.products, options.parts)
+    if options.experiment:
+        run_experiment(folder, options)
+        return
     with serve(folder / "model") as server:
         for what in KINDS.values():  # pages of the model, branches of the code
             load(folder, server.url, what, seconds=2)
@@ -44,6 +54,49 @@ def main() -> None:
         report(full, steady, half, server.memory())
         if options.soak:
             soak(folder, server, options.soak, half)
+
+
+def run_experiment(folder: Path, options: argparse.Namespace) -> None:
+    """The same requests without and with an experiment, in turn, and what became of records."""
+    import matchset as ms
+
+    paths = (folder / "paths.txt").read_text().splitlines()
+    units = [f"{path}&unit=user-{number}" for number, path in enumerate(paths)]
+    (folder / "units.txt").write_text("\n".join(units) + "\n")
+    file, records = folder / "experiment.toml", folder / "records"
+    matcher = ms.load(folder / "model").kind
+    arms = "".join(f'[[arms]]\nname = "{arm}"\nmatcher = "{matcher}"\n' for arm in "ab")
+    file.write_text(f'name = "same"\nsalt = "salt"\n{arms}')
+    shutil.rmtree(records, ignore_errors=True)
+    experiment = ("--experiment", file, "--records", records)
+    with serve(folder / "model") as without, serve(folder / "model", *experiment) as running:
+        servers = {"without": without, "experiment": running}
+        for server in servers.values():
+            load(folder, server.url, "units", seconds=2)
+        seen: dict[str, list[Load]] = {name: [] for name in servers}
+        cpu: dict[str, list[float]] = {name: [] for name in servers}
+        for _ in range(options.rounds):
+            for name, server in servers.items():
+                before = server.cpu_seconds()
+                seen[name].append(load(folder, server.url, "units", seconds=options.seconds))
+                used = server.cpu_seconds() - before
+                cpu[name].append(1e6 * used / seen[name][-1].requests)
+        metrics = urllib3.request("GET", f"{running.url}/metrics").data.decode()
+    print(f"\n{options.products:,} products, {options.rounds} rounds of {options.seconds} s\n")
+    print("| | without | with an experiment | |\n|---|---|---|---|")
+    rates = [median(one.rate for one in each) for each in seen.values()]
+    loss = [1 - b.rate / a.rate for a, b in zip(*seen.values(), strict=True)]
+    lost = f"{100 * median(loss):.1f} % lost (wanted: at most 10 %)"
+    print(f"| requests per second, saturated | {rates[0]:,.0f} | {rates[1]:,.0f} | {lost} |")
+    a, b = (median(each) for each in cpu.values())
+    more = f"{100 * (b / a - 1):+.1f} %"
+    print(f"| CPU time of the workers, us per request | {a:.0f} | {b:.0f} | {more} |")
+    for name in ("p50", "p99"):
+        a, b = (median(getattr(one, name) for one in each) for each in seen.values())
+        print(f"| {name}, ms | {a:.2f} | {b:.2f} | {b - a:+.2f} ms |")
+    errors = [sum(one.errors for one in each) for each in seen.values()]
+    print(f"| errors | {errors[0]} | {errors[1]} | |\n")
+    print("\n".join(line for line in metrics.splitlines() if line.startswith("matchset_records")))
 
 
 def run_rounds(

@@ -82,6 +82,12 @@ class Server:
         """MB of each worker that are its own: not mapped from files, not shared."""
         return {pid: _status(pid, "RssAnon") / 1024 for pid in self.workers()}
 
+    def cpu_seconds(self) -> float:
+        """CPU time of the workers so far."""
+        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2] for pid in self.workers()]
+        ticks = sum(int(field) for stat in stats for field in stat.split()[11:13])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
 
 def _command(pid: str) -> str:
     try:

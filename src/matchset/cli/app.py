@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Literal
 
-from cyclopts import App, Group
+from cyclopts import App, Group, Parameter
 from cyclopts.config import Env
 
 from matchset.cli.console import FlagFormatter, format_error, print_error
@@ -31,6 +31,7 @@ app = App(
     help="Learn from your search log which products answer a query.",
     version=lambda: version("matchset"),
     suppress_keyboard_interrupt=False,  # or it exits silently; `main` says what happened
+    default_parameter=Parameter(negative_iterable=()),  # no --empty-parts: leaving out says it
 )
 
 

@@ -115,6 +115,52 @@ class EventRecord:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowRecord:
+    """What was answered, and what another matcher would have answered; about nobody."""
+
+    query_id: str
+    timestamp: str  # ISO 8601, UTC
+    matcher: str
+    ids: tuple[str, ...]  # that were answered, position 1 first
+    shadow: str  # the other matcher
+    shadow_ids: tuple[str, ...]
+    model_version: str
+    query: str | None = None  # only if queries may be logged
+
+    def to_dict(self) -> dict[str, Any]:
+        """A document of UBI's queries; the text of the query may be missing."""
+        return {
+            "application": APPLICATION,
+            "query_id": self.query_id,
+            **({} if self.query is None else {"user_query": self.query}),
+            "timestamp": self.timestamp,
+            "object_id_field": _FIELD,
+            "query_response_hit_ids": self.ids,
+            "query_attributes": {
+                "matcher": self.matcher,
+                "shadow": self.shadow,
+                "shadow_hit_ids": self.shadow_ids,
+                "model_version": self.model_version,
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        attributes = document["query_attributes"]
+        return cls(
+            query_id=document["query_id"],
+            timestamp=document["timestamp"],
+            matcher=attributes["matcher"],
+            ids=tuple(document["query_response_hit_ids"]),
+            shadow=attributes["shadow"],
+            shadow_ids=tuple(attributes["shadow_hit_ids"]),
+            model_version=attributes["model_version"],
+            query=document.get("user_query"),
+        )
+
+
 def write_record(record: QueryRecord | EventRecord) -> bytes:
     """A record as one line of JSON."""
     text = json.dumps(record.to_dict(), ensure_ascii=False, separators=(",", ":"))

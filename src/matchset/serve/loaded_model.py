@@ -216,5 +216,8 @@ def open_version(
     folder = run.versions / version.folder
     experiment = read_running(run)
     matchers = open_matchers(snapshot_folders(folder, len(sources.folders)), experiment)
+    if config.shadow is not None and config.shadow not in matchers:
+        rule = f"shadow must be one of {', '.join(matchers)}"
+        raise ValueError(f"{rule}; got {config.shadow!r}")
     keys = None if config.api_key_file is None else Keys.load(folder / KEYS)
     return LoadedModel(version, matchers, keys, experiment)

@@ -94,10 +94,14 @@ class ServeConfig:
     "Log a line for each request."
     experiment: Path | None = None
     "File (TOML) of an experiment: requests with a `unit` get the arm of that unit."
+    shadow: str | None = None
+    "Name of a matcher: what it would have answered is recorded, and never sent."
+    shadow_share: float = 0.01
+    "Share of the queries whose shadow is recorded."
     records: Path = Path("records")
-    "Folder that records of an experiment are written to."
+    "Folder that records of experiments and shadows are written to."
     record_bytes: int = 10_000_000_000
-    "Bytes of records per experiment; then records are dropped, and counted."
+    "Bytes of records per experiment, or of shadows; beyond, records are dropped, and counted."
     stop_seconds: int = 30
     "Seconds for requests in flight to finish when the server stops."
     snapshot_seconds: float = 600.0
@@ -116,9 +120,14 @@ class ServeConfig:
         for name in ("stop_seconds", "snapshot_seconds", "reload_seconds", "threads"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive; got {getattr(self, name)}")
+        if not 0 < self.shadow_share <= 1:
+            rule = "shadow_share must be above 0 and at most 1"
+            raise ValueError(f"{rule}; got {self.shadow_share}")
         if self.record_bytes < _MIN_RECORD_BYTES:
             rule = f"record_bytes must be at least {_MIN_RECORD_BYTES}"
             raise ValueError(f"{rule}; got {self.record_bytes}")
+        if self.experiment is not None and self.shadow is not None:
+            raise ValueError("a server must have an experiment or a shadow; got both")
 
     @property
     def n_workers(self) -> int:

@@ -17,6 +17,7 @@ from matchset.serve.http.request_errors import RETRY, RequestError
 from matchset.serve.http.requests import RequestReader
 from matchset.serve.http.responses import BytesResponse, json_response, model_response
 from matchset.serve.http.retrieval import explain, match_batch, match_inline, match_one
+from matchset.serve.http.shadow_requests import Shadow
 from matchset.serve.worker import Worker
 
 
@@ -27,6 +28,7 @@ class Handlers:
         self._worker = worker
         self._names = worker.model.names
         self._latest_reader = RequestReader(worker.limits, self._names)
+        self._shadow = Shadow(worker)
 
     @property
     def _reader(self) -> RequestReader:
@@ -49,10 +51,14 @@ class Handlers:
         query, options, unit = self._reader.read_match(request.scope["query_string"])
         if worker.config.log_queries:
             request.scope["queries"] = [query]
-        exposure = expose(model, unit, options)
-        answer = match_inline(model, query, options, exposure)
+        exposure, query_id = expose(model, unit, options), self._shadow.draw(options)
+        answer = match_inline(model, query, options, exposure, query_id)
         if answer is None:
-            answer = await worker.in_thread(lambda: match_one(model, query, options, exposure))
+            answer = await worker.in_thread(
+                lambda: match_one(model, query, options, exposure, query_id)
+            )
+        if query_id is not None:
+            self._shadow.follow(model, options, query, query_id)
         worker.metrics.count_queries(name_matcher(exposure, options), 1, answer.n_empty)
         if answer.records:
             worker.record(QUERIES, answer.records)
@@ -67,7 +73,11 @@ class Handlers:
         deadline = time.monotonic() + worker.limits.seconds  # waiting for a thread counts too
         most = worker.limits.response_bytes
         exposure = expose(model, batch.unit, batch.options)
-        answer = await worker.in_thread(lambda: match_batch(model, batch, deadline, most, exposure))
+        query_ids = [self._shadow.draw(batch.options) for _ in batch.queries]
+        answer = await worker.in_thread(
+            lambda: match_batch(model, batch, deadline, most, exposure, query_ids)
+        )
+        self._shadow.follow_batch(model, batch, query_ids)
         n_queries = len(batch.queries)
         matcher = name_matcher(exposure, batch.options)
         worker.metrics.count_queries(matcher, n_queries, answer.n_empty)
@@ -85,7 +95,7 @@ class Handlers:
         events = await read_json(request, worker, self._reader.read_events)
         lines = b"".join(map(write_record, events))
         if lines and not worker.record(EVENTS, lines, len(events)):
-            rule = "a disk must take records within 5 ms; got a full or a slow one"
+            rule = "the disk must take records; got a full or a slow one"
             raise RequestError("not_recorded", rule, headers=RETRY)
         return model_response(model.version, {"recorded": len(events)})
 

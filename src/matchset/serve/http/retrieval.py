@@ -32,7 +32,11 @@ class Answer(NamedTuple):
 
 
 def match_inline(
-    model: LoadedModel, query: str, options: MatchOptions, exposure: Exposure | None = None
+    model: LoadedModel,
+    query: str,
+    options: MatchOptions,
+    exposure: Exposure | None = None,
+    query_id: str | None = None,
 ) -> Answer | None:
     """What `match_one` returns, if it takes only microseconds; None if it deserves a thread."""
     if name_matcher(exposure, options) != model.default or (options.beam or 0) > _MAX_INLINE_BEAM:
@@ -41,15 +45,19 @@ def match_inline(
         return None
     if options.where is not None and not model.has_filter(options.where):
         return None
-    return match_one(model, query, options, exposure)
+    return match_one(model, query, options, exposure, query_id)
 
 
 def match_one(
-    model: LoadedModel, query: str, options: MatchOptions, exposure: Exposure | None = None
+    model: LoadedModel,
+    query: str,
+    options: MatchOptions,
+    exposure: Exposure | None = None,
+    query_id: str | None = None,
 ) -> Answer:
-    """The answer to one query."""
+    """The answer to one query; one that is recorded has an id."""
     search = _Search(model, options, exposure)
-    found = search.run(query)
+    found = search.run(query, query_id=query_id)
     body = write_match(model.version, search.name, found.fields, search.exposed)
     return Answer(body, int(not found.n_products), found.record)
 
@@ -60,8 +68,9 @@ def match_batch(
     deadline: float,
     max_bytes: int,
     exposure: Exposure | None = None,
+    query_ids: Sequence[str | None] | None = None,
 ) -> Answer:
-    """The answer to many queries.
+    """The answer to many queries; those that are recorded have ids.
 
     Raises TimeoutError if the (monotonic) deadline passes between two queries.
     """
@@ -73,7 +82,8 @@ def match_batch(
         if time.monotonic() > deadline:  # the caller has stopped waiting
             raise TimeoutError
         candidates = None if request.candidates is None else request.candidates[index]
-        result = search.run(query, candidates, request.rule)
+        query_id = None if query_ids is None else query_ids[index]
+        result = search.run(query, candidates, request.rule, query_id=query_id)
         results.append(result)
         n_bytes += len(result.fields)
         if n_bytes > max_bytes:
@@ -114,19 +124,19 @@ class _Search:
         query: str,
         candidates: Sequence[str] | None = None,
         rule: FusionRule | None = None,
+        *,
+        query_id: str | None = None,
     ) -> _Result:
         """The result of one query; candidates of the caller are fused with it."""
         options, exposure = self._options, self._exposure
         started = time.perf_counter_ns()
-        if candidates is None:
-            found, origins = self._find(query, options.k)
-        else:
-            found, origins = self._fuse(query, candidates, rule)
+        found, origins = self.find(query, candidates, rule)
         microseconds = (time.perf_counter_ns() - started) // 1000
         values = None
         if options.attributes:
             values = self._model.attributes_of(found.ids, options.attributes)
-        query_id = None if exposure is None else make_query_id()
+        if exposure is not None:
+            query_id = make_query_id()
         fields = write_result(
             found,
             microseconds,
@@ -145,6 +155,14 @@ class _Search:
                 version=self._model.version,
             )
         return _Result(fields, len(found), record)
+
+    def find(
+        self, query: str, candidates: Sequence[str] | None, rule: FusionRule | None
+    ) -> tuple[Match, tuple[Origin, ...] | None]:
+        """The products of one query, and where they come from if two arms are shown."""
+        if candidates is None:
+            return self._find(query, self._options.k)
+        return self._fuse(query, candidates, rule)
 
     def _find(self, query: str, k: int) -> tuple[Match, tuple[Origin, ...] | None]:
         """Our products, and where they come from if two arms are shown."""
@@ -173,6 +191,17 @@ class _Search:
             candidates = self._model.find_allowed(candidates, self._options.where)
         scores = [1.0 / rank for rank in range(1, len(candidates) + 1)]
         return Match.of(query, candidates, scores, self._model.titles_of(candidates))
+
+
+def find_products(
+    model: LoadedModel,
+    options: MatchOptions,
+    query: str,
+    candidates: Sequence[str] | None,
+    rule: FusionRule | None,
+) -> Match:
+    """The products alone, outside any experiment."""
+    return _Search(model, options, None).find(query, candidates, rule)[0]
 
 
 class _Source:
