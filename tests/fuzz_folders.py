@@ -13,8 +13,12 @@ import pyarrow as pa
 from match_sets import make_shop
 
 import matchset as ms
+from matchset.cli.console import output
+from matchset.cli.inspection import inspect
+from matchset.config import PARTS
 from matchset.data.positives import positives
-from matchset.storage.folders import MANIFEST, _seal
+from matchset.storage import folders
+from matchset.storage.folders import MANIFEST
 
 QUERIES = ("red rose", "white vase small", "lamp 3", "", "kitchen", "zebra", "grün 花 \x00")
 NUMBERS = (0, 1, -1, 2, 7, 127, 255, 2**15, 2**31 - 1, -(2**31), 2**31, 2**53, 2**63 - 1, -(2**63))
@@ -25,7 +29,7 @@ FEW = 4096  # bytes at the start of a file that are changed more often than othe
 
 def make_models(folder):
     """A model of every kind that can be made here."""
-    log, catalog = make_shop()
+    log, catalog = make_shop(n_queries=2500)  # enough for a re-ranker that is learned
     catalog = ms.read_catalog(add_attributes(catalog))
     pairs = positives(log)
     tree = ms.train(log, catalog, ms.TrainConfig(parts=("tree",)))
@@ -156,12 +160,29 @@ def use(folder, scratch):
         lambda: matcher.training,
         lambda: repr(matcher),
         lambda: matcher.save(scratch / "again", overwrite=True),
+        lambda: show(folder),
+        *(lambda part=part: use_part(matcher, part) for part in PARTS),
     ]
     for do in tries:
         try:
             do()
         except ValueError:
             continue
+
+
+def show(folder):
+    """What `matchset inspect` does."""
+    with output.capture():
+        inspect(folder)
+
+
+def use_part(matcher, part):
+    """One part alone, all but one, and a smaller tree, of a match set."""
+    if isinstance(matcher, ms.MatchSet) and part in matcher.model.parts:
+        matcher.part(part).match(QUERIES, 5, where="price < 5")
+        matcher.only([part]).explain("red rose", "p001")
+        if part == "tree":
+            matcher.prune(0.3).match(QUERIES, 5)
 
 
 def apply(folder, kind, name, *given):
@@ -251,7 +272,7 @@ def seal(manifest):
         described.pop("sha256", None)
     except (AttributeError, TypeError, KeyError, OSError):
         return
-    write_new(manifest, _seal(described))
+    write_new(manifest, folders.seal(described))
 
 
 def write_new(file, data):

@@ -253,6 +253,21 @@ class Vocabulary:
     ]:
         """CSR rows of texts: starts, ids, weights."""
 
+    def hash_words(
+        self,
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        kind: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.uint64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """
+        Words of texts: starts; key, feature or -1, and count of each. `kind` is that of single words.
+        """
+
     def count_unknown(
         self,
         data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
@@ -336,12 +351,10 @@ def solve_parents(
         Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
     ],
     first_child: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-    begin: int,
-    end: int,
     rule: SolverRule,
     prune: PruneRule,
     *,
-    threads: int,
+    first_parent: int,
 ) -> tuple[
     Annotated[NDArray[numpy.int64], dict(shape=(None,))],
     Annotated[NDArray[numpy.int32], dict(shape=(None,))],
@@ -352,7 +365,7 @@ def solve_parents(
     int,
 ]:
     """
-    Weights of the children of parents begin to end: features of each parent, features, entries of each feature, children, weights, bias of each child, and the number of children whose solver reached max_iter.
+    Weights of the children of some parents of a layer, in one thread: features of each parent, features, entries of each feature, children, weights, bias of each child, and the number of children whose solver reached max_iter.
     """
 
 def rank_documents(
@@ -832,6 +845,36 @@ class MatchSet:
             Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
             Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
         ],
+        added: tuple[
+            tuple[
+                int,
+                Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", writable=False)],
+                tuple[
+                    Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+                ],
+                tuple[
+                    Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+                ],
+                Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+            ],
+            tuple[
+                Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                tuple[
+                    Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[
+                        NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
+                    ],
+                ],
+                Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+            ],
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        ]
+        | None = None,
     ) -> None: ...
     def allow(
         self,

@@ -87,7 +87,7 @@ def simulate_shop(
         market = make_market(products=products, queries=queries, days=days, seed=seed)
         catalog = join_catalogs(list(market.catalog_parts()))
         return Shop(catalog, LogChunk.join(list(market.log_chunks())).to_log(catalog.ids))
-    made = _prepare(products, queries or 2 * products, seed)
+    made = prepare_shop(products, queries or 2 * products, seed)
     events = visit_shop(made.lexicon, made.stock, made.wants, made.visits, days=days, seed=seed)
     log = make_log(
         queries=made.texts,
@@ -128,13 +128,13 @@ def stream_shop(
         market = make_market(products=products, queries=queries, days=days, seed=seed)
         write_catalog(market.catalog_parts(threads=threads), goods)
         return write_log(market.log_chunks(threads=threads), make_ids, target)
-    made = _prepare(products, queries or 2 * products, seed)
+    made = prepare_shop(products, queries or 2 * products, seed)
     write_catalog([made.catalog], goods)
     return write_log(_log_chunks(made, days, seed), made.catalog.ids.take, target)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Prepared:
+class PreparedShop:
     """A shop before anyone visits it."""
 
     lexicon: Lexicon
@@ -146,17 +146,18 @@ class _Prepared:
     text: NDArray[np.int32]  # index into texts of each want, (n_wants,)
 
 
-def _prepare(products: int, queries: int, seed: int) -> _Prepared:
+def prepare_shop(products: int, queries: int, seed: int) -> PreparedShop:
+    """The catalog of a shop, what its customers want, and how they say it."""
     n_brands = min(max(products // _PRODUCTS_PER_BRAND, 300), _MAX_BRANDS)
     lexicon = make_lexicon(read_vocabulary(), brands=n_brands, seed=seed)
     stock = make_products(lexicon, products, last_day=LAST_DAY, seed=seed)
     catalog = make_catalog(lexicon, stock, last_day=LAST_DAY, seed=seed)
     wants, texts, text = ask_around(lexicon, stock, int(_SAID * queries), seed=seed)
     visits = _count_visits(wants, seed=seed)
-    return _Prepared(lexicon, stock, catalog, wants, visits, texts, text)
+    return PreparedShop(lexicon, stock, catalog, wants, visits, texts, text)
 
 
-def _log_chunks(made: _Prepared, days: int, seed: int) -> Iterator[LogChunk]:
+def _log_chunks(made: PreparedShop, days: int, seed: int) -> Iterator[LogChunk]:
     """The rows of a shop's log, a batch of visits at a time."""
     for events in iterate_visits(
         made.lexicon, made.stock, made.wants, made.visits, days=days, seed=seed

@@ -37,12 +37,13 @@ KEPT_IMPRESSIONS = 64  # the log keeps one unclicked impression in 64, with a co
 
 _BATCH = 1 << 18  # visits at a time, so that memory does not grow with the log
 _SHOWN = 0.6  # power of the popularity: search shows popular products more, but not only them
-_MAX_LOOKS = 24
+MAX_LOOKS = 24
 _MEAN_LOOKS = 12.0  # products that a customer looks at after the first
 _SHARE_FOUND = (NAMED, 0.65), (NEEDED, 0.45), (GIVEN, 0.45), (BROAD, 0.5), (MODEL, 0.7)
 _SHARE_FOUND_MISSPELT = 0.45
+RELUCTANCE = np.arange(MAX_LOOKS + 1) ** 0.3  # at each position: fewer clicks further down
 _CLICKS_UNWANTED, _CLICKS_WANTED = 0.08, 0.33  # of looks at the top position
-_BUYS = 0.19  # of clicks on a wanted product
+BUYS = 0.19  # of clicks on a wanted product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,8 +133,7 @@ def iterate_visits(
     """The same visits, a batch at a time, so that memory does not grow with the log."""
     category = Shelf.of(products.category.astype(np.int64), products)
     department = Shelf.of(lexicon.department[products.category], products)
-    appeal = np.empty(len(products))  # from 0 for the least popular product to 1
-    appeal[products.by_popularity] = np.linspace(1, 0, len(products))
+    appeal = rank_appeal(products)
     calendar = season_days(days)
     season = np.array([SEASONS.index(c.season) for c in lexicon.vocabulary.categories])
     for asked in np.unique(wants.asked).tolist():
@@ -153,7 +153,7 @@ def iterate_visits(
             visit, product, event = _once(visit[kept], product[kept], event[kept])
             can_buy = (event == CLICK) & (day[visit] < products.sold_out[product])
             can_buy &= wanted.is_alike(product, target[visit])
-            event[can_buy & (rng.random(len(event)) < _BUYS)] = PURCHASE
+            event[can_buy & (rng.random(len(event)) < BUYS)] = PURCHASE
             yield _to_events(want[visit], product, event, day[visit])
 
 
@@ -191,11 +191,10 @@ class _Looks:
 
 def _look(n_visits: int, rng: np.random.Generator) -> _Looks:
     """Every look at a product that the log may keep; the others are left out at once."""
-    looks = np.minimum(1 + rng.poisson(_MEAN_LOOKS, n_visits), _MAX_LOOKS)
+    looks = draw_looks(n_visits, rng)
     visit = np.repeat(np.arange(n_visits), looks)
     position = positions_of(offsets_of(looks)) + 1
-    # Fewer clicks further down.
-    reluctance = rng.random(len(visit)) * (np.arange(_MAX_LOOKS + 1) ** 0.3)[position]
+    reluctance = rng.random(len(visit)) * RELUCTANCE[position]
     is_kept = rng.random(len(visit)) < 1 / KEPT_IMPRESSIONS
     may = np.flatnonzero(is_kept | (reluctance < _CLICKS_WANTED))
     return _Looks(visit[may], position[may], reluctance[may], is_kept[may])
@@ -225,11 +224,31 @@ def _show(
     return product
 
 
+def draw_looks(n_visits: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """How many products each customer looks at, (n_visits,)."""
+    return np.minimum(1 + rng.poisson(_MEAN_LOOKS, n_visits), MAX_LOOKS)
+
+
+def chance_to_click(
+    is_wanted: NDArray[np.bool_], appeal: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The reluctance below which a product is clicked."""
+    wanted = np.where(is_wanted, _CLICKS_WANTED, _CLICKS_UNWANTED)
+    return np.asarray(wanted * (0.5 + 0.5 * appeal))
+
+
+def rank_appeal(products: Products) -> NDArray[np.float64]:
+    """How much each product appeals, from 0 for the least popular to 1, (n_products,)."""
+    appeal = np.empty(len(products))
+    appeal[products.by_popularity] = np.linspace(1, 0, len(products))
+    return appeal
+
+
 def _react(
     looks: _Looks, is_wanted: NDArray[np.bool_], appeal: NDArray[np.float64]
 ) -> NDArray[np.int8]:
     """What each look leads to: an impression, a click, or -1 where the log does not keep it."""
-    clicks = np.where(is_wanted, _CLICKS_WANTED, _CLICKS_UNWANTED) * (0.5 + 0.5 * appeal)
+    clicks = chance_to_click(is_wanted, appeal)
     event = np.where(looks.is_kept, IMPRESSION, -1).astype(np.int8)
     event[looks.reluctance < clicks] = CLICK
     return event
