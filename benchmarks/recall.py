@@ -22,9 +22,10 @@ from problems import RELEVANT, read_cooking
 from titles import read_homedepot
 
 import matchset as ms
+from matchset.config import count_threads
 from matchset.learn.hold_back import hold_back
-from matchset.learn.train_match_set import learn_reranker, train_parts
-from matchset.model.reranker import default_reranker
+from matchset.learn.match_set_tasks import learn_reranker
+from matchset.learn.train_match_set import train_parts
 
 KS = (10, 50, 100)
 QUERIES = {"shop-50000": 200_000}  # otherwise the default of the simulation
@@ -83,9 +84,10 @@ def list_rows(matcher: ms.MatchSet) -> Iterator[tuple[str, ms.MatchSet]]:
 def hide_popularity(matcher: ms.MatchSet, train: ms.Log, catalog: ms.Catalog | None) -> ms.MatchSet:
     """The same parts; the re-ranker is fitted again, as if no product had a past query."""
     held = hold_back(train, matcher.config)
-    parts = train_parts(held.rest, catalog, matcher.config, default_reranker(""))
+    parts = train_parts(held.rest, catalog, matcher.config)
     blind = replace(parts.model, popularity=np.zeros_like(parts.model.popularity))
-    reranker = learn_reranker(replace(parts, model=blind), held, matcher.config)
+    threads = count_threads(None)
+    reranker = learn_reranker(blind, parts.data, held, matcher.config, threads=threads)
     popularity = np.zeros_like(matcher.model.popularity)
     return replace(matcher, model=replace(matcher.model, popularity=popularity, reranker=reranker))
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "rng.hpp"
-#include "threads.hpp"
 
 namespace matchset {
 namespace {
@@ -21,7 +20,6 @@ struct Entry {
 
 // Children solved together, and the weights that were kept.
 struct ChildBatch {
-  std::size_t parent;  // index among the parents of this call
   std::vector<std::uint16_t> children;
   std::vector<Entry> entries;
   std::vector<float> bias;  // (n_lanes,)
@@ -62,38 +60,36 @@ std::size_t count_children(const LayerProblem& layer, std::size_t parent) {
   return static_cast<std::size_t>(end - begin);
 }
 
-void prepare(const LayerProblem& layer, std::size_t parent, const SolverRule& rule, Parent& out) {
-  const auto rows = layer.instances[parent];
+Parent prepare(const LayerProblem& layer, std::size_t p, const SolverRule& rule) {
+  Parent out;
+  const auto rows = layer.instances[p];
   if (std::ranges::adjacent_find(rows, std::greater_equal{}) != rows.end())
-    throw std::invalid_argument("instances of a parent must ascend; parent " + std::to_string(parent));
+    throw std::invalid_argument("instances of a parent must ascend; parent " + std::to_string(layer.first_parent + p));
   out.problem = gather(layer.X, rows);
   out.rule = rule;
-  out.rule.seed = Draws(rule.seed, parent).next();
-  const std::size_t n_children = count_children(layer, parent);
+  out.rule.seed = Draws(rule.seed, layer.first_parent + p).next();
+  const std::size_t n_children = count_children(layer, p);
   for (std::size_t c = 0; c < n_children; ++c)
-    out.labels.push_back(
-        find_positive_rows(layer, out.problem, static_cast<std::size_t>(layer.first_child[parent]) + c));
+    out.labels.push_back(find_positive_rows(layer, out.problem, static_cast<std::size_t>(layer.first_child[p]) + c));
   out.bias.assign(n_children, kNeverBias);
+  return out;
 }
 
 // Sorts children by their number of positives, so that the lanes of a batch finish together; children without
-// positives are left out. Batches are full as long as each of `n_threads` gets one, and share the rest evenly. What a
-// lane computes does not depend on its batch.
-void plan_batches(std::size_t parent, const Parent& node, std::size_t n_threads, std::vector<ChildBatch>& batches) {
+// positives are left out. What a lane computes does not depend on its batch.
+std::vector<ChildBatch> plan_batches(const Parent& node) {
   constexpr std::size_t kLanes = 16;
   std::vector<std::uint16_t> children;
   for (std::size_t c = 0; c < node.labels.size(); ++c)
     if (!node.labels[c].rows.empty()) children.push_back(static_cast<std::uint16_t>(c));
   std::ranges::stable_sort(children, std::greater{}, [&](std::uint16_t c) { return node.labels[c].rows.size(); });
-  std::span<const std::uint16_t> left = children;
-  while (!left.empty()) {
-    const std::size_t size = std::min(kLanes, (left.size() + n_threads - 1) / n_threads);
-    for (std::size_t t = 0; t < n_threads && !left.empty(); ++t) {
-      const auto own = left.first(std::min(size, left.size()));
-      batches.push_back({parent, {own.begin(), own.end()}, {}, {}, 0});
-      left = left.subspan(own.size());
-    }
+  std::vector<ChildBatch> batches;
+  for (std::span<const std::uint16_t> left = children; !left.empty();) {
+    const auto own = left.first(std::min(kLanes, left.size()));
+    batches.push_back({{own.begin(), own.end()}, {}, {}, 0});
+    left = left.subspan(own.size());
   }
+  return batches;
 }
 
 // Keeps the `max_weights` largest entries of each child; ties go to the lower feature.
@@ -130,9 +126,8 @@ void solve(Parent& parent, ChildBatch& batch, const PruneRule& prune) {
   batch.n_unfinished = solution.n_unfinished;
 }
 
-// Joins the batches of one parent, ordered by feature, then child.
-LayerWeights write(Parent& parent, std::span<const ChildBatch> batches) {
-  LayerWeights out;
+// Joins the batches of one parent, ordered by feature, then child, and appends them.
+void write(Parent& parent, std::span<const ChildBatch> batches, LayerWeights& out) {
   std::vector<std::uint32_t> counts(parent.problem.features.size());
   for (const ChildBatch& batch : batches) {
     for (const Entry& entry : batch.entries) ++counts[entry.feature];
@@ -145,6 +140,7 @@ LayerWeights write(Parent& parent, std::span<const ChildBatch> batches) {
   std::vector<Entry> sorted(next.back());
   for (const ChildBatch& batch : batches)
     for (const Entry& entry : batch.entries) sorted[next[entry.feature]++] = entry;
+  const std::size_t n_before = out.features.size();
   auto at = sorted.begin();
   for (std::size_t f = 0; f < counts.size(); ++f) {
     if (counts[f] == 0) continue;
@@ -157,54 +153,22 @@ LayerWeights write(Parent& parent, std::span<const ChildBatch> batches) {
       out.weights.push_back(at->weight);
     }
   }
-  out.n_features.push_back(static_cast<std::int64_t>(out.features.size()));
-  out.bias = parent.bias;
-  return out;
-}
-
-template <typename T>
-void append(std::vector<T>& all, const std::vector<T>& part) {
-  all.insert(all.end(), part.begin(), part.end());
-}
-
-LayerWeights join(std::span<const LayerWeights> parts) {
-  LayerWeights all;
-  for (const LayerWeights& part : parts) {
-    append(all.n_features, part.n_features);
-    append(all.features, part.features);
-    append(all.n_entries, part.n_entries);
-    append(all.children, part.children);
-    append(all.weights, part.weights);
-    append(all.bias, part.bias);
-    all.n_unfinished += part.n_unfinished;
-  }
-  return all;
+  out.n_features.push_back(static_cast<std::int64_t>(out.features.size() - n_before));
+  out.bias.insert(out.bias.end(), parent.bias.begin(), parent.bias.end());
 }
 
 }  // namespace
 
-LayerWeights solve_parents(const LayerProblem& problem, std::size_t begin, std::size_t end, const SolverRule& rule,
-                           const PruneRule& prune, unsigned n_threads) {
-  if (problem.first_child.empty() || end < begin || end > problem.first_child.size() - 1)
-    throw std::out_of_range("parents must be within the layer");
-  std::vector<Parent> parents(end - begin);
-  parallel_for(parents.size(), n_threads, [&](std::size_t p) { prepare(problem, begin + p, rule, parents[p]); });
-
-  const std::size_t threads_per_parent = std::max<std::size_t>(1, n_threads / std::max<std::size_t>(1, parents.size()));
-  std::vector<ChildBatch> batches;
-  std::vector<std::size_t> first{0};  // batch of each parent
-  for (std::size_t p = 0; p < parents.size(); ++p) {
-    plan_batches(p, parents[p], threads_per_parent, batches);
-    first.push_back(batches.size());
+LayerWeights solve_parents(const LayerProblem& problem, const SolverRule& rule, const PruneRule& prune) {
+  if (problem.first_child.empty()) throw std::out_of_range("first_child must have an end");
+  LayerWeights out;
+  for (std::size_t p = 0; p + 1 < problem.first_child.size(); ++p) {
+    Parent parent = prepare(problem, p, rule);
+    std::vector<ChildBatch> batches = plan_batches(parent);
+    for (ChildBatch& batch : batches) solve(parent, batch, prune);
+    write(parent, batches, out);
   }
-  parallel_for(batches.size(), n_threads, [&](std::size_t b) { solve(parents[batches[b].parent], batches[b], prune); });
-
-  std::vector<LayerWeights> parts(parents.size());
-  parallel_for(parents.size(), n_threads, [&](std::size_t p) {
-    parts[p] = write(parents[p], std::span(batches).subspan(first[p], first[p + 1] - first[p]));
-    parents[p] = {};
-  });
-  return join(parts);
+  return out;
 }
 
 }  // namespace matchset

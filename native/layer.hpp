@@ -17,6 +17,7 @@ struct LayerProblem {
   ListsView positives;                        // of each child: rows of X, ascending
   std::span<const float> weights;             // of each positive, or none
   std::span<const std::int64_t> first_child;  // of each parent, and the end, (n_parents + 1,)
+  std::size_t first_parent = 0;               // number of the first of these parents in its layer, which seeds it
 };
 
 struct PruneRule {
@@ -39,8 +40,7 @@ struct LayerWeights {
 // Bias of a child without positives: the limit of the margin in a problem with negatives only.
 inline constexpr float kNeverBias = -1.0F;
 
-// Solves the children of parents [begin, end). The result does not depend on the number of threads.
-LayerWeights solve_parents(const LayerProblem& problem, std::size_t begin, std::size_t end, const SolverRule& rule,
-                           const PruneRule& prune, unsigned n_threads);
+// Solves the children of all these parents, in one thread. A parent's result does not depend on the others.
+LayerWeights solve_parents(const LayerProblem& problem, const SolverRule& rule, const PruneRule& prune);
 
 }  // namespace matchset

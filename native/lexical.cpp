@@ -2,16 +2,42 @@
 
 #include <algorithm>
 
+#include "avx512.hpp"
+
 namespace matchset {
+namespace {
+
+#ifdef MATCHSET_AVX512
+// Sum of the impacts of those words that are wanted, sixteen words at a time.
+MATCHSET_AVX512 std::uint32_t add_avx512(std::span<const std::int32_t> words, const std::uint8_t* impacts,
+                                         std::span<const std::uint32_t> wanted) {
+  constexpr std::size_t kLanes = 16;
+  __m128i sums = _mm_setzero_si128();
+  for (std::size_t i = 0; i < words.size(); i += kLanes) {
+    const auto n = static_cast<unsigned>(std::min(kLanes, words.size() - i));
+    const auto is_word = static_cast<__mmask16>(_bzhi_u32(0xFFFF, n));
+    const __m512i some = _mm512_maskz_loadu_epi32(is_word, words.data() + i);
+    unsigned is_wanted = 0;
+    for (const std::uint32_t word : wanted)
+      is_wanted |= _mm512_mask_cmpeq_epi32_mask(is_word, some, _mm512_set1_epi32(static_cast<int>(word)));
+    const __m128i found = _mm_maskz_loadu_epi8(static_cast<__mmask16>(is_wanted), impacts + i);
+    sums = _mm_add_epi64(sums, _mm_sad_epu8(found, _mm_setzero_si128()));
+  }
+  return static_cast<std::uint32_t>(_mm_cvtsi128_si32(sums) + _mm_extract_epi32(sums, 2));
+}
+#endif
+
+}  // namespace
 
 void QueryWords::assign(std::span<const WeightedTerm> words) {
-  words_.assign(words.begin(), words.end());
-  for (const std::uint16_t slot : used_) slots_[slot] = {kNone, 0.0F};
+  words_.clear();
+  for (const WeightedTerm& word : words) words_.push_back(word.term);
+  for (const std::uint16_t slot : used_) slots_[slot] = kNone;
   used_.clear();
   is_exact_ = true;
-  for (const WeightedTerm& word : words_) {
-    const std::uint32_t slot = slot_of(word.term);
-    if (slots_[slot].term != kNone) is_exact_ = false;
+  for (const std::uint32_t word : words_) {
+    const std::uint32_t slot = slot_of(word);
+    if (slots_[slot] != kNone) is_exact_ = false;
     slots_[slot] = word;
     used_.push_back(static_cast<std::uint16_t>(slot));
   }
@@ -20,19 +46,20 @@ void QueryWords::assign(std::span<const WeightedTerm> words) {
 float QueryWords::score(const LexicalIndex& index, std::size_t title) const {
   const auto words = index.words_of[index.find_row(title)];
   const std::uint8_t* impacts = index.impacts.data() + (words.data() - index.words_of.ids.data());
-  float sum = 0;
-  if (is_exact_) {
-    for (std::size_t i = 0; i < words.size(); ++i) {  // without a branch: which words match cannot be predicted
-      const auto word = static_cast<std::uint32_t>(words[i]);
-      const WeightedTerm& wanted = slots_[slot_of(word)];
-      sum += wanted.term == word ? wanted.weight * static_cast<float>(impacts[i]) : 0.0F;
-    }
-    return index.scale * sum;
+  return index.scale * static_cast<float>(add_impacts(words, impacts));
+}
+
+std::uint32_t QueryWords::add_impacts(std::span<const std::int32_t> words, const std::uint8_t* impacts) const {
+#ifdef MATCHSET_AVX512
+  if (has_avx512 && words_.size() <= kFewWords) return add_avx512(words, impacts, words_);
+#endif
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {  // without a branch: which words match cannot be predicted
+    const auto word = static_cast<std::uint32_t>(words[i]);
+    const bool is_wanted = is_exact_ ? slots_[slot_of(word)] == word : std::ranges::find(words_, word) != words_.end();
+    sum += is_wanted && word != kNone ? impacts[i] : 0U;
   }
-  for (std::size_t i = 0; i < words.size(); ++i)
-    for (const WeightedTerm& wanted : words_)
-      if (wanted.term == static_cast<std::uint32_t>(words[i])) sum += wanted.weight * static_cast<float>(impacts[i]);
-  return index.scale * sum;
+  return sum;
 }
 
 }  // namespace matchset

@@ -38,22 +38,24 @@ struct LexicalIndex {
   }
 };
 
-// A query's words, as candidates are compared with them: a table by hash, which two words rarely share a slot of.
+// A query's words, as candidates are compared with them: all at once where they are few, or by a table of hashes, which
+// two words rarely share a slot of.
 class QueryWords {
  public:
-  QueryWords() : slots_(kSlots, WeightedTerm{kNone, 0.0F}) {}
+  QueryWords() : slots_(kSlots, kNone) {}
+  // Their weights do not count.
   void assign(std::span<const WeightedTerm> words);
   // The score of one title.
   float score(const LexicalIndex& index, std::size_t title) const;
   bool empty() const { return words_.empty(); }
 
  private:
-  static constexpr std::size_t kSlots = 512;
+  static constexpr std::size_t kSlots = 512, kFewWords = 16;
   static constexpr std::uint32_t kNone = ~0U;
   static std::uint32_t slot_of(std::uint32_t word) { return word * 0x9E3779B1U >> 23; }
+  std::uint32_t add_impacts(std::span<const std::int32_t> words, const std::uint8_t* impacts) const;
 
-  std::vector<WeightedTerm> words_;
-  std::vector<WeightedTerm> slots_;
+  std::vector<std::uint32_t> words_, slots_;
   std::vector<std::uint16_t> used_;
   bool is_exact_ = true;  // no two words share a slot
 };

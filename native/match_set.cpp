@@ -149,46 +149,61 @@ class CandidateSearch {
   }
 
   void describe_all() {
-    const auto entries = s_.candidates.entries();
     prefetch_vectors();
     if (v_.lexical)
-      for (const auto& entry : entries) v_.lexical->prefetch_words(entry.document);
+      for (const auto& entry : s_.candidates.entries()) v_.lexical->prefetch_words(entry.document);
     find_cosines();
-    float best = 0;
-    s_.features.resize(entries.size());
+    s_.features.assign(s_.candidates.entries().size(), Features{});
+    describe_by_tree();
+    if (v_.past) describe_by_votes();
+    if (v_.lexical && !s_.query_words.empty()) describe_by_words();
+    for (std::size_t i = 0; i < s_.features.size(); ++i) {
+      const auto& [label, candidate] = s_.candidates.entries()[i];
+      s_.features[i][kConstant] = 1;
+      s_.features[i][kCosine] = candidate.cosine;
+      s_.features[i][kPopularity] = v_.popularity[label];
+    }
+  }
+
+  void describe_by_tree() {
+    const auto entries = s_.candidates.entries();
+    s_.numbers.clear();
+    for (const auto& entry : entries) s_.numbers.push_back(static_cast<double>(entry.value.tree_log));
+    exp_fixed(s_.numbers);
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      s_.features[i] = describe(entries[i].document, entries[i].value);
-      best = std::max(best, s_.features[i][kBm25]);
+      const bool is_reached = entries[i].value.sources & kTree;
+      s_.features[i][kTreeScore] = is_reached ? static_cast<float>(s_.numbers[i]) : 0.0F;
+      s_.features[i][kTreeLog] = is_reached ? entries[i].value.tree_log - kLeastTreeLog : 0.0F;
+      s_.features[i][kTreeMissed] = is_reached || !v_.tree ? 0.0F : 1.0F;
+    }
+  }
+
+  void describe_by_votes() {
+    const auto entries = s_.candidates.entries();
+    s_.numbers.clear();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const float votes = s_.neighbors.votes[entries[i].document];
+      s_.features[i][kVoteShare] = votes > 0 ? votes / s_.neighbors.total : 0.0F;
+      s_.features[i][kSameQuery] = entries[i].value.same_query;
+      s_.numbers.push_back(static_cast<double>(std::max(s_.features[i][kVoteShare], kLeastVoteShare)));
+    }
+    log_fixed(s_.numbers);
+    for (std::size_t i = 0; i < entries.size(); ++i)
+      s_.features[i][kVoteLog] =
+          s_.features[i][kVoteShare] > 0 ? std::max(0.0F, static_cast<float>(s_.numbers[i]) + kVoteLogShift) : 0.0F;
+  }
+
+  void describe_by_words() {
+    const auto entries = s_.candidates.entries();
+    float best = 0;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      Features& f = s_.features[i];
+      f[kBm25] = s_.query_words.score(*v_.lexical, entries[i].document);
+      f[kBm25Any] = f[kBm25] > 0 ? 1.0F : 0.0F;
+      best = std::max(best, f[kBm25]);
     }
     if (best > 0)
       for (Features& f : s_.features) f[kBm25Share] = f[kBm25] / best;
-  }
-
-  // Everything but kBm25Share, which takes all candidates.
-  Features describe(std::uint32_t label, const MatchCandidate& candidate) {
-    Features f{};
-    f[kConstant] = 1;
-    if (candidate.sources & kTree) {
-      f[kTreeScore] = static_cast<float>(exp_fixed(static_cast<double>(candidate.tree_log)));
-      f[kTreeLog] = candidate.tree_log - kLeastTreeLog;
-    } else {
-      f[kTreeMissed] = v_.tree ? 1.0F : 0.0F;
-    }
-    f[kCosine] = candidate.cosine;
-    if (v_.lexical && !s_.query_words.empty()) {
-      f[kBm25] = s_.query_words.score(*v_.lexical, label);
-      f[kBm25Any] = f[kBm25] > 0 ? 1.0F : 0.0F;
-    }
-    if (v_.past) {
-      if (const float votes = s_.neighbors.votes[label]; votes > 0) {
-        f[kVoteShare] = votes / s_.neighbors.total;
-        const auto share = static_cast<double>(std::max(f[kVoteShare], kLeastVoteShare));
-        f[kVoteLog] = std::max(0.0F, static_cast<float>(log_fixed(share)) + kVoteLogShift);
-      }
-      f[kSameQuery] = candidate.same_query;
-    }
-    f[kPopularity] = v_.popularity[label];
-    return f;
   }
 
   const MatchSetView& v_;

@@ -116,6 +116,7 @@ struct MatchSetScratch {
   DocumentTable<MatchCandidate> candidates;
   std::vector<std::uint32_t> positions, placed;       // candidates without a cosine: in the lists, in `candidates`
   std::vector<float> cosines;                         // of those
+  std::vector<double> numbers;                        // of each candidate
   std::vector<Features> features;                     // of each candidate, in the order of `candidates`
   std::vector<std::uint64_t> nearest, ranked, spare;  // keys of cosines, of linear scores
   DocumentTable<char> given;                          // products that are in `found`

@@ -39,14 +39,15 @@ Out<std::int32_t> py_order_labels(const Csr& Z, std::int64_t n_features, const I
 }
 
 LayerOut py_solve_parents(const Csr& X, std::int64_t n_features, const Lists& instances, const Csr& positives,
-                          const In<std::int64_t>& first_child, std::size_t begin, std::size_t end,
-                          const SolverRule& rule, const PruneRule& prune, unsigned threads) {
+                          const In<std::int64_t>& first_child, const SolverRule& rule, const PruneRule& prune,
+                          std::size_t first_parent) {
   const auto& [offsets, rows, weights] = positives;
   if (weights.size() != 0 && weights.size() != rows.size())
     throw std::invalid_argument("there must be one weight per positive or none; got " + std::to_string(weights.size()));
-  const LayerProblem problem{to_csr(X, n_features), to_lists(std::get<0>(instances), std::get<1>(instances)),
-                             to_lists(offsets, rows), to_span(weights), to_span(first_child)};
-  LayerWeights out = without_gil([&] { return solve_parents(problem, begin, end, rule, prune, threads); });
+  const LayerProblem problem{to_csr(X, n_features),   to_lists(std::get<0>(instances), std::get<1>(instances)),
+                             to_lists(offsets, rows), to_span(weights),
+                             to_span(first_child),    first_parent};
+  LayerWeights out = without_gil([&] { return solve_parents(problem, rule, prune); });
   return {to_numpy<std::int64_t>(std::move(out.n_features)),
           to_numpy<std::int32_t>(std::move(out.features)),
           to_numpy<std::int32_t>(std::move(out.n_entries)),
@@ -71,9 +72,9 @@ void bind_learn(nb::module_& m) {
   m.def("order_labels", &py_order_labels, "Z"_a.noconvert(), "n_features"_a, "splits"_a.noconvert(), nb::kw_only(),
         "max_iter"_a, "seed"_a, "threads"_a, "Labels in an order in which every node of the tree is a range.");
   m.def("solve_parents", &py_solve_parents, "X"_a.noconvert(), "n_features"_a, "instances"_a.noconvert(),
-        "positives"_a.noconvert(), "first_child"_a.noconvert(), "begin"_a, "end"_a, "rule"_a, "prune"_a, nb::kw_only(),
-        "threads"_a,
-        "Weights of the children of parents begin to end: features of each parent, features, entries of each feature, "
+        "positives"_a.noconvert(), "first_child"_a.noconvert(), "rule"_a, "prune"_a, nb::kw_only(), "first_parent"_a,
+        "Weights of the children of some parents of a layer, in one thread: features of each parent, features, entries "
+        "of each feature, "
         "children, weights, bias of each child, and the number of children whose solver reached max_iter.");
 }
 

@@ -8,6 +8,9 @@
 #include <limits>
 #include <numeric>
 
+#include "simd.hpp"
+#include "target_clones.hpp"
+
 namespace matchset {
 namespace {
 
@@ -28,6 +31,32 @@ constexpr std::array kInverseOdds = [] {  // of 23, 21, ..., 1
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1 / static_cast<double>(23 - 2 * i);
   return values;
 }();
+
+// 2^52: the fraction of a number between it and twice it is an integer.
+constexpr double kMagic = 4503599627370496;
+constexpr std::uint64_t kMagicBits = std::uint64_t{1075} << 52;
+
+// Without branches or conversions, so that compilers can do many at once. -708 <= x <= 709.
+MATCHSET_INLINE double exp_within(double x) {
+  const double n = std::floor(x * 1.44269504088896340736 + 0.5);
+  const double r = x - n * kLn2High - n * kLn2Low;  // at most 0.35 in size
+  double sum = kInverseFactorials.back();
+#pragma GCC unroll 16
+  for (std::size_t i = kInverseFactorials.size() - 1; i-- > 0;) sum = sum * r + kInverseFactorials[i];
+  return sum * std::bit_cast<double>((std::bit_cast<std::uint64_t>(n + (kMagic + 1023)) & 0xFFF) << 52);
+}
+
+// Of m * 2^exponent, 0.5 <= m < 1.
+MATCHSET_INLINE double log_of(double m, double exponent) {
+  const bool is_small = m < 0.70710678118654752440;
+  m = is_small ? 2 * m : m;
+  exponent = is_small ? exponent - 1 : exponent;
+  const double t = (m - 1) / (m + 1), square = t * t;  // t is at most 0.172 in size
+  double sum = 0;
+#pragma GCC unroll 16
+  for (const double inverse : kInverseOdds) sum = sum * square + inverse;
+  return exponent * kLn2High + (2 * t * sum + exponent * kLn2Low);
+}
 
 // Solves A x = b by Cholesky's method; A is symmetric, and made positive by what is added to its diagonal.
 std::vector<double> solve(std::vector<double> A, std::vector<double> b) {
@@ -72,24 +101,26 @@ void Curvature::operator+=(const Curvature& other) {
 double exp_fixed(double x) {
   if (x < -708) return 0;
   if (x > 709) return std::numeric_limits<double>::infinity();
-  const double n = std::floor(x * 1.44269504088896340736 + 0.5);
-  const double r = x - n * kLn2High - n * kLn2Low;  // at most 0.35 in size
-  double sum = kInverseFactorials.back();
-  for (std::size_t i = kInverseFactorials.size() - 1; i-- > 0;) sum = sum * r + kInverseFactorials[i];
-  return sum * std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<std::int64_t>(n) + 1023) << 52);
+  return exp_within(x);
 }
 
 double log_fixed(double x) {
   int exponent;
-  double m = std::frexp(x, &exponent);  // exact: from 0.5 to 1
-  if (m < 0.70710678118654752440) {
-    m *= 2;
-    --exponent;
+  const double m = std::frexp(x, &exponent);  // exact: from 0.5 to 1
+  return log_of(m, exponent);
+}
+
+MATCHSET_CLONES void exp_fixed(std::span<double> values) {
+  for (double& value : values) value = exp_within(value);
+}
+
+MATCHSET_CLONES void log_fixed(std::span<double> values) {
+  constexpr std::uint64_t kFraction = (std::uint64_t{1} << 52) - 1, kHalf = std::uint64_t{1022} << 52;
+  for (double& value : values) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    const double exponent = std::bit_cast<double>(bits >> 52 | kMagicBits) - (kMagic + 1022);
+    value = log_of(std::bit_cast<double>((bits & kFraction) | kHalf), exponent);
   }
-  const double t = (m - 1) / (m + 1), square = t * t;  // t is at most 0.172 in size
-  double sum = 0;
-  for (const double inverse : kInverseOdds) sum = sum * square + inverse;
-  return exponent * kLn2High + (2 * t * sum + exponent * kLn2Low);
 }
 
 std::vector<double> minimize(std::vector<double> weights, std::span<const double> ridge,

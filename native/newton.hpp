@@ -22,6 +22,9 @@ struct Curvature {
 // e^x and the natural logarithm by sums of fixed order: those of the C library differ between machines.
 double exp_fixed(double x);
 double log_fixed(double x);
+// The very same of many values at once: exponents from -700 to 700, and logarithms of numbers that are not subnormal.
+void exp_fixed(std::span<double> values);
+void log_fixed(std::span<double> values);
 
 // The weights of least `loss + sum of ridge / 2 * weight^2`, found from `start` on; each weight has its own ridge.
 // `evaluate` adds to a Curvature that is zero. Steps are halved until the loss falls; it ends when a step gains less

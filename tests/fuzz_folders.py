@@ -13,6 +13,9 @@ import pyarrow as pa
 from match_sets import make_shop
 
 import matchset as ms
+from matchset.cli.console import output
+from matchset.cli.inspection import inspect
+from matchset.config import PARTS
 from matchset.data.positives import positives
 from matchset.storage.folders import MANIFEST, _seal
 
@@ -25,7 +28,7 @@ FEW = 4096  # bytes at the start of a file that are changed more often than othe
 
 def make_models(folder):
     """A model of every kind that can be made here."""
-    log, catalog = make_shop()
+    log, catalog = make_shop(n_queries=2500)  # enough for a re-ranker that is learned
     catalog = ms.read_catalog(add_attributes(catalog))
     pairs = positives(log)
     tree = ms.train(log, catalog, ms.TrainConfig(parts=("tree",)))
@@ -156,12 +159,29 @@ def use(folder, scratch):
         lambda: matcher.training,
         lambda: repr(matcher),
         lambda: matcher.save(scratch / "again", overwrite=True),
+        lambda: show(folder),
+        *(lambda part=part: use_part(matcher, part) for part in PARTS),
     ]
     for do in tries:
         try:
             do()
         except ValueError:
             continue
+
+
+def show(folder):
+    """What `matchset inspect` does."""
+    with output.capture():
+        inspect(folder)
+
+
+def use_part(matcher, part):
+    """One part alone, all but one, and a smaller tree, of a match set."""
+    if isinstance(matcher, ms.MatchSet) and part in matcher.model.parts:
+        matcher.part(part).match(QUERIES, 5, where="price < 5")
+        matcher.only([part]).explain("red rose", "p001")
+        if part == "tree":
+            matcher.prune(0.3).match(QUERIES, 5)
 
 
 def apply(folder, kind, name, *given):

@@ -22,10 +22,11 @@ WORDS = (
 JSON_VALUES = (
     None, True, False, 0, -1, 1, 10, 10**9, 10**30, 0.5, 1e308, "", "red rose", "x" * 600, "\x00",
     "🛋", [], {}, [[]], ["p001"], ["p001", "p001"], [None], {"a": 1}, "price < 3", "fused", "bm25",
+    "tree", "towers", "lexical", "neighbors", "price", "price,brand", ["price"],
 )  # fmt: skip
 FIELDS = (
     "queries", "k", "beam", "where", "matcher", "titles", "candidates", "fusion", "query",
-    "product", "x",
+    "product", "min_score", "min_relative", "attributes", "x",
 )  # fmt: skip
 FUSION = ("method", "weights", "constant", "keep")
 PATHS = (
@@ -39,7 +40,19 @@ CELLS = (
     "red rose", "p001", "1", "-1", "1e300", "nan", "", '"', "'", ",", "\t", "2026-01-02", "\x00",
     "ü", "purchase",
 )  # fmt: skip
-COLUMNS = ("query", "product_id", "event", "timestamp", "count", "user", "")
+COLUMNS = {
+    "log": ("query", "product_id", "event", "timestamp", "count", "user", ""),
+    "catalog": ("product_id", "title", "description", "price", "since", "Price", ""),
+    "run": ("query", "product_id", "rank", "score", "user", ""),
+    "ubi": ("query_id", "user_query", "action_name", "timestamp", "event_attributes", "client"),
+}
+READERS = {
+    "log": ms.read_log,
+    "catalog": ms.read_catalog,
+    "run": ms.read_run,
+    "ubi": lambda file: ms.read_ubi(queries=file, events=file),
+}
+OBJECT = json.dumps({"object": {"object_id": "p001"}})
 STACK = ExitStack()  # what lives as long as this process
 PIECES = (b"\x00", b"\xff", b'"', b"\\", b"\n", b"[" * 50, b"\xed\xa0\x80")
 
@@ -61,9 +74,7 @@ def choose_bytes(rng, data):
         elif kind == 2:
             data[at:at] = data[: int(rng.integers(1, 60))]
         else:
-            data[at:at] = rng.choice(
-                [b"\x00", b"\xff", b'"', b"\\", b"\n", b"[" * 50, b"\xed\xa0\x80"]
-            )
+            data[at:at] = PIECES[rng.integers(len(PIECES))]
     return bytes(data)
 
 
@@ -156,10 +167,15 @@ def make_server(models):
 
 
 def choose_log(rng, _):
-    columns = [str(name) for name in rng.choice(COLUMNS, rng.integers(1, 7))]
-    if rng.random() < 0.7:
-        columns[:2] = ["query", "product_id"]
-    rows = [[str(rng.choice(CELLS)) for _ in columns] for _ in range(rng.integers(0, 8))]
+    reader = str(rng.choice(["log", "log", "catalog", "run", "ubi"]))
+    names = COLUMNS[reader]
+    columns = [str(name) for name in rng.choice(names, rng.integers(1, 7))]
+    if rng.random() < 0.7:  # distinct, with those that it must have
+        columns = [*names[: rng.integers(2, len(names) + 1)]]
+    rows = [
+        [OBJECT if name == "event_attributes" else str(rng.choice(CELLS)) for name in columns]
+        for _ in range(rng.integers(0, 8))
+    ]
     kind = str(rng.choice(["csv", "tsv", "jsonl", "csv.gz", "parquet"]))
     if kind == "jsonl":
         text = "\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows)
@@ -170,7 +186,7 @@ def choose_log(rng, _):
         data = gzip.compress(data, mtime=0)
     if kind == "parquet":
         data = write_parquet(columns, rows)
-    return {"kind": kind, "data": choose_bytes(rng, data).hex()}
+    return {"reader": reader, "kind": kind, "data": choose_bytes(rng, data).hex()}
 
 
 def write_parquet(columns, rows):
@@ -184,12 +200,12 @@ def write_parquet(columns, rows):
 
 
 def run_log(case, _, scratch):
-    """A log is read, or refused with a reason."""
+    """A log, a catalog, a run or UBI is read, or refused with a reason."""
     file = scratch / f"log.{case['kind']}"
     file.write_bytes(bytes.fromhex(case["data"]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            ms.read_log(file)
+            READERS[case.get("reader", "log")](file)
         except InputError as error:
             assert str(error)  # noqa: PT017

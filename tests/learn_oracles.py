@@ -7,7 +7,7 @@ from matchset import _native
 from matchset.matrices import to_csr
 
 
-def solve_one_parent(X, Y, *, threshold=0.0, max_weights=2**60, threads=1, weights=None, **rule):
+def solve_one_parent(X, Y, *, threshold=0.0, max_weights=2**60, weights=None, **rule):
     """Weights (children x features) and biases of one parent whose instances are all of X."""
     x, positives = to_csr(X, "X"), to_csr(Y, "Y").transposed()
     n = len(x)
@@ -23,11 +23,9 @@ def solve_one_parent(X, Y, *, threshold=0.0, max_weights=2**60, threads=1, weigh
             np.zeros(0, np.float32) if weights is None else weights,
         ),
         np.array([0, len(positives)]),
-        0,
-        1,
         _native.SolverRule(**rule),
         _native.PruneRule(threshold=threshold, max_weights=max_weights),
-        threads=threads,
+        first_parent=0,
     )
     assert n_rows[0] == len(features)
     W = np.zeros((len(positives), x.n_cols))

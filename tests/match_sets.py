@@ -8,7 +8,6 @@ from matchset.data.catalog import Catalog
 from matchset.data.log import make_log
 from matchset.learn.train_match_set import train_parts
 from matchset.matchers.train import train
-from matchset.model.reranker import default_reranker
 from matchset.strings import Strings
 
 COLORS = ["red", "white", "blue", "green", "black"]
@@ -48,13 +47,13 @@ def make_shop(n_queries=300, *, seed=0, days=None, more=()):
 
 
 def make_config(**settings):
-    return TrainConfig(parts=PARTS, **settings)
+    return TrainConfig(**{"parts": PARTS, **settings})
 
 
 def make_model(parts=PARTS, n_queries=300):
     """The parts, their vocabulary and training data, without tuning."""
     log, catalog = make_shop(n_queries)
-    return train_parts(log, catalog, TrainConfig(parts=parts), default_reranker(""))
+    return train_parts(log, catalog, TrainConfig(parts=parts))
 
 
 def make_match_set(**settings):

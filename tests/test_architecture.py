@@ -17,6 +17,7 @@ ROOMS = [
     ["data"],
     ["features", "filters"],
     ["model"],
+    ["work"],
     ["learn"],
     ["matchers"],
     ["evaluate"],

@@ -86,15 +86,6 @@ def test_the_objective_is_near_its_optimum_as_the_tolerance_says(seed, tolerance
         assert optimum * (1 - 1e-6) <= value <= optimum / (1 - tolerance) * (1 + 1e-4)
 
 
-@pytest.mark.parametrize("threads", [2, 7])
-def test_weights_are_the_same_bytes_for_any_number_of_threads(threads):
-    X, Y = problem(300, 50, 60)
-    one = oracles.solve_one_parent(X, Y, tol=0.1, threads=1)
-    many = oracles.solve_one_parent(X, Y, tol=0.1, threads=threads)
-    assert one[0].tobytes() == many[0].tobytes()
-    assert one[1].tobytes() == many[1].tobytes()
-
-
 def test_a_label_is_solved_alike_in_any_company():
     X, Y = problem(n_labels=40)
     W, b, _ = oracles.solve_one_parent(X, Y, tol=0.1)
@@ -165,14 +156,12 @@ def call(**changes):
         "instances": (np.array([0, 3]), np.arange(3, dtype=np.int32)),
         "positives": (np.array([0, 1]), np.zeros(1, np.int32), np.zeros(0, np.float32)),
         "first_child": np.array([0, 1]),
-        "begin": 0,
-        "end": 1,
         "rule": _native.SolverRule(
             positive_cost=1, negative_cost=1, bias=1, tol=0.1, max_iter=10, seed=0
         ),
         "prune": _native.PruneRule(threshold=0, max_weights=9),
     }
-    return _native.solve_parents(**(arguments | changes), threads=2)
+    return _native.solve_parents(**(arguments | changes), first_parent=0)
 
 
 ids, floats = (lambda *v: np.array(v, np.int32)), (lambda *v: np.array(v, np.float32))
@@ -192,7 +181,7 @@ BROKEN = {
     "weights missing": {"positives": (np.array([0, 2]), ids(0, 1), floats(1))},
     "more children than positives": {"first_child": np.array([0, 2])},
     "children that descend": {"first_child": np.array([1, 0])},
-    "parents beyond the layer": {"end": 2},
+    "more parents than lists of instances": {"first_child": np.array([0, 1, 1])},
     "no parents": {"first_child": np.zeros(0, np.int64)},
     "no lists": {"instances": (np.zeros(0, np.int64), ids())},
 }

@@ -31,6 +31,7 @@ from matchset.lab.dssm.hnsw import DSSMWithHNSW
 from matchset.lab.dssm.int8 import DSSMWithInt8
 from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.dssm.train import train_dssm
+from matchset.lab.sentence_encoder import SentenceEncoder
 from matchset.lab.shop import Shop, describe_shop, simulate_shop, stream_shop
 from matchset.matchers.base import Matcher
 from matchset.matchers.bm25 import BM25
@@ -84,6 +85,7 @@ __all__ = [
     "Popularity",
     "Positives",
     "RecordedRun",
+    "SentenceEncoder",
     "ServerError",
     "Shop",
     "Split",

@@ -336,12 +336,10 @@ def solve_parents(
         Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
     ],
     first_child: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-    begin: int,
-    end: int,
     rule: SolverRule,
     prune: PruneRule,
     *,
-    threads: int,
+    first_parent: int,
 ) -> tuple[
     Annotated[NDArray[numpy.int64], dict(shape=(None,))],
     Annotated[NDArray[numpy.int32], dict(shape=(None,))],
@@ -352,7 +350,7 @@ def solve_parents(
     int,
 ]:
     """
-    Weights of the children of parents begin to end: features of each parent, features, entries of each feature, children, weights, bias of each child, and the number of children whose solver reached max_iter.
+    Weights of the children of some parents of a layer, in one thread: features of each parent, features, entries of each feature, children, weights, bias of each child, and the number of children whose solver reached max_iter.
     """
 
 def rank_documents(

@@ -53,6 +53,17 @@ class Csr:
         entries, indptr = take_entries(self.indptr, rows)
         return Csr(indptr, self.indices[entries], self.data[entries], self.n_cols)
 
+    def slice(self, begin: int, end: int) -> Csr:
+        """Rows begin to end; their columns and values are not copied."""
+        first, last = int(self.indptr[begin]), int(self.indptr[end])
+        indptr = self.indptr[begin : end + 1]
+        return Csr(
+            indptr - first if first else indptr,
+            self.indices[first:last],
+            self.data[first:last],
+            self.n_cols,
+        )
+
     def to_scipy(self) -> sp.csr_array:
         """The same matrix as a SciPy array."""
         return sp.csr_array((self.data, self.indices, self.indptr), shape=(len(self), self.n_cols))

@@ -98,21 +98,20 @@ def training_bar() -> Iterator[TrainingBar]:
 
 
 class TrainingBar:
-    """Receives the steps of training and shows stage, layer, clusters done and time left."""
+    """Receives the steps of training and shows the stage, how far it is, and the time left."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
         self._task = bar.add_task("training", total=None)
-        self._layer = 0
+        self._stage = ""
 
     def __call__(self, step: Step) -> None:
         """Show one step."""
-        if step.layer != self._layer:  # the time left is that of the layer
-            self._layer = step.layer
+        if step.stage != self._stage:  # the time left is that of the stage
+            self._stage = step.stage
             self._bar.reset(self._task)
         name = STAGES.get(step.stage, step.stage)
-        layer = f", layer {step.layer} of {step.n_layers}" if step.layer else ""
-        clusters = f", {step.done:,} of {step.total:,} clusters" if step.layer else ""
+        steps = f", {step.done:,} of {step.total:,}" if step.total > 1 else ""
         self._bar.update(
-            self._task, description=name + layer + clusters, completed=step.done, total=step.total
+            self._task, description=name + steps, completed=step.done, total=step.total
         )

@@ -23,6 +23,7 @@ from matchset.evaluate.segments import SeenInTraining, find_seen_in_training, is
 from matchset.lab.experiments.benchmark import Benchmark, make_benchmark, take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import NAMES
+from matchset.lab.experiments.outsiders import Outside
 from matchset.lab.experiments.runner import QUICK, Budget, ProgressListener
 from matchset.lab.experiments.sweeps import Swept, find_graph, run_sweep, take_models
 from matchset.lab.report.page import require_plots, write_report
@@ -55,6 +56,8 @@ def compare(
     out: Annotated[Path, Parameter(alias="-o")],
     catalog: Path | None = None,
     run: Annotated[list[Path] | None, Parameter(negative="")] = None,
+    encoder: Path | None = None,
+    pecos: Path | None = None,
     rows: Annotated[
         list[str] | None, Parameter(help=ROWS_HELP, consume_multiple=True, negative="")
     ] = None,
@@ -86,6 +89,10 @@ def compare(
         What your own search engine answered to the test queries: columns query, product, and rank
         (1 is best) or score, or a TREC run (.run). Each --run is a row, named by its file; a test
         query that a file lacks counts as an empty answer. `matchset split` writes the test.
+    encoder
+        Folder of a sentence encoder (sentence-transformers), for the row sentence_encoder.
+    pecos
+        A Python that has libpecos, such as ENV/bin/python, for the row pecos.
     rows
         Rows to run, as listed by `NAMES` of `lab.experiments.contenders`.
     name
@@ -111,6 +118,7 @@ def compare(
     require_plots()
     chosen = make_config(config, settings)
     hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config, **hide_runs(run or [])}
+    hidden |= {"ENCODER": encoder, "PYTHON": pecos}
     runs = read_runs(run or [])
     benchmark = read_benchmark(log or [], catalog, chosen, split, columns, quick=quick, shop=shop)
     benchmark = benchmark.named(name, title)
@@ -121,6 +129,7 @@ def compare(
             replace(QUICK if quick else Budget(), seed=chosen.learn.seed),
             names=rows,
             runs=runs,
+            outside=Outside(encoder, pecos),
             price_per_hour=price_per_hour,
             command=format_command(hidden, log or []),
             progress=progress,

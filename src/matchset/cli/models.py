@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from matchset.cli.console import print_text, training_bar
 from matchset.cli.options import Columns, Settings, make_config
 from matchset.errors import ParameterError
+from matchset.learn.train_match_set import EngineName
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
 from matchset.matchers.train import train as train_matcher
@@ -27,6 +28,8 @@ def train(
     catalog: Path | None = None,
     config: Path | None = None,
     overwrite: bool = False,
+    work: Path | None = None,
+    engine: EngineName = "threads",
     columns: Columns = COLUMNS,
     settings: Annotated[Settings, Parameter(name="*", group="Settings")] = SETTINGS,  # type: ignore[valid-type]
 ) -> None:
@@ -45,6 +48,12 @@ def train(
         [vectorizer], those of the solver and the tree under [learn].
     overwrite
         Replace an existing model.
+    work
+        Folder that keeps every step: the same command goes on where an earlier one was interrupted.
+        It holds queries; remove it when the model is there.
+    engine
+        Where the steps run, with --work: in threads of this process, in processes of this machine,
+        or on a ray cluster whose machines share that folder.
     columns
         Columns of log and catalog.
     settings
@@ -55,7 +64,16 @@ def train(
     check_target(out, overwrite=overwrite)  # before a long log is read
     with training_bar() as bar:
         read, goods = columns.read(log), columns.read_catalog(catalog)
-        matcher = train_matcher(read, goods, chosen, out=out, overwrite=overwrite, progress=bar)
+        matcher = train_matcher(
+            read,
+            goods,
+            chosen,
+            out=out,
+            overwrite=overwrite,
+            work=work,
+            engine=engine,
+            progress=bar,
+        )
     print_text(str(matcher.summary))
     print_text(f"saved to {out}")
 

@@ -188,7 +188,8 @@ def _check_url(url: str) -> str:
         parsed = parse_url(url)
     except LocationParseError:
         parsed = Url()
-    if parsed.scheme not in ("http", "https") or not parsed.host:
+    is_plain = url.isprintable() and " " not in url  # older versions of urllib3 take any host
+    if not is_plain or parsed.scheme not in ("http", "https") or not parsed.host:
         raise ValueError(
             f"url must be a server's address, such as http://127.0.0.1:8080; got {url!r}"
         )

@@ -14,6 +14,7 @@ from matchset.data.log import Log
 from matchset.data.positives import Positives, positives, relevance
 from matchset.matrices import Csr, from_scipy, rows_of
 from matchset.strings import Strings
+from matchset.work.forms import keepable
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +23,7 @@ MOST_QUERIES = 20_000
 LEAST_DAYS = 14  # of a log whose end is held back
 
 
+@keepable
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldBack:
     """A log without some of its positives, and those positives."""

@@ -2,31 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import LearnConfig
-from matchset.matrices import Csr, Floats, Offsets, offsets_of
+from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.tree import LayerWeights
+from matchset.work.forms import keepable
 
-# Large enough to keep all threads busy, small enough to report progress and to cancel in between.
-BATCH_INSTANCES = 200_000
+LANES = 16  # children that are solved side by side, in one pass over the instances
+# What a range of parents costs is counted in instances, each as often as it is passed over. A range
+# takes about 50 ms, or more if there would be too many ranges: some thousands of files are fine.
+LEAST_COST = 50_000
+MOST_RANGES = 2048
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerProblem:
-    """What the children of all parents of a level are trained on."""
+    """What the children of some parents of a level are trained on."""
 
     X: Csr  # instances x features
     instances: Csr  # parents x instances
     positives: Csr  # children x instances; values are counts, summed over the labels below
     first_child: Offsets  # of each parent, and the end, (n_parents + 1,)
     instance_weights: Floats | None = None  # (n_instances,); None: all one
+    first_parent: int = 0  # number of the first parent in its level
+
+    def take(self, chosen: Range) -> LayerProblem:
+        """The problem of a range of parents, or of some children of one."""
+        begin, end = chosen.begin, chosen.end
+        first, last = int(self.first_child[begin]), int(self.first_child[end])
+        positives = self.positives.slice(first, last)
+        first_child = self.first_child[begin : end + 1] - first
+        if chosen.group is not None:
+            positives = positives.take(_choose_children(positives, chosen.group))
+            first_child = np.array([0, len(positives)], dtype=np.int64)
+        return LayerProblem(
+            self.X,
+            self.instances.slice(begin, end),
+            positives,
+            first_child,
+            self.instance_weights,
+            self.first_parent + begin,
+        )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Range:
+    """Parents of a level that are solved together, or a group of the children of one parent."""
+
+    level: int
+    begin: int
+    end: int
+    group: int | None = None  # of `LANES` children, those with the most positives first
+    cost: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """A name for its result."""
+        group = "" if self.group is None else f"-{self.group}"
+        return f"{self.level}-{self.begin}-{self.end}{group}"
+
+
+@keepable
+@dataclass(frozen=True, slots=True, eq=False)
+class SolvedParents:
+    """Weights of the children of some parents, as `LayerWeights` has them."""
+
+    n_rows: NDArray[np.int64]  # features of each parent, (n_parents,)
+    features: Ids  # (n_rows,)
+    n_entries: Ids  # of each feature, (n_rows,)
+    children: NDArray[np.uint16]  # (n_entries,)
+    weights: Floats  # (n_entries,)
+    bias: Floats  # (n_children,)
+    n_unconverged: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,41 +92,63 @@ class SolvedLayer:
     n_unconverged: int
 
 
-def train_layer(
-    problem: LayerProblem,
-    config: LearnConfig,
-    *,
-    seed: int,
-    threads: int,
-    on_parents: Callable[[int], None],
-) -> SolvedLayer:
-    """Train the children of every parent, in batches.
+def plan_ranges(sizes: Sequence[tuple[Offsets, Offsets]]) -> list[Range]:
+    """Ranges that cost about the same, for all levels; the data alone decides.
 
-    After each batch, `on_parents` gets the number of parents solved so far; an exception it raises
-    ends the training.
+    A level is given by the offsets of each parent's instances and of its children. The children of
+    a parent that costs too much, such as the root, are solved in groups.
+    """
+    costs = [np.diff(instances) * -(-np.diff(children) // LANES) for instances, children in sizes]
+    most = max(LEAST_COST, sum(int(cost.sum()) for cost in costs) // MOST_RANGES)
+    found: list[Range] = []
+    for level, (cost, (_, children)) in enumerate(zip(costs, sizes, strict=True)):
+        for begin, end in _cut(cost, most):
+            n_groups = -(-int(children[end] - children[begin]) // LANES)
+            total = float(cost[begin:end].sum())
+            if end - begin > 1 or total <= most or n_groups < 2:
+                found.append(Range(level, begin, end, cost=total))
+                continue
+            each = total / n_groups
+            found.extend(Range(level, begin, end, group, each) for group in range(n_groups))
+    return found
+
+
+def _cut(cost: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of at most that cost, and of one parent where it costs more."""
+    before, begin = offsets_of(cost), 0
+    while begin < len(cost):
+        end = int(np.searchsorted(before, before[begin] + most, side="right")) - 1
+        end = min(len(cost), max(end, begin + 1))
+        yield begin, end
+        begin = end
+
+
+def _choose_children(positives: Csr, group: int) -> NDArray[np.int64]:
+    """Children of a group, ascending: alike in their number of positives, they end together."""
+    order = np.argsort(-np.diff(positives.indptr), kind="stable")
+    return np.sort(order[LANES * group : LANES * (group + 1)])
+
+
+def solve(problem: LayerProblem, config: LearnConfig, *, seed: int) -> SolvedParents:
+    """Train the children of every parent of a problem, in one thread.
+
+    What a parent gets depends on its own instances, on its number in the level and on the seed.
     """
     rule, prune = solver_rules(config, seed)
     instances, positives = problem.instances, problem.positives
     weights = weigh_positives(positives, config.weights, problem.instance_weights)
-    parts: list[list[NDArray[Any]]] = []
-    n_unconverged = 0
-    for begin, end in _batches(instances, threads):
-        *part, n_given_up = _native.solve_parents(
+    return SolvedParents(
+        *_native.solve_parents(
             problem.X.arrays,
             problem.X.n_cols,
             (instances.indptr, instances.indices),
             (positives.indptr, positives.indices, weights),
             problem.first_child,
-            begin,
-            end,
             rule,
             prune,
-            threads=threads,
+            first_parent=problem.first_parent,
         )
-        parts.append(cast("list[NDArray[Any]]", part))
-        n_unconverged += n_given_up
-        on_parents(end)
-    return SolvedLayer(_join_parts(parts), n_unconverged)
+    )
 
 
 def weigh_positives(positives: Csr, weights: str, instance_weights: Floats | None) -> Floats:
@@ -108,25 +185,57 @@ def solver_rules(config: LearnConfig, seed: int) -> tuple[_native.SolverRule, _n
     return rule, prune
 
 
-def _batches(instances: Csr, threads: int) -> Iterator[tuple[int, int]]:
-    n_parents, begin = len(instances), 0
-    while begin < n_parents:
-        full = instances.indptr[begin] + BATCH_INSTANCES
-        end = int(np.searchsorted(instances.indptr, full, side="right")) - 1
-        end = min(n_parents, max(end, begin + 4 * threads))
-        yield begin, end
-        begin = end
+def join_layer(
+    parts: Sequence[tuple[Range, SolvedParents]], positives: Csr, first_child: Offsets
+) -> SolvedLayer:
+    """All ranges of a level as one layer; `positives` has the instances of all its children."""
+    ordered: list[SolvedParents] = []
+    for (begin, end), same in groupby(sorted(parts, key=_begin), key=lambda part: _begin(part)[:2]):
+        found = list(same)
+        if found[0][0].group is None:
+            ordered.extend(part for _, part in found)
+            continue
+        own = positives.slice(int(first_child[begin]), int(first_child[end]))
+        children = [_choose_children(own, one.group or 0) for one, _ in found]
+        ordered.append(_merge([part for _, part in found], children))
+    return SolvedLayer(_concatenate(ordered), sum(part.n_unconverged for part in ordered))
 
 
-def _join_parts(parts: list[list[NDArray[Any]]]) -> LayerWeights:
-    """The batches as one layer; concatenates array by array, so that only one is held twice."""
-    columns = [list(arrays) for arrays in zip(*parts, strict=True)]
-    parts.clear()
-    joined = []
-    for arrays in columns:
-        joined.append(np.concatenate(arrays))
-        arrays.clear()
-    n_rows, features, n_entries, children, weights, bias = joined
+def _begin(part: tuple[Range, SolvedParents]) -> tuple[int, int, int]:
+    return part[0].begin, part[0].end, part[0].group or 0
+
+
+def _merge(groups: list[SolvedParents], children: list[NDArray[np.int64]]) -> SolvedParents:
+    """One parent from groups of its children, whose numbers are given."""
+    features = np.concatenate([np.repeat(part.features, part.n_entries) for part in groups])
+    child = np.concatenate(
+        [own[part.children] for part, own in zip(groups, children, strict=True)]
+    ).astype(np.uint16)
+    order = np.lexsort((child, features))
+    distinct, n_entries = np.unique(features, return_counts=True)
+    bias = np.empty(sum(map(len, children)), dtype=np.float32)
+    for part, own in zip(groups, children, strict=True):
+        bias[own] = part.bias
+    return SolvedParents(
+        np.array([len(distinct)], dtype=np.int64),
+        distinct,
+        n_entries.astype(np.int32),
+        child[order],
+        np.concatenate([part.weights for part in groups])[order],
+        bias,
+        sum(part.n_unconverged for part in groups),
+    )
+
+
+def _concatenate(parts: list[SolvedParents]) -> LayerWeights:
+    def join(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts])
+
     return LayerWeights(
-        offsets_of(n_rows), features, offsets_of(n_entries), children, weights, bias
+        offsets_of(join("n_rows")),
+        join("features"),
+        offsets_of(join("n_entries")),
+        join("children"),
+        join("weights"),
+        join("bias"),
     )

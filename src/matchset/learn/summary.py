@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from matchset.learn.train import Progress, TrainedTree
-from matchset.learn.training_data import TrainingData
-from matchset.model.match_set_model import MatchSetModel
+from matchset.learn.train import Progress
+from matchset.learn.train_match_set import TrainedMatchSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +80,11 @@ class Stopwatch:
         self.on_progress(progress)
 
 
-def summarize(
-    data: TrainingData,
-    trained: TrainedTree | None,
-    *,
-    n_bytes: int,
-    seconds: dict[str, float],
-    model: MatchSetModel | None = None,
-) -> TrainSummary:
-    """Summarize the training of a tree, or of a match set; `n_bytes` is its size, packed."""
-    layers = () if trained is None else trained.model.layers
+def summarize(trained: TrainedMatchSet, seconds: dict[str, float]) -> TrainSummary:
+    """Summarize a training."""
+    data, model = trained.data, trained.model
+    sizes = model.part_bytes()
+    is_tree = tuple(sizes) == ("tree",)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return TrainSummary(
         pairs=len(data.positives),
@@ -100,13 +94,13 @@ def summarize(
         rule=str(data.positives.rule),
         left_out=data.positives.n_left_out,
         features=data.vectorizer.n_features,
-        tree=() if trained is None else trained.model.tree.sizes,
-        weights=tuple(len(layer.weights) for layer in layers),
-        unconverged=0 if trained is None else sum(trained.n_unconverged),
-        n_bytes=n_bytes,
+        tree=() if model.tree is None else model.tree.sizes,
+        weights=trained.n_weights,
+        unconverged=trained.n_unconverged,
+        n_bytes=sum(sizes.values()),
         seconds=seconds,
         peak_memory=peak if sys.platform == "darwin" else 1024 * peak,
         language=data.vectorizer.vocabulary.language,
-        part_bytes={} if model is None else model.part_bytes(),
-        reranker="" if model is None else str(model.reranker),
+        part_bytes={} if is_tree else sizes,
+        reranker="" if is_tree else str(model.reranker),
     )

@@ -1,50 +1,54 @@
-"""Training: how do instances and their labels become a model?"""
+"""Training: how do instances and their labels become a model?
+
+Every step is a stage of tasks (`matchset.work`). In memory they run one after another on all
+threads; with a work folder they can be resumed, or run on many machines. There is no other way to
+train.
+"""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, cast, get_args
 
-import numpy as np
-
-from matchset.config import LearnConfig, count_threads
-from matchset.learn.embeddings import embed_labels
-from matchset.learn.label_tree import build_tree
-from matchset.learn.layers import LayerProblem, train_layer
-from matchset.learn.negatives import propagate_labels, select_instances
+from matchset.config import LearnConfig, Precision, count_threads
 from matchset.learn.training_data import Examples
-from matchset.model.tree import LabelTree, TreeModel
+from matchset.learn.tree_tasks import (
+    TrainedTree,
+    TreeSource,
+    build,
+    embed,
+    is_teacher_forcing,
+    join_layers,
+    pack_tree,
+    plan_selection,
+    plan_solving,
+    propagate,
+)
+from matchset.work.engines import ThreadEngine
+from matchset.work.results import MemoryResults
+from matchset.work.tasks import Done, Stage, Task, run_stages
 
-logger = logging.getLogger(__name__)
-
-# In the order in which they are reported: "embed", "tree" and "solve" by this module, "read",
-# "vectorize" and "pack" around them by `matchers.train`, "fit" and "encode" by DSSM and the two
-# towers, "neighbors", "lexical" and "tune" by `learn.match_set`.
-Stage = Literal[
+# In the order in which they are reported: "read" by `matchers.train`, "embed" to "pack" by the
+# tree, "fit" and "encode" by the two towers and DSSM, "neighbors" to "tune" by a match set.
+StageName = Literal[
     "read", "vectorize", "embed", "tree", "solve", "pack", "fit", "encode",
     "neighbors", "lexical", "tune",
 ]  # fmt: skip
+# Names of tasks that users know under another one.
+_SHOWN = {"data": "vectorize", "reranker": "tune"}
+_MOST_LEVELS = 32  # a tree splits in two at least
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """A step that training has just finished; raising an exception on it cancels the training."""
 
-    stage: Stage
-    done: int  # parents solved so far in this layer ("solve"), training steps ("fit"); otherwise 1
+    stage: StageName
+    done: int  # tasks of "solve", steps of "fit"; otherwise 1
     total: int
-    layer: int = 0  # of a tree ("solve"), from 1; otherwise 0
-    n_layers: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainedTree:
-    """A model, and how many classifiers of each layer used up `max_iter` before they converged."""
-
-    model: TreeModel
-    n_unconverged: tuple[int, ...]
+    is_tuning: bool = False  # whether it belongs to the parts that are trained to weigh them
 
 
 def train(
@@ -53,96 +57,65 @@ def train(
     *,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> TrainedTree:
-    """Embed the labels, cluster them into a tree, then train it layer by layer.
+    """Embed the labels, cluster them into a tree, then train all of its layers.
 
     Labels without a positive have nothing to learn from: they are left out of the tree and are
     never predicted.
     """
-    threads = count_threads(config.threads)
-    tree = _build_label_tree(examples, config, threads=threads, progress=progress)
-    pairs = examples.Y if examples.pair_weights is None else examples.pair_weights
-    positives = propagate_labels(pairs, tree)
-    given = None if examples.negatives is None else propagate_labels(examples.negatives, tree)
-
-    model = TreeModel(tree, (), examples.X.n_cols, examples.Y.n_cols)
-    n_unconverged: list[int] = []
-    for level in range(tree.depth):
-        instances = select_instances(
-            examples.X, model, positives=positives, given=given, config=config, threads=threads
-        )
-
-        def report(done: int, level: int = level, total: int = len(instances)) -> None:
-            progress(Progress("solve", done, total, level + 1, tree.depth))
-
-        layer = train_layer(
-            LayerProblem(
-                examples.X,
-                instances,
-                positives[level].transposed(),
-                tree.offsets[level],
-                examples.instance_weights,
-            ),
-            config,
-            seed=config.seed * 64 + level,  # a tree is never that deep
-            threads=threads,
-            on_parents=report,
-        )
-        model = replace(model, layers=(*model.layers, layer.weights))
-        n_unconverged.append(layer.n_unconverged)
-    _warn_of_unconverged(sum(n_unconverged), sum(tree.sizes), config)
-    _warn_of_few_weights(model, config)
-    return TrainedTree(model, tuple(n_unconverged))
-
-
-def _build_label_tree(
-    examples: Examples,
-    config: LearnConfig,
-    *,
-    threads: int,
-    progress: Callable[[Progress], None],
-) -> LabelTree:
-    """The tree over the labels that have positives."""
-    by_label = examples.Y.transposed()
-    placed = np.flatnonzero(np.diff(by_label.indptr)).astype(np.int32)
-    logger.info("%d of %d labels have positives", len(placed), len(by_label))
-    vectors = examples.label_vectors
-    given = None if vectors is None else vectors.take(placed)
-    Z = embed_labels(examples.X, by_label.take(placed), given=given, config=config, threads=threads)
-    progress(Progress("embed", 1, 1))
-    tree = build_tree(
-        Z,
-        branching=config.branching,
-        max_leaf_size=config.max_leaf_size,
-        max_iter=config.kmeans_max_iter,
-        seed=config.seed,
-        threads=threads,
+    results, source = MemoryResults(), TreeSource("examples", "")
+    results.put(source.examples, {"examples": examples})
+    stages = tree_stages(source, config)
+    run_stages(
+        stages,
+        results,
+        ThreadEngine(results, count_threads(config.threads)),
+        kept={stage.name for stage in stages if stage.name != "embed"},
+        on_done=lambda done: tell(done, progress),
     )
-    progress(Progress("tree", 1, 1))
-    return LabelTree(placed[tree.labels], tree.offsets)
+    return join_layers(results, source, config)
 
 
-def _warn_of_unconverged(n_unconverged: int, n_classifiers: int, config: LearnConfig) -> None:
-    if n_unconverged:
-        logger.warning(
-            "%s of %s classifiers did not converge within max_iter=%d passes; "
-            "a smaller C, scaled features or a larger max_iter may help",
-            f"{n_unconverged:,}",
-            f"{n_classifiers:,}",
-            config.max_iter,
-        )
+def tell(done: Done, progress: Callable[[Progress], None]) -> None:
+    """Report a step of a stage that users know: the others take little time."""
+    prefix, _, name = done.stage.rpartition("/")
+    name = name.partition(".")[0]
+    name = _SHOWN.get(name, name)
+    if name in get_args(StageName):
+        is_tuning = prefix == "tune" and name != "tune"
+        progress(Progress(cast("StageName", name), done.done, done.total, is_tuning))
 
 
-def _warn_of_few_weights(model: TreeModel, config: LearnConfig) -> None:
-    """Warn if the threshold, which is absolute, has removed almost everything.
+def tree_stages(source: TreeSource, config: LearnConfig) -> list[Stage]:
+    """The stages of a tree.
 
-    The larger the values of features are, the smaller are the weights that they need.
+    With teacher forcing no layer waits for another, and all of them are one stage. Matcher-aware
+    negatives are what the layers above find, so each layer is a stage of its own.
     """
-    n_weights, n_classifiers = sum(len(layer.weights) for layer in model.layers), model.tree.sizes
-    if config.threshold > 0 and n_weights < sum(n_classifiers):
-        logger.warning(
-            "threshold=%g leaves %s weights for %s classifiers, fewer than one each; "
-            "a lower threshold or features of smaller values may help",
-            config.threshold,
-            f"{n_weights:,}",
-            f"{sum(n_classifiers):,}",
-        )
+    p, data = source.prefix, source.examples
+    given = {"source": source, "config": config}
+
+    stages = [
+        Stage.of(Task(p + "embed", embed, given, is_wide=True), data),
+        Stage.of(Task(p + "tree", build, given, is_wide=True), data, p + "embed"),
+        Stage.of(Task(p + "levels", propagate, {"source": source}), data, p + "tree"),
+    ]
+    solved = (data, p + "tree", p + "levels")
+    if is_teacher_forcing(config):
+        return [*stages, Stage(p + "solve", partial(plan_solving, given), solved)]
+    for level in range(_MOST_LEVELS):
+        above = tuple(p + f"solve.{upper}" for upper in range(level))
+        select = partial(plan_selection, given, level)
+        stages.append(Stage(p + f"select.{level}", select, solved + above))
+        needs = (*solved, p + f"select.{level}")
+        stages.append(Stage(p + f"solve.{level}", partial(plan_solving, given, level), needs))
+    return stages
+
+
+def pack_stage(source: TreeSource, config: LearnConfig, precision: Precision) -> Stage:
+    """The stage that joins the layers of a tree and packs them."""
+    p, given = source.prefix, {"source": source, "config": config, "precision": precision}
+    needs = [source.examples, p + "tree", p + "levels"]
+    levels = range(_MOST_LEVELS)
+    is_one = is_teacher_forcing(config)
+    needs += [p + "solve"] if is_one else [p + f"solve.{level}" for level in levels]
+    return Stage.of(Task(p + "pack", pack_tree, given, is_wide=True), *needs)

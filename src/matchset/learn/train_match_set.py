@@ -1,135 +1,117 @@
-"""Learning a match set: how do its parts come from a log, and what decides between them?"""
+"""Learning a match set: how do its parts come from a log, and what decides between them?
+
+The parts are trained twice: first on a log from which some positives are held back, to learn from
+those how to weigh the parts, then on everything. Neither needs the other before the end. XR-Linear
+is the tree alone, and is trained once.
+"""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from matchset import _native
 from matchset.config import TrainConfig, count_threads
-from matchset.data.catalog import Catalog
+from matchset.data.catalog import NO_CATALOG_REPORT, Catalog
 from matchset.data.log import Log
-from matchset.errors import DataError
-from matchset.learn.clusters import build_inverted_lists
-from matchset.learn.fit_reranker import fit_reranker, label_candidates
-from matchset.learn.hold_back import HeldBack, hold_back
-from matchset.learn.train import Progress, TrainedTree
-from matchset.learn.train import train as train_tree
-from matchset.learn.training_data import Examples, TrainingData, prepare_training_data
-from matchset.learn.two_tower import TwoTowerConfig, train_two_tower
-from matchset.matrices import Csr
-from matchset.model.lexical import index_titles
+from matchset.data.read_report import NO_REPORT
+from matchset.errors import DataError, ParameterError
+from matchset.learn.match_set_tasks import (
+    HELD,
+    INPUT,
+    RERANKER,
+    PartSource,
+    assemble,
+    encode_titles,
+    find_data,
+    fit_towers,
+    hold_positives,
+    index_lexical,
+    prepare_data,
+    read_data,
+    remember,
+    weigh_parts,
+)
+from matchset.learn.train import Progress, pack_stage, tell, tree_stages
+from matchset.learn.training_data import TrainingData
+from matchset.learn.tree_tasks import TreeSource
 from matchset.model.match_set_model import MatchSetModel
-from matchset.model.neighbors import remember_queries
-from matchset.model.packed import pack
-from matchset.model.reranker import Reranker, default_reranker
-from matchset.model.towers import TowerIndex
-
-logger = logging.getLogger(__name__)
+from matchset.model.reranker import default_reranker
+from matchset.storage.folders import VERSION
+from matchset.work.engines import ProcessEngine, ThreadEngine
+from matchset.work.forms import encode
+from matchset.work.ray_engine import RayEngine
+from matchset.work.results import MemoryResults, WorkFolder, open_work
+from matchset.work.tasks import Engine, Results, Run, Stage, Task, run_stages
 
 OnProgress = Callable[[Progress], None]
-_FITTED = 3000  # validation queries whose candidates are described, at most: half a gigabyte
+EngineName: TypeAlias = Literal["threads", "processes", "ray"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedMatchSet:
-    """A model, what it was learned from, and the tree inside before it was packed."""
+    """A model, what it was learned from, and what is told of its tree."""
 
     model: MatchSetModel
     data: TrainingData
-    tree: TrainedTree | None
+    n_weights: tuple[int, ...] = ()  # of each layer of the tree
+    n_unconverged: int = 0  # classifiers of the tree
 
 
 def train_match_set(
-    log: Log, catalog: Catalog | None, config: TrainConfig, *, progress: OnProgress = lambda _: None
-) -> TrainedMatchSet:
-    """Learn how to weigh the parts on what is held back, then train the parts on everything."""
-    reranker = default_reranker("tune is off")
-    if config.tune:
-        reranker = tune(log, catalog, config, progress=progress)
-    return train_parts(log, catalog, config, reranker, progress=progress)
-
-
-def tune(
-    log: Log, catalog: Catalog | None, config: TrainConfig, *, progress: OnProgress = lambda _: None
-) -> Reranker:
-    """The re-ranker that puts held-back positives first, with parts trained on the rest."""
-    held = hold_back(log, config)
-    try:
-        trained = train_parts(held.rest, catalog, config, default_reranker(""), progress=progress)
-    except DataError:
-        return default_reranker("nothing is left to train on when validation queries are held back")
-    reranker = learn_reranker(trained, held, config)
-    progress(Progress("tune", 1, 1))
-    return reranker
-
-
-def learn_reranker(trained: TrainedMatchSet, held: HeldBack, config: TrainConfig) -> Reranker:
-    """Describe the candidates of the held-back queries, and fit the re-ranker to them."""
-    threads = count_threads(config.learn.threads)
-    rows = np.random.default_rng(config.learn.seed).permutation(len(held.queries))[:_FITTED]
-    label_of = trained.data.products.ids.index_of(held.products).astype(np.int32)
-    pairs = held.pairs.take(rows)
-    wanted = Csr(pairs.indptr, label_of[pairs.indices], pairs.data, pairs.n_cols)
-    queries = held.queries.take(rows)
-    model = trained.model
-    candidates = model.describe(trained.data.vectorizer.native, queries, threads=threads)
-    labeled = label_candidates(candidates, wanted, held.is_complete[rows], n_days=held.n_days)
-    return fit_reranker(labeled, model.parts, threads=threads)
-
-
-def train_parts(
     log: Log,
     catalog: Catalog | None,
     config: TrainConfig,
-    reranker: Reranker,
     *,
+    work: str | os.PathLike[str] | None = None,
+    engine: EngineName = "threads",
     progress: OnProgress = lambda _: None,
 ) -> TrainedMatchSet:
-    """Train each part of a match set; those that read titles need a catalog."""
-    threads = count_threads(config.learn.threads)
-    data = prepare_training_data(log, catalog, config, threads=config.learn.threads)
-    progress(Progress("vectorize", 1, 1))
-    X, Y, X_titles = _divide(data)
-    parts = _find_parts(config, has_titles=X_titles is not None)
-    model = MatchSetModel(
-        _native.log_fixed(1 + data.n_queries_of.astype(np.float64)).astype(np.float32),
-        reranker,
-        tree=None,
-        neighbors=remember_queries(
-            data.positives.queries,
-            X,
-            Y,
-            n_known=data.vectorizer.vocabulary.n_known,
-            frequency=log.query_counts()[log.queries.index_of(data.positives.queries)],
-        ),
-    )
-    progress(Progress("neighbors", 1, 1))
-    tree = None
-    if "tree" in parts:
-        # Beside the towers, which read the titles, the tree needs none: it finds as much, and takes
-        # a third of the time.
-        examples = Examples(X, Y) if "towers" in parts else data.examples
-        tree = train_tree(examples, config.learn, progress=progress)
-        model = replace(model, tree=pack(tree.model, precision=config.precision, threads=threads))
-        progress(Progress("pack", 1, 1))
-    if "towers" in parts and X_titles is not None:
-        towers = _train_towers(X, X_titles, Y, config, progress=progress)
-        model = replace(model, towers=towers)
-    if "lexical" in parts and X_titles is not None:
-        order = None if model.towers is None else model.towers.lists.labels
-        lexical = index_titles(X_titles, data.vectorizer.vocabulary, order=order)
-        model = replace(model, lexical=lexical)
-        progress(Progress("lexical", 1, 1))
-    if "neighbors" not in parts:
-        model = replace(model, neighbors=None)
-    return TrainedMatchSet(model, data, tree)
+    """Train the parts, and learn how to weigh them if there are several.
+
+    With a `work` folder every step is kept there, and a training that was interrupted goes on where
+    it was. Its tasks can then run in other processes, or on the machines of a Ray cluster.
+    """
+    parts = find_parts(config, has_titles=catalog is not None and config.titles == "instances")
+    final = PartSource("final/", is_tuning=False, parts=parts)
+    stages = part_stages(final, config)
+    is_tuned = config.tune and config.parts != ("tree",)
+    if is_tuned:
+        stages = [*tuning_stages(parts, config), *stages]
+    with _open_results(work, log, catalog, config) as results:
+        if not results.has(INPUT):
+            results.put(INPUT, {"log": log, "catalog": catalog})
+        run_stages(
+            stages,
+            results,
+            _start(engine, results, count_threads(config.learn.threads)),
+            kept={RERANKER, *(stage.name for stage in stages if stage.name.startswith("final/"))}
+            - {f"final/{name}" for name in ("embed", "levels", "solve", "fit")},
+            on_done=lambda done: tell(done, progress),
+        )
+        untuned = default_reranker("tune is off")
+        reranker = results.get(RERANKER, "reranker") if is_tuned else untuned
+        model, data = assemble(results, final, reranker), read_data(results, final)
+        if model.tree is None:
+            return TrainedMatchSet(model, data)
+        told = (results.get("final/pack", name) for name in ("n_weights", "n_unconverged"))
+        n_weights, n_unconverged = told
+        return TrainedMatchSet(model, data, n_weights, sum(n_unconverged))
 
 
-def _find_parts(config: TrainConfig, *, has_titles: bool) -> tuple[str, ...]:
+def train_parts(log: Log, catalog: Catalog | None, config: TrainConfig) -> TrainedMatchSet:
+    """Train each part of a match set, without learning how to weigh them."""
+    return train_match_set(log, catalog, replace(config, tune=False))
+
+
+def find_parts(config: TrainConfig, *, has_titles: bool) -> tuple[str, ...]:
     """The parts that can be trained: two of them read titles."""
     parts = tuple(p for p in config.parts if has_titles or p in ("tree", "neighbors"))
     if not parts:
@@ -137,25 +119,85 @@ def _find_parts(config: TrainConfig, *, has_titles: bool) -> tuple[str, ...]:
     return parts
 
 
-def _divide(data: TrainingData) -> tuple[Csr, Csr, Csr | None]:
-    """Queries x features, queries x products, and titles x features if titles are instances."""
-    examples, n_queries = data.examples, len(data.positives.queries)
-    queries = np.arange(n_queries)
-    X, Y = examples.X.take(queries), examples.Y.take(queries)
-    if len(examples.X) == n_queries:
-        return X, Y, None
-    return X, Y, examples.X.take(np.arange(n_queries, len(examples.X)))
+def tuning_stages(parts: tuple[str, ...], config: TrainConfig) -> list[Stage]:
+    """The stages that end with a re-ranker."""
+    source = PartSource("tune/", is_tuning=True, parts=parts)
+    held = Stage.of(Task(HELD, hold_positives, {"config": config}), INPUT)
+    stages = part_stages(source, config)
+    given = {"source": source, "config": config}
+    task = Task(RERANKER, weigh_parts, given, is_wide=True)
+    return [held, *stages, Stage.of(task, HELD, *(stage.name for stage in stages))]
 
 
-def _train_towers(
-    X: Csr, X_titles: Csr, Y: Csr, config: TrainConfig, *, progress: OnProgress
-) -> TowerIndex:
-    settings = TwoTowerConfig(seed=config.learn.seed, threads=config.learn.threads)
-    towers = train_two_tower(
-        X, X_titles, Y, settings, progress=lambda done, n: progress(Progress("fit", done, n))
-    )
-    lists = build_inverted_lists(
-        towers.vectors, seed=config.learn.seed, threads=count_threads(config.learn.threads)
-    )
-    progress(Progress("encode", 1, 1))
-    return TowerIndex.of(towers.row_of, towers.table, lists)
+def part_stages(source: PartSource, config: TrainConfig) -> list[Stage]:
+    """The stages of all parts; narrow ones stand together, so that they share the threads."""
+    p, data, parts = source.prefix, source.data, source.parts
+    log = (HELD, INPUT) if source.is_tuning else (INPUT,)
+
+    def stage(name: str, run: Run, *needs: str, is_wide: bool = False, **given: Any) -> Stage:
+        return Stage.of(Task(p + name, run, {"source": source, **given}, is_wide=is_wide), *needs)
+
+    made = stage("data", prepare_data, *log, is_wide=True, config=config)
+    trees: list[Stage] = []
+    towers: list[Stage] = []
+    others: list[Stage] = []
+    if "tree" in parts:
+        # Beside the towers, which read the titles, the tree needs none: it finds as much, and takes
+        # a third of the time.
+        tree = TreeSource(data, p, reads_titles="towers" not in parts)
+        trees = [*tree_stages(tree, config.learn), pack_stage(tree, config.learn, config.precision)]
+    if "towers" in parts:
+        fit = stage("fit", fit_towers, data, is_wide=True, config=config)
+        towers = [fit, stage("encode", encode_titles, p + "fit", is_wide=True, config=config)]
+    if "neighbors" in parts:
+        others.append(stage("neighbors", remember, data))
+    if "lexical" in parts:
+        order = [p + "encode"] if towers else []
+        others.append(stage("lexical", index_lexical, data, *order))
+    return [
+        made,
+        *(_unless_empty(one, source) for one in [*trees[:2], *towers, *others, *trees[2:]]),
+    ]
+
+
+def _unless_empty(stage: Stage, source: PartSource) -> Stage:
+    """The same stage, without tasks where there is nothing to train on."""
+    plan = stage.tasks
+    return replace(stage, tasks=lambda found: plan(found) if find_data(found, source) else [])
+
+
+@contextmanager
+def _open_results(
+    work: str | os.PathLike[str] | None, log: Log, catalog: Catalog | None, config: TrainConfig
+) -> Iterator[Results]:
+    if work is None:
+        yield MemoryResults()
+        return
+    with open_work(work, describe(log, catalog, config)) as results:
+        yield results
+
+
+def describe(log: Log, catalog: Catalog | None, config: TrainConfig) -> dict[str, str]:
+    """Digests of all that decides the bytes of a model."""
+    sold = None if catalog is None else replace(catalog, report=NO_CATALOG_REPORT)
+    header, arrays = encode({"log": replace(log, report=NO_REPORT), "catalog": sold})
+    data = hashlib.sha256(json.dumps(header).encode())
+    for array in arrays.values():
+        data.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    settings = asdict(config)
+    settings["learn"].pop("threads")
+    settings["vectorizer"].pop("memory_budget")
+    found = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    made_by = f"matchset {version('matchset')}, format {VERSION}"
+    return {"data": data.hexdigest(), "settings": found.hexdigest(), "version": made_by}
+
+
+def _start(name: EngineName, results: Results, threads: int) -> Engine:
+    if name == "threads":
+        return ThreadEngine(results, threads)
+    if name not in ("processes", "ray"):
+        raise ParameterError(f"must be threads, processes or ray; got {name!r}", parameter="engine")
+    if not isinstance(results, WorkFolder):
+        rule = f"must be threads without a work folder; got {name!r}"
+        raise ParameterError(rule, parameter="engine")
+    return ProcessEngine(results, threads) if name == "processes" else RayEngine(results)

@@ -20,10 +20,12 @@ from matchset.learn.private_words import forget_private_words
 from matchset.matrices import Csr, Floats, from_scipy
 from matchset.model.products import Products, make_products
 from matchset.strings import Strings
+from matchset.work.forms import keepable
 
 logger = logging.getLogger(__name__)
 
 
+@keepable
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
     """The matrices to train on; rows of X, Y and the optional pair matrices are instances."""
@@ -34,6 +36,10 @@ class Examples:
     pair_weights: Csr | None = None  # instances x labels: weights of Y's pairs
     negatives: Csr | None = None  # instances x labels: train the clusters of these labels too
     instance_weights: Floats | None = None  # multiply the weights of positives, (n_instances,)
+
+    def head(self, n_rows: int) -> Examples:
+        """The first instances with what they are positive for, and no more; nothing is copied."""
+        return Examples(self.X.slice(0, n_rows), self.Y.slice(0, n_rows))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +52,23 @@ class TrainingData:
     positives: Positives
     n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
     n_missing: int  # products with positive queries that are not in the catalog
+    counts: NDArray[np.float64]  # how often each positive query occurred, (n_queries,)
+
+    @property
+    def X(self) -> Csr:  # noqa: N802 (one meaning everywhere)
+        """Queries x features."""
+        return self.examples.X.slice(0, len(self.positives.queries))
+
+    @property
+    def Y(self) -> Csr:  # noqa: N802
+        """Queries x products."""
+        return self.examples.Y.slice(0, len(self.positives.queries))
+
+    @property
+    def X_titles(self) -> Csr | None:  # noqa: N802
+        """Titles x features; None if titles are no instances."""
+        n_queries, X = len(self.positives.queries), self.examples.X
+        return None if len(X) == n_queries else X.slice(n_queries, len(X))
 
 
 def prepare_training_data(
@@ -62,9 +85,8 @@ def prepare_training_data(
     has_titles = catalog is not None and config.titles == "instances"
     products = make_products(pairs.products, catalog, with_unseen=has_titles)
     titles = products.titles if has_titles else None
-    learned = pairs.queries
+    learned, counts = pairs.queries, _count(log, pairs)
     if config.parts != ("tree",):  # XR-Linear of the paper learns from every word
-        counts = _count(log, pairs)
         learned = forget_private_words(pairs.queries, counts, titles, least=config.min_query_count)
     vectorizer = fit_vectorizer(
         log,
@@ -89,6 +111,7 @@ def prepare_training_data(
         pairs,
         n_queries_of,
         n_missing=0 if catalog is None else _count_missing(pairs.products, catalog),
+        counts=counts,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,7 @@ from matchset.model.inverted_lists import ByteVectors, quantize
 
 log = logging.getLogger(__name__)
 
+SECONDS_PER_STATE = 300.0  # of training that a crash may cost
 _STEPS_PER_CALL = 32  # of training between two chances to report or to stop
 _FEW_PAIRS = 50_000  # with fewer, learning goes slower
 _FEW_PAIRS_PER_TITLE = 2  # with fewer, more is learned from titles alone
@@ -133,6 +135,16 @@ class TrainingPairs:
         return len(self.pairs[0])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TowerState:
+    """All that training remembers between two steps."""
+
+    n_done: int  # steps
+    table: Floats  # (n_rows, dimensions)
+    squares: Floats  # (n_rows,)
+    losses: Floats  # (n_done,)
+
+
 def train_two_tower(
     X_queries: Csr,
     X_titles: Csr,
@@ -140,17 +152,22 @@ def train_two_tower(
     config: TwoTowerConfig | None = None,
     *,
     progress: Callable[[int, int], None] = lambda _, __: None,
+    start: TowerState | None = None,
+    save: Callable[[TowerState], None] | None = None,
 ) -> TwoTower:
     """Learn embeddings from queries x features, products x features and queries x products.
 
     Only which entries there are counts, not their values. `progress` hears of steps done and of all
-    steps; an exception that it raises cancels the training. The same seed gives the same bytes.
+    steps; an exception that it raises cancels the training. The same seed gives the same bytes, no
+    matter if training begins at a `start` that an earlier one has passed to `save`.
     """
     config = config or TwoTowerConfig()
     threads = count_threads(config.threads)
     row_of = number_features(X_queries, X_titles, config.min_df)
     data = select_pairs(X_queries, X_titles, Y, row_of)
-    table, losses = train_table(data, config, threads=threads, progress=progress)
+    table, losses = train_table(
+        data, config, threads=threads, progress=progress, start=start, save=save
+    )
     embeddings = quantize(table)
     vectors = _encode(X_titles, row_of, embeddings, threads=threads)
     return TwoTower(row_of, embeddings, quantize(vectors), losses)
@@ -196,15 +213,14 @@ def train_table(
     *,
     threads: int,
     progress: Callable[[int, int], None] = lambda _, __: None,
+    start: TowerState | None = None,
+    save: Callable[[TowerState], None] | None = None,
 ) -> tuple[Floats, Floats]:
-    """Embeddings, (n_rows, dimensions), and the mean loss of each step.
-
-    Table, squares and the number of the step are all that training remembers between two calls.
-    """
+    """Embeddings, (n_rows, dimensions), and the mean loss of each step."""
     config = config.settle(data.n_pairs, len(data.titled))
-    table = np.empty((data.n_rows, config.dimensions), dtype=np.float32)
-    flat, squares = table.reshape(-1), np.zeros(data.n_rows, dtype=np.float32)
-    _native.init_table(flat, dimensions=config.dimensions, seed=config.seed, threads=threads)
+    state = start or _make_state(data.n_rows, config, threads=threads)
+    table, squares = state.table, state.squares
+    flat = table.reshape(-1)
     n_batches = -(-data.n_pairs // config.batch_size)
     n_steps = (config.epochs or 0) * n_batches
     rule = _native.TowerRule(
@@ -215,10 +231,13 @@ def train_table(
         learning_rate=config.learning_rate or 0.0,
         seed=config.seed,
     )
-    losses: list[Floats] = []
+    losses = [state.losses]
+    last = time.monotonic()
     for step in range(0, n_steps, n_batches or 1):
+        if step + n_batches <= state.n_done:
+            continue
         order = _native.shuffled(data.n_pairs, seed=config.seed, epoch=step // n_batches)
-        for begin in range(0, n_batches, _STEPS_PER_CALL):
+        for begin in range(max(0, state.n_done - step), n_batches, _STEPS_PER_CALL):
             end = min(n_batches, begin + _STEPS_PER_CALL)
             losses.append(
                 _native.train_towers(
@@ -240,8 +259,21 @@ def train_table(
                 )
             )
             log.info("step %d of %d: loss %.3f", step + end, n_steps, losses[-1].mean())
+            if save is not None and time.monotonic() - last >= SECONDS_PER_STATE:
+                save(TowerState(step + end, table, squares, np.concatenate(losses)))
+                last = time.monotonic()
             progress(step + end, n_steps)
-    return table, np.concatenate([np.empty(0, dtype=np.float32), *losses])
+    return table, np.concatenate(losses)
+
+
+def _make_state(n_rows: int, config: TwoTowerConfig, *, threads: int) -> TowerState:
+    """Where training begins."""
+    table = np.empty((n_rows, config.dimensions), dtype=np.float32)
+    _native.init_table(
+        table.reshape(-1), dimensions=config.dimensions, seed=config.seed, threads=threads
+    )
+    nothing = np.empty(0, dtype=np.float32)
+    return TowerState(0, table, np.zeros(n_rows, dtype=np.float32), nothing)
 
 
 def _take_rows(texts: Csr, row_of: Ids) -> tuple[Offsets, Ids]:

@@ -52,6 +52,12 @@ KINDS: dict[str, Kind] = {
         Kind("dssm", "DSSM", f"{_DSSM}.exact:DSSM", "#9a5fd1"),
         Kind("dssm_hnsw", "DSSM + HNSW", f"{_DSSM}.hnsw:DSSMWithHNSW", "#7e22ce"),
         Kind("dssm_int8", "DSSM, int8 scan", f"{_DSSM}.int8:DSSMWithInt8", "#c026d3"),
+        Kind(
+            "sentence_encoder",
+            "Sentence encoder + HNSW",
+            "matchset.lab.sentence_encoder:SentenceEncoder",
+            "#0e7490",
+        ),
         Kind("bm25", "BM25", f"{_MATCHERS}.bm25:BM25", "#b45309"),
         Kind(
             "title_similarity",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from matchset.config import TrainConfig, count_threads
+from matchset.config import TrainConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
@@ -22,12 +22,9 @@ from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
 from matchset.learn.summary import Stopwatch, TrainSummary, summarize
 from matchset.learn.train import Progress
-from matchset.learn.train import train as train_tree
-from matchset.learn.train_match_set import train_match_set
-from matchset.learn.training_data import prepare_training_data
+from matchset.learn.train_match_set import EngineName, TrainedMatchSet, train_match_set
 from matchset.matchers.match_set import MatchSet, forget_names
 from matchset.matchers.xr_linear import XRLinearMatcher
-from matchset.model.packed import pack
 from matchset.storage.folders import check_target
 
 logger = logging.getLogger(__name__)
@@ -40,6 +37,8 @@ def train(
     *,
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    work: str | os.PathLike[str] | None = None,
+    engine: EngineName = "threads",
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> XRLinearMatcher | MatchSet:
     """Learn from a search log which products answer a query.
@@ -49,6 +48,11 @@ def train(
     `log` and `catalog` are what `read_log` and `read_catalog` return or accept. With `out`, the
     model is saved to that folder. `progress` is called after every step; an exception it raises
     cancels the training, and nothing is saved. `matcher.summary` holds figures of the training.
+
+    With a `work` folder, each step is kept there: the same call goes on where an earlier one ended,
+    however it did. Then `engine` may say where the steps run: in "threads" of this process, in
+    "processes" of this machine, or on a "ray" cluster whose machines share that folder. Neither
+    changes a byte of the model. The folder holds queries; remove it when the model is there.
     """
     if out is not None:
         check_target(Path(out), overwrite=overwrite)
@@ -57,58 +61,30 @@ def train(
     log = log if isinstance(log, Log) else read_log(log)
     catalog = read_catalog(catalog) if not isinstance(catalog, Catalog | None) else catalog
     watch(Progress("read", 1, 1))
-    matcher = (
-        _train_tree(log, catalog, config, watch)
-        if config.parts == ("tree",)
-        else _train_match_set(log, catalog, config, watch)
-    )
+    trained = train_match_set(log, catalog, config, work=work, engine=engine, progress=watch)
+    summary = summarize(trained, watch.seconds)
+    logger.info("%s", summary)
+    matcher = _make_matcher(trained, config, summary)
     if out is not None:
         matcher.save(out, overwrite=overwrite)
     return matcher
 
 
-def _train_tree(
-    log: Log, catalog: Catalog | None, config: TrainConfig, watch: Stopwatch
-) -> XRLinearMatcher:
-    data = prepare_training_data(log, catalog, config, threads=config.learn.threads)
-    watch(Progress("vectorize", 1, 1))
-    trained = train_tree(data.examples, config.learn, progress=watch)
-    packed = pack(
-        trained.model, precision=config.precision, threads=count_threads(config.learn.threads)
-    )
-    watch(Progress("pack", 1, 1))
-    summary = summarize(data, trained, n_bytes=packed.n_bytes, seconds=watch.seconds)
-    logger.info("%s", summary)
-    return XRLinearMatcher(
-        vectorizer=data.vectorizer,
-        tree=packed,
-        products=data.products,
-        config=config,
-        query_hashes=np.sort(data.positives.queries.hashes()),
-        n_queries_of=data.n_queries_of,
-        provenance=_make_provenance(summary),
-    )
-
-
-def _train_match_set(
-    log: Log, catalog: Catalog | None, config: TrainConfig, watch: Stopwatch
-) -> MatchSet:
-    trained = train_match_set(log, catalog, config, progress=watch)
+def _make_matcher(
+    trained: TrainedMatchSet, config: TrainConfig, summary: TrainSummary
+) -> XRLinearMatcher | MatchSet:
+    """The matcher of the model: the tree alone is one of its own."""
     data, model = trained.data, trained.model
-    n_bytes = sum(model.part_bytes().values())
-    summary = summarize(
-        data, trained.tree, n_bytes=n_bytes, seconds=watch.seconds, model=trained.model
-    )
-    logger.info("%s", summary)
-    return MatchSet(
-        vectorizer=forget_names(data.vectorizer),
-        model=model,
-        products=data.products,
-        config=config,
-        query_hashes=np.sort(data.positives.queries.hashes()),
-        n_queries_of=data.n_queries_of,
-        provenance=_make_provenance(summary),
-    )
+    shared: dict[str, Any] = {
+        "products": data.products,
+        "config": config,
+        "query_hashes": np.sort(data.positives.queries.hashes()),
+        "n_queries_of": data.n_queries_of,
+        "provenance": _make_provenance(summary),
+    }
+    if config.parts == ("tree",) and model.tree is not None:
+        return XRLinearMatcher(vectorizer=data.vectorizer, tree=model.tree, **shared)
+    return MatchSet(vectorizer=forget_names(data.vectorizer), model=model, **shared)
 
 
 def _make_provenance(summary: TrainSummary) -> dict[str, Any]:

@@ -97,6 +97,43 @@ class Graph:
         return [_order(keys[:n], distances[:n]) for keys, distances, n in rows]
 
 
+def search_graph(
+    graph: Graph, vectors: Floats, queries: Floats, k: int, *, labels: Ids, where: Filter | None
+) -> Csr:
+    """Labels and cosines of about the k allowed products nearest to each query, best first.
+
+    The graph holds the vectors at `labels`, and knows no filters: with one, more products are
+    fetched until k are allowed, or, where few are allowed, all of those are scored.
+    """
+    allowed = labels if where is None else labels[where.allowed[labels]]
+    n_wanted = min(k, len(allowed))
+    found = [(allowed[:0], np.empty(0, dtype=np.float32))] * len(queries)
+    rows = np.flatnonzero(queries.any(axis=1))
+    for n_fetched in _plan(n_wanted, len(allowed), len(labels)):
+        near = graph.search(queries[rows], n_fetched)
+        for row, (some, scores) in zip(rows, near, strict=True):
+            chosen = slice(k) if where is None else np.flatnonzero(where.allowed[some])[:k]
+            found[row] = (some[chosen], scores[chosen])
+        rows = rows[[len(found[row][0]) < n_wanted for row in rows]]
+    if len(rows):
+        exact = find_nearest(vectors, queries[rows], k, labels=allowed)
+        for number, row in enumerate(rows):
+            entries = slice(*exact.indptr[number : number + 2])
+            found[row] = (exact.indices[entries], exact.data[entries])
+    return join_rows(found, len(vectors))
+
+
+def _plan(n_wanted: int, n_allowed: int, n_placed: int) -> Iterator[int]:
+    """How many to fetch from the graph, first and again while too few are allowed."""
+    if n_allowed == n_placed:
+        yield n_wanted
+    elif n_allowed > _FEW:
+        n_fetched = 2 * n_wanted * n_placed // n_allowed
+        while n_fetched <= _LARGEST_SHARE * n_placed:
+            yield n_fetched
+            n_fetched *= 4
+
+
 def build_graph(vectors: Floats, labels: Ids, config: GraphConfig, *, threads: int) -> Graph:
     """Put the vectors at `labels` into a graph."""
     index = _make_index(config, vectors.shape[1])
@@ -174,26 +211,10 @@ class DSSMWithHNSW(SpaceMatcher):
     def search(self, vectors: Floats, k: int, *, where: Filter | None = None) -> Csr:
         """Labels and cosines of about the k nearest products of each vector, best first.
 
-        Vectors are what `encode` gives; one of zeros gets nothing. The graph has no filters: with a
-        filter more products are fetched until k are allowed, or, where few are allowed, all of
-        those are scored.
+        Vectors are what `encode` gives; one of zeros gets nothing. See `search_graph` for filters.
         """
-        labels = self.space.allow(where)
-        n_wanted = min(k, len(labels))
-        found = [(labels[:0], np.empty(0, dtype=np.float32))] * len(vectors)
-        rows = np.flatnonzero(vectors.any(axis=1))
-        for n_fetched in self._plan(n_wanted, len(labels)):
-            near = self.graph.search(vectors[rows], n_fetched)
-            for row, (some, scores) in zip(rows, near, strict=True):
-                chosen = slice(k) if where is None else np.flatnonzero(where.allowed[some])[:k]
-                found[row] = (some[chosen], scores[chosen])
-            rows = rows[[len(found[row][0]) < n_wanted for row in rows]]
-        if len(rows):
-            exact = find_nearest(self.space.vectors, vectors[rows], k, labels=labels)
-            for number, row in enumerate(rows):
-                entries = slice(*exact.indptr[number : number + 2])
-                found[row] = (exact.indices[entries], exact.data[entries])
-        return join_rows(found, len(self.products))
+        space = self.space
+        return search_graph(self.graph, space.vectors, vectors, k, labels=space.placed, where=where)
 
     @classmethod
     def _load(cls, folder: FolderHandle) -> Self:
@@ -208,14 +229,3 @@ class DSSMWithHNSW(SpaceMatcher):
         space = read_space(sections)
         dimensions = space.tower.dimensions
         return cls(space, read_graph(sections["graph"], space.placed, dimensions))
-
-    def _plan(self, n_wanted: int, n_allowed: int) -> Iterator[int]:
-        """How many to fetch from the graph, first and again while too few are allowed."""
-        n_placed = len(self.space.placed)
-        if n_allowed == n_placed:
-            yield n_wanted
-        elif n_allowed > _FEW:
-            n_fetched = 2 * n_wanted * n_placed // n_allowed
-            while n_fetched <= _LARGEST_SHARE * n_placed:
-                yield n_fetched
-                n_fetched *= 4

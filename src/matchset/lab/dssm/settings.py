@@ -119,12 +119,12 @@ def read_dssm_config(stored: Mapping[str, Any]) -> DSSMConfig:
     return DSSMConfig(**values)
 
 
-def import_extra(module: str) -> Any:
-    """A module of the extra `dssm`; an ImportError says how to install it."""
+def import_extra(module: str, extra: str = "dssm", what: str = "DSSM") -> Any:
+    """A module of an extra, which `what` needs; an ImportError says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"DSSM needs {module.partition('.')[0]}, which is not installed; "
-            f"install it with: {install_command('dssm')} ({error})"
+            f"{what} needs {module.partition('.')[0]}, which is not installed; "
+            f"install it with: {install_command(extra)} ({error})"
         ) from None

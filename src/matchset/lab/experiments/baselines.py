@@ -20,6 +20,7 @@ from matchset.lab.dssm.train import train_dssm
 from matchset.lab.experiments.benchmark import Benchmark
 from matchset.lab.experiments.contender import NO_CATALOG, Contender, of_kind
 from matchset.lab.experiments.findings import Group
+from matchset.lab.experiments.outsiders import ENCODER, Outside, make_encoder, make_pecos
 from matchset.lab.experiments.vocabularies import (
     BIGRAMS,
     MORE_BIGRAMS,
@@ -59,18 +60,26 @@ PAPER = {  # XR-Linear as the paper trains it; V is a number of n-grams, see `vo
 NO_LANGUAGE = "needs titles of one language, or --language"
 NO_TITLE = "needs a title in --catalog of at least one product that a training query led to"
 QUICK_EPOCHS = 2
+NOTHING_OUTSIDE = Outside()
 
 
 def list_baselines(
-    benchmark: Benchmark, vocabularies: Vocabularies, *, is_quick: bool = False
+    benchmark: Benchmark,
+    vocabularies: Vocabularies,
+    outside: Outside = NOTHING_OUTSIDE,
+    *,
+    is_quick: bool = False,
 ) -> list[Contender]:
     """The known methods in the order of the registry, XR-Linear also as the paper trains it."""
     baselines: list[Contender] = []
     for kind in KINDS:
         if kind == XR_LINEAR:
             baselines += [_make_tree(benchmark), *_papers(benchmark, vocabularies)]
+            baselines.append(make_pecos(benchmark, outside.pecos))
         elif kind == EXACT:
             baselines += _make_dssms(benchmark, is_quick=is_quick)
+        elif kind == ENCODER:
+            baselines.append(make_encoder(benchmark, outside.encoder))
         elif kind in BASELINES:
             baselines.append(BASELINES[kind](benchmark))
         if kind == LEXICAL:

@@ -15,6 +15,7 @@ from matchset.evaluate.evaluation import Evaluation, Score
 from matchset.evaluate.overlap import IncrementalRecall, measure_overlap
 from matchset.evaluate.segments import Bools
 from matchset.evaluate.significance import bootstrap, mean
+from matchset.lab.experiments.baselines import NOTHING_OUTSIDE
 from matchset.lab.experiments.benchmark import Benchmark, digest_qrels
 from matchset.lab.experiments.claims import CLAIMS
 from matchset.lab.experiments.contender import Contender, choose_contenders
@@ -28,6 +29,7 @@ from matchset.lab.experiments.findings import (
     Row,
     Setting,
 )
+from matchset.lab.experiments.outsiders import Outside
 from matchset.lab.experiments.runner import SILENT, Budget, ProgressListener, run_contenders
 from matchset.lab.experiments.store import Measurement, Store, describe_machine, list_versions
 from matchset.lab.experiments.vocabularies import choose_vocabularies
@@ -46,6 +48,7 @@ def run_comparison(
     *,
     names: Iterable[str] | None = None,
     runs: Mapping[str, RecordedRun] | None = None,
+    outside: Outside = NOTHING_OUTSIDE,
     price_per_hour: float | None = None,
     command: str = "",
     progress: ProgressListener = SILENT,
@@ -54,12 +57,12 @@ def run_comparison(
 
     Results that are stored there, from the same data and configuration, are used again, also those
     of contenders not in `names`. A contender in `names` that cannot run here is an error. `runs`
-    are what engines of the user's own answered, by name.
+    are what engines of the user's own answered, by name; `outside` is what other rows need.
     """
     if price_per_hour is not None and not 0 <= price_per_hour < float("inf"):
         raise ValueError(f"price_per_hour must be at least 0, and finite; got {price_per_hour}")
     vocabularies = choose_vocabularies(benchmark.pairs.queries, benchmark.config.vectorizer)
-    contenders = list_contenders(benchmark, vocabularies, runs, is_quick=budget.is_quick)
+    contenders = list_contenders(benchmark, vocabularies, runs, outside, is_quick=budget.is_quick)
     chosen = choose_contenders(contenders, names)
     if names is not None:
         _require_present(chosen)

@@ -22,6 +22,7 @@ from matchset.lab.experiments.baselines import (
     GRAPH,
     INT8,
     LEXICAL,
+    NOTHING_OUTSIDE,
     PAPER,
     SMALL_INT8,
     STEMMED,
@@ -30,6 +31,7 @@ from matchset.lab.experiments.baselines import (
 from matchset.lab.experiments.benchmark import Benchmark
 from matchset.lab.experiments.contender import NO_CATALOG, Contender, of_kind
 from matchset.lab.experiments.findings import OURS, Group
+from matchset.lab.experiments.outsiders import ENCODER, PECOS, Outside
 from matchset.lab.experiments.store import make_digest
 from matchset.lab.experiments.vocabularies import Vocabularies
 from matchset.matchers.base import Matcher
@@ -45,7 +47,7 @@ TITLE_PARTS = ("towers", "lexical")
 FUSIONS: Mapping[str, Method] = {"reciprocal ranks": "rrf", "interleaved": "interleave"}
 # All but the neural ones, which take minutes.
 FAST = (OURS, *PARTS_ROWS, XR_LINEAR, *PAPER, STEMMED, EXPANDED, *BASELINES)
-NAMES = (*FAST, EXACT, GRAPH, INT8, SMALL_INT8)  # of all that need no file
+NAMES = (*FAST, EXACT, GRAPH, INT8, SMALL_INT8, ENCODER, PECOS)  # of all but the user's engines
 # Left out of plots and examples: close to another contender, or the floor.
 MINOR = frozenset({EXACT, SMALL_INT8, FLOOR})
 
@@ -54,13 +56,14 @@ def list_contenders(
     benchmark: Benchmark,
     vocabularies: Vocabularies,
     runs: Mapping[str, RecordedRun] | None = None,
+    outside: Outside = NOTHING_OUTSIDE,
     *,
     is_quick: bool = False,
 ) -> list[Contender]:
     """All contenders in the order of the table; `runs` are engines of the user's own, by name."""
     ours = _make_ours(benchmark)
     engines = [_make_engine(name, run, benchmark) for name, run in (runs or {}).items()]
-    baselines = list_baselines(benchmark, vocabularies, is_quick=is_quick)
+    baselines = list_baselines(benchmark, vocabularies, outside, is_quick=is_quick)
     lexical = find_lexical(baselines)
     beside = engines or ([lexical] if lexical is not None else [])
     fusions = [_fuse(ours, other, title) for other in beside for title in FUSIONS]

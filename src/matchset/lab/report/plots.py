@@ -20,7 +20,7 @@ from matchset.matchers.registry import KINDS
 WIDTH, HEIGHT = 4.7, 3.3  # inches; close to a phone's width, where text must stay readable
 INK, MUTED, LINE = "#010101", "#020202", "#030303"
 SERIES = tuple(f"#0a00{number:02x}" for number in range(1, 7))  # one color per k
-MARKERS = ("o", "^", "s", "D", "v", "P", "*", "X", "p", "h")
+MARKERS = ("o", "^", "s", "D", "v", "P", "*", "X", "p", "h", "<", ">")
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "matchset",

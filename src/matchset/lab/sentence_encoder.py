@@ -1,0 +1,186 @@
+"""Sentence encoder: which titles mean what a query means, to a model that never saw the shop?"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.config import count_threads
+from matchset.data.catalog import Catalog
+from matchset.errors import ParameterError
+from matchset.filters.filter import Filter
+from matchset.lab.dssm.hnsw import (
+    DEFAULT_GRAPH,
+    Graph,
+    build_graph,
+    read_graph,
+    search_graph,
+    store_graph,
+)
+from matchset.lab.dssm.settings import import_extra
+from matchset.matchers.base import Matcher, OpenPart, Sections
+from matchset.matrices import Csr, Floats, Ids
+from matchset.model.products import Products, make_products, read_products, store_products
+from matchset.storage.handles import FolderHandle
+from matchset.storage.sections import Section, verify
+from matchset.strings import Strings
+from matchset.text import normalize_strings
+
+EXTRA = "encoder"
+FOLDER = "MATCHSET_ENCODER"  # environment variable
+_TITLES_AT_ONCE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """A model of sentence-transformers, opened when it is first used."""
+
+    digest: str  # of all its files
+    folder: Path | None = None  # None: as the environment says
+    lock: Lock = field(default_factory=Lock, repr=False)  # tokenizers are not safe for threads
+
+    @classmethod
+    def of(cls, folder: str | os.PathLike[str]) -> Self:
+        """The encoder in a folder."""
+        return cls(digest_folder(Path(folder)), Path(folder))
+
+    @cached_property
+    def model(self) -> Any:
+        """The opened model; a folder with other files is an error."""
+        folder = self.folder or os.environ.get(FOLDER)
+        if not folder:
+            rule = f"a sentence encoder must be at hand; set {FOLDER} to its folder"
+            raise ParameterError(rule, parameter="encoder")
+        if self.folder is None and digest_folder(Path(folder)) != self.digest:
+            rule = "the encoder must be the one that encoded the titles; got another"
+            raise ParameterError(rule, parameter="encoder")
+        package = import_extra("sentence_transformers", EXTRA, "a sentence encoder")
+        return package.SentenceTransformer(str(folder), local_files_only=True)
+
+    def encode(self, texts: Strings, *, at_once: int = 1) -> Floats:
+        """A unit vector per text, (n_texts, dimensions).
+
+        One at a time, a text has the same vector alone and among others.
+        """
+        model = self.model
+        with self.lock:
+            found = model.encode(
+                list(texts),
+                batch_size=at_once,
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+                show_progress_bar=False,
+            )
+        vectors: Floats = np.ascontiguousarray(found, dtype=np.float32)
+        return vectors
+
+
+def digest_folder(folder: Path) -> str:
+    """A checksum of all files of a folder, by their names and bytes."""
+    if not (folder / "modules.json").is_file():
+        rule = (
+            f"an encoder must be a folder with modules.json, of sentence-transformers; got {folder}"
+        )
+        raise ParameterError(rule, parameter="encoder")
+    digest = hashlib.sha256()
+    for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+        digest.update(f"{file.relative_to(folder)}\0{file.stat().st_size}\0".encode())
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SentenceEncoder(Matcher):
+    """Products by the cosine of query and title in a ready sentence encoder, through an HNSW graph.
+
+    The encoder is any folder of sentence-transformers, and learns nothing from the log: the
+    extra `encoder`. A saved one holds the vectors of the titles, not the encoder: to use it, set
+    the environment variable MATCHSET_ENCODER to the encoder's folder.
+    """
+
+    kind: ClassVar[str] = "sentence_encoder"
+    products: Products
+    encoder: Encoder
+    vectors: Floats  # unit length, zeros for empty titles, (n_products, dimensions)
+    graph: Graph
+
+    def __post_init__(self) -> None:
+        wanted = (len(self.products), self.graph.dimensions)
+        if self.vectors.shape != wanted or self.vectors.dtype != np.float32:
+            found = f"{self.vectors.dtype} of {self.vectors.shape}"
+            raise ValueError(f"vectors must be float32 of {wanted}; got {found}")
+
+    @classmethod
+    def from_catalog(
+        cls, catalog: Catalog, folder: str | os.PathLike[str], *, threads: int | None = None
+    ) -> Self:
+        """Encode the titles with the encoder in a folder, and build the paper's graph of them."""
+        encoder = Encoder.of(folder)
+        vectors = encoder.encode(catalog.titles, at_once=_TITLES_AT_ONCE)
+        vectors[_is_empty(catalog.titles)] = 0
+        graph = build_graph(
+            vectors, _find_placed(vectors), DEFAULT_GRAPH, threads=count_threads(threads)
+        )
+        return cls(make_products(catalog.ids, catalog), encoder, vectors, graph)
+
+    @property
+    def vectorize(self) -> Callable[[str], Floats]:
+        """The query's vector."""
+        return lambda query: self.encoder.encode(Strings.of([query]))
+
+    @cached_property
+    def placed(self) -> Ids:
+        """Labels of the products that have a vector, ascending."""
+        return _find_placed(self.vectors)
+
+    def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
+        encoded = np.zeros((len(queries), self.graph.dimensions), dtype=np.float32)
+        if len(rows := np.flatnonzero(~_is_empty(queries))):
+            encoded[rows] = self.encoder.encode(queries.take(rows))
+        return search_graph(self.graph, self.vectors, encoded, k, labels=self.placed, where=where)
+
+    @classmethod
+    def _load(cls, folder: FolderHandle) -> Self:
+        verify(
+            folder
+        )  # as for any graph: damage that leads nowhere else would change what is found
+        return super()._load(folder)
+
+    def _sections(self) -> Sections:
+        return {
+            "products": store_products(self.products),
+            "titles": Section({"encoder": self.encoder.digest}, {"vectors": self.vectors}),
+            "graph": store_graph(self.graph),
+        }
+
+    @classmethod
+    def _read(cls, sections: Sections, _: OpenPart) -> Self:
+        titles = sections["titles"]
+        vectors = np.asarray(titles.arrays["vectors"])
+        graph = read_graph(sections["graph"], _find_placed(vectors), vectors.shape[1])
+        encoder = Encoder(str(titles.header["encoder"]))
+        return cls(read_products(sections["products"]), encoder, vectors, graph)
+
+    def __repr__(self) -> str:
+        shape = f"{len(self.products):,} products, {self.graph.dimensions} dimensions"
+        return f"{type(self).__name__}({shape})"
+
+
+def _is_empty(texts: Strings) -> NDArray[np.bool_]:
+    """Which texts have nothing to encode, (n_texts,)."""
+    return np.equal(normalize_strings(texts).lengths, 0)
+
+
+def _find_placed(vectors: Floats) -> Ids:
+    return np.flatnonzero(vectors.any(axis=1)).astype(np.int32)

@@ -1,0 +1,163 @@
+"""Tasks of a match set: what does each part read, and what does it make?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from matchset import _native
+from matchset.config import TrainConfig
+from matchset.errors import DataError
+from matchset.learn.clusters import build_inverted_lists
+from matchset.learn.fit_reranker import fit_reranker, label_candidates
+from matchset.learn.hold_back import HeldBack, hold_back
+from matchset.learn.training_data import TrainingData, prepare_training_data
+from matchset.learn.two_tower import TowerState, TwoTowerConfig, train_two_tower
+from matchset.matrices import Csr
+from matchset.model.lexical import index_titles
+from matchset.model.match_set_model import MatchSetModel
+from matchset.model.neighbors import remember_queries
+from matchset.model.reranker import Reranker, default_reranker
+from matchset.model.towers import TowerIndex
+from matchset.work.tasks import Job, Results
+
+INPUT, HELD, RERANKER = "input", "tune/held", "tune/reranker"  # tasks
+_FITTED = 3000  # validation queries whose candidates are described, at most: half a gigabyte
+
+
+@dataclass(frozen=True, slots=True)
+class PartSource:
+    """What the parts of a match set are trained on, and where their results go."""
+
+    prefix: str  # of the names of its stages
+    is_tuning: bool  # whether positives are held back from the log
+    parts: tuple[str, ...]
+
+    @property
+    def data(self) -> str:
+        """The task that makes the training data."""
+        return self.prefix + "data"
+
+
+def hold_positives(job: Job, config: TrainConfig) -> Mapping[str, Any]:
+    """A log without some of its positives, and those."""
+    return {"held": hold_back(job.results.get(INPUT, "log"), config)}
+
+
+def prepare_data(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:
+    """The training data, value by value; nothing if holding back has left nothing."""
+    log = job.results.get(HELD, "held").rest if source.is_tuning else job.results.get(INPUT, "log")
+    try:
+        data = prepare_training_data(
+            log, job.results.get(INPUT, "catalog"), config, threads=job.threads
+        )
+    except DataError:
+        if not source.is_tuning:
+            raise
+        return {"n_queries": 0}
+    values = {field.name: getattr(data, field.name) for field in fields(data)}
+    return {"n_queries": len(data.positives.queries), **values}
+
+
+def find_data(results: Results, source: PartSource) -> bool:
+    """Whether there is something to train on."""
+    return bool(results.get(source.data, "n_queries"))
+
+
+def read_data(results: Results, source: PartSource) -> TrainingData:
+    """The training data."""
+    values = {field.name: results.get(source.data, field.name) for field in fields(TrainingData)}
+    return TrainingData(**values)
+
+
+def remember(job: Job, source: PartSource) -> Mapping[str, Any]:
+    """The query neighbors."""
+    data = read_data(job.results, source)
+    n_known = data.vectorizer.vocabulary.n_known
+    queries = data.positives.queries
+    past = remember_queries(queries, data.X, data.Y, n_known=n_known, frequency=data.counts)
+    return {"neighbors": past}
+
+
+def fit_towers(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:
+    """The embeddings, and the vectors of titles."""
+    data, name = read_data(job.results, source), source.prefix + "fit"
+    saved = job.results.read_state(name)
+    start = None
+    if saved is not None:
+        arrays = (np.array(saved[key]) for key in ("table", "squares", "losses"))
+        start = TowerState(saved["n_done"], *arrays)
+    towers = train_two_tower(
+        data.X,
+        _titles(data),
+        data.Y,
+        TwoTowerConfig(seed=config.learn.seed, threads=job.threads),
+        progress=job.report,
+        start=start,
+        save=lambda state: job.results.save_state(
+            name, {field.name: getattr(state, field.name) for field in fields(state)}
+        ),
+    )
+    return {"row_of": towers.row_of, "table": towers.table, "vectors": towers.vectors}
+
+
+def encode_titles(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:
+    """The inverted lists of the two towers."""
+    row_of, table, vectors = (
+        job.results.get(source.prefix + "fit", name) for name in ("row_of", "table", "vectors")
+    )
+    lists = build_inverted_lists(vectors, seed=config.learn.seed, threads=job.threads)
+    return {"towers": TowerIndex.of(row_of, table, lists)}
+
+
+def index_lexical(job: Job, source: PartSource) -> Mapping[str, Any]:
+    """The lexical index, in the order of the inverted lists if there are some."""
+    data, order = read_data(job.results, source), None
+    if "towers" in source.parts:
+        order = job.results.get(source.prefix + "encode", "towers").lists.labels
+    return {"lexical": index_titles(_titles(data), data.vectorizer.vocabulary, order=order)}
+
+
+def _titles(data: TrainingData) -> Csr:
+    if data.X_titles is None:
+        raise RuntimeError("parts that read titles must have some")
+    return data.X_titles
+
+
+def assemble(results: Results, source: PartSource, reranker: Reranker) -> MatchSetModel:
+    """The model that the parts make."""
+    found = {"tree": "pack", "towers": "encode", "lexical": "lexical", "neighbors": "neighbors"}
+    parts = {part: results.get(source.prefix + found[part], part) for part in source.parts}
+    n_queries_of = results.get(source.data, "n_queries_of")
+    popularity = _native.log_fixed(1 + n_queries_of.astype(np.float64)).astype(np.float32)
+    return MatchSetModel(popularity, reranker, **parts)
+
+
+def weigh_parts(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:
+    """The re-ranker that puts held-back positives first."""
+    if not find_data(job.results, source):
+        reason = "nothing is left to train on when validation queries are held back"
+        return {"reranker": default_reranker(reason)}
+    model, data = (
+        assemble(job.results, source, default_reranker("")),
+        read_data(job.results, source),
+    )
+    held = job.results.get(HELD, "held")
+    return {"reranker": learn_reranker(model, data, held, config, threads=job.threads)}
+
+
+def learn_reranker(
+    model: MatchSetModel, data: TrainingData, held: HeldBack, config: TrainConfig, *, threads: int
+) -> Reranker:
+    """Describe the candidates of the held-back queries, and fit the re-ranker to them."""
+    rows = np.random.default_rng(config.learn.seed).permutation(len(held.queries))[:_FITTED]
+    label_of = data.products.ids.index_of(held.products).astype(np.int32)
+    pairs = held.pairs.take(rows)
+    wanted = Csr(pairs.indptr, label_of[pairs.indices], pairs.data, pairs.n_cols)
+    queries = held.queries.take(rows)
+    candidates = model.describe(data.vectorizer.native, queries, threads=threads)
+    labeled = label_candidates(candidates, wanted, held.is_complete[rows], n_days=held.n_days)
+    return fit_reranker(labeled, model.parts, threads=threads)

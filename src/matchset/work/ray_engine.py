@@ -1,0 +1,89 @@
+"""Ray: how do tasks run on the machines of a cluster that share a disk?
+
+Only names, paths and numbers travel; Ray's object store holds nothing else. A task that is lost
+with its machine is done again by Ray, and gives the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from matchset.errors import DataError, install_command
+from matchset.work.engines import ATTEMPTS, ignore
+from matchset.work.results import WorkFolder
+from matchset.work.tasks import Report, Task
+
+STORE_BYTES = 80 * 2**20  # the least that Ray takes: results are files
+_PENDING_PER_CORE = 4  # many more would slow Ray's scheduler down
+
+
+class RayEngine:
+    """Runs tasks on the cluster that this process is connected to, or else can find.
+
+    Where there is none, one of this machine alone is started.
+    """
+
+    def __init__(self, results: WorkFolder) -> None:
+        try:
+            import ray
+        except ImportError:
+            rule = f"'ray' needs Ray; {install_command('ray')} installs it"
+            raise DataError(rule, parameter="engine") from None
+        self._ray: Any = ray
+        self._is_ours = not ray.is_initialized()
+        if self._is_ours:
+            self._connect()
+        self._folder = WorkFolder(results.path.absolute())
+        self._pending: dict[Any, Task] = {}
+        self._remote = ray.remote(max_retries=ATTEMPTS)(_run)
+
+    def has_room(self, task: Task) -> bool:  # noqa: ARG002
+        """Whether the queue is short enough."""
+        if not self._pending:
+            return True
+        return len(self._pending) < _PENDING_PER_CORE * self._count_cores(sum)
+
+    def submit(self, task: Task, report: Report) -> None:  # noqa: ARG002 (it stays here)
+        """Hand a task to Ray: one core, or all of a machine."""
+        threads = self._count_cores(max) if task.is_wide else 1
+        remote = self._remote.options(num_cpus=threads, name=task.name)
+        self._pending[remote.remote(task, self._folder, threads)] = task
+
+    def wait(self) -> Collection[Task]:
+        """Tasks that have ended."""
+        ended, _ = self._ray.wait(list(self._pending), num_returns=1)
+        for reference in ended:
+            try:
+                self._ray.get(reference)
+            except self._ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            except self._ray.exceptions.RayError as error:
+                rule = f"{self._pending[reference].name!r} was lost {ATTEMPTS + 1} times: {error}"
+                raise DataError(rule, path=self._folder.path) from None
+        return [self._pending.pop(reference) for reference in ended]
+
+    def close(self) -> None:
+        """Drop what is queued; a connection that was made here ends."""
+        for reference in self._pending:
+            self._ray.cancel(reference, force=True)
+        if self._is_ours:
+            self._ray.shutdown()
+
+    def _count_cores(self, over: Any) -> int:
+        """Cores of all machines (`sum`), or of the largest (`max`)."""
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        return max(1, int(over(node.get("CPU", 0) for node in nodes)))
+
+    def _connect(self) -> None:
+        """Connect to a running cluster, or start one with a small object store."""
+        try:
+            self._ray.init(address="auto", log_to_driver=False)
+        except ConnectionError:
+            self._ray.init(
+                object_store_memory=STORE_BYTES, include_dashboard=False, log_to_driver=False
+            )
+
+
+def _run(task: Task, results: WorkFolder, threads: int) -> None:
+    task(results, threads, ignore)

