@@ -2,23 +2,26 @@
 
 import json
 import os
+import signal
 import threading
-import time
 
 import pytest
+from serving import eventually
 
 from matchset.errors import DataError
 from matchset.online import record_files
 from matchset.online.definition import Arm, Experiment
 from matchset.online.record_files import (
+    EVENTS,
     QUERIES,
     RecordFile,
     RecordsFullError,
     begin_records,
     read_records,
 )
+from matchset.serve import journals as journals_module
 from matchset.serve.http.prometheus import Metrics
-from matchset.serve.recorder import WAIT_SECONDS, Recorder
+from matchset.serve.journals import Recorder, keep_records
 from matchset.serve.reload.run_folder import make_run_folder
 from matchset.serve.reload.slots import Slot
 
@@ -135,70 +138,131 @@ def test_the_salt_does_not_lie_beside_the_hashed_units(tmp_path):
 
 
 @pytest.fixture
-def recorder(tmp_path):
+def slot(tmp_path):
     (tmp_path / "model").mkdir()
     with make_run_folder(tmp_path / "model") as run:
-        metrics = Metrics(run, Slot(run.slots))
-        made = Recorder({QUERIES: tmp_path}, TOTAL, metrics)
-        yield made, metrics
-        made.close()
+        yield Metrics(run, Slot(run.slots))
 
 
-def dropped(metrics):
+def counts(metrics):
     lines = [one for one in metrics.write().decode().splitlines() if one[0] != "#"]
     counted = dict(one.rsplit(" ", 1) for one in lines if "records" in one)
     return {name.partition("_records_")[2]: float(value) for name, value in counted.items()}
 
 
-def test_a_slow_disk_costs_records_that_are_counted_and_no_more_than_5_ms(
-    recorder, tmp_path, monkeypatch
+def keep(tmp_path, streams=(QUERIES,), n_workers=1):
+    return keep_records(dict.fromkeys(streams, tmp_path), TOTAL, n_workers)
+
+
+def test_records_are_moved_to_disk_while_the_server_runs_and_when_it_stops(slot, tmp_path):
+    with keep(tmp_path, (QUERIES, EVENTS)) as journals:
+        recorder = Recorder(journals, slot)
+        for number in range(10):
+            assert recorder.write(QUERIES, line(number) + line(number), 2)
+            assert recorder.write(EVENTS, line(number))
+        eventually(lambda: len(numbers(tmp_path)) == 20)
+        for number in range(10, 15):
+            assert recorder.write(QUERIES, line(number))
+        recorder.close()
+    assert numbers(tmp_path) == [n for n in range(10) for _ in range(2)] + list(range(10, 15))
+    assert numbers(tmp_path, EVENTS) == list(range(10))
+    assert counts(slot) == {'kept_total{stream="queries"}': 25, 'kept_total{stream="events"}': 10}
+
+
+def test_a_killed_worker_leaves_its_records_and_the_next_one_goes_on(slot, tmp_path):
+    with keep(tmp_path) as journals:
+        for number in range(0, 6, 2):
+            child = os.fork()
+            if not child:
+                recorder = Recorder(journals, slot)
+                recorder.write(QUERIES, line(number))
+                os.write(recorder._files[QUERIES].file, line(99)[:50])  # torn
+                os.kill(os.getpid(), signal.SIGKILL)
+            os.waitpid(child, 0)
+            if number:  # the first time nothing is on disk yet
+                eventually(lambda n=number: n in numbers(tmp_path))
+            recorder = Recorder(journals, slot)  # the same journal: the lock died with the child
+            assert recorder.write(QUERIES, line(number + 1))
+            recorder.close()
+    assert numbers(tmp_path) == list(range(6))
+    assert b"99" not in b"".join(path.read_bytes() for path in tmp_path.glob("*.jsonl"))
+
+
+def test_workers_have_journals_of_their_own(slot, tmp_path):
+    with keep(tmp_path, n_workers=2) as journals:
+        recorders = [Recorder(journals, slot) for _ in range(6)]
+        for number, recorder in enumerate(recorders):
+            recorder.write(QUERIES, line(number))
+        with pytest.raises(RuntimeError, match="a journal for each worker; got 6, all in use"):
+            Recorder(journals, slot)
+        for recorder in recorders:
+            recorder.close()
+    assert sorted(numbers(tmp_path)) == list(range(6))
+
+
+def test_a_slow_disk_delays_no_answer_and_beyond_a_backlog_records_are_counted(
+    slot, tmp_path, monkeypatch
 ):
-    writer, metrics = recorder
-    monkeypatch.setattr("matchset.serve.recorder.WAIT_SECONDS", 20)
-    assert writer.write(QUERIES, line(1))
-    monkeypatch.setattr("matchset.serve.recorder.WAIT_SECONDS", WAIT_SECONDS)
-    slow = threading.Event()
-    write = os.write
+    monkeypatch.setattr(journals_module, "_BACKLOG", 1_000)
+    slow, write = threading.Event(), record_files.os.write
 
-    def wait(file, data):
-        slow.wait()
-        return write(file, data)
+    class SlowDisk:
+        def __getattr__(self, name):
+            return getattr(os, name)
 
-    monkeypatch.setattr(record_files.os, "write", wait)
-    started = time.monotonic()
-    assert not writer.write(QUERIES, line(2))
-    assert time.monotonic() - started >= WAIT_SECONDS
-    started = time.monotonic()
-    assert not any(writer.write(QUERIES, line(3)) for _ in range(1000))
-    assert time.monotonic() - started < 1000 * WAIT_SECONDS  # nobody waits again
-    slow.set()
-    monkeypatch.undo()
-    deadline = time.monotonic() + 20
-    while not writer.write(QUERIES, line(4)):
-        assert time.monotonic() < deadline
-    assert numbers(tmp_path) == [1, 2, 4]  # what came late is there after all
-    counted = dropped(metrics)
-    assert counted['written_total{stream="queries"}'] == 2
-    assert counted['dropped_total{stream="queries",reason="slow"}'] >= 1001
+        def write(self, file, data):
+            slow.wait()
+            return write(file, data)
+
+    monkeypatch.setattr(record_files, "os", SlowDisk())
+    with keep(tmp_path) as journals:
+        recorder = Recorder(journals, slot)
+        done = [recorder.write(QUERIES, line(number)) for number in range(30)]
+        assert done == [True] * 10 + [False] * 20
+        slow.set()
+        eventually(lambda: recorder.write(QUERIES, line(99)))
+        recorder.close()
+    assert numbers(tmp_path) == [*range(10), 99]
+    counted = counts(slot)
+    assert counted['kept_total{stream="queries"}'] == 11
+    assert counted['dropped_total{stream="queries",reason="disk"}'] >= 20
 
 
-def test_a_full_disk_and_a_full_folder_are_counted_apart(recorder, tmp_path, monkeypatch):
-    monkeypatch.setattr("matchset.serve.recorder.WAIT_SECONDS", 20)  # however busy the machine is
-    writer, metrics = recorder
-    n_written = 0
-    while writer.write(QUERIES, line(1, 1000)):
-        n_written += 1
-    assert not writer.write(QUERIES, line(1))
-    counted = dropped(metrics)
-    assert counted['written_total{stream="queries"}'] == n_written == 64
-    assert counted['dropped_total{stream="queries",reason="full"}'] == 2
-    for path in tmp_path.glob("*.jsonl"):
-        path.unlink()
-    monkeypatch.setattr(record_files.os, "write", fail)
-    monkeypatch.setattr(writer, "_blocked", {})
-    assert not writer.write(QUERIES, line(1), 3)
-    assert dropped(metrics)['dropped_total{stream="queries",reason="failed"}'] == 3
+def test_a_disk_that_was_full_gets_what_waited(slot, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(journals_module, "_AGAIN_SECONDS", 0.01)
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with keep(tmp_path) as journals:
+        monkeypatch.setattr(RecordFile, "append", fail)
+        recorder = Recorder(journals, slot)
+        assert recorder.write(QUERIES, line(1))
+        eventually(lambda: "records wait for the disk" in caplog.text)
+        monkeypatch.undo()
+        eventually(lambda: numbers(tmp_path) == [1])
+        recorder.close()
+    assert caplog.text.count("records wait for the disk") == 1
 
 
-def fail(*_):
-    raise OSError(28, "No space left on device")
+def test_what_a_full_disk_never_took_is_said_at_the_end(slot, tmp_path, monkeypatch, caplog):
+    with keep(tmp_path) as journals:
+        recorder = Recorder(journals, slot)
+        assert fill(RecordFile(tmp_path, QUERIES, TOTAL)) == 640
+        recorder.write(QUERIES, line(1))
+        recorder.close()
+        monkeypatch.setattr(journals_module, "_AGAIN_SECONDS", 0.01)
+    assert "100 bytes of records were not written to disk" in caplog.text
+
+
+def test_memory_of_what_is_on_disk_is_given_back(slot, tmp_path):
+    with keep_records({QUERIES: tmp_path}, 10**9, 1) as journals:
+        recorder = Recorder(journals, slot)
+        for number in range(200):
+            assert recorder.write(QUERIES, line(number, 100_000))
+            if number % 50 == 0:
+                eventually(lambda n=number: len(numbers(tmp_path)) == n + 1)
+        file = recorder._files[QUERIES].file
+        eventually(lambda: os.fstat(file).st_blocks * 512 < 1_000_000)
+        assert os.fstat(file).st_size == 200 * 100_000
+        recorder.close()

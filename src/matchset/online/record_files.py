@@ -1,8 +1,8 @@
-"""Record files: how do records get to disk, whole, by several processes, and not without end?
+"""Record files: how do records get to disk, whole, by several servers, and not without end?
 
-Each process appends to a file of its own, which it holds a lock on, by one write per record or
-group of records. A file that has its size is left for the next one. What a process that died has
-left is taken over: the kernel releases its lock, and a record that it wrote in part is cut off.
+Each server appends to a file of its own, which it holds a lock on, by one write per group of
+records. A file that has its size is left for the next one. What a server that died has left is
+taken over: the kernel releases its lock, and a record that it wrote in part is cut off.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -70,7 +70,7 @@ class RecordFile:
 
     def __init__(self, folder: Path, stream: str, total_bytes: int) -> None:
         self._folder, self._stream, self._total = folder, stream, total_bytes
-        self._limit = min(_FILE_BYTES, total_bytes // _FILES)
+        self.limit = min(_FILE_BYTES, total_bytes // _FILES)  # bytes of a file, and of an append
         self._file: int | None = None
         self._size = 0
 
@@ -78,7 +78,7 @@ class RecordFile:
         """Write whole lines by one append; an OSError says why they are not there."""
         if self._file is not None and os.fstat(self._file).st_nlink == 0:
             self.close()  # somebody has removed it
-        if self._file is None or self._size + len(data) > self._limit:
+        if self._file is None or self._size + len(data) > self.limit:
             self._open_next(len(data))
         file = self._file
         assert file is not None  # noqa: S101  # opened above, or an error
@@ -96,8 +96,8 @@ class RecordFile:
 
     def _open_next(self, n_bytes: int) -> None:
         """Take over a file with room, or make one; a RecordsFullError if there may be no more."""
-        if n_bytes > self._limit:
-            raise RecordsFullError(errno.EFBIG, f"records must have at most {self._limit} bytes")
+        if n_bytes > self.limit:
+            raise RecordsFullError(errno.EFBIG, f"records must have at most {self.limit} bytes")
         self.close()
         with _locked(self._folder / _LOCK):
             held, left = 0, []  # files that grow, and bytes of those that nobody holds
@@ -107,15 +107,15 @@ class RecordFile:
                     held += 1
                     continue
                 size = os.fstat(file).st_size
-                has_room = size + n_bytes <= self._limit
+                has_room = size + n_bytes <= self.limit
                 is_ours = path.name.startswith(f"{self._stream}-")
                 if self._file is None and is_ours and has_room:
-                    self._file, self._size = file, _cut_torn(file)
+                    self._file, self._size = file, cut_torn(file)
                     held += 1
                 else:
                     left.append(size)
                     os.close(file)
-            if sum(left) + held * self._limit + (self._file is None) * self._limit > self._total:
+            if sum(left) + held * self.limit + (self._file is None) * self.limit > self._total:
                 self.close()
                 raise RecordsFullError(errno.EDQUOT, f"{self._folder} has all its records")
             if self._file is None:
@@ -166,16 +166,21 @@ def _try_hold(path: Path) -> int | None:
     return file
 
 
-def _cut_torn(file: int) -> int:
-    """Cut off what stands behind the last line; returns the bytes that remain."""
+def cut_torn(file: int, begin: Callable[[], int] = lambda: 0) -> int:
+    """Cut off what stands behind the last whole line; returns where that ends.
+
+    `begin` is where the first line begins; it may grow meanwhile, from line to line.
+    """
+    first = begin()
     end = size = os.fstat(file).st_size
-    while end > 0:
-        begin = max(0, end - _BLOCK)
-        found = os.pread(file, end - begin, begin).rfind(b"\n")
+    while end > first:
+        block = max(first, end - _BLOCK)
+        found = os.pread(file, end - block, block).rfind(b"\n")
         if found >= 0:
-            end = begin + found + 1
+            end = block + found + 1
             break
-        end = begin
+        end = block
+    end = max(end, begin())
     if end < size:
         os.ftruncate(file, end)
     return end

@@ -101,7 +101,7 @@ class ServeConfig:
     records: Path = Path("records")
     "Folder that records of experiments and shadows are written to."
     record_bytes: int = 10_000_000_000
-    "Bytes of records per experiment; then records are dropped, and counted."
+    "Bytes of records per experiment, or of shadows; beyond, records are dropped, and counted."
     stop_seconds: int = 30
     "Seconds for requests in flight to finish when the server stops."
     snapshot_seconds: float = 600.0

@@ -14,6 +14,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -29,10 +31,11 @@ from matchset.errors import ModelFileError
 from matchset.evaluate.segments import choose_rule
 from matchset.matchers.registry import load
 from matchset.online.definition import read_experiment
-from matchset.online.record_files import begin_records
+from matchset.online.record_files import EVENTS, QUERIES, SHADOW, begin_records, shadow_folder
 from matchset.serve.http.access_log import log_settings
 from matchset.serve.http.app import make_app
 from matchset.serve.http.auth import read_keys, warn_if_readable
+from matchset.serve.journals import keep_records
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.purchases import store_purchases
 from matchset.serve.reload.run_folder import RunFolder, make_run_folder, publish, read_workers
@@ -63,12 +66,15 @@ def serve(
     logging.config.dictConfig(log_settings(config.log_format))
     _check_access(config)
     _raise_open_files()
-    with make_run_folder(sources.model, config.n_workers) as run, _reserve(config) as reserved:
+    with (
+        make_run_folder(sources.model, config.n_workers) as run,
+        _reserve(config) as reserved,
+        ExitStack() as stack,
+    ):
         address, port = reserved.getsockname()[:2]  # the actual ones, of a name or port 0
-        if config.experiment is not None:
-            experiment = read_experiment(config.experiment)
-            begin_records(config.records, experiment)
-            run.write_text("experiment", json.dumps(experiment.to_dict()))
+        if folders := _begin_records(run, config):
+            kept = keep_records(folders, config.record_bytes, config.n_workers)
+            run = replace(run, journals=stack.enter_context(kept))  # noqa: PLW2901
         trigger = reload_trigger(run, sources, config)  # first: later changes must be loaded
         publish(run, make_version(run, sources, config, 1))
         run.write_text("attempted", trigger)
@@ -99,6 +105,18 @@ def serve(
                 raise
         if server.stop_reason is not None:
             raise ModelFileError(f"cannot be served: {server.stop_reason}", path=sources.model)
+
+
+def _begin_records(run: RunFolder, config: ServeConfig) -> dict[str, Path]:
+    """The folder of each stream of records that this server writes."""
+    if config.shadow is not None:
+        return {SHADOW: shadow_folder(config.records)}
+    if config.experiment is None:
+        return {}
+    experiment = read_experiment(config.experiment)
+    folder = begin_records(config.records, experiment)
+    run.write_text("experiment", json.dumps(experiment.to_dict()))
+    return {QUERIES: folder, EVENTS: folder}
 
 
 def _make_server(

@@ -10,18 +10,16 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TypeVar
 
-from matchset.online.record_files import EVENTS, QUERIES, SHADOW, shadow_folder
 from matchset.serve.connections import close_unread, count_connections
 from matchset.serve.http.access_log import AccessLog
 from matchset.serve.http.prometheus import RELOADED, Metrics
 from matchset.serve.http.request_errors import RequestError
+from matchset.serve.journals import Recorder
 from matchset.serve.loaded_model import LoadedModel, open_version
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.purchases import Purchases, open_purchases
-from matchset.serve.recorder import Recorder
 from matchset.serve.reload.run_folder import (
     ModelVersion,
     Registration,
@@ -62,19 +60,11 @@ class Worker:
         self.purchases: Purchases | None = (
             open_purchases(run.purchases) if run.purchases.exists() else None
         )
-        self._recorder: Recorder | None = None
+        self._recorder = None if run.journals is None else Recorder(run.journals, self.metrics)
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="matchset")
         self._metrics_pool = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         version = self._registration.claim()
         self.model: LoadedModel = open_version(run, version, sources, config)
-        folders: dict[str, Path] = {}
-        if self.model.experiment is not None:
-            folder = config.records / self.model.experiment.name
-            folders = dict.fromkeys((QUERIES, EVENTS), folder)
-        elif config.shadow is not None:
-            folders = {SHADOW: shadow_folder(config.records)}
-        if folders:
-            self._recorder = Recorder(folders, config.record_bytes, self.metrics)
         self._is_listening = False
         self._reported = 0  # number of the last model version in a status report
         self._report(version)
@@ -114,7 +104,7 @@ class Worker:
         return True
 
     def record(self, stream: str, lines: bytes, n_records: int = 1) -> bool:
-        """Write records before an answer is sent; whether they are written. Takes 5 ms at most."""
+        """Keep records before an answer is sent; whether they are kept. Waits for no disk."""
         return self._recorder is not None and self._recorder.write(stream, lines, n_records)
 
     async def in_thread(self, do: Callable[[], T]) -> T:

@@ -17,7 +17,7 @@ from matchset.serve.http.request_errors import RETRY, RequestError
 from matchset.serve.http.requests import RequestReader
 from matchset.serve.http.responses import BytesResponse, json_response, model_response
 from matchset.serve.http.retrieval import explain, match_batch, match_inline, match_one
-from matchset.serve.http.shadow import Shadow
+from matchset.serve.http.shadow_requests import Shadow
 from matchset.serve.worker import Worker
 
 
@@ -95,7 +95,7 @@ class Handlers:
         events = await read_json(request, worker, self._reader.read_events)
         lines = b"".join(map(write_record, events))
         if lines and not worker.record(EVENTS, lines, len(events)):
-            rule = "a disk must take records within 5 ms; got a full or a slow one"
+            rule = "the disk must take records; got a full or a slow one"
             raise RequestError("not_recorded", rule, headers=RETRY)
         return model_response(model.version, {"recorded": len(events)})
 

@@ -23,7 +23,7 @@ _SECONDS = "matchset_request_seconds"
 _QUERIES = "matchset_queries_total"
 _EMPTY = "matchset_empty_results_total"
 _RELOADS = "matchset_reloads_total"
-_WRITTEN = "matchset_records_written_total"
+_KEPT = "matchset_records_kept_total"
 _DROPPED = "matchset_records_dropped_total"
 _IN_FLIGHT = "matchset_requests_in_flight"
 _WORKERS = "matchset_workers"
@@ -33,11 +33,8 @@ _FAMILIES = {
     _QUERIES: ("counter", "Queries."),
     _EMPTY: ("counter", "Queries without any product."),
     _RELOADS: ("counter", "Reloads by outcome."),
-    _WRITTEN: (
-        "counter",
-        "Records, written before the answer was sent.",
-    ),
-    _DROPPED: ("counter", "Records that were not written in time, by reason."),
+    _KEPT: ("counter", "Records, kept before the answer was sent."),
+    _DROPPED: ("counter", "Records that were dropped, by reason."),
     _IN_FLIGHT: ("gauge", "Requests being handled."),
     _WORKERS: ("gauge", "Workers by the model version they serve."),
 }
@@ -56,7 +53,7 @@ class Metrics:
         self._by_status: dict[tuple[str, int], int | None] = {}
         self._by_route: dict[str, _Indices] = {}
         self._by_matcher: dict[str, _Indices] = {}
-        self._by_stream: dict[str, int | None] = {}
+        self._by_stream: dict[tuple[str, str | None], int | None] = {}
         self._in_flight = slot.find(_IN_FLIGHT)
         slot.set(self._in_flight, 0)  # those of the worker that had the slot before died with it
 
@@ -110,15 +107,13 @@ class Metrics:
         self._slot.add(self._slot.find(_name(_RELOADS, outcome=outcome)), 1)
 
     def count_records(self, stream: str, fault: str | None, n_records: int) -> None:
-        """Count records that were written, or dropped for a reason (slow, full, failed, busy)."""
-        if fault is None:
-            series = _name(_WRITTEN, stream=stream)
-        else:
-            series = _name(_DROPPED, stream=stream, reason=fault)
-        known = self._by_stream.get(series)
-        if known is None:
-            known = self._by_stream[series] = self._slot.find(series)
-        self._slot.add(known, n_records)
+        """Count records that were kept, or dropped for a reason (disk, memory, busy, failed)."""
+        if (stream, fault) not in self._by_stream:
+            series = _name(_KEPT, stream=stream)
+            if fault is not None:
+                series = _name(_DROPPED, stream=stream, reason=fault)
+            self._by_stream[stream, fault] = self._slot.find(series)
+        self._slot.add(self._by_stream[stream, fault], n_records)
 
     def write(self) -> bytes:
         """The sums over all workers, in the text format of Prometheus."""

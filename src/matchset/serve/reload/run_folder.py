@@ -13,8 +13,8 @@ The run folder of a server holds what its processes share:
     purchases/      what was bought after which query, if there is a log
 
 Files that are read while others write them are replaced atomically. The kernel releases the locks
-of a process that dies, no matter how. What workers report is in memory (see `slots`): a full disk
-refuses a new model, and stops nothing else.
+of a process that dies, no matter how. What workers report and record is in memory (see `slots` and
+`journals`): a full disk refuses a new model, and stops nothing else.
 """
 
 from __future__ import annotations
@@ -64,11 +64,20 @@ class WorkerStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Journals:
+    """Paths of the memory that records are kept in until they are on disk; see `journals`."""
+
+    board: Path  # how much of each journal is on disk
+    groups: tuple[dict[str, Path], ...]  # of each worker, and some to spare: by stream
+
+
+@dataclass(frozen=True, slots=True)
 class RunFolder:
     """Paths of what the processes of a server share."""
 
     path: Path
     slots: tuple[Path, ...] = ()  # one for each worker, and some to spare
+    journals: Journals | None = None  # of records, if there are any
 
     @property
     def versions(self) -> Path:
