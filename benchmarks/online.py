@@ -166,9 +166,7 @@ def show_interleaving(crowd: Crowd, arms: Mapping[str, ms.Matcher]) -> None:
         "BM25, and with match set": {"BM25": arms["BM25"], "both": best},
     }
     print("\nSearches that find the better arm in 80 % of the cases, by purchases:\n")
-    print(
-        "| arms | A/B verdict | both arms | team draft | times fewer | union | times fewer |"
-    )
+    print("| arms | A/B verdict | both arms | team draft | times fewer | union | times fewer |")
     print("|---|---|---|---|---|---|---|")
     for name, pair in pairs.items():
         outcomes, reading = run(crowd, pair)
