@@ -35,10 +35,11 @@ test-all: test docs $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everythi
 	$(BIN)/python tests/fuzz.py --minutes 0.5 --seed 1
 
 MINUTES ?= 10
-fuzz: $(VENV)/installed $(VENV)/test $(VENV)/dssm ## Fuzz models, manifests, requests, filters and logs for MINUTES=10
+fuzz: $(VENV)/installed $(VENV)/test $(VENV)/dssm ## Fuzz models, requests, filters, logs, products and experiments for MINUTES=10
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES)
 
-test-slow: test-all fuzz $(FLOORS)/installed ## Test what takes long: fuzzing, and the lowest version of every dependency
+test-slow: test-all fuzz $(FLOORS)/installed $(VENV)/ray ## Test what takes long: fuzzing, a Ray cluster, and the lowest version of every dependency
+	$(BIN)/python -m pytest -m ray
 	$(FLOORS)/bin/python -m pytest
 
 wheel: $(VENV)/build $(VENV)/wheel ## Make dist/: an sdist, and from it a wheel, tested where there is no compiler
@@ -71,7 +72,7 @@ stub: $(VENV)/installed $(VENV)/lint ## Rewrite the type stub of the native modu
 
 # Tests of what is native. Python is not instrumented, so the run-time library comes first.
 NATIVE_TESTS = $(addprefix tests/test_,$(addsuffix .py,strings arrow text vectorizer language folders embeddings tree solver \
-  negatives estimator packed search explain postings match popularity title_similarity nearest_queries serve_responses \
+  layers negatives estimator packed search explain postings match popularity title_similarity nearest_queries serve_responses \
   two_tower inverted_lists reranker match_set damaged_match_sets))
 sanitize: sanitize-address sanitize-thread ## Run the native tests under ASan and UBSan, and threads under TSan
 
@@ -131,6 +132,10 @@ $(VENV)/dependencies: pyproject.toml | $(VENV)/build
 TORCH ?= torch==2.13.0
 $(VENV)/dssm: pyproject.toml | $(VENV)/dependencies
 	$(PIP) install $(TORCH) $$($(BIN)/python tools/print_dependencies.py dssm)
+	@touch $@
+
+$(VENV)/ray: pyproject.toml | $(VENV)/dependencies
+	$(PIP) install $$($(BIN)/python tools/print_dependencies.py ray)
 	@touch $@
 
 $(VENV)/browser: pyproject.toml | $(VENV)/created

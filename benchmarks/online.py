@@ -164,6 +164,8 @@ def show_interleaving(crowd: Crowd, arms: Mapping[str, ms.Matcher]) -> None:
     pairs: dict[str, dict[str, Retriever]] = {
         f"{LOST:.0%} of every answer lost": {"worse": Thinned(best, LOST), "whole": best},
         "BM25, and with match set": {"BM25": arms["BM25"], "both": best},
+        "BM25, and match set": {"BM25": arms["BM25"], "match set": arms["match set"]},
+        "BM25 with XR-Linear, with match set": {"tree": arms["BM25 + XR-Linear"], "all": best},
     }
     print("\nSearches that find the better arm in 80 % of the cases, by purchases:\n")
     print("| arms | A/B verdict | both arms | team draft | times fewer | union | times fewer |")
@@ -178,8 +180,8 @@ def show_interleaving(crowd: Crowd, arms: Mapping[str, ms.Matcher]) -> None:
             mixed, found = run(crowd, pair, mode)  # type: ignore[arg-type]
             preference = next(p for p in found.preferences if p.metric == PURCHASE)
             fewer = needed(preference.effect, len(mixed.searches))
-            # Where one arm brings all that is disputed, the first credits decide.
-            cells += [f"{fewer:,.0f}", f"{ab / fewer:.1f}"] if fewer else ["a few", "–"]
+            # Where one arm has all the credits, that arm holds nearly all of the other's products.
+            cells += [f"{fewer:,.0f}", f"{ab / fewer:.1f}"] if fewer else ["all to one", "–"]
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 

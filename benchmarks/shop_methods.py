@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 
 import matchset as ms
 from matchset.config import count_threads
+from matchset.lab.experiments.outsiders import run_pecos
 
 TREE = ms.TrainConfig(parts=("tree",))
 PAPER = replace(TREE, titles="none", language=None, learn=ms.LearnConfig())  # queries alone
@@ -17,14 +19,20 @@ PAPER = replace(TREE, titles="none", language=None, learn=ms.LearnConfig())  # q
 
 @dataclass(frozen=True)
 class Method:
-    """How a row is made; `needs` are packages, `of` is the row that it is made of."""
+    """How a row is made.
+
+    `needs` are packages, `of` is the row that it is made of, `given` the path that it takes.
+    """
 
     make: Callable[[Bench], ms.Matcher]
     needs: tuple[str, ...] = ()
     of: str | None = None
+    given: str | None = None
 
-    def absent(self) -> str:
+    def absent(self, bench: Bench) -> str:
         """Why it cannot run here; empty if it can."""
+        if self.given is not None and self.given not in bench.paths:
+            return f"no --{self.given}"
         missing = [name for name in self.needs if find_spec(name) is None]
         return f"{' and '.join(missing)} not installed" if missing else ""
 
@@ -35,6 +43,8 @@ class Bench:
 
     train_log: ms.Log
     catalog: ms.Catalog
+    test: ms.Log
+    paths: dict[str, Path]  # of an encoder, of a Python that has libpecos
     made: dict[str, tuple[ms.Matcher, float]] = field(default_factory=dict)
 
     @cached_property
@@ -63,10 +73,16 @@ class Bench:
         return matcher
 
 
+def run_peer(bench: Bench) -> ms.Matcher:
+    """PECOS's own tree, on our features of queries."""
+    return run_pecos(bench.train_log, bench.test.queries, PAPER, bench.paths["pecos"])
+
+
 METHODS = {
     "match set": Method(lambda bench: ms.train(bench.train_log, bench.catalog)),
     "XR-Linear, titles too": Method(lambda bench: ms.train(bench.train_log, bench.catalog, TREE)),
     "XR-Linear": Method(lambda bench: ms.train(bench.train_log, bench.catalog, PAPER)),
+    "PECOS": Method(run_peer, given="pecos"),
     "DSSM": Method(lambda bench: ms.train_dssm(bench.train_log, bench.catalog), ("torch",)),
     "DSSM + HNSW": Method(
         lambda bench: bench.dssm.with_hnsw(threads=count_threads(None)),
@@ -76,6 +92,11 @@ METHODS = {
     "DSSM, int8 scan": Method(lambda bench: bench.dssm.with_int8(), ("torch",), "DSSM"),
     "DSSM, int8 scan, 64 dimensions": Method(
         lambda bench: bench.dssm.with_int8(64), ("torch",), "DSSM"
+    ),
+    "sentence encoder + HNSW": Method(
+        lambda bench: ms.SentenceEncoder.from_catalog(bench.catalog, bench.paths["encoder"]),
+        ("sentence_transformers", "usearch"),
+        given="encoder",
     ),
     "BM25": Method(lambda bench: ms.BM25.from_catalog(bench.catalog)),
     "BM25, stemmed": Method(lambda bench: ms.BM25.from_catalog(bench.catalog, language="auto")),

@@ -50,7 +50,8 @@ def print_rows(shop: Plain) -> None:
             print(f"| {row['name']} | left out: {row['absent']} |" + " |" * len(heads[1:]))
             continue
         parts = [show(row, segment, 100) for segment in SEGMENTS]
-        cost = f"{row['training_seconds']:.0f} s", f"{row['p50_us']:,.0f} / {row['p99_us']:,.0f}"
+        latency = f"{show_time(row, 'p50_us')} / {show_time(row, 'p99_us')}"
+        cost = f"{row['training_seconds']:.0f} s", latency
         print("| " + " | ".join([row["name"], show_all(row), *parts, *cost]) + " |")
 
 
@@ -83,7 +84,7 @@ def print_growth(kind: str, sizes: list[Plain]) -> None:
     for name in dict.fromkeys(row["name"] for shop in sizes for row in shop["rows"]):
         rows = [present(shop).get(name) for shop in sizes]
         cells = ["" if row is None else show_all(row) for row in rows]
-        times = ["" if row is None else f"{row['p50_us']:,.0f}" for row in rows]
+        times = ["" if row is None else show_time(row, "p50_us") for row in rows]
         print(f"| {name} | {' | '.join(cells)} | {' / '.join(times)} |")
 
 
@@ -101,3 +102,8 @@ def show(row: Plain, segment: str, k: int) -> str:
     """Recall in a segment, in percent; nothing where the segment is empty."""
     found = row["recall"].get(segment)
     return "" if found is None else f"{100 * found[str(k)][0]:.1f}"
+
+
+def show_time(row: Plain, name: str) -> str:
+    """Microseconds; nothing where another process answered."""
+    return "" if row[name] is None else f"{row[name]:,.0f}"

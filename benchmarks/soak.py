@@ -68,9 +68,7 @@ class Soak:
         """Ask over and over, as one caller."""
         rng, connection = random.Random(threading.get_ident()), self.connect()
         while not self.stopped.is_set():
-            kind = rng.choices(["GET", "filter", "batch", "explain", "model"], [70, 10, 10, 5, 5])[
-                0
-            ]
+            (kind,) = rng.choices(KINDS, WEIGHTS)
             path, body = self.choose(kind, rng)
             try:
                 connection.request("GET" if body is None else "POST", path, body, HEADERS)
@@ -114,9 +112,8 @@ def reload_model(soak: Soak) -> None:
     pool = urllib3.PoolManager(retries=False)
     try:
         answer = pool.request("POST", f"{soak.server.url}/v1/reload", headers=HEADERS, timeout=120)
-        soak.counts[
-            "reloads" if answer.status == 200 else f"reloads refused ({answer.status})"
-        ] += 1
+        name = "reloads" if answer.status == 200 else f"reloads refused ({answer.status})"
+        soak.counts[name] += 1
     except urllib3.exceptions.HTTPError:
         soak.counts["reloads cut off"] += 1  # by the kill of the worker that did it
 

@@ -93,13 +93,27 @@ class Accumulator {
     if (4 * (n_used_ + n) > slots_.size()) grow(std::bit_ceil(4 * (n_used_ + n)));
   }
 
-  void add(std::uint32_t document, float amount) {
-    const std::size_t index = find(document);
-    Slot& slot = slots_[index];
-    used_[n_used_] = static_cast<std::uint32_t>(index);
-    n_used_ += slot.document == kFree ? 1 : 0;
-    slot.document = document;
-    slot.sum += amount;
+  // Adds amount_of(i) to the i-th of some documents.
+  template <typename Amount>
+  void add(std::span<const std::int32_t> documents, Amount&& amount_of) {
+    Slot* const slots = slots_.data();  // these stay in registers, whatever is written meanwhile
+    std::uint32_t* const used = used_.data();
+    const std::size_t mask = slots_.size() - 1;
+    const int shift = 32 - std::countr_zero(slots_.size());
+    std::size_t n_used = n_used_;
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      const auto document = static_cast<std::uint32_t>(documents[i]);
+      std::size_t index = (document * kSpread) >> shift;
+      while (slots[index].document != document && slots[index].document != kFree) index = (index + 1) & mask;
+      used[n_used] = static_cast<std::uint32_t>(index);
+      n_used += slots[index].document == kFree ? 1 : 0;
+      slots[index].document = document;
+      slots[index].sum += amount_of(i);
+    }
+    n_used_ = n_used;
+  }
+  void add(std::int32_t document, float amount) {
+    add({&document, 1}, [&](std::size_t) { return amount; });
   }
 
   // The sum of a document; 0 where nothing was added.
@@ -122,7 +136,7 @@ class Accumulator {
   }
 
  private:
-  static constexpr std::uint32_t kFree = ~0U;
+  static constexpr std::uint32_t kFree = ~0U, kSpread = 0x9E3779B1U;
   static constexpr std::size_t kFewest = 1024;
   struct Slot {
     std::uint32_t document = kFree;
@@ -132,7 +146,7 @@ class Accumulator {
   // The slot of a document, or the free one where it belongs.
   std::size_t find(std::uint32_t document) const {
     const std::size_t mask = slots_.size() - 1;
-    std::size_t slot = (document * 0x9E3779B1U) >> (32 - std::countr_zero(slots_.size()));
+    std::size_t slot = (document * kSpread) >> (32 - std::countr_zero(slots_.size()));
     while (slots_[slot].document != document && slots_[slot].document != kFree) slot = (slot + 1) & mask;
     return slot;
   }

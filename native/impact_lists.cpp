@@ -6,6 +6,7 @@
 
 #include "prefetch.hpp"
 #include "select.hpp"
+#include "target_clones.hpp"
 
 namespace matchset {
 namespace {
@@ -43,6 +44,21 @@ void prefetch_lists(const ImpactLists& index, std::span<const ListsScratch::Curs
   }
 }
 
+constexpr std::size_t kMostDocuments = std::size_t{1} << 31;
+
+MATCHSET_CLONES bool are_below(const std::int32_t* documents, std::size_t n, std::uint32_t limit) {
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, static_cast<std::uint32_t>(documents[i]));
+  return n == 0 || largest < limit;
+}
+
+void check_below(std::span<const std::int32_t> documents, std::size_t n_documents) {
+  if (are_below(documents.data(), documents.size(), static_cast<std::uint32_t>(std::min(n_documents, kMostDocuments))))
+    return;
+  for (const std::int32_t document : documents)
+    if (static_cast<std::size_t>(document) >= n_documents) refuse(document, n_documents);  // a negative one is huge
+}
+
 }  // namespace
 
 void read_lists(const ImpactLists& index, std::span<const WeightedTerm> terms, std::size_t budget,
@@ -53,21 +69,29 @@ void read_lists(const ImpactLists& index, std::span<const WeightedTerm> terms, s
   for (const auto& cursor : scratch.cursors) total += cursor.size;
   sums.reserve(std::min(budget, total));
   for (const auto& cursor : scratch.cursors) {
-    const std::int32_t* documents = index.lists.ids.data() + cursor.begin;
+    if (budget == 0) return;
+    const auto documents =
+        index.lists.ids.subspan(cursor.begin, allowed.empty() ? std::min(cursor.size, budget) : cursor.size);
     const std::uint8_t* impacts = index.impacts.data() + cursor.begin;
-    for (std::size_t i = 0; i < cursor.size && budget > 0; ++i) {
-      const auto document = static_cast<std::size_t>(documents[i]);  // a negative one is huge
-      if (document >= index.n_documents) refuse(documents[i], index.n_documents);
-      if (!allowed.empty() && !allowed[document]) continue;
-      sums.add(static_cast<std::uint32_t>(document), cursor.weight * static_cast<float>(impacts[i]));
+    check_below(documents, index.n_documents);
+    const auto amount_of = [&](std::size_t i) { return cursor.weight * static_cast<float>(impacts[i]); };
+    if (allowed.empty()) {
+      sums.add(documents, amount_of);
+      budget -= documents.size();
+      continue;
+    }
+    for (std::size_t i = 0; i < documents.size() && budget > 0; ++i) {
+      if (!allowed[static_cast<std::size_t>(documents[i])]) continue;
+      sums.add(documents[i], amount_of(i));
       --budget;
     }
   }
 }
 
 std::span<const std::uint64_t> take_best(const Accumulator& sums, std::size_t n, ListsScratch& scratch) {
-  scratch.best.clear();
-  sums.for_each([&](std::uint32_t document, float sum) { scratch.best.push_back(to_key(sum, document)); });
+  scratch.best.resize(sums.size());
+  std::uint64_t* key = scratch.best.data();
+  sums.for_each([&](std::uint32_t document, float sum) { *key++ = to_key(sum, document); });
   keep_smallest(scratch.best, n, scratch.spare);
   return scratch.best;
 }

@@ -23,21 +23,26 @@ void collect_votes(const PastQueries& past, std::span<const WeightedTerm> featur
   read_lists(past.queries_of, features, rule.budget, {}, s.lists, s.similarity);
   const auto nearest = take_best(s.similarity, rule.n_neighbors, s.lists);
   // Past queries lie anywhere in memory: all of them are asked for before the first is read.
-  for (const std::uint64_t near : nearest) prefetch_near(&past.products_of.offsets[document_of(near)]);
+  for (const std::uint64_t near : nearest) prefetch_far(&past.products_of.offsets[document_of(near)]);
   for (const std::uint64_t near : nearest) past.products_of.prefetch(document_of(near));
   for (const std::uint64_t near : nearest) {
     const float similarity = score_of(near) / 255;
     float vote = similarity;
     for (unsigned i = 1; i < rule.power; ++i) vote *= similarity;  // unlike pow, the same on every machine
     const auto products = past.products_of[document_of(near)];
-    s.votes.reserve(products.size());
-    for (const std::int32_t product : products) {
-      const auto label = static_cast<std::size_t>(product);  // a negative one is huge
-      if (label >= past.n_products)
+    for (const std::int32_t product : products)
+      if (static_cast<std::size_t>(product) >= past.n_products)  // a negative one is huge
         throw std::invalid_argument("products must be below " + std::to_string(past.n_products) + "; got " +
                                     std::to_string(product));
-      if (!allowed.empty() && !allowed[label]) continue;
-      s.votes.add(static_cast<std::uint32_t>(label), vote);
+    s.votes.reserve(products.size());
+    if (allowed.empty()) {
+      s.votes.add(products, [&](std::size_t) { return vote; });
+      for (std::size_t i = 0; i < products.size(); ++i) s.total += vote;
+      continue;
+    }
+    for (const std::int32_t product : products) {
+      if (!allowed[static_cast<std::size_t>(product)]) continue;
+      s.votes.add(product, vote);
       s.total += vote;
     }
   }

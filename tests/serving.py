@@ -144,8 +144,8 @@ def eventually(is_so, seconds=20):
     return found
 
 
-def ask(worker, path, query_string=b"", headers=()):
-    """Send a GET to the application of a worker in this process."""
+def ask(worker, path, query_string=b"", headers=(), app=None):
+    """Send a GET to the application of a worker in this process, a new one if none is given."""
     from matchset.serve.http.app import make_app  # other tests need no server
 
     sent = []
@@ -160,5 +160,5 @@ def ask(worker, path, query_string=b"", headers=()):
         "type": "http", "method": "GET", "path": path, "query_string": query_string,
         "headers": [(b"host", b"localhost"), *headers], "root_path": "",
     }  # fmt: skip
-    asyncio.run(make_app(worker)(scope, receive, send))
+    asyncio.run((app or make_app(worker))(scope, receive, send))
     return sent[0]["status"], json.loads(sent[1]["body"])

@@ -53,6 +53,19 @@ def model(shop):
     return out
 
 
+def test_a_training_with_a_work_folder_is_not_done_twice(shop, tmp_path):
+    arguments = [
+        "train", shop / "log.parquet", "--catalog", shop / "products.parquet", "-o",
+        tmp_path / "model", "--work", tmp_path / "work", "--parts", "tree", "--overwrite",
+    ]  # fmt: skip
+    assert "weights in" in run(*arguments)
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "work").rglob("*.bin")}
+    assert "weights in" in run(*arguments, "--engine", "processes", "--threads", 1)
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    said = run(*arguments, "--branching", 9, ok=False)
+    assert "was begun with other settings; choose a new folder, or remove this one" in said
+
+
 def test_a_log_is_described(shop):
     said = run("describe", shop / "log.parquet", "--catalog", shop / "products.parquet")
     for part in ("rows read", "impression", "Recall@100 is at most", "char 3-grams", "Catalog"):

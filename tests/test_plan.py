@@ -1,12 +1,15 @@
 """A plan says what a training will take."""
 
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
 import matchset as ms
-from matchset.cli.plan import format_seconds, show_plan
+from matchset.cli.console import describe_step, format_seconds
+from matchset.cli.plan import show_plan
 from matchset.learn.cost import Sizes, estimate, plan_training
+from matchset.learn.train import Progress
 
 SIZES = Sizes(
     products=12_000,
@@ -75,4 +78,19 @@ def test_a_plan_is_printed_by_part(shop, capsys):
     said = capsys.readouterr().out
     for name in (*plan.parts, "all", "memory", "300 products"):
         assert name in said
-    assert [format_seconds(time) for time in (1.26, 600)] == ["1.3 s", "10 min"]
+    times = [format_seconds(time) for time in (1.26, 600, 9000)]
+    assert times == ["1.3 s", "10 min", "2.5 h"]
+
+
+def test_progress_tells_what_is_left_of_the_whole_training(shop):
+    config = ms.TrainConfig(parts=("tree", "neighbors"))
+    steps = []
+    ms.train(shop.log, shop.catalog, config, progress=steps.append)
+    known = [step.seconds_left for step in steps if step.seconds_left is not None]
+    assert len(known) == len(steps) - 1  # all but reading
+    assert known[0] > known[-1] == 0
+    now = datetime(2026, 1, 31, 23, 50)
+    step = Progress("solve", 3, 40, is_tuning=True, seconds_left=900)
+    said = "solving (to weigh the parts), 3 of 40; 15 min left, until Sun 00:05"
+    assert describe_step(step, now) == said
+    assert describe_step(Progress("read", 1, 1), now) == "reading"

@@ -22,7 +22,7 @@ from matchset.lab.experiments.contenders import FAST, OURS
 from matchset.lab.experiments.findings import RESULTS, Row, read_findings, to_plain
 from matchset.lab.experiments.sweeps import find_graph, run_sweep
 from matchset.lab.report import plots
-from matchset.lab.report.figures import is_variant
+from matchset.lab.report.figures import fill_of, is_variant
 from matchset.lab.report.formatting import (
     Html,
     foreign,
@@ -36,7 +36,7 @@ from matchset.lab.report.formatting import (
 )
 from matchset.lab.report.inside import inside_the_match_set
 from matchset.lab.report.page import require_plots, write_report
-from matchset.lab.report.paper import paper_table, the_paper
+from matchset.lab.report.paper import order_table, paper_table, the_paper
 from matchset.lab.report.recall_tables import cost_table, recall_table
 from matchset.lab.report.verdict import describe_verdict, list_verdict
 from matchset.lab.report.weaknesses import side_by_side
@@ -373,12 +373,36 @@ def test_the_papers_figures_are_those_of_its_table(found):
     assert shown == ["54.86", "57.70", "58.88", "60.30", "21.72"]  # DSSM was not run
 
 
+def test_the_papers_order_is_told_at_each_k_since_it_may_change_with_k(found):
+    pair, ks = ("xr_linear_trigrams", "bm25"), found.setting.ks
+    signs = dict(zip(ks, (1, 0, -1), strict=True))
+    changed = tuple(
+        replace(d, value=sign / 10, low=sign / 10 - 0.01, high=sign / 10 + 0.01, p_holm=0.001)
+        for d in found.differences
+        if (d.first, d.second) == pair
+        for sign in [signs[d.k]]
+    )
+    table = order_table(replace(found, differences=changed))
+    line = next(line for line in table.split("<tr>") if "trigrams (1.4\u00a0V) over BM25" in line)
+    assert re.findall(r'<td class="verdict[^>]*>([^<]+)<', line) == [
+        "confirmed",
+        "not significant",
+        "reversed",
+    ]
+    assert "not measured" in table  # the other pairs
+    for k in ks:
+        assert f"Recall@{k}, points" in table
+
+
 def test_a_variant_has_the_color_of_its_kind_and_kinds_differ():
     assert len({plots.color_of(kind) for kind in KINDS}) == len(KINDS)
     assert len({plots.marker_of(kind) for kind in KINDS}) == len(KINDS)
     variant = Row("bm25_stemmed", "bm25", "BM25, stemmed", "baseline")
     assert is_variant(variant)
     assert not is_variant(replace(variant, name="bm25"))
+    other, own = replace(variant, name="bm25_other"), replace(variant, name="bm25")
+    drawn = [own, variant, other]
+    assert len({fill_of(row, drawn) for row in drawn}) == 3
 
 
 def test_a_sweep_of_another_test_is_left_out(report, tmp_path):

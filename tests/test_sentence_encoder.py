@@ -53,7 +53,7 @@ def test_a_saved_one_answers_once_the_environment_names_its_encoder(
 ):
     matcher.save(tmp_path / "model")
     loaded = ms.load(tmp_path / "model")
-    with pytest.raises(ParameterError, match="must be at hand; set MATCHSET_ENCODER to its folder"):
+    with pytest.raises(ParameterError, match="encoder must be at hand; set MATCHSET_ENC"):
         loaded.match("rose")
     assert len(loaded.match("")) == 0  # nothing to encode
     monkeypatch.setenv("MATCHSET_ENCODER", str(folder))
@@ -64,7 +64,7 @@ def test_a_saved_one_answers_once_the_environment_names_its_encoder(
 def test_another_encoder_is_refused(matcher, tmp_path, monkeypatch):
     matcher.save(tmp_path / "model")
     monkeypatch.setenv("MATCHSET_ENCODER", str(make_encoder(tmp_path / "other", "[]")))
-    with pytest.raises(ParameterError, match="the one that encoded the titles; got another"):
+    with pytest.raises(ParameterError, match="encoder must be the one that encoded the"):
         ms.load(tmp_path / "model").match("rose")
 
 

@@ -41,7 +41,8 @@ def list_results(work):
 
 
 def read_times(work):
-    return {str(path): path.stat().st_mtime_ns for path in work.rglob("*.bin")}
+    files = [path for path in work.rglob("*.bin") if not path.parent.name.startswith(".")]
+    return {str(path): path.stat().st_mtime_ns for path in files}
 
 
 class StoppedError(Exception):

@@ -1,5 +1,6 @@
-"""Hooks of MkDocs: documents outside docs/ become pages too, and links to them follow."""
+"""Hooks of MkDocs: documents outside docs/ become pages too, and flags stay in one piece."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ KEPT = {
     "changelog.md": "CHANGELOG.md",
     "security.md": "SECURITY.md",
 }
+
+_CODE = re.compile(r"<code>[^<\n]*</code>")  # within a line
+_FLAG = re.compile(r"--[a-z][a-z.-]*")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -28,3 +32,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     for page, path in KEPT.items():
         markdown = markdown.replace(f"](../{path}", f"]({page}")
     return markdown
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Keep flags on one line: browsers break after the hyphens of --flag."""
+    return _CODE.sub(lambda code: _FLAG.sub(r'<span class="flag">\g<0></span>', code[0]), html)

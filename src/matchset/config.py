@@ -172,7 +172,8 @@ class VectorizerConfig:
 class LearnConfig:
     """Every parameter of learning, from label vectors to pruned weights.
 
-    The solver minimizes `|w|^2 / 2 + C * sum of squared hinge losses`.
+    The solver minimizes `|w|^2 / 2 + C * sum of squared hinge losses`. Where matrices are fitted
+    (`XRLinear`), `negatives` and `weights` may also be "given".
     """
 
     branching: int = 32
@@ -190,7 +191,7 @@ class LearnConfig:
     given_share: float = 0.5
     "Share of the given vectors in the similarity of pifa+given, from 0 to 1."
     negatives: str = "tfn"
-    "Training instances of a cluster: tfn (teacher forcing), man (matcher-aware), given; join by +."
+    "Training instances of a cluster: tfn (teacher forcing) or man (matcher-aware), or tfn+man."
     man_beam: int = 20
     "Beam width of the search for matcher-aware negatives."
     C: float = 1.0
@@ -200,7 +201,7 @@ class LearnConfig:
     negative_weight: float = 1.0
     "Weight of the losses of negatives."
     weights: str = "binary"
-    "Weight of a positive: one (binary), its count (linear), 1 + log of it (log), or given."
+    "Weight of a positive: one (binary), its count (linear), or 1 + log of it (log)."
     bias: float = 1.0
     "Value of the constant feature, whose weight is regularized too; 0 for no bias."
     tol: float = 0.01

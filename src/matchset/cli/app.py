@@ -10,9 +10,10 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Literal
 
-from cyclopts import App, Group
+from cyclopts import App, Group, Parameter
 from cyclopts.config import Env
 
+from matchset.cli.changing import add, merge, remove, update
 from matchset.cli.console import FlagFormatter, format_error, print_error
 from matchset.cli.decisions import experiment
 from matchset.cli.demo import demo
@@ -31,6 +32,7 @@ app = App(
     help="Learn from your search log which products answer a query.",
     version=lambda: version("matchset"),
     suppress_keyboard_interrupt=False,  # or it exits silently; `main` says what happened
+    default_parameter=Parameter(negative_iterable=()),  # no --empty-parts: leaving out says it
 )
 
 
@@ -54,6 +56,7 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start here": (demo, simulate),
     "Data": (describe, split, plan),
     "Models": (train, match, explain, inspect, prune),
+    "Keep fresh": (add, update, remove, merge),
     "Measure": (evaluate, compare, sweep, shadow),
     "Serve": (serve,),
     "Help": (completion,),

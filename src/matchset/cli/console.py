@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -86,32 +87,41 @@ class FlagFormatter(logging.Formatter):
 @contextmanager
 def training_bar() -> Iterator[TrainingBar]:
     """A progress bar for training; it is shown in a terminal only."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(compact=True),
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
     with bar:
         yield TrainingBar(bar)
 
 
 class TrainingBar:
-    """Receives the steps of training and shows the stage, how far it is, and the time left."""
+    """Receives the steps of training and shows the stage, how far it is, and when all will end."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
         self._task = bar.add_task("training", total=None)
-        self._stage = ""
 
     def __call__(self, step: Step) -> None:
-        """Show one step."""
-        if step.stage != self._stage:  # the time left is that of the stage
-            self._stage = step.stage
-            self._bar.reset(self._task)
-        name = STAGES.get(step.stage, step.stage)
-        steps = f", {step.done:,} of {step.total:,}" if step.total > 1 else ""
-        self._bar.update(
-            self._task, description=name + steps, completed=step.done, total=step.total
-        )
+        """Show one step; the bar is the stage's, the time left that of the whole training."""
+        text = describe_step(step, datetime.now().astimezone())
+        self._bar.update(self._task, description=text, completed=step.done, total=step.total)
+
+
+def describe_step(step: Step, now: datetime) -> str:
+    """A step in words."""
+    name = STAGES.get(step.stage, step.stage)
+    steps = f", {step.done:,} of {step.total:,}" if step.total > 1 else ""
+    tuning = " (to weigh the parts)" if step.is_tuning else ""
+    if step.seconds_left is None:
+        return name + tuning + steps
+    end = now + timedelta(seconds=step.seconds_left)
+    day = "" if end.date() == now.date() else f"{end:%a} "
+    return (
+        f"{name}{tuning}{steps}; {format_seconds(step.seconds_left)} left, until {day}{end:%H:%M}"
+    )
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds; minutes or hours if there are many."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"

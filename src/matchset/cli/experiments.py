@@ -73,8 +73,8 @@ def compare(
 ) -> None:
     """Compare the match set with your own search and with known methods, as a web page.
 
-    The page begins with a verdict: what it finds more, and what it costs. Finished rows are stored:
-    a comparison that was stopped continues where it was.
+    The page begins with a verdict: what the match set adds, and what it costs. Finished rows are
+    stored: a comparison that was stopped continues where it was.
 
     Parameters
     ----------
@@ -106,13 +106,13 @@ def compare(
     price_per_hour
         Cost of an hour of this machine, to report the cost of each training.
     config
-        TOML file of settings for XR-Linear, as for `matchset train`.
+        TOML file of settings, as for `matchset train`.
     split
         How the log is split (default: auto).
     columns
         Columns of log and catalog.
     settings
-        Settings of XR-Linear; each overrides that of the file.
+        Settings of the match set; each overrides that of the file.
 
     """
     require_plots()

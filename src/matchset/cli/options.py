@@ -32,7 +32,7 @@ from matchset.errors import InputError
 # Settings that are tables, and can be given in a file only.
 IN_FILES_ONLY = {"vectorizer", "learn", "ngrams"}
 # Settings of matrices that a log does not have; they are for `XRLinear`.
-MATRICES_ONLY = {"given_share"}
+MATRICES_ONLY = {"embeddings", "given_share"}
 READING = Group("Reading files", sort_key=1)  # the heading of these flags in help
 WITHIN: dict[str, type[VectorizerConfig | LearnConfig]] = {
     "vectorizer": VectorizerConfig,
@@ -161,7 +161,9 @@ def _flags() -> list[tuple[str, Any, Any]]:
         for name in (field.name for field in fields(kind) if field.name not in hidden):
             value = getattr(default, name)
             is_list = isinstance(value, tuple)  # --parts tree towers
-            text = f"{docs[name]} [default: {' '.join(value) if is_list else value}]"
+            text = docs[name].replace("purchase=1 click=0.2", "--events.purchase 1")
+            if value is not None:
+                text += f" [default: {' '.join(value) if is_list else value}]"
             value_type = dict[str, float] if name == "events" else types[name]
             shown = Parameter(help=text, show_default=False, consume_multiple=is_list)
             flags.append((name, Annotated[value_type | None, shown], None))

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.table import Table
 
-from matchset.cli.console import output, print_error, print_text
+from matchset.cli.console import format_seconds, output, print_error, print_text
 from matchset.cli.options import Columns, Settings, make_config
 from matchset.learn.cost import TrainingPlan, plan_training
 
@@ -63,11 +63,6 @@ def show_plan(plan: TrainingPlan) -> None:
     free = read_free_memory()
     if free is not None and plan.memory - plan.used_memory > free:
         print_error(f"this machine has {free / 1e9:.2f} GB left: training may fail")
-
-
-def format_seconds(seconds: float) -> str:
-    """Seconds, or minutes if there are many."""
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def read_free_memory() -> int | None:

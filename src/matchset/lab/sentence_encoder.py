@@ -58,10 +58,10 @@ class Encoder:
         """The opened model; a folder with other files is an error."""
         folder = self.folder or os.environ.get(FOLDER)
         if not folder:
-            rule = f"a sentence encoder must be at hand; set {FOLDER} to its folder"
+            rule = f"must be at hand; set {FOLDER} to its folder"
             raise ParameterError(rule, parameter="encoder")
         if self.folder is None and digest_folder(Path(folder)) != self.digest:
-            rule = "the encoder must be the one that encoded the titles; got another"
+            rule = f"must be the one that encoded the titles; got another in {folder}"
             raise ParameterError(rule, parameter="encoder")
         package = import_extra("sentence_transformers", EXTRA, "a sentence encoder")
         return package.SentenceTransformer(str(folder), local_files_only=True)
@@ -87,9 +87,7 @@ class Encoder:
 def digest_folder(folder: Path) -> str:
     """A checksum of all files of a folder, by their names and bytes."""
     if not (folder / "modules.json").is_file():
-        rule = (
-            f"an encoder must be a folder with modules.json, of sentence-transformers; got {folder}"
-        )
+        rule = f"must be a folder of sentence-transformers, with modules.json; got {folder}"
         raise ParameterError(rule, parameter="encoder")
     digest = hashlib.sha256()
     for file in sorted(file for file in folder.rglob("*") if file.is_file()):

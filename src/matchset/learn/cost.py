@@ -11,7 +11,7 @@ from matchset.config import TrainConfig, count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.learn.hold_back import hold_back
-from matchset.learn.training_data import prepare_training_data
+from matchset.learn.training_data import Examples, prepare_training_data
 from matchset.learn.two_tower import TwoTowerConfig
 
 _FITTED = 3000  # validation queries that the re-ranker learns from, at most
@@ -27,6 +27,14 @@ class Sizes:
     query_entries: int  # features of all queries, each as often as it occurs
     title_entries: int
     features: int  # distinct
+
+    @classmethod
+    def of(cls, examples: Examples, n_queries: int) -> Sizes:
+        """The sizes of training data whose first instances are queries, the others titles."""
+        X, Y = examples.X, examples.Y
+        n_entries = int(X.indptr[n_queries])
+        n_pairs = int(Y.indptr[n_queries])
+        return cls(Y.n_cols, n_queries, n_pairs, n_entries, int(X.indptr[-1]) - n_entries, X.n_cols)
 
     @property
     def pairs_seen(self) -> int:
@@ -125,17 +133,7 @@ class TrainingPlan:
 def plan_training(log: Log, catalog: Catalog | None, config: TrainConfig) -> TrainingPlan:
     """Make the features that training would use, and estimate the rest from their number."""
     data = prepare_training_data(log, catalog, config, threads=config.learn.threads)
-    n_queries = len(data.positives.queries)
-    X = data.examples.X
-    n_entries = int(X.indptr[n_queries])
-    sizes = Sizes(
-        len(data.products),
-        n_queries,
-        len(data.positives),
-        n_entries,
-        int(X.indptr[-1]) - n_entries,
-        int(X.n_cols),
-    )
+    sizes = Sizes.of(data.examples, len(data.positives.queries))
     threads = count_threads(config.learn.threads)
     n_held = _count_held(log, config)
     parts = estimate(sizes, config, threads=threads, n_held=n_held)

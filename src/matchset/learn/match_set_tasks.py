@@ -12,8 +12,9 @@ from matchset import _native
 from matchset.config import TrainConfig
 from matchset.errors import DataError
 from matchset.learn.clusters import build_inverted_lists
-from matchset.learn.fit_reranker import fit_reranker, label_candidates
+from matchset.learn.fit_reranker import fit_reranker
 from matchset.learn.hold_back import HeldBack, hold_back
+from matchset.learn.labeled_candidates import label_candidates
 from matchset.learn.training_data import TrainingData, prepare_training_data
 from matchset.learn.two_tower import TowerState, TwoTowerConfig, train_two_tower
 from matchset.matrices import Csr

@@ -21,7 +21,8 @@ from matchset.learn.tree_tasks import (
     embed,
     is_teacher_forcing,
     join_layers,
-    pack_tree,
+    list_ranges,
+    plan_packing,
     plan_selection,
     plan_solving,
     propagate,
@@ -49,6 +50,7 @@ class Progress:
     done: int  # tasks of "solve", steps of "fit"; otherwise 1
     total: int
     is_tuning: bool = False  # whether it belongs to the parts that are trained to weigh them
+    seconds_left: float | None = None  # to the end of the training, estimated; None: not known
 
 
 def train(
@@ -72,17 +74,20 @@ def train(
         kept={stage.name for stage in stages if stage.name != "embed"},
         on_done=lambda done: tell(done, progress),
     )
-    return join_layers(results, source, config)
+    return join_layers(results, source, config, list_ranges(results, source))
 
 
-def tell(done: Done, progress: Callable[[Progress], None]) -> None:
+def tell(
+    done: Done, progress: Callable[[Progress], None], seconds_left: float | None = None
+) -> None:
     """Report a step of a stage that users know: the others take little time."""
     prefix, _, name = done.stage.rpartition("/")
     name = name.partition(".")[0]
     name = _SHOWN.get(name, name)
     if name in get_args(StageName):
         is_tuning = prefix == "tune" and name != "tune"
-        progress(Progress(cast("StageName", name), done.done, done.total, is_tuning))
+        stage = cast("StageName", name)
+        progress(Progress(stage, done.done, done.total, is_tuning, seconds_left))
 
 
 def tree_stages(source: TreeSource, config: LearnConfig) -> list[Stage]:
@@ -118,4 +123,4 @@ def pack_stage(source: TreeSource, config: LearnConfig, precision: Precision) ->
     levels = range(_MOST_LEVELS)
     is_one = is_teacher_forcing(config)
     needs += [p + "solve"] if is_one else [p + f"solve.{level}" for level in levels]
-    return Stage.of(Task(p + "pack", pack_tree, given, is_wide=True), *needs)
+    return Stage(p + "pack", partial(plan_packing, given), tuple(needs))

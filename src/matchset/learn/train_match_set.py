@@ -23,6 +23,7 @@ from matchset.data.catalog import NO_CATALOG_REPORT, Catalog
 from matchset.data.log import Log
 from matchset.data.read_report import NO_REPORT
 from matchset.errors import DataError, ParameterError
+from matchset.learn.forecast import Forecast
 from matchset.learn.match_set_tasks import (
     HELD,
     INPUT,
@@ -88,13 +89,15 @@ def train_match_set(
     with _open_results(work, log, catalog, config) as results:
         if not results.has(INPUT):
             results.put(INPUT, {"log": log, "catalog": catalog})
+        threads = count_threads(config.learn.threads)
+        forecast = Forecast([stage.name for stage in stages], config, threads=threads)
         run_stages(
             stages,
             results,
-            _start(engine, results, count_threads(config.learn.threads)),
+            _start(engine, results, threads),
             kept={RERANKER, *(stage.name for stage in stages if stage.name.startswith("final/"))}
             - {f"final/{name}" for name in ("embed", "levels", "solve", "fit")},
-            on_done=lambda done: tell(done, progress),
+            on_done=lambda done: tell(done, progress, forecast.hear(done, results)),
         )
         untuned = default_reranker("tune is off")
         reranker = results.get(RERANKER, "reranker") if is_tuned else untuned

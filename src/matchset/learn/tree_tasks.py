@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,12 +94,13 @@ def _select(
     source: TreeSource,
     config: LearnConfig,
     level: int,
+    ranges: Sequence[Range],
 ) -> Mapping[str, Any]:
     """What the parents of a level are trained on, where it is more than their positives."""
     examples, tree = source.read(job.results), job.results.get(source.prefix + "tree", "tree")
     pairs = examples.Y if examples.pair_weights is None else examples.pair_weights
     given = None if examples.negatives is None else propagate_labels(examples.negatives, tree)
-    layers = tuple(_join(job.results, source, upper).weights for upper in range(level))
+    layers = tuple(_join(job.results, source, upper, ranges).weights for upper in range(level))
     top = TreeModel(tree, layers, examples.X.n_cols, examples.Y.n_cols)
     instances = select_instances(
         examples.X,
@@ -158,7 +159,8 @@ def plan_selection(given: Mapping[str, Any], level: int, results: Results) -> li
     if not 0 < level < results.get(source.prefix + "tree", "tree").depth:
         return []
     name = source.prefix + f"select.{level}"
-    return [Task(name, _select, {**given, "level": level}, is_wide=True)]
+    arguments = {**given, "level": level, "ranges": list_ranges(results, source)}
+    return [Task(name, _select, arguments, is_wide=True)]
 
 
 def plan_solving(given: Mapping[str, Any], *which: Any) -> list[Task]:
@@ -167,16 +169,23 @@ def plan_solving(given: Mapping[str, Any], *which: Any) -> list[Task]:
     source: TreeSource = given["source"]
     return [
         Task(_name(source, one), _solve, {**given, "chosen": one}, cost=one.cost)
-        for one in _list_ranges(results, source)
+        for one in list_ranges(results, source)
         if not levels or one.level == levels[0]
     ]
+
+
+def plan_packing(given: Mapping[str, Any], results: Results) -> list[Task]:
+    """The task that packs the tree; it is told how the layers were cut."""
+    source: TreeSource = given["source"]
+    arguments = {**given, "ranges": list_ranges(results, source)}
+    return [Task(source.prefix + "pack", _pack, arguments, is_wide=True)]
 
 
 def _name(source: TreeSource, chosen: Range) -> str:
     return f"{source.prefix}solve.{chosen.level}/{chosen.name}"
 
 
-def _list_ranges(results: Results, source: TreeSource) -> list[Range]:
+def list_ranges(results: Results, source: TreeSource) -> list[Range]:
     """The ranges of all levels; how they are cut depends on the positives alone."""
     tree = results.get(source.prefix + "tree", "tree")
     n_instances = np.array([0, len(source.read(results).X)], dtype=np.int64)
@@ -184,22 +193,24 @@ def _list_ranges(results: Results, source: TreeSource) -> list[Range]:
     return plan_ranges(list(zip([n_instances, *levels], tree.offsets, strict=True)))
 
 
-def _join(results: Results, source: TreeSource, level: int) -> SolvedLayer:
+def _join(results: Results, source: TreeSource, level: int, ranges: Sequence[Range]) -> SolvedLayer:
     """The layer that the ranges of a level make."""
-    ranges = [one for one in _list_ranges(results, source) if one.level == level]
-    parts = [(one, results.get(_name(source, one), "solved")) for one in ranges]
+    own = [one for one in ranges if one.level == level]
+    parts = [(one, results.get(_name(source, one), "solved")) for one in own]
     positives = results.get(source.prefix + "levels", str(level))
     tree = results.get(source.prefix + "tree", "tree")
     return join_layer(parts, positives, tree.offsets[level])
 
 
-def join_layers(results: Results, source: TreeSource, config: LearnConfig) -> TrainedTree:
+def join_layers(
+    results: Results, source: TreeSource, config: LearnConfig, ranges: Sequence[Range]
+) -> TrainedTree:
     """The model that all ranges make; they are freed on the way."""
     examples, tree = source.read(results), results.get(source.prefix + "tree", "tree")
     layers = []
     for level in range(tree.depth):
-        layers.append(_join(results, source, level))
-        for one in _list_ranges(results, source):
+        layers.append(_join(results, source, level, ranges))
+        for one in ranges:
             if one.level == level:
                 results.forget(_name(source, one))
     weights = tuple(layer.weights for layer in layers)
@@ -210,15 +221,16 @@ def join_layers(results: Results, source: TreeSource, config: LearnConfig) -> Tr
     return trained
 
 
-def pack_tree(
+def _pack(
     job: Job,
     *,
     source: TreeSource,
     config: LearnConfig,
     precision: Precision,
+    ranges: Sequence[Range],
 ) -> Mapping[str, Any]:
     """The packed tree, and what the summary tells of it."""
-    trained = join_layers(job.results, source, config)
+    trained = join_layers(job.results, source, config, ranges)
     return {
         "tree": pack(trained.model, precision=precision, threads=job.threads),
         "n_weights": tuple(len(layer.weights) for layer in trained.model.layers),

@@ -15,17 +15,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from matchset.config import LearnConfig, TrainConfig, count_threads
+from matchset.data.log import Log
 from matchset.errors import ParameterError, install_command
 from matchset.lab.dssm.hnsw import DEFAULT_GRAPH
 from matchset.lab.experiments.benchmark import Benchmark
 from matchset.lab.experiments.contender import NO_CATALOG, Contender, of_kind
-from matchset.lab.experiments.store import make_digest
 from matchset.lab.sentence_encoder import EXTRA, SentenceEncoder, digest_folder
 from matchset.learn.training_data import prepare_training_data
 from matchset.matchers.base import Matcher
 from matchset.matchers.match import Matches
 from matchset.matchers.recorded_run import RecordedRun
 from matchset.matrices import Csr, offsets_of
+from matchset.strings import Strings
 
 ENCODER, PECOS = SentenceEncoder.kind, "pecos"
 BEAM, DEPTH = 10, 100  # of PECOS: the paper's beam, and as many products as are measured
@@ -71,35 +72,25 @@ def _why_no_encoder(benchmark: Benchmark, folder: Path | None) -> str:
 
 def make_pecos(benchmark: Benchmark, python: Path | None) -> Contender:
     """PECOS's own XR-Linear over our features of queries, with the settings of the paper's rows."""
-    config = replace(
-        benchmark.config, parts=("tree",), titles="none", language=None, learn=LearnConfig()
-    )
-    learn = config.learn
-    settings = {
-        "branching": learn.branching,
-        "max_leaf_size": learn.max_leaf_size,
-        "C": learn.C,
-        "threshold": learn.threshold,
-        "seed": benchmark.config.learn.seed,
-        "beam": BEAM,
-        "k": DEPTH,
-    }
+    ours = benchmark.config
+    config = replace(ours, parts=("tree",), titles="none", language=None, learn=LearnConfig())
+    learn = replace(config.learn, seed=ours.learn.seed, threads=ours.learn.threads)
+    config = replace(config, learn=learn)
 
     def recipe(_: Path) -> Matcher:
-        threads = count_threads(benchmark.config.learn.threads)
         return run_pecos(
-            benchmark, config, python or Path(sys.executable), {**settings, "threads": threads}
+            benchmark.train, benchmark.qrels.queries, config, python or Path(sys.executable)
         )
 
     if python is not None and not python.is_file():
-        rule = f"pecos must be a Python that has libpecos; got {python}, which is no file"
+        rule = f"must be a Python that has libpecos; got {python}, which is no file"
         raise ParameterError(rule, parameter="pecos")
     has_own = find_spec("pecos") is not None
     return Contender(
         PECOS,
         RecordedRun.kind,
         "PECOS, XR-Linear (queries)",
-        {**settings, "vectorizer": make_digest(asdict(config.vectorizer))},
+        {**asdict(config), "beam": BEAM, "k": DEPTH},
         recipe,
         is_timed=False,
         absent="" if has_own or python is not None else NO_PECOS,
@@ -107,12 +98,19 @@ def make_pecos(benchmark: Benchmark, python: Path | None) -> Contender:
     )
 
 
-def run_pecos(
-    benchmark: Benchmark, config: TrainConfig, python: Path, settings: dict[str, Any]
-) -> RecordedRun:
-    """Train PECOS in another process, and record what it answers to the test queries."""
-    data = prepare_training_data(benchmark.train, None, config)
-    queries = benchmark.qrels.queries
+def run_pecos(log: Log, queries: Strings, config: TrainConfig, python: Path) -> RecordedRun:
+    """Train PECOS on a log in another process, and record what it answers to queries."""
+    data, learn = prepare_training_data(log, None, config), config.learn
+    settings = {
+        "branching": learn.branching,
+        "max_leaf_size": learn.max_leaf_size,
+        "C": learn.C,
+        "threshold": learn.threshold,
+        "seed": learn.seed,
+        "threads": count_threads(learn.threads),
+        "beam": BEAM,
+        "k": DEPTH,
+    }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         matrices = {
@@ -127,7 +125,7 @@ def run_pecos(
         done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
         if done.returncode != 0:
             said = [line for line in done.stderr.splitlines() if line.strip()] or ["nothing"]
-            rule = f"pecos must be a Python that has libpecos; {python} said: {said[-1]}"
+            rule = f"must be a Python that has libpecos; {python} said: {said[-1]}"
             raise ParameterError(rule, parameter="pecos")
         found = sp.csr_array(sp.load_npz(folder / "found.npz"))
     return RecordedRun.of(Matches(queries, _rank(found), data.products))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import orjson
 from starlette.requests import Request
@@ -32,8 +32,9 @@ def make_app(worker: Worker) -> ASGIApp:
     for path in HEALTH:  # load balancers send HEAD
         paths[path]["HEAD"] = handlers.health
     page, docs = read_page(), _make_docs(worker)
-    for path, file in {**page, **docs}.items():
-        paths[path] = dict.fromkeys(("GET", "HEAD"), _send(file))
+    found = {path: partial(page.__getitem__, path) for path in page} | docs
+    for path, find in found.items():
+        paths[path] = dict.fromkeys(("GET", "HEAD"), _send(find))
     # No Starlette application: its own error handlers would be a second way out for errors.
     routes = [Route(path, _Methods(methods)) for path, methods in paths.items()]
     router = Router(routes, redirect_slashes=False, default=_not_found)
@@ -69,16 +70,24 @@ async def _not_found(_: Scope, __: Receive, ___: Send) -> None:
     raise RequestError("not_found", "there is nothing at this path")
 
 
-def _make_docs(worker: Worker) -> dict[str, StaticFile]:
-    document = make_document(ENDPOINTS, worker.limits, worker.model.names)
+def _make_docs(worker: Worker) -> dict[str, Callable[[], StaticFile]]:
+    """What finds each description; a new version of a match set may have other parts."""
+
+    @lru_cache(maxsize=1)
+    def make(names: tuple[str, ...]) -> tuple[StaticFile, StaticFile]:
+        document = make_document(ENDPOINTS, worker.limits, names)
+        page = write_docs(document, CODES).encode()
+        return StaticFile.of(orjson.dumps(document), ".json"), StaticFile.of(page, ".html")
+
+    make(worker.model.names)  # now, and not while a caller waits
     return {
-        "/openapi.json": StaticFile.of(orjson.dumps(document), ".json"),
-        "/docs": StaticFile.of(write_docs(document, CODES).encode(), ".html"),
+        "/openapi.json": lambda: make(worker.model.names)[0],
+        "/docs": lambda: make(worker.model.names)[1],
     }
 
 
-def _send(file: StaticFile) -> Handler:
+def _send(find: Callable[[], StaticFile]) -> Handler:
     async def send(request: Request) -> Response:
-        return file.respond(request.headers.get("if-none-match"))
+        return find().respond(request.headers.get("if-none-match"))
 
     return send

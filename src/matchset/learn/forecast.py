@@ -1,0 +1,76 @@
+"""Forecast: how long will a training that runs take to its end?"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection
+
+from matchset.config import TrainConfig
+from matchset.learn.cost import Sizes, estimate
+from matchset.work.tasks import Done, Results
+
+logger = logging.getLogger(__name__)
+
+# The part that each stage belongs to, and the stage's share of its time.
+_SHARES = {
+    "data": ("features", 1.0),
+    "embed": ("tree", 0.1),
+    "tree": ("tree", 0.25),
+    "levels": ("tree", 0.05),
+    "solve": ("tree", 0.5),
+    "pack": ("tree", 0.1),
+    "fit": ("towers", 0.95),
+    "encode": ("towers", 0.05),
+    "neighbors": ("neighbors", 1.0),
+    "lexical": ("lexical", 1.0),
+    "reranker": ("tuning", 1.0),
+}
+_FEW_SECONDS = 2.0  # until then, this machine is taken to be as fast as the one of the estimate
+
+
+class Forecast:
+    """Compares the estimate of each stage with the time it took; mutable, for one training.
+
+    What was found done, in a training that goes on, is left out of the comparison.
+    """
+
+    def __init__(self, stages: Collection[str], config: TrainConfig, *, threads: int) -> None:
+        self._config, self._threads = config, threads
+        self._left = dict.fromkeys(stages, 1.0)  # share of each stage
+        self._worked = dict.fromkeys(stages, 0.0)
+        self._seconds: dict[str, float] | None = None  # estimated, of each stage
+        self._began = time.monotonic()
+
+    def hear(self, done: Done, results: Results) -> float | None:
+        """Seconds left after a step; None while the data are not known."""
+        self._left[done.stage] = 1 - done.done / done.total
+        if self._seconds is None:
+            self._seconds = self._estimate(results)
+            self._began = time.monotonic()
+            if self._seconds is None:
+                return None
+        else:  # from here on, times are compared
+            self._worked[done.stage] = (done.done - done.n_found) / done.total
+        worked = sum(self._worked[name] * spent for name, spent in self._seconds.items())
+        elapsed = time.monotonic() - self._began
+        slower = elapsed / worked if min(elapsed, worked) > _FEW_SECONDS else 1.0
+        left = slower * sum(self._left[name] * spent for name, spent in self._seconds.items())
+        if done.done == done.total:
+            logger.info("%s is done; about %.0f s are left", done.stage, left)
+        return left
+
+    def _estimate(self, results: Results) -> dict[str, float] | None:
+        found = next((name for name in ("final/data", "tune/data") if results.has(name)), None)
+        if found is None or not (n_queries := results.get(found, "n_queries")):
+            return None
+        sizes = Sizes.of(results.get(found, "examples"), n_queries)
+        costs = estimate(sizes, self._config, threads=self._threads, n_held=0)
+        seconds = {name.removesuffix(" alone"): cost.seconds for name, cost in costs.items()}
+        n_times = sum(name.endswith("/data") for name in self._left)
+        estimated = {}
+        for stage in self._left:
+            part, share = _SHARES.get(stage.rpartition("/")[2].partition(".")[0], ("", 0.0))
+            is_once = part == "tuning"
+            estimated[stage] = share * seconds.get(part, 0.0) / (1 if is_once else n_times)
+        return estimated
