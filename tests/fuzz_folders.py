@@ -17,7 +17,8 @@ from matchset.cli.console import output
 from matchset.cli.inspection import inspect
 from matchset.config import PARTS
 from matchset.data.positives import positives
-from matchset.storage.folders import MANIFEST, _seal
+from matchset.storage import folders
+from matchset.storage.folders import MANIFEST
 
 QUERIES = ("red rose", "white vase small", "lamp 3", "", "kitchen", "zebra", "grün 花 \x00")
 NUMBERS = (0, 1, -1, 2, 7, 127, 255, 2**15, 2**31 - 1, -(2**31), 2**31, 2**53, 2**63 - 1, -(2**63))
@@ -271,7 +272,7 @@ def seal(manifest):
         described.pop("sha256", None)
     except (AttributeError, TypeError, KeyError, OSError):
         return
-    write_new(manifest, _seal(described))
+    write_new(manifest, folders.seal(described))
 
 
 def write_new(file, data):
