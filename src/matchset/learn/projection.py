@@ -11,7 +11,7 @@ from matchset.config import TrainConfig
 from matchset.learn.cost import Cost, Sizes, estimate_stages, estimate_tuning, is_tuned
 from matchset.learn.layers import LEAST_COST, MOST_RANGES
 
-# The shop of the paper (arXiv 2106.12657): 240 million queries, 100 million products, over a
+# The shop of the paper: 240 million queries, 100 million products, over a
 # billion pairs. Features per query and per title are those of the simulated marketplace.
 PAPER = Sizes(
     products=100_000_000,
