@@ -117,6 +117,32 @@ SparseRows vectorize_all(const StringsView& texts, const VocabularyView& vocabul
   return all;
 }
 
+WordRows hash_words(const StringsView& texts, const VocabularyView& vocabulary, std::uint32_t kind) {
+  WordRows rows;
+  rows.starts.push_back(0);
+  QueryFeatures features;
+  std::vector<std::uint64_t> keys;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    vectorize(texts[i], vocabulary, features);
+    keys.clear();
+    for (const auto& probe : features.probes)
+      if (probe.kind == kind) keys.push_back(probe.key);
+    std::sort(keys.begin(), keys.end());
+    for (std::size_t at = 0; at < keys.size(); ++at) {
+      if (at > 0 && keys[at] == keys[at - 1]) {
+        rows.counts.back() += 1;
+        continue;
+      }
+      const Slot* slot = vocabulary.find(keys[at]);
+      rows.keys.push_back(keys[at]);
+      rows.ids.push_back(slot ? static_cast<std::int32_t>(slot->id) : -1);
+      rows.counts.push_back(1);
+    }
+    rows.starts.push_back(static_cast<std::int64_t>(rows.keys.size()));
+  }
+  return rows;
+}
+
 std::vector<std::int64_t> count_unknown(const StringsView& texts, const VocabularyView& vocabulary,
                                         unsigned n_threads) {
   const std::size_t n_chunks = (texts.size() + kChunk - 1) / kChunk;

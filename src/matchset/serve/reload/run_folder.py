@@ -49,6 +49,7 @@ class ModelVersion:
     folder: str
     name: str  # a digest of the files
     kinds: tuple[str, ...] = ()  # of its matchers, the model first
+    generation: int = 0  # of the model's products
 
 
 @dataclass(frozen=True, slots=True)
