@@ -55,8 +55,10 @@ def test_threads_do_not_change_the_lists(threads):
     assert np.array_equal(one.clusters.values, many.clusters.values)
 
 
-def test_a_search_of_all_lists_equals_brute_force():
-    vectors, queries = quantize(make_vectors(700)), make_vectors(40, seed=1)
+@pytest.mark.parametrize("dimensions", [16, 32, 64, 256])  # from 64 on other instructions are used
+def test_a_search_of_all_lists_equals_brute_force(dimensions):
+    vectors = quantize(make_vectors(701, dimensions))
+    queries = make_vectors(40, dimensions, seed=1)
     lists = build_inverted_lists(vectors, list_size=16)
     found = lists.search(queries, 25, n_lists=lists.n_lists, n_groups=lists.n_groups, threads=2)
     labels, cosines = brute_force(queries, vectors, 25)

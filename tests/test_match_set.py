@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from contract import CHECKS, Subject, name_of
-from match_sets import make_config, make_match_set, make_model, make_shop
+from match_sets import COLORS, EXTRA, THINGS, make_config, make_match_set, make_model, make_shop
 
 import matchset as ms
 from matchset.config import PARTS
@@ -28,6 +28,7 @@ QUERIES = [
     "large chair 3",
     "kitchen table",
     "rde rose",
+    " ".join([*COLORS, *THINGS, *EXTRA]),  # more words than are compared with a title at once
 ]
 WIDE = Bounds(*[10**9] * 10)
 
