@@ -50,7 +50,7 @@ class CandidateSearch {
 
   MatchCandidate& touch(std::size_t label, Source source) {
     MatchCandidate& candidate = s_.candidates[static_cast<std::uint32_t>(label)];
-    if (candidate.sources == 0) prefetch_product(label);
+    if (candidate.sources == 0) prefetch_product(label, source);
     candidate.sources = static_cast<std::uint8_t>(candidate.sources | source);
     return candidate;
   }
@@ -142,11 +142,11 @@ class CandidateSearch {
 
   // What is known of a product lies anywhere in memory. It is asked for in three steps: first where it lies, as soon as
   // a source proposes the product; then, for all candidates, vectors and where words begin; then the words.
-  void prefetch_product(std::size_t label) const {
+  void prefetch_product(std::size_t label, Source source) const {
     if (is_added(label)) return;
     prefetch_far(&v_.popularity[label]);
     if (v_.lexical) v_.lexical->prefetch_row(label);
-    if (v_.towers) prefetch_far(&v_.towers->position_of[label]);
+    if (v_.towers && source != kLists) prefetch_far(&v_.towers->position_of[label]);
   }
 
   void prefetch_vectors() {

@@ -25,7 +25,7 @@ void find_probes(const VocabularyView& vocabulary, QueryFeatures& f) {
     PaddedText& text = has_stems ? f.analyzed : f.padded;
     text.for_each(vocabulary.kinds[kind], [&](std::size_t begin, std::size_t length) {
       const std::uint64_t key = ngram_key(text.slice(begin, length), vocabulary.kinds[kind]);
-      prefetch_near(&vocabulary.slots[home_of(key, vocabulary.n_homes)]);
+      prefetch_far(&vocabulary.slots[home_of(key, vocabulary.n_homes)]);
       f.probes.push_back({key, kind});
     });
   }

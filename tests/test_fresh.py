@@ -5,6 +5,7 @@ import math
 import pickle
 import shutil
 import tempfile
+from datetime import date
 
 import numpy as np
 import pytest
@@ -16,8 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 import matchset as ms
 from matchset.config import PARTS, TrainConfig
+from matchset.data.arrow import NO_DAY
+from matchset.data.catalog import Column
 from matchset.model.match_set_model import Bounds
+from matchset.model.products import Products
 from matchset.model.reranker import FEATURES
+from matchset.model.upserts import Upsert, upserting
 from matchset.strings import Strings
 
 WIDE = Bounds(*[10**9] * 10)
@@ -206,6 +211,33 @@ def test_a_change_with_an_older_version_comes_too_late(base):
     assert "n1" in gone.add(make_goods(NEW), version=9).products.ids
     with pytest.raises(ValueError, match="version must be from 0"):
         base.remove(["p001"], version=-1)
+
+
+def test_products_told_one_by_one_keep_what_is_not_told():
+    launched = np.array([20_000, NO_DAY], dtype=np.int32)
+    columns = {
+        "launched": Column("date", launched),
+        "is_sold": Column("boolean", np.array([1, -1], dtype=np.int8)),
+    }
+    current = Products(Strings.of(["a", "b"]), Strings.of(["rose", "mug"]), columns)
+    told = [
+        Upsert("b", attributes={"is_sold": False}),
+        Upsert("c", "lamp", {"launched": "2026-12-31", "is_sold": None}),
+        Upsert("a", "pot"),
+    ]
+    rows = upserting(told, ["z"], None)(current).products
+    assert list(zip(rows.ids, rows.titles, strict=True)) == [
+        ("b", "mug"),
+        ("c", "lamp"),
+        ("a", "pot"),
+    ]
+    assert rows.attributes["is_sold"].to_list() == [False, None, True]
+    assert rows.attributes["launched"].to_list()[:2] == [None, date(2026, 12, 31)]
+    assert rows.attributes["launched"].values[2] == 20_000
+    with pytest.raises(ValueError, match="launched must be a date such as"):
+        upserting([Upsert("a", attributes={"launched": "soon"})], [], None)(current)
+    with pytest.raises(ValueError, match="is_sold must be a boolean"):
+        upserting([Upsert("a", attributes={"is_sold": 1})], [], None)(current)
 
 
 def test_explanations_know_added_products(changed):

@@ -235,10 +235,13 @@ class Matcher(ABC):
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write it to a folder, all or nothing; the files never change afterwards."""
-        header = {registry.HEADER: self.kind}
-        inner = {name: part.save for name, part in self._parts().items()}
-        save_sections(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
+        self._save(path, overwrite=overwrite)
         object.__setattr__(self, "_home", str(Path(path).absolute()))  # frozen dataclasses too
+
+    def _save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        header = {registry.HEADER: self.kind}
+        inner = {name: part._save for name, part in self._parts().items()}  # noqa: SLF001
+        save_sections(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -12,7 +12,7 @@ from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import WriteRequest
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import RunFolder
-from matchset.serve.reload.snapshots import Sources
+from matchset.serve.reload.snapshots import Sources, identify_training
 from matchset.serve.reload.switch import reload_for
 
 
@@ -38,7 +38,8 @@ class Writer:
             raise RequestError("read_only", "products need a server started with --writable")
         with self._lock:
             generation = self._write(wanted)
-        version = reload_for(self._run, self._sources, self._config, generation)
+            trained = identify_training(self._sources.model)
+        version = reload_for(self._run, self._sources, self._config, trained, generation)
         return Written(version, generation)
 
     def _write(self, wanted: WriteRequest) -> int:

@@ -15,7 +15,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from matchset.errors import TargetExistsError
@@ -102,15 +102,17 @@ def _replace(staged: Path, path: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, *, is_required: bool = True) -> Iterator[None]:
     """Hold a folder against other processes that do; waits until they are done.
 
-    The path names the locked folder all the while. A file system without locks is an OSError.
+    The path names the locked folder all the while. A file system without locks is an OSError where
+    the lock is required.
     """
     while True:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            with nullcontext() if is_required else suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
             if os.path.samestat(folder.stat(), os.fstat(handle)):
                 yield
                 return

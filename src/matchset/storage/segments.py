@@ -9,12 +9,15 @@ them.
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from matchset.storage.atomic import atomic_file
 from matchset.storage.folders import (
@@ -26,10 +29,11 @@ from matchset.storage.folders import (
     write_file,
     write_folder,
 )
-from matchset.storage.handles import MANIFEST, PathLike, read_folder
-from matchset.storage.sections import Section
+from matchset.storage.handles import MANIFEST, FolderHandle, PathLike, read_folder
+from matchset.storage.sections import Section, read_object, read_section
 
 _KIND = "segment"
+_ALIGNED = 8  # bytes
 _NAME = re.compile(r"segment([0-9]+)")
 _OURS = re.compile(rf"{_NAME.pattern}|\.(segment[0-9]+|{re.escape(MANIFEST)})\.[0-9a-f]+\.tmp")
 
@@ -37,11 +41,12 @@ _OURS = re.compile(rf"{_NAME.pattern}|\.(segment[0-9]+|{re.escape(MANIFEST)})\.[
 def open_segments(path: PathLike) -> dict[str, Section]:
     """The segments of a folder by name, oldest first."""
 
-    def read(folder: Any) -> dict[str, Section]:
+    def read(folder: FolderHandle) -> dict[str, Section]:
         found = {}
         for name in _sort(read_manifest(folder).get("folders", {})):
             with folder.open_inner(name) as inner:
-                found[name] = Section(*open_folder(inner, _KIND))
+                packed = Section(*open_folder(inner, _KIND))
+                found[name] = read_section(inner, _KIND, partial(_unpack, packed))
         return found
 
     return read_folder(path, read)
@@ -67,7 +72,8 @@ def write_segment(path: Path, section: Section, *, instead_of_all: bool = False)
     _remove_unnamed(path, named)
     number = 1 + max((_number(name) for name in named if is_segment(name)), default=0)
     name = f"segment{number}"
-    write_folder(path / name, _KIND, header=section.header, arrays=section.arrays)
+    packed = _pack(section)
+    write_folder(path / name, _KIND, header=packed.header, arrays=packed.arrays)
     if instead_of_all:
         named = {key: digest for key, digest in named.items() if not is_segment(key)}
     named[name] = checksum(path / name)
@@ -80,6 +86,34 @@ def write_segment(path: Path, section: Section, *, instead_of_all: bool = False)
         raise
     flush_folder(path)
     _remove_unnamed(path, named)
+
+
+def _pack(section: Section) -> Section:
+    """All arrays as one, in one file: flushing a file to disk takes longer than writing it."""
+    entries, parts, offset = {}, [], 0
+    for name, array in section.arrays.items():
+        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        data = plain.reshape(-1).view(np.uint8)
+        entries[name] = [plain.dtype.str, list(array.shape), offset]
+        parts += [data, np.zeros(-len(data) % _ALIGNED, np.uint8)]
+        offset += len(data) + len(parts[-1])
+    data = np.concatenate([np.empty(0, np.uint8), *parts])
+    return Section({"section": dict(section.header), "arrays": entries}, {"data": data})
+
+
+def _unpack(packed: Section) -> Section:
+    """What `_pack` made one; damage is a KeyError, TypeError or ValueError."""
+    data, arrays = packed.arrays["data"], {}
+    if data.dtype != np.uint8 or data.ndim != 1:
+        raise TypeError(f"data must be bytes; got {data.dtype}")
+    for name, (kind, shape, offset) in read_object(packed.header["arrays"]).items():
+        dtype, sizes = np.dtype(kind), [int(size) for size in shape]
+        end = int(offset) + dtype.itemsize * math.prod(sizes)
+        is_inside = min([0, *sizes]) == 0 <= offset <= end <= len(data)
+        if dtype.kind not in "biuf" or not is_inside or offset % _ALIGNED:
+            raise ValueError(f"{name} must lie within {len(data):,} bytes; got {offset} to {end}")
+        arrays[name] = data[offset:end].view(dtype).reshape(sizes)
+    return Section(read_object(packed.header["section"]), arrays)
 
 
 def _remove_unnamed(path: Path, named: Iterable[str]) -> None:
