@@ -165,7 +165,6 @@ def show_interleaving(crowd: Crowd, arms: Mapping[str, ms.Matcher]) -> None:
         f"{LOST:.0%} of every answer lost": {"worse": Thinned(best, LOST), "whole": best},
         "BM25, and with match set": {"BM25": arms["BM25"], "both": best},
         "BM25, and match set": {"BM25": arms["BM25"], "match set": arms["match set"]},
-        "BM25 with XR-Linear, with match set": {"tree": arms["BM25 + XR-Linear"], "all": best},
     }
     print("\nSearches that find the better arm in 80 % of the cases, by purchases:\n")
     print("| arms | A/B verdict | both arms | team draft | times fewer | union | times fewer |")
