@@ -1,6 +1,7 @@
 """Experiments are read from their records: what is there is found, and what is wrong is told."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -193,6 +194,44 @@ def test_interleaved_arms_are_compared_by_credits(tmp_path):
     assert list_decision(reading)[0] == "Yes: customers prefer what only b brings."
     even = read_outcomes(write(tmp_path / "e.jsonl", interleaved(0.5)))
     assert list_decision(analyze(even))[0].startswith("Not shown: whether customers prefer b")
+
+
+def test_the_control_of_interleaved_arms_can_be_chosen(tmp_path):
+    found = read_outcomes(write(tmp_path / "r.jsonl", interleaved(0.8)))
+    reading = analyze(found, planned=400, control="b")
+    assert reading.arms == ("b", "a")
+    assert list_decision(reading)[0] == "No: customers prefer what only b brings."
+    usual = analyze(found, planned=400).preferences[0].credited
+    assert reading.preferences[0].credited == usual[::-1]
+    with pytest.raises(DataError, match="must be one of the arms a, b; got 'c'"):
+        analyze(found, control="c")
+
+
+def test_interleaving_is_calibrated_by_what_decides(tmp_path):
+    found = read_outcomes(write(tmp_path / "r.jsonl", interleaved(0.9)))
+    reading = analyze(found, planned=400)
+    low, high = reading.calibration.bounds
+    assert low <= reading.calibration.once <= high
+    assert any("random exchanges of the arms show" in fact for fact in list_decision(reading))
+
+
+def test_two_units_and_one_sided_credits_give_no_verdict(tmp_path):
+    origins = ("a", "b", "both")
+    few = [record(n, f"u{n % 2}", "interleaved", origins=origins, day=1 + n) for n in range(28)]
+    few += [event(n, "purchase", "2") for n in range(28)]
+    reading = analyze(read_outcomes(write(tmp_path / "few.jsonl", few)))
+    headline, *facts = list_decision(reading)
+    assert headline.startswith("Too early: 2 units chose what one arm alone brought")
+    assert any("a share of 100.0% (unknown; at any time unknown)" in fact for fact in facts)
+    many = [record(n, f"u{n}", "interleaved", origins=origins) for n in range(60)]
+    many += [event(n, "purchase", "2") for n in range(60)]
+    reading = analyze(read_outcomes(write(tmp_path / "many.jsonl", many)))
+    assert list_decision(reading)[0].startswith("No verdict: only b brought anything of its own")
+    two = [record(n, f"u{n % 2}", ("old", "new")[n % 2], day=1 + n) for n in range(28)]
+    two += [event(n, "purchase") for n in range(9, 28)]
+    reading = analyze(read_outcomes(write(tmp_path / "two.jsonl", two)), experiment=SHOES)
+    reading = replace(reading, compared=tuple(replace(r, events=50) for r in reading.compared))
+    assert list_decision(reading)[0].startswith("Too early: 1 units in old, 1 in new")
 
 
 def test_records_of_several_experiments_need_a_name(tmp_path):
