@@ -114,16 +114,16 @@ float BeamSearch::worst_kept(std::size_t level) {
 
 void BeamSearch::prefetch_buckets(std::size_t p) const {
   const BlockView block = view(p);
-  for (const auto& feature : s_.features) prefetch_near(block.bucket_address(feature.hash));
-  for (std::size_t at = 0; at < block.buckets_at; at += kBlockAlign) prefetch_near(block.begin + at);
+  for (const auto& feature : s_.features) prefetch_far(block.bucket_address(feature.hash));
+  for (std::size_t at = 0; at < block.buckets_at; at += kBlockAlign) prefetch_far(block.begin + at);
 }
 
 void BeamSearch::prefetch_chunks(std::size_t p, std::uint32_t* chunks) const {
   const BlockView block = view(p);
   for (std::size_t f = 0; f < s_.features.size(); ++f) {
     chunks[f] = block.chunk_at(s_.features[f].hash);
-    prefetch_near(block.begin + chunks[f]);
-    prefetch_near(block.begin + chunks[f] + 64);
+    prefetch_far(block.begin + chunks[f]);
+    prefetch_far(block.begin + chunks[f] + 64);
   }
 }
 

@@ -29,9 +29,12 @@ struct ListsView {
     const auto [begin, end] = checked(i);
     return ids.subspan(begin, end - begin);
   }
-  // Asks for the beginning of a list, whose offset should be at hand, ahead of its use.
+  // Asks for the beginning and the end of a list, whose offset should be at hand, ahead of its use.
   void prefetch(std::size_t i) const {
-    if (const auto begin = static_cast<std::size_t>(offsets[i]); begin < ids.size()) prefetch_near(ids.data() + begin);
+    const auto begin = static_cast<std::size_t>(offsets[i]), end = static_cast<std::size_t>(offsets[i + 1]);
+    if (begin >= end || end > ids.size()) return;
+    prefetch_far(ids.data() + begin);
+    prefetch_far(ids.data() + end - 1);
   }
 
  private:

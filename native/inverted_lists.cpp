@@ -49,11 +49,12 @@ void ListsSearch::reset(const InvertedLists& lists) {
   lists_ = &lists;
 }
 
-void ListsSearch::score_products(std::span<const std::uint32_t> indices, float* out) const {
+void ListsSearch::score_products(const ByteVectors& products, std::span<const std::uint32_t> indices,
+                                 float* out) const {
   if (query_.is_zero())
     std::fill_n(out, indices.size(), 0.0F);
   else
-    query_.score(lists_->products, indices, out);
+    query_.score(products, indices, out);
 }
 
 void ListsSearch::expand(const ByteVectors& centroids, std::size_t begin, std::size_t end, std::size_t next) {
@@ -80,13 +81,23 @@ std::span<const Scored> ListsSearch::find(std::span<const float> vector, const L
   query_.set(vector);
   if (query_.is_zero()) return found_;
   choose_clusters(rule);
-  for (std::size_t c = 0; c < nearest_.size(); ++c) {
-    const std::size_t begin = first_of(lists_->list_begin, nearest_, c), end = end_of(lists_->list_begin, nearest_, c);
-    scores_.resize(std::max(scores_.size(), end - begin));
-    query_.score(lists_->products, begin, end, scores_.data(), first_of(lists_->list_begin, nearest_, c + 1));
-    for (std::size_t i = begin; i < end; ++i) found_.emplace_back(lists_->labels[i], scores_[i - begin]);
-  }
+  append_lists(*lists_);
   return found_;
+}
+
+std::span<const Scored> ListsSearch::find_more(const InvertedLists& more) {
+  found_.clear();
+  if (!query_.is_zero()) append_lists(more);
+  return found_;
+}
+
+void ListsSearch::append_lists(const InvertedLists& lists) {
+  for (std::size_t c = 0; c < nearest_.size(); ++c) {
+    const std::size_t begin = first_of(lists.list_begin, nearest_, c), end = end_of(lists.list_begin, nearest_, c);
+    scores_.resize(std::max(scores_.size(), end - begin));
+    query_.score(lists.products, begin, end, scores_.data(), first_of(lists.list_begin, nearest_, c + 1));
+    for (std::size_t i = begin; i < end; ++i) found_.emplace_back(lists.labels[i], scores_[i - begin]);
+  }
 }
 
 std::size_t ListsSearch::find_cluster(const std::int8_t* values, float scale, std::size_t n_groups) {

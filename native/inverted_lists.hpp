@@ -41,13 +41,17 @@ class ListsSearch {
 
   // All products of the clusters nearest to the vector, cluster by cluster; none for a vector of zeros.
   std::span<const Scored> find(std::span<const float> vector, const ListsRule& rule);
+  // All products of other lists in the clusters that the last vector led to.
+  std::span<const Scored> find_more(const InvertedLists& more);
   // Cosines of the last vector and some products, by their indices; 0 for a vector of zeros.
-  void score_products(std::span<const std::uint32_t> indices, float* out) const;
+  void score_products(const ByteVectors& products, std::span<const std::uint32_t> indices, float* out) const;
   // The cluster nearest to a vector of bytes among those of the nearest groups.
   std::size_t find_cluster(const std::int8_t* values, float scale, std::size_t n_groups);
 
  private:
   void choose_clusters(const ListsRule& rule);
+  // Appends the products of the nearest clusters to `found_`.
+  void append_lists(const InvertedLists& lists);
   // Appends the centroids of a range to `nearest_`.
   void expand(const ByteVectors& centroids, std::size_t begin, std::size_t end, std::size_t next);
 

@@ -101,7 +101,7 @@ std::string_view text_at(const StringsView& texts, std::int32_t label) {
 void prefetch_offsets(const StringsView& texts, std::span<const std::int32_t> labels) {
   for (const std::int32_t label : labels)
     if (label >= 0 && static_cast<std::size_t>(label) < texts.offsets.size())
-      prefetch_near(texts.offsets.data() + label);
+      prefetch_far(texts.offsets.data() + label);
 }
 
 // Returns the number of bytes of the texts.
@@ -114,8 +114,8 @@ std::size_t prefetch_texts(const StringsView& texts, std::span<const std::int32_
     found.push_back(text);
     n_bytes += text.size();
     const char* const end = text.data() + std::min(text.size(), kMaxPrefetched * kLine);
-    for (const char* at = text.data(); at < end; at += kLine) prefetch_near(at);
-    if (text.size() > 1) prefetch_near(end - 1);  // a text rarely starts at a cache line
+    for (const char* at = text.data(); at < end; at += kLine) prefetch_far(at);
+    if (text.size() > 1) prefetch_far(end - 1);  // a text rarely starts at a cache line
   }
   return n_bytes;
 }
@@ -143,6 +143,21 @@ std::string_view write_products(const StringsView& ids, const StringsView* title
       out = put_text(scratch.titles[i], scratch, out);
     }
     *out++ = '}';
+  }
+  *out++ = ']';
+  return {begin, static_cast<std::size_t>(out - begin)};
+}
+
+std::string_view write_ids(const StringsView& ids, std::span<const std::int32_t> labels, JsonScratch& scratch) {
+  prefetch_offsets(ids, labels);
+  const std::size_t n_bytes = prefetch_texts(ids, labels, scratch.ids);
+  const std::size_t most = kWidest * n_bytes + kAround * labels.size() + kBlock;
+  if (scratch.out.size() < most) scratch.out.resize(most);
+  char* const begin = scratch.out.data();
+  char* out = put("[", begin);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (i > 0) *out++ = ',';
+    out = put_text(scratch.ids[i], scratch, out);
   }
   *out++ = ']';
   return {begin, static_cast<std::size_t>(out - begin)};

@@ -29,8 +29,8 @@ class CandidateSearch {
   void run() {
     s_.candidates.clear();
     s_.features.clear();
-    if (s_.query.ids.empty()) return;
-    if (v_.tree) propose_by_tree();
+    if (s_.query.ids.empty() && !v_.added) return;
+    if (v_.tree && !s_.query.ids.empty()) propose_by_tree();
     if (v_.towers) propose_by_lists();
     if (v_.lexical) propose_by_words();
     if (v_.past) propose_by_neighbors();
@@ -50,7 +50,7 @@ class CandidateSearch {
 
   MatchCandidate& touch(std::size_t label, Source source) {
     MatchCandidate& candidate = s_.candidates[static_cast<std::uint32_t>(label)];
-    if (candidate.sources == 0) prefetch_product(label);
+    if (candidate.sources == 0) prefetch_product(label, source);
     candidate.sources = static_cast<std::uint8_t>(candidate.sources | source);
     return candidate;
   }
@@ -72,9 +72,8 @@ class CandidateSearch {
     const std::span ids(reinterpret_cast<const std::int32_t*>(s_.query.ids.data()), s_.query.ids.size());
     encode_texts({offsets, ids}, towers.row_of, towers.table, s_.vector, 1);
     s_.nearest.clear();
-    for (const auto& [label, cosine] : s_.lists->find(s_.vector, {bounds_.groups, bounds_.lists}))
-      if (const std::size_t product = checked(label); may_give(product))
-        s_.nearest.push_back(to_key(cosine, static_cast<std::uint32_t>(product)));
+    keep_near(s_.lists->find(s_.vector, {bounds_.groups, bounds_.lists}));
+    if (v_.added && v_.added->lists) keep_near(s_.lists->find_more(*v_.added->lists));
     std::uint64_t worst = ~std::uint64_t{0};
     if (s_.nearest.size() > bounds_.list_products) {
       s_.ranked.assign(s_.nearest.begin(), s_.nearest.end());
@@ -88,6 +87,12 @@ class CandidateSearch {
     }
   }
 
+  void keep_near(std::span<const Scored> found) {
+    for (const auto& [label, cosine] : found)
+      if (const std::size_t product = checked(label); may_give(product))
+        s_.nearest.push_back(to_key(cosine, static_cast<std::uint32_t>(product)));
+  }
+
   void propose_by_words() {
     s_.terms.clear();
     for (const std::uint32_t id : s_.query.ids)
@@ -96,8 +101,26 @@ class CandidateSearch {
     s_.query_words.assign(s_.terms);
     s_.words.clear();
     read_lists(v_.lexical->titles_of, s_.terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings, s_.words);
+    if (v_.added) read_added_words(*v_.added);
     for (const std::uint64_t found : take_best(s_.words, bounds_.lexical_products, s_.postings))
       touch(document_of(found), kLexical);
+  }
+
+  // At most as many entries again as of the titles of the training; few, as long as few products were added.
+  void read_added_words(const AddedProducts& added) {
+    s_.added_terms.clear();
+    for (const auto& probe : s_.query.probes) {
+      if (probe.kind != added.word_kind) continue;
+      const auto found = std::lower_bound(added.word_keys.begin(), added.word_keys.end(), probe.key);
+      if (found != added.word_keys.end() && *found == probe.key)
+        s_.added_terms.push_back({static_cast<std::uint32_t>(found - added.word_keys.begin()), 1.0F});
+    }
+    std::ranges::sort(s_.added_terms, {}, &WeightedTerm::term);
+    const auto repeated = std::ranges::unique(s_.added_terms, {}, &WeightedTerm::term);
+    s_.added_terms.erase(repeated.begin(), repeated.end());
+    s_.added_words.assign(s_.added_terms);
+    read_lists(added.words.titles_of, s_.added_terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings,
+               s_.words);
   }
 
   void propose_by_neighbors() {
@@ -107,6 +130,7 @@ class CandidateSearch {
     collect_votes(past, s_.terms, {bounds_.neighbor_postings, bounds_.neighbors}, allowed_.is_allowed, s_.neighbors);
     for (const std::uint64_t found : take_best(s_.neighbors.votes, bounds_.neighbor_products, s_.neighbors.lists))
       touch(document_of(found), kNeighbors);
+    if (s_.query.ids.empty()) return;
     const std::int64_t same = past.find(hash_bytes(s_.query.padded.text()));
     if (same < 0) return;
     const auto products = past.products_of[static_cast<std::size_t>(same)];
@@ -118,10 +142,11 @@ class CandidateSearch {
 
   // What is known of a product lies anywhere in memory. It is asked for in three steps: first where it lies, as soon as
   // a source proposes the product; then, for all candidates, vectors and where words begin; then the words.
-  void prefetch_product(std::size_t label) const {
+  void prefetch_product(std::size_t label, Source source) const {
+    if (is_added(label)) return;
     prefetch_far(&v_.popularity[label]);
     if (v_.lexical) v_.lexical->prefetch_row(label);
-    if (v_.towers) prefetch_far(&v_.towers->position_of[label]);
+    if (v_.towers && source != kLists) prefetch_far(&v_.towers->position_of[label]);
   }
 
   void prefetch_vectors() {
@@ -130,6 +155,11 @@ class CandidateSearch {
     const auto entries = s_.candidates.entries();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const std::uint32_t label = entries[i].document;
+      if (is_added(label)) {  // few: there is no need to ask for them ahead
+        if (v_.towers && !entries[i].value.has_cosine)
+          entries[i].value.cosine = find_added_cosine(label - v_.n_trained());
+        continue;
+      }
       if (v_.lexical) v_.lexical->prefetch_offset(label);
       if (!v_.towers || entries[i].value.has_cosine) continue;
       const auto position = static_cast<std::size_t>(v_.towers->position_of[label]);  // a negative one is huge
@@ -143,7 +173,7 @@ class CandidateSearch {
   void find_cosines() {
     if (s_.positions.empty()) return;
     s_.cosines.resize(s_.positions.size());
-    s_.lists->score_products(s_.positions, s_.cosines.data());
+    s_.lists->score_products(v_.towers->lists.products, s_.positions, s_.cosines.data());
     const auto entries = s_.candidates.entries();
     for (std::size_t i = 0; i < s_.placed.size(); ++i) entries[s_.placed[i]].value.cosine = s_.cosines[i];
   }
@@ -151,17 +181,18 @@ class CandidateSearch {
   void describe_all() {
     prefetch_vectors();
     if (v_.lexical)
-      for (const auto& entry : s_.candidates.entries()) v_.lexical->prefetch_words(entry.document);
+      for (const auto& entry : s_.candidates.entries())
+        if (!is_added(entry.document)) v_.lexical->prefetch_words(entry.document);
     find_cosines();
     s_.features.assign(s_.candidates.entries().size(), Features{});
     describe_by_tree();
     if (v_.past) describe_by_votes();
-    if (v_.lexical && !s_.query_words.empty()) describe_by_words();
+    if (v_.lexical && !(s_.query_words.empty() && s_.added_words.empty())) describe_by_words();
     for (std::size_t i = 0; i < s_.features.size(); ++i) {
       const auto& [label, candidate] = s_.candidates.entries()[i];
       s_.features[i][kConstant] = 1;
       s_.features[i][kCosine] = candidate.cosine;
-      s_.features[i][kPopularity] = v_.popularity[label];
+      s_.features[i][kPopularity] = is_added(label) ? 0 : v_.popularity[label];
     }
   }
 
@@ -198,12 +229,29 @@ class CandidateSearch {
     float best = 0;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       Features& f = s_.features[i];
-      f[kBm25] = s_.query_words.score(*v_.lexical, entries[i].document);
+      f[kBm25] = score_words(entries[i].document);
       f[kBm25Any] = f[kBm25] > 0 ? 1.0F : 0.0F;
       best = std::max(best, f[kBm25]);
     }
     if (best > 0)
       for (Features& f : s_.features) f[kBm25Share] = f[kBm25] / best;
+  }
+
+  bool is_added(std::size_t label) const { return label >= v_.n_trained(); }
+
+  float score_words(std::uint32_t label) const {
+    if (!is_added(label)) return s_.query_words.empty() ? 0 : s_.query_words.score(*v_.lexical, label);
+    return s_.added_words.empty() ? 0 : s_.added_words.score(v_.added->words, label - v_.n_trained());
+  }
+
+  float find_added_cosine(std::size_t row) const {
+    const auto position = static_cast<std::size_t>(v_.added->position_of[row]);  // a negative one is huge
+    const ByteVectors& products = v_.added->lists->products;
+    if (position >= products.size()) return 0;
+    const auto index = static_cast<std::uint32_t>(position);
+    float cosine;
+    s_.lists->score_products(products, {&index, 1}, &cosine);
+    return cosine;
   }
 
   const MatchSetView& v_;
@@ -264,6 +312,9 @@ bool MatchSetView::is_covered_by(const SearchBounds& bounds) const {
   if (towers && (bounds.groups < towers->lists.groups.size() || bounds.lists < towers->lists.clusters.size() ||
                  bounds.list_products < towers->lists.products.size()))
     return false;
+  if (added && ((added->lists && bounds.list_products < towers->lists.products.size() + added->size) ||
+                (lexical && bounds.lexical_postings < added->words.titles_of.lists.ids.size())))
+    return false;
   if (lexical &&
       (bounds.lexical_postings < lexical->titles_of.lists.ids.size() || bounds.lexical_products < n_products()))
     return false;
@@ -296,7 +347,7 @@ void search_match_set(const MatchSetView& view, std::size_t k, const SearchBound
                       const AllowedProducts& allowed, MatchSetScratch& s) {
   s.found.clear();
   s.given.clear();
-  if (s.query.ids.empty()) return;
+  if (s.query.ids.empty() && !view.added) return;
   const std::size_t most = std::min(k, allowed.is_allowed.empty() ? view.n_products() : allowed.total);
   SearchBounds tier = bounds;
   while (s.found.size() < most) {
@@ -306,7 +357,8 @@ void search_match_set(const MatchSetView& view, std::size_t k, const SearchBound
     const std::size_t n_before = s.found.size();
     append(view.reranker, most, s);
     // With a filter, what is allowed may lie far off; without one, nothing new means that there is no more.
-    if (view.is_covered_by(tier) || (allowed.is_allowed.empty() && s.found.size() == n_before)) return;
+    const bool is_filtered = !allowed.is_allowed.empty() && allowed.is_asked;
+    if (view.is_covered_by(tier) || (!is_filtered && s.found.size() == n_before)) return;
     tier = tier.wider();
   }
 }

@@ -75,6 +75,18 @@ struct TowersView {
   std::span<const std::int32_t> position_of;  // of each product in the lists, -1 for none
 };
 
+// Products that came after the training, in the same clusters, under labels that follow those of the training.
+//
+// Their words are known by their hashes: the vocabulary is older than some of them.
+struct AddedProducts {
+  std::size_t size = 0;
+  std::uint32_t word_kind = 0;                // of n-grams in the vocabulary: single words
+  std::span<const std::uint64_t> word_keys;   // of their words, ascending
+  LexicalIndex words;                         // a term is an index into word_keys; rows follow the labels
+  std::optional<InvertedLists> lists;         // the clusters of the towers, with these products alone
+  std::span<const std::int32_t> position_of;  // of each in the lists, -1 for none
+};
+
 // The parts; one that is left out is empty. All arrays may be memory-mapped: they are checked when touched.
 struct MatchSetView {
   const PackedView* tree = nullptr;
@@ -83,10 +95,12 @@ struct MatchSetView {
   std::optional<LexicalIndex> lexical;
   std::uint32_t first_word = 0;  // feature of the lexical index's first word
   std::optional<PastQueries> past;
-  std::span<const float> popularity;  // logarithm of 1 + queries of each product: 0 is cold, (n_products,)
+  std::span<const float> popularity;  // logarithm of 1 + queries of each product: 0 is cold, (n_trained,)
   Reranker reranker{};
+  std::optional<AddedProducts> added;
 
-  std::size_t n_products() const { return popularity.size(); }
+  std::size_t n_trained() const { return popularity.size(); }
+  std::size_t n_products() const { return n_trained() + (added ? added->size : 0); }
   // Whether these bounds leave nothing out.
   bool is_covered_by(const SearchBounds& bounds) const;
 };
@@ -108,11 +122,11 @@ struct MatchSetScratch {
   SearchScratch tree;
   ListsScratch postings;
   Accumulator words;
-  QueryWords query_words;
+  QueryWords query_words, added_words;
   NeighborsScratch neighbors;
   std::optional<ListsSearch> lists;
   std::vector<float> vector;
-  std::vector<WeightedTerm> terms;
+  std::vector<WeightedTerm> terms, added_terms;
   DocumentTable<MatchCandidate> candidates;
   std::vector<std::uint32_t> positions, placed;       // candidates without a cosine: in the lists, in `candidates`
   std::vector<float> cosines;                         // of those
@@ -128,11 +142,12 @@ struct AllowedProducts {
   std::span<const std::uint8_t> is_allowed;  // one byte per product; empty: all
   const Allowed* tree = nullptr;             // the same for the tree; nullptr: all
   std::size_t total = 0;                     // products that are allowed
+  bool is_asked = true;                      // by the caller; else it only leaves out what was removed
 };
 
 // Candidates of the query in scratch.query, and what is known of each: scratch.candidates and scratch.features.
 //
-// A query without a known n-gram has none.
+// A query without a known n-gram has those alone that were added and have one of its words.
 void describe_candidates(const MatchSetView& view, const SearchBounds& bounds, const AllowedProducts& allowed,
                          MatchSetScratch& scratch);
 

@@ -82,6 +82,16 @@ CsrOut py_vectorize_all(const Vocabulary& self, const In<std::uint8_t>& data, co
           to_numpy<float>(std::move(rows.weights))};
 }
 
+using WordsOut = std::tuple<Out<std::int64_t>, Out<std::uint64_t>, Out<std::int32_t>, Out<float>>;
+
+WordsOut py_hash_words(const Vocabulary& self, const In<std::uint8_t>& data, const In<std::int64_t>& offsets,
+                       std::uint32_t kind) {
+  const auto texts = to_strings(data, offsets);
+  WordRows rows = without_gil([&] { return hash_words(texts, self.view(), kind); });
+  return {to_numpy<std::int64_t>(std::move(rows.starts)), to_numpy<std::uint64_t>(std::move(rows.keys)),
+          to_numpy<std::int32_t>(std::move(rows.ids)), to_numpy<float>(std::move(rows.counts))};
+}
+
 Out<std::int64_t> py_count_unknown(const Vocabulary& self, const In<std::uint8_t>& data,
                                    const In<std::int64_t>& offsets, unsigned threads) {
   const auto texts = to_strings(data, offsets);
@@ -173,6 +183,8 @@ void bind_vocabulary(nb::module_& m) {
            "Feature ids (ascending) and weights of one text; empty if no n-gram is known.")
       .def("vectorize_all", &py_vectorize_all, "data"_a.noconvert(), "offsets"_a.noconvert(), "threads"_a,
            "CSR rows of texts: starts, ids, weights.")
+      .def("hash_words", &py_hash_words, "data"_a.noconvert(), "offsets"_a.noconvert(), "kind"_a,
+           "Words of texts: starts; key, feature or -1, and count of each. `kind` is that of single words.")
       .def("count_unknown", &py_count_unknown, "data"_a.noconvert(), "offsets"_a.noconvert(), "threads"_a,
            "Number of texts in which each unknown id occurs.");
 }

@@ -37,6 +37,10 @@ using TowerArrays = std::tuple<In<std::int32_t>, Bytes, std::tuple<In<std::int64
                                std::tuple<Bytes, Bytes, Bytes>, In<std::int32_t>, In<std::int32_t>, std::size_t>;
 using LexicalArrays = std::tuple<Impacts, Impacts, In<std::int32_t>, double, std::uint32_t>;
 using PastArrays = std::tuple<Impacts, Csr, In<std::uint64_t>, In<std::int32_t>>;
+// Kind and keys of words, lexical index; vectors in their lists; products that callers see.
+using AddedArrays =
+    std::tuple<std::tuple<std::uint32_t, In<std::uint64_t>, Impacts, Impacts, In<std::int32_t>>,
+               std::tuple<In<std::int64_t>, Bytes, In<std::int32_t>, In<std::int32_t>>, In<std::int32_t>>;
 using RerankerArrays = std::tuple<In<float>, In<float>, In<float>>;  // weights, knots, log-odds
 
 void check(bool is_right, const std::string& rule, std::size_t found) {
@@ -86,6 +90,29 @@ PastQueries to_past(const PastArrays& arrays, std::size_t n_products) {
           n_products};
 }
 
+// The rows of words tell how many products there are.
+AddedProducts to_added(const AddedArrays& arrays, const MatchSetView& view) {
+  const auto& [words, vectors, _] = arrays;
+  const auto& [kind, keys, titles_of, words_of, row_of] = words;
+  const auto& [list_begin, products, labels, position_of] = vectors;
+  const std::size_t n = row_of.size();
+  check(position_of.size() == n, "there must be one position per added product", position_of.size());
+  check(std::is_sorted(keys.data(), keys.data() + keys.size()), "keys of words must ascend", keys.size());
+  AddedProducts added{n, kind, to_span(keys), {}, {}, to_span(position_of)};
+  const ImpactLists rows = to_impacts(words_of, 0);
+  check(rows.n_terms() == n, "there must be one row of words per added product", rows.n_terms());
+  const float scale = view.lexical ? view.lexical->scale : 1;
+  added.words = {to_impacts(titles_of, view.n_trained() + n), rows.lists, rows.impacts, to_span(row_of), scale};
+  if (view.towers) {
+    added.lists = view.towers->lists;
+    added.lists->list_begin = to_span(list_begin);
+    added.lists->products = to_vectors(products, view.towers->lists.products.dimensions);
+    added.lists->labels = to_span(labels);
+    added.lists->check();
+  }
+  return added;
+}
+
 Reranker to_reranker(const RerankerArrays& arrays) {
   const auto& [weights, knots, log_odds] = arrays;
   check(weights.size() == 2 * kNFeatures, "there must be " + std::to_string(2 * kNFeatures) + " weights",
@@ -104,22 +131,19 @@ struct MatchSetFilter {
   std::vector<std::uint8_t> is_allowed;
   std::optional<Allowed> tree;
   std::size_t total = 0;
+  bool is_asked = true;  // by the caller
 };
-
-AllowedProducts to_allowed(const MatchSetFilter* filter) {
-  if (filter == nullptr) return {};
-  return {filter->is_allowed, filter->tree ? &*filter->tree : nullptr, filter->total};
-}
 
 // A match set that keeps its arrays alive.
 class MatchSet {
  public:
   MatchSet(nb::object tree, std::optional<TowerArrays> towers, std::optional<LexicalArrays> lexical,
-           std::optional<PastArrays> past, In<float> popularity, RerankerArrays reranker)
+           std::optional<PastArrays> past, In<float> popularity, RerankerArrays reranker,
+           std::optional<AddedArrays> added)
       : tree_(std::move(tree)), towers_(std::move(towers)), lexical_(std::move(lexical)), past_(std::move(past)),
-        popularity_(std::move(popularity)), reranker_(std::move(reranker)) {
+        popularity_(std::move(popularity)), reranker_(std::move(reranker)), added_(std::move(added)) {
     view_.popularity = to_span(popularity_);
-    const std::size_t n = view_.n_products();
+    const std::size_t n = n_shown_ = view_.n_products();
     if (!tree_.is_none()) {
       packed_ = &nb::cast<const PackedTree&>(tree_);
       view_.tree = &packed_->view();
@@ -132,10 +156,41 @@ class MatchSet {
     }
     if (past_) view_.past = to_past(*past_, n);
     view_.reranker = to_reranker(reranker_);
+    if (added_) adopt_added();
   }
 
   const MatchSetView& view() const { return view_; }
-  const PackedTree* tree() const { return packed_; }
+  // Products that callers know: all but removed ones, in the order of their labels.
+  std::size_t n_shown() const { return n_shown_; }
+  std::int32_t shown(std::uint32_t label) const {
+    return shown_.empty() ? static_cast<std::int32_t>(label) : shown_[label];
+  }
+
+  // A filter from one byte per product that callers know.
+  MatchSetFilter allow(std::span<const bool> is_allowed) const {
+    check(is_allowed.size() == n_shown_, "allowed must have one entry per product, " + std::to_string(n_shown_),
+          is_allowed.size());
+    MatchSetFilter filter;
+    filter.is_allowed.resize(view_.n_products());
+    for (std::size_t label = 0; label < filter.is_allowed.size(); ++label)
+      if (const std::int32_t product = shown(static_cast<std::uint32_t>(label)); product >= 0)
+        filter.is_allowed[label] = is_allowed[static_cast<std::size_t>(product)];
+    filter.total = static_cast<std::size_t>(std::count(filter.is_allowed.begin(), filter.is_allowed.end(), 1));
+    if (packed_) {
+      const std::span trained = std::span<const std::uint8_t>(filter.is_allowed).first(view_.n_trained());
+      filter.tree.emplace(packed_->view(), packed_->by_leaf(trained));
+    }
+    return filter;
+  }
+
+  // What a search may find: what a filter allows, or all but what was removed.
+  AllowedProducts find_allowed(const MatchSetFilter* filter) const {
+    if (filter == nullptr && !present_) return {};
+    const MatchSetFilter& chosen = filter ? *filter : *present_;
+    check(chosen.is_allowed.size() == view_.n_products(), "allowed must be a filter of this match set",
+          chosen.is_allowed.size());
+    return {chosen.is_allowed, chosen.tree ? &*chosen.tree : nullptr, chosen.total, chosen.is_asked};
+  }
 
   void check_vocabulary(const Vocabulary& vocabulary) const {
     const std::size_t n = vocabulary.view().n_features();
@@ -147,14 +202,33 @@ class MatchSet {
   }
 
  private:
+  void adopt_added() {
+    view_.added = to_added(*added_, view_);
+    shown_ = to_span(std::get<2>(*added_));
+    check(shown_.size() == view_.n_products(), "there must be one product per label", shown_.size());
+    std::int32_t next = 0;
+    for (const std::int32_t product : shown_)
+      check(product == -1 || product == next++, "products of labels must ascend from 0", shown_.size());
+    n_shown_ = static_cast<std::size_t>(next);
+    if (n_shown_ == shown_.size()) return;
+    const auto all = std::make_unique<bool[]>(n_shown_);
+    std::fill_n(all.get(), n_shown_, true);
+    present_ = allow({all.get(), n_shown_});
+    present_->is_asked = false;
+  }
+
   nb::object tree_;
   std::optional<TowerArrays> towers_;
   std::optional<LexicalArrays> lexical_;
   std::optional<PastArrays> past_;
   In<float> popularity_;
   RerankerArrays reranker_;
+  std::optional<AddedArrays> added_;
   const PackedTree* packed_ = nullptr;
   MatchSetView view_;
+  std::span<const std::int32_t> shown_;  // product of each label, ascending, -1 where removed; empty: the label itself
+  std::size_t n_shown_ = 0;
+  std::optional<MatchSetFilter> present_;  // all but removed ones; empty: all
 };
 
 MatchSetScratch& own_scratch() {
@@ -162,15 +236,7 @@ MatchSetScratch& own_scratch() {
   return scratch;
 }
 
-MatchSetFilter py_allow(const MatchSet& self, const In<bool>& is_allowed) {
-  const std::size_t n = self.view().n_products();
-  check(is_allowed.size() == n, "allowed must have one entry per product, " + std::to_string(n), is_allowed.size());
-  MatchSetFilter filter;
-  filter.is_allowed.assign(is_allowed.data(), is_allowed.data() + n);
-  filter.total = static_cast<std::size_t>(std::count(filter.is_allowed.begin(), filter.is_allowed.end(), 1));
-  if (self.tree()) filter.tree.emplace(self.tree()->view(), self.tree()->by_leaf(is_allowed));
-  return filter;
-}
+MatchSetFilter py_allow(const MatchSet& self, const In<bool>& is_allowed) { return self.allow(to_span(is_allowed)); }
 
 using RowOut = std::pair<Out<std::int32_t>, Out<float>>;
 
@@ -182,7 +248,7 @@ RowOut py_search_text(const MatchSet& self, const Vocabulary& vocabulary, nb::ha
   MatchSetScratch& scratch = own_scratch();
   without_gil([&] {
     vectorize(bytes, vocabulary.view(), scratch.query);
-    search_match_set(self.view(), k, bounds, to_allowed(allowed), scratch);
+    search_match_set(self.view(), k, bounds, self.find_allowed(allowed), scratch);
   });
   // One allocation for both arrays: half of the cost of a short call is memory for its result.
   const std::size_t n = scratch.found.size();
@@ -190,7 +256,7 @@ RowOut py_search_text(const MatchSet& self, const Vocabulary& vocabulary, nb::ha
   auto* labels = memory.get();
   auto* scores = reinterpret_cast<float*>(labels + n);
   for (std::size_t i = 0; i < n; ++i) {
-    labels[i] = static_cast<std::int32_t>(scratch.found[i].label);
+    labels[i] = self.shown(scratch.found[i].label);
     std::memcpy(&scores[i], &scratch.found[i].score, sizeof(float));
   }
   const nb::capsule out(memory.release(), [](void* p) noexcept { delete[] static_cast<std::int32_t*>(p); });
@@ -222,12 +288,11 @@ CsrOut py_search_texts(const MatchSet& self, const Vocabulary& vocabulary, const
   std::vector<float> scores;
   without_gil([&] {
     for_each_text(vocabulary, texts, threads, [&](std::size_t i, MatchSetScratch& scratch) {
-      search_match_set(self.view(), k, bounds, to_allowed(allowed), scratch);
+      search_match_set(self.view(), k, bounds, self.find_allowed(allowed), scratch);
       rows[i] = scratch.found;
     });
     for (const auto& row : rows) {
-      for (const auto& [label, score] : row)
-        labels.push_back(static_cast<std::int32_t>(label)), scores.push_back(score);
+      for (const auto& [label, score] : row) labels.push_back(self.shown(label)), scores.push_back(score);
       begins.push_back(static_cast<std::int64_t>(labels.size()));
     }
   });
@@ -252,9 +317,9 @@ FeaturesOut py_features(const MatchSet& self, const Vocabulary& vocabulary, cons
   Row all;
   without_gil([&] {
     for_each_text(vocabulary, texts, threads, [&](std::size_t i, MatchSetScratch& scratch) {
-      describe_candidates(self.view(), bounds, to_allowed(allowed), scratch);
+      describe_candidates(self.view(), bounds, self.find_allowed(allowed), scratch);
       for (const auto& entry : scratch.candidates.entries()) {
-        rows[i].labels.push_back(static_cast<std::int32_t>(entry.document));
+        rows[i].labels.push_back(self.shown(entry.document));
         rows[i].sources.push_back(entry.value.sources);
       }
       for (const Features& f : scratch.features) rows[i].features.insert(rows[i].features.end(), f.begin(), f.end());
@@ -335,9 +400,10 @@ void bind_match_set(nb::module_& m) {
   auto match_set =
       nb::class_<MatchSet>(m, "MatchSet", "A view over the parts of a match set; None for one that is left out.")
           .def(nb::init<nb::object, std::optional<TowerArrays>, std::optional<LexicalArrays>, std::optional<PastArrays>,
-                        In<float>, RerankerArrays>(),
+                        In<float>, RerankerArrays, std::optional<AddedArrays>>(),
                nb::kw_only(), "tree"_a.none(), "towers"_a.none().noconvert(), "lexical"_a.none().noconvert(),
-               "past"_a.none().noconvert(), "popularity"_a.noconvert(), "reranker"_a.noconvert())
+               "past"_a.none().noconvert(), "popularity"_a.noconvert(), "reranker"_a.noconvert(),
+               "added"_a.none().noconvert() = nb::none())
           .def("allow", &py_allow, "is_allowed"_a.noconvert(), "Prepare a filter from one boolean per product.");
   bind_searches(match_set);
   m.def(

@@ -162,7 +162,7 @@ void py_init_rule(Rule* self, std::size_t k, std::size_t beam, unsigned hinge_po
 }
 
 Allowed py_allow(const PackedTree& self, const In<bool>& is_allowed) {
-  return Allowed(self.view(), self.by_leaf(is_allowed));
+  return Allowed(self.view(), self.by_leaf(to_span(is_allowed)));
 }
 
 void bind_tree(nb::module_& m) {

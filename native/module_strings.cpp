@@ -59,15 +59,15 @@ void prefetch_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offs
   for (const std::int32_t index : group) {
     if (index < 0 || static_cast<std::size_t>(index) + 1 >= offsets.size())
       throw nb::index_error("indices must be within the strings");
-    prefetch_near(offsets.data() + index);
-    prefetch_near(offsets.data() + index + 1);
+    prefetch_far(offsets.data() + index);
+    prefetch_far(offsets.data() + index + 1);
   }
   for (const std::int32_t index : group) {
     const std::int64_t begin = offsets.data()[index], end = offsets.data()[index + 1];
     if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > data.size())
       throw std::invalid_argument("string offsets must ascend inside the buffer");
-    prefetch_near(data.data() + begin);
-    prefetch_near(data.data() + end);
+    prefetch_far(data.data() + begin);
+    prefetch_far(data.data() + end);
   }
 }
 

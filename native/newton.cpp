@@ -34,12 +34,14 @@ constexpr std::array kInverseOdds = [] {  // of 23, 21, ..., 1
 
 // 2^52: the fraction of a number between it and twice it is an integer.
 constexpr double kMagic = 4503599627370496;
+constexpr double kRounding = 1.5 * kMagic;  // what is added to this is rounded to an integer
 constexpr std::uint64_t kMagicBits = std::uint64_t{1075} << 52;
 
 // Without branches or conversions, so that compilers can do many at once. -708 <= x <= 709.
 MATCHSET_INLINE double exp_within(double x) {
-  const double n = std::floor(x * 1.44269504088896340736 + 0.5);
-  const double r = x - n * kLn2High - n * kLn2Low;  // at most 0.35 in size
+  const double scaled = x * 1.44269504088896340736 + 0.5, nearest = (scaled + kRounding) - kRounding;
+  const double n = nearest > scaled ? nearest - 1 : nearest;  // the largest integer that is not above
+  const double r = x - n * kLn2High - n * kLn2Low;            // at most 0.35 in size
   double sum = kInverseFactorials.back();
 #pragma GCC unroll 16
   for (std::size_t i = kInverseFactorials.size() - 1; i-- > 0;) sum = sum * r + kInverseFactorials[i];

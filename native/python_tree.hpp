@@ -60,13 +60,14 @@ class PackedTree {
   }
 
   // Reorders one boolean per label to one per leaf.
-  std::vector<std::uint8_t> by_leaf(const In<bool>& is_allowed) const {
+  template <typename Byte>
+  std::vector<std::uint8_t> by_leaf(std::span<const Byte> is_allowed) const {
     if (is_allowed.size() != n_labels_)
       throw std::invalid_argument("allowed must have one entry per label, " + std::to_string(n_labels_) + "; got " +
                                   std::to_string(is_allowed.size()));
     std::vector<std::uint8_t> leaves(labels_.size());
     for (std::uint32_t leaf = 0; leaf < leaves.size(); ++leaf)
-      leaves[leaf] = is_allowed.data()[static_cast<std::size_t>(label(leaf))];
+      leaves[leaf] = is_allowed[static_cast<std::size_t>(label(leaf))];
     return leaves;
   }
 

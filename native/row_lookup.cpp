@@ -171,9 +171,9 @@ void find_short_keys(const BlockView& block, const RowForms& forms, const Featur
 void prefetch(const BlockView& block, const RowShape& shape, const FoundRows& rows) {
   const auto touch = [&](const FoundRow& row, std::uint32_t size) {
     const std::uint8_t* at = block.begin + row.at;
-    prefetch_near(at);
-    for (std::uint32_t line = 64; line < size; line += 64) prefetch_near(at + line);
-    prefetch_near(at + size - 1);
+    prefetch_far(at);
+    for (std::uint32_t line = 64; line < size; line += 64) prefetch_far(at + line);
+    prefetch_far(at + size - 1);
   };
   for (const FoundRow& row : rows.found(0)) touch(row, shape.n_children * shape.weight_bytes);
   for (const FoundRow& row : rows.found(1)) touch(row, shape.bitmap_bytes() + row.room * shape.weight_bytes);

@@ -25,7 +25,7 @@ void find_probes(const VocabularyView& vocabulary, QueryFeatures& f) {
     PaddedText& text = has_stems ? f.analyzed : f.padded;
     text.for_each(vocabulary.kinds[kind], [&](std::size_t begin, std::size_t length) {
       const std::uint64_t key = ngram_key(text.slice(begin, length), vocabulary.kinds[kind]);
-      prefetch_near(&vocabulary.slots[home_of(key, vocabulary.n_homes)]);
+      prefetch_far(&vocabulary.slots[home_of(key, vocabulary.n_homes)]);
       f.probes.push_back({key, kind});
     });
   }
@@ -115,6 +115,32 @@ SparseRows vectorize_all(const StringsView& texts, const VocabularyView& vocabul
     parts[chunk] = {};
   });
   return all;
+}
+
+WordRows hash_words(const StringsView& texts, const VocabularyView& vocabulary, std::uint32_t kind) {
+  WordRows rows;
+  rows.starts.push_back(0);
+  QueryFeatures features;
+  std::vector<std::uint64_t> keys;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    vectorize(texts[i], vocabulary, features);
+    keys.clear();
+    for (const auto& probe : features.probes)
+      if (probe.kind == kind) keys.push_back(probe.key);
+    std::sort(keys.begin(), keys.end());
+    for (std::size_t at = 0; at < keys.size(); ++at) {
+      if (at > 0 && keys[at] == keys[at - 1]) {
+        rows.counts.back() += 1;
+        continue;
+      }
+      const Slot* slot = vocabulary.find(keys[at]);
+      rows.keys.push_back(keys[at]);
+      rows.ids.push_back(slot ? static_cast<std::int32_t>(slot->id) : -1);
+      rows.counts.push_back(1);
+    }
+    rows.starts.push_back(static_cast<std::int64_t>(rows.keys.size()));
+  }
+  return rows;
 }
 
 std::vector<std::int64_t> count_unknown(const StringsView& texts, const VocabularyView& vocabulary,

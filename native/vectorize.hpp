@@ -44,6 +44,15 @@ struct SparseRows {
 };
 SparseRows vectorize_all(const StringsView& texts, const VocabularyView& vocabulary, unsigned n_threads);
 
+// The words of texts, those that the vocabulary lacks too: of each text the keys, ascending.
+struct WordRows {
+  std::vector<std::int64_t> starts;  // (n + 1,)
+  std::vector<std::uint64_t> keys;
+  std::vector<std::int32_t> ids;  // feature of each word, -1 for none
+  std::vector<float> counts;      // in the text
+};
+WordRows hash_words(const StringsView& texts, const VocabularyView& vocabulary, std::uint32_t kind);
+
 // Number of texts in which each unknown id occurs.
 std::vector<std::int64_t> count_unknown(const StringsView& texts, const VocabularyView& vocabulary, unsigned n_threads);
 

@@ -36,6 +36,8 @@ TARGETS = {
     "requests": (fuzz_texts.choose_request, fuzz_texts.run_request),
     "filters": (fuzz_texts.choose_filter, fuzz_texts.run_filter),
     "logs": (fuzz_texts.choose_log, fuzz_texts.run_log),
+    "products": (fuzz_texts.choose_products, fuzz_texts.run_products),
+    "experiments": (fuzz_texts.choose_experiment, fuzz_texts.run_experiment),
 }
 CASE_SECONDS = 30
 LOOK_SECONDS = 0.05

@@ -7,6 +7,7 @@ import os
 import shutil
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,10 @@ from matchset.cli.console import output
 from matchset.cli.inspection import inspect
 from matchset.config import PARTS
 from matchset.data.positives import positives
-from matchset.storage.folders import MANIFEST, _seal
+from matchset.learn import fit_reranker
+from matchset.model.upserts import Upsert
+from matchset.storage import folders
+from matchset.storage.folders import MANIFEST
 
 QUERIES = ("red rose", "white vase small", "lamp 3", "", "kitchen", "zebra", "grün 花 \x00")
 NUMBERS = (0, 1, -1, 2, 7, 127, 255, 2**15, 2**31 - 1, -(2**31), 2**31, 2**53, 2**63 - 1, -(2**63))
@@ -28,13 +32,15 @@ FEW = 4096  # bytes at the start of a file that are changed more often than othe
 
 def make_models(folder):
     """A model of every kind that can be made here."""
-    log, catalog = make_shop(n_queries=2500)  # enough for a re-ranker that is learned
+    log, catalog = make_shop(n_queries=2500)
     catalog = ms.read_catalog(add_attributes(catalog))
     pairs = positives(log)
     tree = ms.train(log, catalog, ms.TrainConfig(parts=("tree",)))
     popular, lexical = ms.Popularity.from_positives(pairs), ms.BM25.from_catalog(catalog)
+    with patch.object(fit_reranker, "LEAST_QUERIES", 20):  # learned, with one for each subset
+        match_set = ms.train(log, catalog)
     made = {
-        "match_set": ms.train(log, catalog),
+        "match_set": match_set,
         "tree": tree,
         "bm25": lexical,
         "title_similarity": ms.TitleSimilarity.from_catalog(catalog),
@@ -52,6 +58,9 @@ def make_models(folder):
         pass
     for name, matcher in made.items():
         matcher.save(folder / name)
+    match_set.save(folder / "fresh")  # with segments
+    changed = ms.load(folder / "fresh").upsert([Upsert("new", "red rose", {"price": 3.0})])
+    changed.upsert([Upsert("p001", "blue lamp")], remove=["p002"])
 
 
 def add_attributes(catalog):
@@ -271,7 +280,7 @@ def seal(manifest):
         described.pop("sha256", None)
     except (AttributeError, TypeError, KeyError, OSError):
         return
-    write_new(manifest, _seal(described))
+    write_new(manifest, folders.seal(described))
 
 
 def write_new(file, data):

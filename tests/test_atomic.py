@@ -65,7 +65,7 @@ def test_the_old_model_of_a_killed_swap_is_kept_until_there_is_a_new_one(tmp_pat
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(folders, "_write_file", fail)
+        patch.setattr(folders, "write_file", fail)
         with pytest.raises(OSError, match="No space left"):
             save(path)
     assert names(tmp_path) == [old.name]

@@ -33,7 +33,7 @@ SAVES_ONCE = """
 import sys, pathlib
 import numpy as np
 from matchset.storage import folders
-folders._flush_folder = lambda folder: input()  # the last step before the folder is published
+folders.flush_folder = lambda folder: input()  # the last step before the folder is published
 arrays = {"a": np.arange(3)}
 folders.write_folder(pathlib.Path(sys.argv[1]), "test", header={}, arrays=arrays)
 """

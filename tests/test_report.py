@@ -22,7 +22,7 @@ from matchset.lab.experiments.contenders import FAST, OURS
 from matchset.lab.experiments.findings import RESULTS, Row, read_findings, to_plain
 from matchset.lab.experiments.sweeps import find_graph, run_sweep
 from matchset.lab.report import plots
-from matchset.lab.report.figures import is_variant
+from matchset.lab.report.figures import fill_of, is_variant
 from matchset.lab.report.formatting import (
     Html,
     foreign,
@@ -400,6 +400,9 @@ def test_a_variant_has_the_color_of_its_kind_and_kinds_differ():
     variant = Row("bm25_stemmed", "bm25", "BM25, stemmed", "baseline")
     assert is_variant(variant)
     assert not is_variant(replace(variant, name="bm25"))
+    other, own = replace(variant, name="bm25_other"), replace(variant, name="bm25")
+    drawn = [own, variant, other]
+    assert len({fill_of(row, drawn) for row in drawn}) == 3
 
 
 def test_a_sweep_of_another_test_is_left_out(report, tmp_path):

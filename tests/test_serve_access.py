@@ -109,6 +109,11 @@ def test_l13_answers_that_need_a_key_are_not_for_shared_caches(keyed):
     assert keyed.call("/v1/model", headers=headers).headers["cache-control"] == "no-store"
 
 
+def test_l13_responses_do_not_tell_what_the_server_stands_on(keyed):
+    for path in ("/healthz", "/v1/model", "/nothing"):
+        assert keyed.call(path).headers["server"] == "matchset"
+
+
 def test_l5_headers_have_the_limit_that_is_stated(keyed):
     headers = {"authorization": f"Bearer {KEY}", "x-long": "x" * 70_000}
     refused = keyed.call("/v1/model", headers=headers)

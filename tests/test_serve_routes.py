@@ -323,7 +323,7 @@ def test_the_schema_has_every_path_and_code(server):
     document = server.call("/openapi.json").json
     assert set(document["paths"]) == {
         "/healthz", "/readyz", "/v1/match", "/v1/explain", "/v1/model", "/v1/purchases",
-        "/v1/events", "/v1/reload", "/metrics",
+        "/v1/events", "/v1/products", "/v1/products/{id}", "/v1/reload", "/metrics",
     }  # fmt: skip
     enum = document["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["code"]
     assert set(enum["enum"]) == set(CODES)
@@ -339,7 +339,7 @@ def test_the_schema_has_every_path_and_code(server):
     assert set(document["components"]["schemas"]) == {
         "BatchRequest", "ExplainRequest", "Error", "Product", "HealthResponse", "MatchResponse",
         "BatchResponse", "ExplainResponse", "ModelResponse", "PurchasesResponse", "ReloadResponse",
-        "EventsRequest", "EventsResponse",
+        "EventsRequest", "EventsResponse", "ProductsRequest", "WriteResponse",
     }  # fmt: skip
     docs = server.call("/docs").body.decode()
     assert "<td>What the customer typed. At most 512 characters.</td>" in docs
@@ -357,8 +357,8 @@ def test_the_commands_in_the_docs_work(server):
         words += ["--silent", "--write-out", "\n%{http_code}"]
         said = subprocess.run(words, capture_output=True, text=True).stdout
         body, status = said.rsplit("\n", 1)
-        # Another shop's product; no experiment; no key.
-        refused = {"explain": "404", "events": "404", "reload": "403"}
+        # Another shop's product; no experiment; no key; not writable.
+        refused = {"explain": "404", "events": "404", "reload": "403", "products": "403"}
         wanted = next((code for name, code in refused.items() if f"/{name}" in command), "200")
         assert status == wanted, (command, body)
 

@@ -253,6 +253,21 @@ class Vocabulary:
     ]:
         """CSR rows of texts: starts, ids, weights."""
 
+    def hash_words(
+        self,
+        data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        kind: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.uint64], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,))],
+    ]:
+        """
+        Words of texts: starts; key, feature or -1, and count of each. `kind` is that of single words.
+        """
+
     def count_unknown(
         self,
         data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
@@ -541,6 +556,15 @@ def write_products(
     Products as a JSON array of objects with id, score and, if titles are given, title; ids and titles are buffers with offsets.
     """
 
+def write_ids(
+    ids: tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+) -> bytes:
+    """Ids of products as a JSON array; ids are a buffer with offsets."""
+
 def scan_json(body: bytes) -> tuple[int, int, int, int]:
     """
     How many values and keys a JSON text has, how deep it is, and the bytes of its longest string.
@@ -821,6 +845,36 @@ class MatchSet:
             Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
             Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
         ],
+        added: tuple[
+            tuple[
+                int,
+                Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", writable=False)],
+                tuple[
+                    Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+                ],
+                tuple[
+                    Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+                ],
+                Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+            ],
+            tuple[
+                Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                tuple[
+                    Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[
+                        NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
+                    ],
+                ],
+                Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+            ],
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        ]
+        | None = None,
     ) -> None: ...
     def allow(
         self,

@@ -91,10 +91,18 @@ def _show_model(model: Path, matcher: TrainedMatcher) -> None:
             "past queries": n_past,
             "on disk": f"{_count_bytes(model) / 1e6:.1f} MB, the whole folder",
             "products": repr(matcher.products),
+            **(_show_freshness(matcher) if isinstance(matcher, MatchSet) else {}),
             "vocabulary": repr(matcher.vectorizer),
             "language": matcher.vectorizer.vocabulary.language or "none",
         }
     )
+
+
+def _show_freshness(matcher: MatchSet) -> dict[str, str]:
+    found = matcher.freshness
+    if found.changed is None:
+        return {"fresh": "as trained"}
+    return {"fresh": str(found), "last change": found.changed}
 
 
 def _show_parts(model: MatchSetModel) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import duckdb
@@ -27,6 +27,7 @@ from matchset.data.sql import id_of, text_of
 from matchset.data.tables import Table, TableSource, open_tables
 from matchset.data.time_forms import check_time_format
 from matchset.errors import DataError, ParameterError, format_path
+from matchset.strings import Strings
 from matchset.text import clean_markup
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ def read_catalog(
     decimal: Decimal | None = None,
     time_format: str | None = None,
     memory_limit: str = DEFAULT_MEMORY_LIMIT,
+    requires_title: bool = True,
 ) -> Catalog:
     """Read a catalog from anything that `read_log` takes.
 
@@ -67,6 +69,9 @@ def read_catalog(
 
     A product that occurs twice with different titles is a DataError that names both rows, unless
     `duplicates` is "first" or "last"; with the same title, the first row is kept.
+
+    Without `requires_title`, a table may have no titles: all are empty, as updates of attributes
+    need no more.
     """
     if duplicates not in ("error", "first", "last"):
         rule = f"must be error, first or last; got {duplicates!r}"
@@ -77,7 +82,10 @@ def read_catalog(
     with opened as (connection, (tables,)):
         forms = Forms(decimal, check_time_format(connection, time_format))
         parts = [
-            _find_part(connection, table, choices, attributes, text, forms) for table in tables
+            _find_part(
+                connection, table, choices, attributes, text, forms, requires_title=requires_title
+            )
+            for table in tables
         ]
         kinds = merge_kinds([part.attributes for part in parts])
         columns = _read_parts(connection, parts, kinds)
@@ -123,10 +131,12 @@ def _find_part(
     attributes: Sequence[str] | None,
     text: Sequence[str],
     forms: Forms,
+    *,
+    requires_title: bool,
 ) -> _Part:
     roles = {}
     for role, names in CATALOG_NAMES.items():
-        is_required = role != "description"
+        is_required = role == "product" or (role == "title" and requires_title)
         column = choose_column(table, role, choices[role], names=names, is_required=is_required)
         if column is not None:
             roles[role] = column
@@ -176,6 +186,11 @@ def _to_catalog(
     duplicates: str,
 ) -> Catalog:
     ids = columns["product"].texts
+    if "title" not in columns:
+        columns = {
+            **columns,
+            "title": replace(columns["product"], texts=Strings.of([""] * len(ids))),
+        }
     kept = np.flatnonzero(ids.lengths > 0)
     if len(ids) and not len(kept):
         rule = f"must have a row with a product id; got {len(ids):,} rows without one"

@@ -9,10 +9,9 @@ import numpy as np
 from matchset import _native
 from matchset.learn.label_tree import plan_offsets
 from matchset.matrices import Floats, Ids, Offsets
-from matchset.model.inverted_lists import ByteVectors, InvertedLists, quantize
+from matchset.model.inverted_lists import ByteVectors, InvertedLists, assign_clusters, quantize
 
 _CUT_PASSES = 10  # of 2-means per cut at most
-_NEAR_GROUPS = 8  # in which a vector's nearest cluster is looked for
 _LARGEST = 1.5  # lists of more than this many times their size are cut
 
 
@@ -90,15 +89,7 @@ class _Builder:
 
     def reassign(self, vectors: ByteVectors, lists: InvertedLists) -> tuple[Ids, Offsets]:
         """Every vector to its nearest cluster; clusters without one disappear."""
-        nearest = _native.assign_clusters(
-            vectors.arrays,
-            lists.group_offsets,
-            lists.groups.arrays,
-            lists.clusters.arrays,
-            dimensions=vectors.dimensions,
-            n_groups=_NEAR_GROUPS,
-            threads=self.threads,
-        )
+        nearest = assign_clusters(vectors, lists, threads=self.threads)
         sizes = np.bincount(nearest)
         return np.argsort(nearest, kind="stable").astype(np.int32), _cumulate(sizes[sizes > 0])
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import index
+from pathlib import Path
 from typing import (
     Any,
     ClassVar,
@@ -21,6 +22,8 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.data.catalog import Catalog
+from matchset.data.tables import TableSource
 from matchset.errors import ModelFileError
 from matchset.filters.filter import Filter, Where
 from matchset.matchers import registry
@@ -31,6 +34,7 @@ from matchset.model.products import Products
 from matchset.storage.folders import checksum
 from matchset.storage.handles import FolderHandle, read_folder
 from matchset.storage.sections import Section, open_sections, read_section, save_sections
+from matchset.storage.segments import open_segments
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -114,6 +118,7 @@ class Matcher(ABC):
     can_explain: ClassVar[bool] = False
     products: Products  # all that it can find
     _source: tuple[str, str] | None = None  # the folder it was loaded from, and its checksum
+    _home: str | None = None  # the folder that it was saved to or loaded from
 
     # A str is an iterable of str too, hence the overlap; the first overload comes first.
     @overload
@@ -192,6 +197,21 @@ class Matcher(ABC):
         """
         raise ValueError(f"a {self.kind} matcher cannot explain its results")
 
+    def add(self, products: Catalog | TableSource, *, version: int | None = None) -> Matcher:  # noqa: ARG002
+        """With these products too; a ValueError unless it is a match set."""
+        raise self._refuse_products()
+
+    def update(self, products: Catalog | TableSource, *, version: int | None = None) -> Matcher:  # noqa: ARG002
+        """With what these products have anew; a ValueError unless it is a match set."""
+        raise self._refuse_products()
+
+    def remove(self, ids: Iterable[str], *, version: int | None = None) -> Matcher:  # noqa: ARG002
+        """Without these products; a ValueError unless it is a match set."""
+        raise self._refuse_products()
+
+    def _refuse_products(self) -> ValueError:
+        return ValueError(f"products come and go in a match set alone; got a {self.kind} matcher")
+
     def label_of(self, product: str) -> int:
         """The label of a product id; a ValueError if it is none of the matcher's."""
         if (label := int(self.products.index_of([product])[0])) < 0:
@@ -215,8 +235,12 @@ class Matcher(ABC):
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write it to a folder, all or nothing; the files never change afterwards."""
+        self._save(path, overwrite=overwrite)
+        object.__setattr__(self, "_home", str(Path(path).absolute()))  # frozen dataclasses too
+
+    def _save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         header = {registry.HEADER: self.kind}
-        inner = {name: part.save for name, part in self._parts().items()}
+        inner = {name: part._save for name, part in self._parts().items()}  # noqa: SLF001
         save_sections(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
 
     @classmethod
@@ -228,6 +252,7 @@ class Matcher(ABC):
     def _load(cls, folder: FolderHandle) -> Self:
         source = str(folder.path.absolute()), checksum(folder)
         header, sections = open_sections(folder)
+        sections |= open_segments(folder)
         registry.require_kind(folder, header, cls.kind)
 
         def open_part(name: str) -> Matcher:
@@ -236,8 +261,16 @@ class Matcher(ABC):
 
         what = f"{cls.kind} matcher"
         matcher = read_section(folder, what, lambda: cls._read(sections, open_part))
-        object.__setattr__(matcher, "_source", source)  # frozen dataclasses too
-        return matcher
+        if folder.is_inner:  # belongs to the folder around it
+            object.__setattr__(matcher, "_source", source)
+            return matcher
+        return matcher._settle(*source)  # noqa: SLF001
+
+    def _settle(self, folder: str, digest: str) -> Self:
+        """Remember the folder that holds this matcher, and its checksum; returns itself."""
+        object.__setattr__(self, "_source", (folder, digest))  # frozen dataclasses too
+        object.__setattr__(self, "_home", folder)
+        return self
 
     def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
         """Pickle a loaded matcher as its folder and checksum, any other as its arrays."""

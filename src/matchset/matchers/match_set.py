@@ -15,20 +15,21 @@ from matchset.features.vocabulary import Vocabulary
 from matchset.filters.filter import Filter, Where
 from matchset.matchers.base import DEFAULT_K, Matcher, OpenPart, Options, Sections
 from matchset.matchers.explanation import Explanation
+from matchset.matchers.fresh_matcher import FreshMatcher
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.match_set_explanation import Asked, explain_product
 from matchset.matchers.registry import MATCH_SET
-from matchset.matchers.trained import TrainedMatcher
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Csr
+from matchset.model.fresh import FRESH, read_fresh, store_fresh
 from matchset.model.match_set_model import (
     Bounds,
-    MatchSetModel,
     read_match_set,
     store_match_set,
     widen_beam,
 )
 from matchset.model.packed import prune_packed
+from matchset.storage.segments import is_segment
 from matchset.strings import Strings
 from matchset.text import normalize
 
@@ -36,7 +37,7 @@ _SMALL_BATCH = 32  # queries that are not worth more than one thread
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MatchSet(TrainedMatcher):
+class MatchSet(FreshMatcher):
     """Several candidate sources, and one linear re-ranker that decides between them.
 
     The beam of a tree of classifiers, inverted lists of two-tower embeddings, a lexical index of
@@ -51,11 +52,10 @@ class MatchSet(TrainedMatcher):
     kind: ClassVar[str] = MATCH_SET
     takes: ClassVar[frozenset[str]] = frozenset({"beam"})
     can_explain: ClassVar[bool] = True
-    model: MatchSetModel
 
     def __post_init__(self) -> None:
         n = len(self.products)
-        found = len(self.model.popularity), len(self.n_queries_of)
+        found = self.model.n_products, len(self.n_queries_of)
         if found != (n, n):
             raise ValueError(f"a match set must have {n:,} products; got {found[0]:,}")
         tree, towers = self.model.tree, self.model.towers
@@ -155,12 +155,13 @@ class MatchSet(TrainedMatcher):
     def part(self, name: str) -> Matcher:
         """One part as a matcher of its own, over the same arrays.
 
-        The tree is an `XRLinearMatcher`; the others rank by what they know alone.
+        The tree is an `XRLinearMatcher`, unless products changed since the training; the others
+        rank by what they know alone.
         """
         if name not in self.model.parts:
             raise ValueError(f"part must be one of {', '.join(self.model.parts)}; got {name!r}")
         model = self.model.only([name])
-        if model.tree is None:
+        if model.tree is None or model.added is not None:
             return replace(self, model=model)
         return XRLinearMatcher(
             vectorizer=self.vectorizer,
@@ -201,11 +202,19 @@ class MatchSet(TrainedMatcher):
         return widen_beam(self.model.bounds, beam)
 
     def _sections(self) -> Sections:
-        return {**self._shared_sections(), **store_match_set(self.model)}
+        trained = self._trained()
+        shared = trained._shared_sections()  # noqa: SLF001
+        sections = {**shared, **store_match_set(trained.model)}
+        return sections if self.fresh is None else {**sections, FRESH: store_fresh(self.fresh)}
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        return cls(model=read_match_set(sections), **cls._read_shared(sections))
+        trained = cls(model=read_match_set(sections), **cls._read_shared(sections))
+        changes = [each for name, each in sections.items() if name == FRESH or is_segment(name)]
+        if not changes:
+            return trained
+        fresh = read_fresh(changes, trained.products, trained.n_queries_of)
+        return trained._with_fresh(fresh)
 
     def _prepare_filter(self, chosen: Filter) -> _native.MatchSetFilter | None:
         """None where it allows everything."""

@@ -57,7 +57,7 @@ def explain_product(
     title = None if products.titles is None else products.titles[asked.label]
     product = products.ids[asked.label]
     ids, values = vectorizer.encode(asked.query)
-    if len(ids) == 0:
+    if len(ids) == 0 and asked.rank is None:
         verdict = "the query has no known n-gram"
         return Explanation(
             asked.query, product, title, 0.0, None, False, verdict, is_allowed=asked.is_allowed
@@ -66,12 +66,13 @@ def explain_product(
     bounds, reasons = _find_reasons(model, vectorizer, features, asked)
     path, tree = None, model.tree
     steps: tuple[ExplanationStep, ...] = ()
-    if tree is None or not (tree.labels == asked.label).any():
+    known = model.label_of(asked.label)
+    if tree is None or not (tree.labels == known).any():
         words = find_query_words(vectorizer, asked.query)
     else:
         names = PathNames.of(asked.query, title, vectorizer, tree)
         k, beam = bounds.tree_products, bounds.tree_beam
-        path = follow_label(tree, features, values, asked.label, k=k, beam=beam)
+        path = follow_label(tree, features, values, known, k=k, beam=beam)
         words, steps = names.query_words, names.name_steps(path, title or product)
     rank = asked.rank
     if rank is None and reasons.is_candidate:

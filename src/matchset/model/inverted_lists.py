@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.matrices import Csr, Floats, Ids, Offsets
 
+NEAR_GROUPS = 8  # in which a vector's nearest cluster is looked for
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByteVectors:
@@ -97,3 +99,16 @@ class InvertedLists:
             threads=threads,
         )
         return Csr(offsets, labels, cosines, self.n_labels)
+
+
+def assign_clusters(vectors: ByteVectors, lists: InvertedLists, *, threads: int) -> Ids:
+    """The nearest cluster of each vector, (n,)."""
+    return _native.assign_clusters(
+        vectors.arrays,
+        lists.group_offsets,
+        lists.groups.arrays,
+        lists.clusters.arrays,
+        dimensions=vectors.dimensions,
+        n_groups=NEAR_GROUPS,
+        threads=threads,
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.features.vocabulary import Vocabulary, inverse_frequency
@@ -35,6 +36,7 @@ class LexicalIndex:
     row_of: Ids  # of each title, in `words_of`, (n_titles,)
     scale: float  # of an impact
     first_word: int  # feature
+    mean_length: float  # words of a title that has any
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -90,6 +92,7 @@ def index_titles(
         row_of,
         largest / LARGEST,
         words.start,
+        find_mean_length(counts),
     )
 
 
@@ -123,25 +126,47 @@ def count_words(X_titles: Csr, vocabulary: Vocabulary, words: range) -> Csr:
     return Csr(offsets, ids, tf, len(words))
 
 
+def find_mean_length(counts: Csr) -> float:
+    """Words of a title, of those that have any."""
+    length = np.bincount(rows_of(counts.indptr), weights=counts.data, minlength=len(counts))
+    return float(length.sum() / max(1, np.count_nonzero(length))) or 1.0
+
+
 def weigh_bm25(counts: Csr, *, k1: float, b: float) -> Csr:
     """What each word adds to the score of each title with it (Lucene's variant)."""
-    n_titles = len(counts)
-    df = np.bincount(counts.indices, minlength=counts.n_cols).astype(np.float64)
-    idf = _native.log_fixed(1 + (n_titles - df + 0.5) / (df + 0.5))
-    row = rows_of(counts.indptr)
-    length = np.bincount(row, weights=counts.data, minlength=n_titles)
-    mean = length.sum() / max(1, np.count_nonzero(length)) or 1.0
-    tf = counts.data.astype(np.float64)
-    saturated = tf / (tf + k1 * (1 - b + b * length[row] / mean))
-    weights: Floats = (idf[counts.indices] * saturated).astype(np.float32)
+    df = np.bincount(counts.indices, minlength=counts.n_cols)
+    idf = find_idf(df, len(counts))[counts.indices]
+    weights = saturate(counts, idf, find_mean_length(counts), k1=k1, b=b)
     return Csr(counts.indptr, counts.indices, weights, counts.n_cols)
+
+
+def find_idf(df: NDArray[np.integer], n_titles: int) -> NDArray[np.float64]:
+    """How much a word tells that this many of the titles have."""
+    return _native.log_fixed(1 + (n_titles - df + 0.5) / (df + 0.5))
+
+
+def saturate(
+    counts: Csr, idf: NDArray[np.float64], mean_length: float, *, k1: float = K1, b: float = B
+) -> Floats:
+    """What each word adds to the score of its title: less when repeated, and in a long one."""
+    row = rows_of(counts.indptr)
+    length = np.bincount(row, weights=counts.data, minlength=len(counts))
+    tf = counts.data.astype(np.float64)
+    weights: Floats = (idf * (tf / (tf + k1 * (1 - b + b * length[row] / mean_length)))).astype(
+        np.float32
+    )
+    return weights
 
 
 def store_lexical(index: LexicalIndex) -> Section:
     """A lexical index as a section."""
     lists = {"titles_of": index.titles_of, "words_of": index.words_of}
     arrays = {k: v for name, each in lists.items() for k, v in store_impacts(name, each).items()}
-    header = {"scale": index.scale, "first_word": index.first_word}
+    header = {
+        "scale": index.scale,
+        "first_word": index.first_word,
+        "mean_length": index.mean_length,
+    }
     return Section(header, {**arrays, "row_of": index.row_of})
 
 
@@ -152,10 +177,14 @@ def read_lexical(section: Section) -> LexicalIndex:
         raise TypeError(f"row_of must be int32; got {row_of.dtype}")
     if row_of.min(initial=0) < 0 or row_of.max(initial=-1) >= len(row_of):
         raise ValueError(f"row_of must be below {len(row_of):,}; got {row_of.max():,}")
+    words_of = read_impacts(section, "words_of")
+    # Older folders do not tell it; hardly a title repeats a word.
+    estimate = len(words_of.ids) / max(1, int(np.count_nonzero(np.diff(words_of.offsets)))) or 1.0
     return LexicalIndex(
         read_impacts(section, "titles_of"),
-        read_impacts(section, "words_of"),
+        words_of,
         row_of,
         float(section.header["scale"]),
         int(section.header["first_word"]),
+        float(section.header.get("mean_length", estimate)),
     )

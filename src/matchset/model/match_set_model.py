@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.matrices import Csr, Floats, Ids, Offsets
+from matchset.model.added import AddedProducts
 from matchset.model.lexical import LexicalIndex, read_lexical, store_lexical
 from matchset.model.neighbors import PastQueries, read_past_queries, store_past_queries
 from matchset.model.packed import PackedTree, read_tree, store_tree
@@ -98,13 +99,14 @@ class MatchSetModel:
     Arrays may be memory-mapped. Any number of threads may search at once.
     """
 
-    popularity: Floats  # logarithm of 1 + positive queries of each product, (n_products,)
+    popularity: Floats  # logarithm of 1 + positive queries of each trained product, (n_trained,)
     reranker: Reranker
     tree: PackedTree | None = None
     towers: TowerIndex | None = None
     lexical: LexicalIndex | None = None
     neighbors: PastQueries | None = None
     bounds: Bounds = Bounds()
+    added: AddedProducts | None = None  # after the training; also says which were removed
     native: _native.MatchSet = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -117,8 +119,18 @@ class MatchSetModel:
             past=None if self.neighbors is None else self.neighbors.arrays,
             popularity=self.popularity,
             reranker=self.reranker.arrays,
+            added=None if self.added is None else self.added.arrays,
         )
         object.__setattr__(self, "native", native)
+
+    @property
+    def n_products(self) -> int:
+        """How many can be found."""
+        return len(self.popularity) if self.added is None else len(self.added.labels)
+
+    def label_of(self, product: int) -> int:
+        """The label under which the parts know a product; added ones follow the trained ones."""
+        return product if self.added is None else int(self.added.labels[product])
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -165,7 +177,7 @@ class MatchSetModel:
         found = self.native.search_texts(
             vocabulary, texts.data, texts.offsets, k, native, allowed, threads=threads
         )
-        return Csr(*found, len(self.popularity))
+        return Csr(*found, self.n_products)
 
     def describe(
         self,

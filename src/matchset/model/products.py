@@ -118,16 +118,49 @@ def make_products(
         indices = np.concatenate([indices, unseen])
     attributes = {name: column.take(indices) for name, column in catalog.attributes.items()}
     titles, more_text = (
-        None if texts is None else _take_or_empty(texts, indices)
+        None if texts is None else take_or_empty(texts, indices)
         for texts in (catalog.titles, catalog.more_text)
     )
     return Products(ids, titles, attributes, more_text)
 
 
-def _take_or_empty(texts: Strings, indices: NDArray[np.int64]) -> Strings:
+def take_or_empty(texts: Strings, indices: NDArray[np.int64]) -> Strings:
     """The texts at `indices`, empty where an index is -1."""
     padded = Strings(texts.data, np.append(texts.offsets, texts.offsets[-1]))
     return padded.take(np.where(indices < 0, len(texts), indices))
+
+
+def join_products(parts: Sequence[Products], rows: NDArray[np.int64]) -> Products:
+    """Rows of several parts, counted on from part to part; all have the same attributes."""
+    if len(parts) == 1:
+        attributes = {name: column.take(rows) for name, column in parts[0].attributes.items()}
+    else:
+        ends = np.cumsum([len(part) for part in parts])
+        labels = [
+            np.arange(end - len(part), end, dtype=np.int32)
+            for part, end in zip(parts, ends, strict=True)
+        ]
+        attributes = {
+            name: _unite_columns([p.attributes[name] for p in parts], labels, int(ends[-1])).take(
+                rows
+            )
+            for name in parts[0].attributes
+        }
+    titles, more_text = (
+        Strings.concatenate(texts).take(rows) if len(texts) == len(parts) else None
+        for texts in (
+            [part.titles for part in parts if part.titles is not None],
+            [part.more_text for part in parts if part.more_text is not None],
+        )
+    )
+    ids = Strings.concatenate([part.ids for part in parts]).take(rows)
+    return Products(ids, titles, attributes, more_text)
+
+
+def unite(texts: Sequence[Strings], is_second: NDArray[np.bool_]) -> Strings:
+    """Of two texts each the first or the second one."""
+    rows = np.arange(len(is_second), dtype=np.int64)
+    return Strings.concatenate(texts).take(np.where(is_second, rows + len(texts[0]), rows))
 
 
 def unite_products(parts: Sequence[Products]) -> tuple[Products, tuple[Ids, ...]]:

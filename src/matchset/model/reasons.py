@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.matrices import Floats, Ids
+from matchset.model.added import AddedProducts, AddedWords
 from matchset.model.lexical import LexicalIndex
 from matchset.model.match_set_model import SOURCES, Bounds, Candidates, MatchSetModel
 from matchset.model.reranker import COLD, FEATURES, WARM
@@ -77,14 +78,22 @@ def find_reasons(
     found = model.describe(vocabulary, text, allowed, bounds)
     read = model.describe(vocabulary, text, allowed, _propose_all(bounds))
     terms = {name: Terms(ids[:0], np.empty(0, np.float32)) for name in model.parts}
+    known = model.label_of(label)
+    added = known - len(model.popularity)
+    popularity = 0.0 if added >= 0 else float(model.popularity[known])
     if model.lexical is not None:
-        terms["lexical"] = weigh_words(model.lexical, ids, label)
+        terms["lexical"] = (
+            weigh_words(model.lexical, ids, known)
+            if model.added is None or added < 0
+            else weigh_added_words(model.added.words, model.lexical.scale, ids, added)
+        )
     if model.towers is not None:
-        terms["towers"] = weigh_embeddings(model.towers, ids, label)
+        vector = find_vector(model.towers, model.added, known)
+        terms["towers"] = weigh_embeddings(model.towers, ids, vector)
     at = _position(found, label)
-    features = _features(model, found, at, terms, label)
+    features = _features(model, found, at, terms, popularity)
     scores = score_linear(model, found.features)
-    weights = model.reranker.weights[WARM if model.popularity[label] > 0 else COLD]
+    weights = model.reranker.weights[WARM if popularity > 0 else COLD]
     linear = float(features @ weights) if at is None else float(scores[at])
     return Reasons(
         is_candidate=at is not None,
@@ -139,16 +148,33 @@ def weigh_words(index: LexicalIndex, ids: Ids, label: int) -> Terms:
     return Terms(ids[ours], values)
 
 
-def weigh_embeddings(towers: TowerIndex, ids: Ids, label: int) -> Terms:
+def weigh_added_words(words: AddedWords, scale: float, ids: Ids, row: int) -> Terms:
+    """The same for an added product; words that the vocabulary lacks are not among them."""
+    begin, end = words.words_of.offsets[row : row + 2]
+    features = words.features[words.words_of.ids[begin:end]]
+    impacts = words.words_of.impacts[begin:end]
+    shared, _, theirs = np.intersect1d(ids, features, return_indices=True)
+    return Terms(shared, impacts[theirs].astype(np.float32) * np.float32(scale))
+
+
+def find_vector(towers: TowerIndex, added: AddedProducts | None, label: int) -> Floats | None:
+    """The vector of a product's title; None where it has none."""
+    vectors, position_of = towers.lists.vectors, towers.position_of
+    if added is not None and label >= len(position_of):
+        label -= len(position_of)
+        vectors, position_of = added.vectors.vectors, added.vectors.position_of
+    position = int(position_of[label])
+    return None if position < 0 else vectors.take(np.array([position])).to_floats()[0]
+
+
+def weigh_embeddings(towers: TowerIndex, ids: Ids, product: Floats | None) -> Terms:
     """What each n-gram of the query adds to the cosine with a title; none where one is zero."""
-    position = int(towers.position_of[label])
     rows = towers.row_of[ids]
     known = ids[rows >= 0]
     vectors = towers.table.take(rows[rows >= 0]).to_floats()
     length = float(np.linalg.norm(vectors.sum(axis=0)))
-    if position < 0 or length == 0:
+    if product is None or length == 0:
         return Terms(ids[:0], np.empty(0, np.float32))
-    product = towers.lists.vectors.take(np.array([position])).to_floats()[0]
     values: Floats = (vectors @ product / length).astype(np.float32)
     return Terms(known, values)
 
@@ -159,14 +185,18 @@ def _position(candidates: Candidates, label: int) -> int | None:
 
 
 def _features(
-    model: MatchSetModel, found: Candidates, at: int | None, terms: dict[str, Terms], label: int
+    model: MatchSetModel,
+    found: Candidates,
+    at: int | None,
+    terms: dict[str, Terms],
+    popularity: float,
 ) -> Floats:
     """The features of a candidate; of another product those that any source would have given it."""
     if at is not None:
         mine: Floats = found.features[at]
         return mine
     features: Floats = np.zeros(len(FEATURES), dtype=np.float32)
-    values = {"constant": 1.0, "popularity": float(model.popularity[label])}
+    values = {"constant": 1.0, "popularity": popularity}
     values["tree_missed"] = float(model.tree is not None)
     values["cosine"] = float(terms["towers"].values.sum()) if "towers" in terms else 0.0
     if "lexical" in terms:

@@ -16,6 +16,7 @@ from matchset.matchers.base import Matcher
 from matchset.matchers.fusion import Fusion
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import KINDS, MATCH_SET, find_kind, load
+from matchset.model.fresh import Freshness, measure
 from matchset.model.products import Products
 from matchset.online.definition import Arm, Experiment
 from matchset.serve.http.auth import Keys
@@ -131,6 +132,12 @@ class LoadedModel:
                     found[index][name] = value
         return found
 
+    @property
+    def freshness(self) -> Freshness:
+        """How far the model's products have moved from those that it was trained with."""
+        model = self.matchers[self.default]
+        return model.freshness if isinstance(model, MatchSet) else measure(None, 0)
+
     def describe(self) -> dict[str, Any]:
         """What `GET /v1/model` says about it."""
         products, training = self._products, self.matchers[self.default].training
@@ -140,6 +147,7 @@ class LoadedModel:
             "products": len(products),
             "attributes": [{"name": name, "type": one.kind} for name, one in columns.items()],
             "has_titles": products.titles is not None,
+            "freshness": asdict(self.freshness),
             "opened_at": self.opened_at,
             "provenance": {} if training is None else dict(training.provenance),
         }

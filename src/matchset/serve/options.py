@@ -31,6 +31,8 @@ class Limits:
     "Candidates of the caller per query."
     id_characters: int = 256
     "Characters per product id."
+    products: int = 10_000
+    "Products per request that writes some."
     body_bytes: int = 4_000_000
     "Bytes per body, counted while it arrives."
     body_values: int = 100_000
@@ -80,6 +82,8 @@ class ServeConfig:
     "Host names that callers may use, in addition to localhost and plain addresses."
     watch: bool = False
     "Reload the model when its folder is replaced."
+    writable: bool = False
+    "Take products over HTTP, and write them into the model's folder; needs API keys."
     snapshot: SnapshotMethod = "link"
     "How to take snapshots of the served files: hard links (link) or copies (copy)."
     open_docs: bool = False
@@ -115,6 +119,8 @@ class ServeConfig:
         """Check every value against its rule."""
         if not 0 <= self.port < 65_536:
             raise ValueError(f"port must be from 0 to 65535; got {self.port}")
+        if self.writable and self.api_key_file is None:
+            raise ValueError("writable needs api_key_file; got none")
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers must be at least 1; got {self.workers}")
         for name in ("stop_seconds", "snapshot_seconds", "reload_seconds", "threads"):

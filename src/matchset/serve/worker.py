@@ -16,6 +16,7 @@ from matchset.serve.connections import close_unread, count_connections
 from matchset.serve.http.access_log import AccessLog
 from matchset.serve.http.prometheus import RELOADED, Metrics
 from matchset.serve.http.request_errors import RequestError
+from matchset.serve.http.requests import WriteRequest
 from matchset.serve.journals import Recorder
 from matchset.serve.loaded_model import LoadedModel, open_version
 from matchset.serve.options import Limits, ServeConfig
@@ -37,6 +38,7 @@ from matchset.serve.reload.switch import (
     reload_if_needed,
     reload_trigger,
 )
+from matchset.serve.writer import Writer, Written
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -65,6 +67,7 @@ class Worker:
         self._metrics_pool = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         version = self._registration.claim()
         self.model: LoadedModel = open_version(run, version, sources, config)
+        self.writer = Writer(run, sources, config)
         self._is_listening = False
         self._reported = 0  # number of the last model version in a status report
         self._report(version)
@@ -122,6 +125,10 @@ class Worker:
         except TimeoutError:
             rule = f"a request must take at most {self.limits.seconds:g} s; got more"
             raise RequestError("timeout", rule) from None
+
+    async def write_in_thread(self, wanted: WriteRequest) -> Written:
+        """Write products while requests are answered; one writer at a time."""
+        return await asyncio.to_thread(self.writer.write, wanted)
 
     def reload(self) -> ReloadResult:
         """Load the model's folder again, in all workers."""

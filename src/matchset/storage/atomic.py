@@ -15,7 +15,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from matchset.errors import TargetExistsError
@@ -81,6 +81,13 @@ def publish_folder(staged: Path, path: Path, *, overwrite: bool) -> None:
             raise TargetExistsError(path) from None
     else:
         return
+    with locked(
+        path
+    ):  # what another process is adding to the old folder is complete, or is not begun
+        _replace(staged, path)
+
+
+def _replace(staged: Path, path: Path) -> None:
     if exchange(staged, path):
         shutil.rmtree(staged, ignore_errors=True)
     else:
@@ -92,6 +99,25 @@ def publish_folder(staged: Path, path: Path, *, overwrite: bool) -> None:
             old.rename(path)
             raise
         shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def locked(folder: Path, *, is_required: bool = True) -> Iterator[None]:
+    """Hold a folder against other processes that do; waits until they are done.
+
+    The path names the locked folder all the while. A file system without locks is an OSError where
+    the lock is required.
+    """
+    while True:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with nullcontext() if is_required else suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if os.path.samestat(folder.stat(), os.fstat(handle)):
+                yield
+                return
+        finally:
+            os.close(handle)
 
 
 def exchange(first: Path, second: Path) -> bool:

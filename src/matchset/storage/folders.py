@@ -5,7 +5,8 @@ The manifest gives the version of the format, the kind of thing stored, its head
 and SHA-256 of each array, and its own SHA-256. The arrays of a section are named after it, such as
 `tree.blocks`. Folders inside are folders of the same form; the manifest gives the SHA-256 of their
 manifests under `folders`. Files never change once written: a process that has mapped a file keeps
-what it opened, even when the folder is overwritten or removed.
+what it opened, even when the folder is overwritten or removed. A manifest may be replaced by one
+that names more folders (see `segments`).
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from numpy.typing import NDArray
 
 from matchset.errors import ModelFileError, TargetExistsError
 from matchset.storage.atomic import publish_folder, remove_leftovers, staging_folder
+from matchset.storage.handles import MANIFEST as MANIFEST
 from matchset.storage.handles import FolderHandle, PathLike, read_folder
 
 VERSION = 2
-MANIFEST = "manifest.json"
 MAX_MANIFEST = 16 << 20  # bytes; ours have some thousands
 _MAX_DIMENSIONS = 8
 Arrays = Mapping[str, NDArray[Any]]
@@ -59,10 +60,10 @@ def write_folder(
             manifest["folders"] = {
                 name: _write_inner(staged / name, write) for name, write in inner.items()
             }
-        _write_file(staged / MANIFEST, _seal(manifest))
-        _flush_folder(staged)
+        write_file(staged / MANIFEST, seal(manifest))
+        flush_folder(staged)
         publish_folder(staged, path, overwrite=overwrite)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
     remove_leftovers(path)
 
 
@@ -107,7 +108,7 @@ def verify_folder(path: PathLike, kind: str | None = None) -> None:
 def _verify(folder: FolderHandle, kind: str | None = None) -> None:
     manifest = read_manifest(folder, kind)
     unsealed = {key: value for key, value in manifest.items() if key != "sha256"}
-    if _read_bytes(folder) != _seal(unsealed):
+    if _read_bytes(folder) != seal(unsealed):
         raise ModelFileError(
             "damaged: its checksum differs from its contents", path=folder.path / MANIFEST
         )
@@ -137,7 +138,7 @@ def checksum(path: PathLike) -> str:
     return hashlib.sha256(read_folder(path, _read_bytes)).hexdigest()
 
 
-def _seal(manifest: Mapping[str, Any]) -> bytes:
+def seal(manifest: Mapping[str, Any]) -> bytes:
     """A manifest as bytes, with its own checksum at the end."""
     digest = hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
     return json.dumps({**manifest, "sha256": digest}, indent=1).encode()
@@ -205,7 +206,7 @@ def _are_folders(folders: object) -> bool:
 def _write_array(folder: Path, name: str, array: NDArray[Any]) -> dict[str, Any]:
     little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     data = little_endian.reshape(-1).view(np.uint8).data
-    _write_file(folder / array_file(folder, name), data)
+    write_file(folder / array_file(folder, name), data)
     return {
         "dtype": little_endian.dtype.str,
         "shape": list(array.shape),
@@ -261,14 +262,16 @@ def array_file(folder: FolderHandle | Path, name: str) -> str:
     return f"{name}.bin"
 
 
-def _write_file(file: Path, data: bytes | memoryview) -> None:
+def write_file(file: Path, data: bytes | memoryview) -> None:
+    """Write a new file and flush it to disk."""
     with file.open("xb") as stream:
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -17,6 +17,7 @@ from typing import TypeAlias, TypeVar
 
 from matchset.errors import ModelFileError
 
+MANIFEST = "manifest.json"
 PathLike: TypeAlias = str | os.PathLike[str]
 T = TypeVar("T")
 _ATTEMPTS = 50  # a folder may be replaced while it is read; each time takes milliseconds
@@ -25,9 +26,11 @@ _ATTEMPTS = 50  # a folder may be replaced while it is read; each time takes mil
 class FolderHandle(os.PathLike[str]):
     """An open folder; where a path is expected, it is the path that it was opened by."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int, *, is_inner: bool = False) -> None:
         self.path = path
+        self.is_inner = is_inner  # whether it lies in another one
         self._descriptor = descriptor
+        self._manifest = self._identify_manifest()
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -65,17 +68,25 @@ class FolderHandle(os.PathLike[str]):
             rule = f"missing or not a folder: {error.strerror}"
             raise ModelFileError(rule, path=self.path / name) from None
         try:
-            yield FolderHandle(self.path / name, descriptor)
+            yield FolderHandle(self.path / name, descriptor, is_inner=True)
         finally:
             os.close(descriptor)
 
     def is_replaced(self) -> bool:
-        """Whether the path names another folder by now, or none."""
+        """Whether the path names another folder by now, or none, or it has another manifest."""
         try:
             now = self.path.stat()
         except OSError:
             return True
-        return not os.path.samestat(now, os.fstat(self._descriptor))
+        is_same = os.path.samestat(now, os.fstat(self._descriptor))
+        return not is_same or self._identify_manifest() != self._manifest
+
+    def _identify_manifest(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(MANIFEST, dir_fd=self._descriptor, follow_symlinks=False)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
 
 
 def read_folder(path: PathLike, read: Callable[[FolderHandle], T]) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from matchset.lab.report.plots import (
     marker_of,
 )
 
+Fill: TypeAlias = Literal["full", "none", "left", "right"]
+HOLLOW: tuple[Fill, ...] = ("none", "left", "right")
 MIN_POINTS = 10.0  # that an axis of recall spans, so that noise does not look like a cliff
 
 
@@ -34,6 +36,14 @@ def is_variant(row: Row) -> bool:
     return row.name != row.kind and row.group == "baseline"
 
 
+def fill_of(row: Row, drawn: Sequence[Row]) -> Fill:
+    """How the marker of a row is filled, so that variants of one kind can be told apart."""
+    if not is_variant(row):
+        return "full"
+    variants = [each.name for each in drawn if each.kind == row.kind and is_variant(each)]
+    return HOLLOW[variants.index(row.name) % len(HOLLOW)]
+
+
 def draw_segments(found: ComparisonFindings) -> Html:
     """Recall by segment, one line per segment and one marker per matcher."""
     drawn, k = find_drawn(found), found.k
@@ -44,9 +54,10 @@ def draw_segments(found: ComparisonFindings) -> Html:
         if score.metric == "recall" and score.k == k and score.queries
     }
     segments = list(dict.fromkeys(segment for _, segment in scores))
-    with drawing(height=0.9 + 0.34 * len(segments) + 0.17 * len(drawn)) as (figure, (axes,)):
+    tall = max(0.34, 0.055 * len(drawn))  # inches of a segment
+    with drawing(height=0.9 + tall * len(segments) + 0.17 * len(drawn)) as (figure, (axes,)):
         for number, row in enumerate(drawn):
-            shift = (number - (len(drawn) - 1) / 2) * 0.1
+            shift = (number - (len(drawn) - 1) / 2) * min(0.1, 0.85 / len(drawn))
             here = [(n, scores.get((row.name, s))) for n, s in enumerate(segments)]
             known = [(n + shift, score) for n, score in here if score is not None]
             values = 100 * np.array([[s.value, s.low, s.high] for _, s in known])
@@ -57,7 +68,7 @@ def draw_segments(found: ComparisonFindings) -> Html:
                 xerr=np.nan_to_num(errors),
                 fmt=marker_of(row.kind),
                 color=color_of(row.kind),
-                fillstyle="none" if is_variant(row) else "full",
+                fillstyle=fill_of(row, drawn),
                 label=row.title,
                 elinewidth=1,
                 markersize=4.5,
@@ -89,7 +100,8 @@ def draw_latencies(found: ComparisonFindings) -> Html:
             axes.annotate(row.title, (0.01, base + 0.55), xycoords=("axes fraction", "data"))
         set_log_scale(axes.xaxis, axes.set_xscale, (1.0,))
         left, right = axes.get_xlim()
-        axes.set_xlim(left / (right / left) ** 0.6, right)  # room for the names
+        axes.set_xlim(left / (right / left) ** 0.8, right)  # room for the names, without numbers
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.12g}" if value > left else "")
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel("milliseconds per query, one thread; bar: median")

@@ -15,7 +15,7 @@ from matchset.serve.worker import Worker
 
 T = TypeVar("T")
 _INLINE_BYTES = 65_536  # of a body that is read at once; any takes less than a millisecond
-_MAX_KEYS = 1000  # no request has more than some dozens
+_MAX_KEYS = 1000  # no request but that of products has more than some dozens
 _MAX_DEPTH = 16
 _ESCAPED = 12  # bytes of a character at most: two times \\uXXXX
 _PARTS = ("values", "keys", "levels", "bytes in a string")
@@ -24,7 +24,9 @@ _MAX_DIGITS = 20  # of a content-length; some 10^19 bytes
 _CLOSE = ((b"connection", b"close"),)
 
 
-async def read_json(request: Request, worker: Worker, read: Callable[[bytes], T]) -> T:
+async def read_json(
+    request: Request, worker: Worker, read: Callable[[bytes], T], *, most_keys: int = _MAX_KEYS
+) -> T:
     """What `read` makes of the body of a request.
 
     A large body is read in a thread, after a look at how much is in it: a parser keeps every other
@@ -36,15 +38,15 @@ async def read_json(request: Request, worker: Worker, read: Callable[[bytes], T]
         return read(body)
 
     def check_and_read() -> T:
-        _check_size(body, limits)
+        _check_size(body, limits, most_keys)
         return read(body)
 
     return await worker.in_thread(check_and_read)
 
 
-def _check_size(body: bytes, limits: Limits) -> None:
+def _check_size(body: bytes, limits: Limits, most_keys: int) -> None:
     most = max(limits.filter_characters, limits.query_characters, limits.id_characters)
-    allowed = (limits.body_values, _MAX_KEYS, _MAX_DEPTH, _ESCAPED * most)
+    allowed = (limits.body_values, most_keys, _MAX_DEPTH, _ESCAPED * most)
     for found, at_most, what in zip(_native.scan_json(body), allowed, _PARTS, strict=True):
         if found > at_most:
             rule = f"a body must have at most {at_most} {what}"

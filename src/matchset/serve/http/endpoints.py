@@ -60,12 +60,22 @@ _MATCH_SET = {
     "has_beam": True,
 }
 _TREE = {**_MATCH_SET, "name": "tree", "label": "Tree", "part_of": "match_set"}
+_WRITING = ("read_only", "not_written", "reload_timeout", "model_rejected")
 _MODEL: Json = {
     "model_version": VERSION,
     "matchers": [_MATCH_SET, _TREE],
     "products": 200_000,
     "attributes": [{"name": "price", "type": "number"}],
     "has_titles": True,
+    "freshness": {
+        "generation": 17,
+        "changed": "2026-11-15T10:48:08+00:00",
+        "added": 310,
+        "updated": 4100,
+        "removed": 25,
+        "share_added": 0.00155,
+        "share_removed": 0.000125,
+    },
     "opened_at": "2026-11-15T10:48:09.936+00:00",
     "provenance": {"trained": "2026-11-14T02:00:00+00:00"},
     "limits": {"k": 1000, "queries": 256},
@@ -153,6 +163,26 @@ ENDPOINTS = (
         request="purchases",
         body={"q": "sofa"},
         codes=("no_log",),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/products",
+        Handlers.write,
+        "WriteResponse",
+        {"model_version": VERSION, "generation": 17},
+        request="products",
+        body={"products": [{"id": "P1", "title": "Twin Sofa", "attributes": {"price": 499}}]},
+        codes=_WRITING,
+    ),
+    Endpoint(
+        "DELETE",
+        "/v1/products/{id}",
+        Handlers.remove,
+        "WriteResponse",
+        {"model_version": VERSION, "generation": 18},
+        request="removal",
+        body={"id": "P1", "version": 3},
+        codes=_WRITING,
     ),
     Endpoint(
         "POST",

@@ -14,7 +14,7 @@ from matchset.serve.http.body import read_json
 from matchset.serve.http.exposure import expose, name_matcher
 from matchset.serve.http.prometheus import CONTENT_TYPE
 from matchset.serve.http.request_errors import RETRY, RequestError
-from matchset.serve.http.requests import RequestReader
+from matchset.serve.http.requests import RequestReader, WriteRequest
 from matchset.serve.http.responses import BytesResponse, json_response, model_response
 from matchset.serve.http.retrieval import explain, match_batch, match_inline, match_one
 from matchset.serve.http.shadow_requests import Shadow
@@ -126,6 +126,21 @@ class Handlers:
             raise RequestError("no_log", "purchases need a server started with --log; got none")
         products = list(purchases.find(query))
         return model_response(model.version, {"query": query, "products": products})
+
+    async def write(self, request: Request) -> Response:
+        """Add, change and remove products; responds when every worker serves what is on disk."""
+        worker, read = self._worker, self._reader.read_products
+        wanted = await read_json(request, worker, read, most_keys=worker.limits.body_values)
+        return await self._write(wanted)
+
+    async def remove(self, request: Request) -> Response:
+        """Remove a product; one that is not there is no error."""
+        product, query_string = request.path_params["id"], request.scope["query_string"]
+        return await self._write(self._reader.read_removal(product, query_string))
+
+    async def _write(self, wanted: WriteRequest) -> Response:
+        written = await self._worker.write_in_thread(wanted)
+        return model_response(written.version, {"generation": written.generation})
 
     async def reload(self, _: Request) -> Response:
         """Load the model's folder again; responds when every worker has switched."""

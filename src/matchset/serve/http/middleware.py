@@ -41,6 +41,7 @@ _SECURITY = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
+    (b"server", b"matchset"),  # or granian would tell its own name
 )
 
 

@@ -17,6 +17,7 @@ CODES: dict[str, tuple[int, str]] = {
     "bad_filter": (400, "The filter expression is invalid."),
     "query_too_long": (400, "A query has too many characters."),
     "too_many_queries": (400, "A batch has too many queries."),
+    "too_many_products": (400, "A request writes too many products."),
     "filter_too_long": (400, "A filter has too many characters."),
     "too_many_candidates": (400, "A list of candidates is too long."),
     "k_out_of_range": (400, "k is below 1 or above its limit."),
@@ -26,6 +27,7 @@ CODES: dict[str, tuple[int, str]] = {
     "bad_host": (400, "The Host header names a host that this server does not answer for."),
     "unauthorized": (401, "The API key is missing or wrong."),
     "reload_forbidden": (403, "Reloading over HTTP needs a server with an API key."),
+    "read_only": (403, "The server does not take products, or its model cannot."),
     "not_found": (404, "There is nothing at this path."),
     "unknown_product": (404, "The model does not know this product."),
     "cannot_explain": (404, "None of the served matchers can explain its results."),
@@ -42,6 +44,7 @@ CODES: dict[str, tuple[int, str]] = {
     "internal": (500, "The server failed; its log has the details."),
     "not_recorded": (503, "The disk is full, or too slow; nothing was recorded."),
     "overloaded": (503, "Too many concurrent requests; try again."),
+    "not_written": (507, "The change could not be written; nothing changed."),
     "timeout": (504, "The request took too long."),
     "reload_timeout": (
         504,

@@ -98,8 +98,32 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
         "batch": make_object({"queries": queries}, batch),
         "explain": make_object({"query": query, "product": product}, explain),
         "purchases": make_object({"q": query}),
+        "products": make_object({}, _writes(product, limits)),
+        "removal": make_object({"id": product}, {"version": _version()}),
         "events": make_object({"events": _events(product, limits)}),
     }
+
+
+def _writes(product: Json, limits: Limits) -> dict[str, Json]:
+    title = _text("Title; a product that is new must have one.", limits.filter_characters)
+    told = {"title": title, "attributes": {**_schema("object", "Values by name.", ())}}
+    ids = _array("Ids of products to remove.", product, limits.products, "too_many_products")
+    upserts = _array(
+        "Products that come or change; what is not told of a known one stays.",
+        make_object({"id": product}, told),
+        limits.products,
+        "too_many_products",
+    )
+    return {
+        "products": {**upserts, "default": []},
+        "remove": {**ids, "default": []},
+        "version": _version(),
+    }
+
+
+def _version() -> Json:
+    rule = "Number of the change: a product that has it or a larger one stays as it is."
+    return _schema("integer", rule, (), minimum=0, maximum=2**53)
 
 
 def _cuts() -> dict[str, Json]:

@@ -16,6 +16,7 @@ import orjson
 
 from matchset.matchers.base import DEFAULT_K
 from matchset.matchers.fusion_rules import FusionRule
+from matchset.model.upserts import Upsert
 from matchset.online.records import EventRecord, timestamp_now
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.request_schemas import make_request_schemas
@@ -73,6 +74,15 @@ class ExplainRequest:
     where: Wanted | None
     min_score: float | None
     min_relative: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """Products that come, change or go."""
+
+    products: list[Upsert]
+    remove: list[str]  # ids
+    version: int | None
 
 
 class RequestReader:
@@ -169,6 +179,21 @@ class RequestReader:
         values = check("", _load(body), self._schemas["explain"])
         query, product = values.pop("query"), values.pop("product")
         return ExplainRequest(query, product, **_to_search(values))
+
+    def read_products(self, body: bytes) -> WriteRequest:
+        """What `POST /v1/products` writes."""
+        values = check("", _load(body), self._schemas["products"])
+        told = [
+            Upsert(one["id"], one["title"], one["attributes"] or {}) for one in values["products"]
+        ]
+        return WriteRequest(told, values["remove"], values["version"])
+
+    def read_removal(self, product: str, query_string: bytes) -> WriteRequest:
+        """What `DELETE /v1/products/{id}` removes."""
+        self._check_length(query_string)
+        schema = self._schemas["removal"]
+        values = check("", {**_parse(query_string, schema), "id": product}, schema)
+        return WriteRequest([], [values["id"]], values["version"])
 
     def _check_length(self, query_string: bytes) -> None:
         most = self._limits.url_bytes

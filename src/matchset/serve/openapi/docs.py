@@ -121,13 +121,16 @@ def _examples_of(parameters: Sequence[Json]) -> Json:
 
 def _write_curl(method: str, path: str, given: Json) -> str:
     """A request as a command."""
+    asked = {name: value for name, value in given.items() if f"{{{name}}}" not in path}
+    path, given = path.format(**given) if given and method != "POST" else path, asked
     lines = [f"curl {ADDRESS}{path}"]
     if method == "POST":
         lines = [f"curl -X POST {ADDRESS}{path}"]
         if given:
             lines += ["-H 'content-type: application/json'", f"-d {quote(json.dumps(given))}"]
     elif given:
-        lines = [f"curl --get {ADDRESS}{path}"]
+        verb = "" if method == "GET" else f" -X {method}"
+        lines = [f"curl{verb} --get {ADDRESS}{path}"]
         lines += [f"--data-urlencode {quote(f'{name}={value}')}" for name, value in given.items()]
     return " \\\n  ".join(lines)
 

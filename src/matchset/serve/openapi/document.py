@@ -63,17 +63,18 @@ def _describe(endpoint: Endpoint, request: Json | None) -> Json:
             operation["requestBody"] = {"required": True, "content": content}
             codes |= _BODY_CODES
         else:
-            operation["parameters"] = _describe_parameters(request, endpoint.body or {})
+            operation["parameters"] = _describe_parameters(endpoint, request)
             codes.add("url_too_long")
     operation["responses"] = _describe_responses(endpoint, codes)
     return operation
 
 
-def _describe_parameters(request: Json, examples: Json) -> list[Json]:
+def _describe_parameters(endpoint: Endpoint, request: Json) -> list[Json]:
+    examples = endpoint.body or {}
     return [
         {
             "name": name,
-            "in": "query",
+            "in": "path" if f"{{{name}}}" in endpoint.path else "query",
             "required": name in request["required"],
             "description": schema["description"],
             "schema": {key: value for key, value in schema.items() if key != "description"},

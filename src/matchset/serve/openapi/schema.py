@@ -47,6 +47,9 @@ def make_response_schemas() -> dict[str, Json]:
         "ExplainResponse": _explanation(),
         "ModelResponse": _model(),
         "PurchasesResponse": _of_model({"query": _TEXT, "products": _array(_TEXT)}),
+        "WriteResponse": _of_model(
+            {"generation": _with(_LEVEL, "Of the model's products, with this change.")}
+        ),
         "ReloadResponse": _of_model({"previous": _TEXT, "workers": _INTEGER}),
     }
 
@@ -136,6 +139,20 @@ def _explanation() -> Json:
     )
 
 
+def _freshness() -> Json:
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    fields = {
+        "generation": _with(_LEVEL, "Steps that changed products since the training."),
+        "changed": _with(_or_null(_TEXT), "When the last one was taken."),
+        "added": _with(_LEVEL, "Products that were not trained."),
+        "updated": _with(_LEVEL, "Trained products with another title or other attributes."),
+        "removed": _with(_LEVEL, "Trained products that are gone."),
+        "share_added": _with(share, "Of all products."),
+        "share_removed": _with(share, "Of the trained products."),
+    }
+    return _with(make_object(fields), "How far products have moved from those of the training.")
+
+
 def _model() -> Json:
     matcher = {
         "name": _with(_TEXT, "To be sent as `matcher`."),
@@ -150,6 +167,7 @@ def _model() -> Json:
             "products": _INTEGER,
             "attributes": _array(make_object({"name": _TEXT, "type": _TEXT})),
             "has_titles": _BOOLEAN,
+            "freshness": _freshness(),
             "opened_at": {**_TEXT, "format": "date-time"},
             "limits": {"type": "object", "additionalProperties": _NUMBER},
             "provenance": {"type": "object", "description": "When and on what it was trained."},

@@ -28,8 +28,11 @@ async function tryRequest(event) {
   const { method, path } = form.dataset;
   const fields = [...new FormData(form)].filter(([, value]) => value !== "");
   const body = fields.find(([name]) => name === "body")?.[1];
-  const query = new URLSearchParams(fields.filter(([name]) => name !== "body")).toString();
-  const address = path.slice(1) + (query ? `?${query}` : "");
+  const isInPath = ([name]) => path.includes(`{${name}}`);
+  const given = fields.filter((field) => field[0] !== "body" && !isInPath(field));
+  const query = new URLSearchParams(given).toString();
+  const place = (at, [name, value]) => at.replace(`{${name}}`, encodeURIComponent(value));
+  const address = fields.filter(isInPath).reduce(place, path).slice(1) + (query ? `?${query}` : "");
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
   const start = performance.now();
   try {

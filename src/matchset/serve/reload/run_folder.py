@@ -49,6 +49,12 @@ class ModelVersion:
     folder: str
     name: str  # a digest of the files
     kinds: tuple[str, ...] = ()  # of its matchers, the model first
+    trained: str = ""  # a digest of what was trained
+    generation: int = 0  # of the model's products, since then
+
+    def has(self, trained: str, generation: int) -> bool:
+        """Whether it is this generation of what was trained, or a later one."""
+        return self.trained == trained and self.generation >= generation
 
 
 @dataclass(frozen=True, slots=True)

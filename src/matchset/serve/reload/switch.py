@@ -33,6 +33,7 @@ from matchset.serve.reload.run_folder import (
 )
 from matchset.serve.reload.snapshots import (
     Sources,
+    identify_training,
     naming_sources,
     snapshot_folders,
     take_snapshots,
@@ -71,7 +72,12 @@ def make_version(
                 read_keys(config.api_key_file).save(folder / KEYS)
             made = ModelVersion(number, folder.name, name)
             opened = open_version(run, made, sources, config)
-        made = replace(made, kinds=opened.kinds)
+        made = replace(
+            made,
+            kinds=opened.kinds,
+            trained=identify_training(snapshot_folders(folder, 1)[0]),
+            generation=opened.freshness.generation,
+        )
         _check_kinds(sources, made.kinds, kinds)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -98,6 +104,25 @@ def reload(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResul
         if time.monotonic() > deadline:
             raise RequestError("reload_running", "only one reload at a time; another is running")
         time.sleep(_POLL_SECONDS)
+
+
+def reload_for(
+    run: RunFolder, sources: Sources, config: ServeConfig, trained: str, generation: int
+) -> str:
+    """Serve this generation of the model's products, or a later one; returns its version.
+
+    Returns when every worker has switched. One reload serves all that was written before it.
+    """
+    deadline = time.monotonic() + config.reload_seconds
+    while not (now := current_version(run)).has(trained, generation):
+        with try_lock(run.path / RELOAD_LOCK) as is_mine:
+            if is_mine and not current_version(run).has(trained, generation):
+                return _reload_locked(run, sources, config).version
+        if time.monotonic() > deadline:
+            raise RequestError("reload_timeout", "the change is written, but not served yet")
+        time.sleep(_POLL_SECONDS)
+    _wait_for_workers(run, now, now, config.reload_seconds)
+    return now.name
 
 
 def reload_if_needed(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResult | None:

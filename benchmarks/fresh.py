@@ -1,0 +1,137 @@
+"""Fresh: how well are products found that came after the training, and what do changes cost?
+
+    python benchmarks/fresh.py --products 50000 --seeds 3
+
+The last month of a simulated shop is the test. Its new products are those launched in it. Three
+match sets answer: trained without them, the same after `add`, and trained with them in the catalog
+(nobody has clicked them yet, so it is what `add` should equal). Then latency with one product in
+twenty added or removed, and upserts per second into a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import matchset as ms
+
+KS = (10, 50, 100)
+
+
+def main() -> None:
+    """Three tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--products", type=int, default=20_000)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--singles", type=int, default=2000, help="queries asked one by one")
+    options = parser.parse_args()
+    runs = []
+    for seed in range(options.seeds):
+        shop = ms.simulate_shop(products=options.products, seed=seed)
+        train, test = ms.split_by_time(shop.log, test_days=30)
+        launched = shop.catalog.attributes["launched"].values
+        is_new = launched > train.day.max()
+        old, new = (take(shop.catalog, np.flatnonzero(which)) for which in (~is_new, is_new))
+        base = ms.train(train, old)
+        matchers = {
+            "not added": base,
+            "added": base.add(new),
+            "trained with them": ms.train(train, shop.catalog),
+        }
+        answers = ms.positives(test)
+        runs.append({name: measure(one, answers, new) for name, one in matchers.items()})
+        print(f"seed {seed}: {len(new):,} of {len(shop.catalog):,} products are new", flush=True)
+    print("\n| | new products R@10/50/100 | all products R@10/50/100 |\n|---|---|---|")
+    for name in runs[0]:
+        cells = [
+            " / ".join(f"{100 * value:.1f}" for value in row)
+            for row in np.mean([run[name] for run in runs], axis=0)
+        ]
+        print(f"| {name} | {' | '.join(cells)} |")
+    queries = list(answers.queries[: options.singles])
+    show_latency(base, old, queries)
+    show_upserts(base, old)
+
+
+def take(catalog: ms.Catalog, rows: np.ndarray) -> ms.Catalog:
+    """Some of the products."""
+    columns = {name: column.take(rows) for name, column in catalog.attributes.items()}
+    return replace(
+        catalog,
+        ids=catalog.ids.take(rows),
+        titles=catalog.titles.take(rows),
+        descriptions=None,
+        attributes=columns,
+    )
+
+
+def measure(matcher: ms.MatchSet, answers: ms.Positives, new: ms.Catalog) -> list[list[float]]:
+    """Recall at each k: of new products, by queries that led to one, and of all products."""
+    is_new = new.ids.index_of(answers.products) >= 0
+    pairs = answers.pairs
+    wanted = np.split(pairs.indices, pairs.indptr[1:-1])
+    of_new: list[list[float]] = []
+    of_all: list[list[float]] = []
+    label_of = answers.products.index_of(matcher.products.ids)
+    for match, products in zip(matcher.match(list(answers.queries)), wanted, strict=True):
+        found = label_of[match.labels]
+        hits = [np.isin(products, found[:k]) for k in KS]
+        of_all.append([hit.mean() for hit in hits])
+        if is_new[products].any():
+            of_new.append([hit[is_new[products]].mean() for hit in hits])
+    return [np.mean(of_new, axis=0).tolist(), np.mean(of_all, axis=0).tolist()]
+
+
+def show_latency(base: ms.MatchSet, catalog: ms.Catalog, queries: list[str]) -> None:
+    """Median of single queries, in turns; the best of five rounds."""
+    n = len(catalog) // 20
+    rows = np.arange(0, 20 * n, 20)
+    doubles = take(catalog, rows)
+    renamed = replace(doubles, ids=type(doubles.ids).of([f"new-{i}" for i in range(n)]))
+    sides = {
+        "as trained": base,
+        "5 % added": base.add(renamed),
+        "5 % removed": base.remove(list(doubles.ids)),
+        "5 % added and 5 % removed": base.add(renamed).remove(list(doubles.ids)),
+    }
+    medians: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(5):
+        for name, matcher in sides.items():
+            times = []
+            for query in queries:
+                begin = time.perf_counter()
+                matcher.match(query)
+                times.append(time.perf_counter() - begin)
+            medians[name].append(1e6 * float(np.median(times)))
+    first = min(medians["as trained"])
+    print("\n| | one query, p50 us | |\n|---|---|---|")
+    for name, found in medians.items():
+        print(f"| {name} | {min(found):.0f} | {100 * (min(found) / first - 1):+.0f} % |")
+
+
+def show_upserts(base: ms.MatchSet, catalog: ms.Catalog) -> None:
+    """Products per second into a folder, each batch on disk before the next."""
+    print("\n| products a batch | upserts of new titles a second | of attributes |\n|---|---|---|")
+    for size in (100, 1000):
+        rates = []
+        for prefix in ("new-", ""):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model"
+                replace(base).save(path)
+                matcher, n = ms.load(path), min(5 * size, len(catalog))
+                begin = time.perf_counter()
+                for first in range(0, n, size):
+                    batch = take(catalog, np.arange(first, min(first + size, n)))
+                    ids = [f"{prefix}{product}" for product in batch.ids]
+                    matcher = matcher.add(replace(batch, ids=type(batch.ids).of(ids)))
+                rates.append(n / (time.perf_counter() - begin))
+        print(f"| {size:,} | {rates[0]:,.0f} | {rates[1]:,.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

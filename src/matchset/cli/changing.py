@@ -1,0 +1,161 @@
+"""Changing products: how do products come, change and go without a retraining?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from matchset.cli.console import print_text
+from matchset.cli.options import READING
+from matchset.data.catalog import Catalog
+from matchset.data.catalog_reader import Duplicates, read_catalog
+from matchset.data.number_forms import Decimal
+from matchset.errors import ParameterError
+from matchset.matchers.base import Matcher
+from matchset.matchers.match_set import MatchSet
+from matchset.matchers.registry import load
+
+
+@Parameter(name="*", group=READING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductColumns:
+    """How a file of products is read."""
+
+    product: str | None = None
+    "Column of the product id."
+    title: str | None = None
+    "Column of the title; an update needs none."
+    text: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = ()
+    "Columns that are searched beside the title, as in training."
+    duplicates: Duplicates = "error"
+    "Row that is kept of a product that the file has with several titles."
+    time_format: str | None = None
+    "Form of dates, such as %d/%m/%Y, if it is not recognized."
+    decimal: Decimal | None = None
+    "Sign before decimals in numbers written as text, if it is not recognized."
+    encoding: str | None = None
+    "Encoding of text files that are not UTF-8, such as cp1252 or utf-16."
+
+    def read(self, file: Path, *, requires_title: bool = False) -> Catalog:
+        """Read the products."""
+        return read_catalog(
+            str(file),
+            product=self.product,
+            title=self.title,
+            text=self.text,
+            duplicates=self.duplicates,
+            time_format=self.time_format,
+            decimal=self.decimal,
+            encoding=self.encoding,
+            requires_title=requires_title,
+        )
+
+
+COLUMNS = ProductColumns()
+
+
+def add(
+    model: Path,
+    file: Path,
+    /,
+    *,
+    version: int | None = None,
+    columns: ProductColumns = COLUMNS,
+) -> None:
+    """Add products to a model, without a retraining; they are found at once.
+
+    A product that the model has is replaced.
+
+    Parameters
+    ----------
+    model
+        Folder of a match set that was trained with a catalog.
+    file
+        The products: id, title and attributes; Parquet, CSV, TSV or JSON Lines.
+    version
+        Number of this change: products that have this version or a later one stay as they are.
+    columns
+        Columns of the file.
+
+    """
+    _tell(load(model).add(columns.read(file, requires_title=True), version=version))
+
+
+def update(
+    model: Path,
+    file: Path,
+    /,
+    *,
+    version: int | None = None,
+    columns: ProductColumns = COLUMNS,
+) -> None:
+    """Change titles or attributes of a model's products; filters see prices and stock at once.
+
+    Parameters
+    ----------
+    model
+        Folder of a match set that was trained with a catalog.
+    file
+        Ids, and the columns that change: titles, attributes, or both.
+    version
+        Number of this change: products that have this version or a later one stay as they are.
+    columns
+        Columns of the file.
+
+    """
+    _tell(load(model).update(columns.read(file), version=version))
+
+
+def remove(
+    model: Path,
+    file: Path | None = None,
+    /,
+    *,
+    id: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),  # noqa: A002
+    version: int | None = None,
+    columns: ProductColumns = COLUMNS,
+) -> None:
+    """Remove products from a model; they are shown nowhere again.
+
+    Parameters
+    ----------
+    model
+        Folder of a match set that was trained with a catalog.
+    file
+        A table with the ids.
+    id
+        Product ids, instead of a file or in addition to one.
+    version
+        Number of this change: products that have this version or a later one stay as they are.
+    columns
+        Columns of the file.
+
+    """
+    if file is None and not id:
+        raise ParameterError("must be given, or a file; got neither", parameter="id")
+    ids = [*id, *(() if file is None else columns.read(file).ids)]
+    _tell(load(model).remove(ids, version=version))
+
+
+def merge(model: Path, /) -> None:
+    """Fold all changes of a model into one segment: it opens faster, and no answer changes.
+
+    Parameters
+    ----------
+    model
+        Folder of a match set.
+
+    """
+    matcher = load(model)
+    if not isinstance(matcher, MatchSet):
+        raise ParameterError(f"must be a match set; got a {matcher.kind}", parameter="model")
+    _tell(matcher.merge())
+
+
+def _tell(matcher: Matcher) -> None:
+    """What the model holds now."""
+    found = matcher.freshness if isinstance(matcher, MatchSet) else None
+    print_text(f"{len(matcher.products):,} products; {found}")

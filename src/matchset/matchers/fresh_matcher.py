@@ -1,0 +1,170 @@
+"""Fresh matcher: how do products come, change and go in a match set, and in its folder?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from matchset.config import count_threads
+from matchset.data.catalog import Catalog
+from matchset.data.catalog_reader import read_catalog
+from matchset.data.tables import TableSource
+from matchset.matchers.trained import TrainedMatcher
+from matchset.model.added import index_added
+from matchset.model.changes import apply_changes, nothing
+from matchset.model.fresh import (
+    Fresh,
+    Freshness,
+    Step,
+    adding,
+    measure,
+    removing,
+    store_fresh,
+    updating,
+)
+from matchset.model.match_set_model import MatchSetModel
+from matchset.model.upserts import Upsert, upserting
+from matchset.storage.atomic import locked
+from matchset.storage.folders import checksum
+from matchset.storage.sections import Section
+from matchset.storage.segments import count_segments, write_segment
+from matchset.strings import Strings
+
+_FEW = 32  # titles that are not worth more than one thread
+_MOST_SEGMENTS = 16  # the next one holds all changes
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FreshMatcher(TrainedMatcher):
+    """A matcher whose products change without a retraining; each step gives another matcher.
+
+    One that was saved or loaded keeps the step in its folder, too, as a segment. Processes that
+    write to one folder take turns, and each goes on from what the folder holds by then.
+    """
+
+    model: MatchSetModel
+    fresh: Fresh | None = None  # what changed since the training
+
+    def add(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
+        """With these products too, which may be new or take the place of those with their ids.
+
+        They are found at once, by their words and by what their titles mean; attributes that the
+        model lacks are left out. What comes with a `version` is left out where the product has
+        that version or a later one.
+        """
+        return self._change(adding(self._to_catalog(products), version))
+
+    def update(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
+        """With what these products have anew: a title, or attributes alone, which is cheapest.
+
+        Titles that are empty or not given stay, as do attributes that are not given; ids that the
+        model does not know are left out.
+        """
+        return self._change(updating(self._to_catalog(products), version))
+
+    def remove(self, ids: Iterable[str], *, version: int | None = None) -> Self:
+        """Without these products; ids that the model does not know are left out."""
+        return self._change(removing(Strings.of(ids, "ids"), version))
+
+    def upsert(
+        self,
+        products: Sequence[Upsert],
+        *,
+        remove: Sequence[str] = (),
+        version: int | None = None,
+    ) -> Self:
+        """With products that come or change, told one by one, and without others, in one step."""
+        return self._change(upserting(products, remove, version))
+
+    def merge(self) -> Self:
+        """The same match set, whose folder holds all changes as one; no answer changes."""
+        if self._home is None:
+            return self
+        with locked(Path(self._home)):
+            return self._now(self._home)._fold()  # noqa: SLF001
+
+    @property
+    def freshness(self) -> Freshness:
+        """How far its products have moved from those that it was trained with."""
+        return measure(self.fresh, len(self.products))
+
+    def _change(self, step: Step) -> Self:
+        """The same match set after a step, which its folder holds too, if it has one."""
+        self._require_titles()
+        if self._home is None:
+            return self._with_fresh(self._changed().take(step, self.products)[0])
+        with locked(Path(self._home)):
+            return self._now(self._home)._write(step)  # noqa: SLF001
+
+    def _fold(self) -> Self:
+        return self if self.fresh is None else self._publish(self.fresh, store_fresh(self.fresh))
+
+    def _write(self, step: Step) -> Self:
+        fresh, later = self._changed().take(step, self.products)
+        if len(later) == 0:
+            return self
+        is_many = count_segments(str(self._home)) >= _MOST_SEGMENTS
+        return self._publish(fresh, store_fresh(fresh, None if is_many else later))
+
+    def _changed(self) -> Fresh:
+        """What changed so far."""
+        return self.fresh or Fresh(self.products, self.n_queries_of, nothing(self.products))
+
+    def _now(self, folder: str) -> Self:
+        """What its folder holds by now: another process may have written to it."""
+        return self if self._source == (folder, checksum(folder)) else type(self).load(folder)
+
+    def _publish(self, fresh: Fresh, section: Section) -> Self:
+        """With these changes, in its folder too; what cannot be searched is not written."""
+        folder = Path(str(self._home))
+        changed = self._with_fresh(fresh)
+        write_segment(folder, section, instead_of_all=bool(section.header["is_whole"]))
+        return changed._settle(str(folder), checksum(folder))  # noqa: SLF001
+
+    def _require_titles(self) -> None:
+        if self.products.titles is None or not {"lexical", "towers"} & set(self.model.parts):
+            rule = "to take products, a match set must have titles, and a lexical index or towers"
+            raise ValueError(f"{rule}; got {', '.join(self.model.parts)}")
+
+    @staticmethod
+    def _to_catalog(products: Catalog | TableSource) -> Catalog:
+        if isinstance(products, Catalog):
+            return products
+        return read_catalog(products, requires_title=False)
+
+    def _with_fresh(self, fresh: Fresh) -> Self:
+        """With these changes instead of those that it has."""
+        trained = self._trained()
+        present = apply_changes(trained.products, fresh.changes)
+        added = index_added(
+            present.added,
+            self.vectorizer,
+            lexical=self.model.lexical,
+            towers=self.model.towers,
+            is_gone=present.is_gone,
+            threads=1 if len(present.added) <= _FEW else count_threads(None),
+        )
+        kept = trained.n_queries_of[~present.is_gone]
+        return replace(
+            self,
+            model=replace(self.model, added=added),
+            products=present.products,
+            n_queries_of=np.concatenate([kept, np.zeros(len(present.added), np.int64)]),
+            fresh=fresh,
+        )
+
+    def _trained(self) -> Self:
+        """As it was before products changed."""
+        if self.fresh is None:
+            return self
+        return replace(
+            self,
+            model=replace(self.model, added=None),
+            products=self.fresh.products,
+            n_queries_of=self.fresh.n_queries_of,
+            fresh=None,
+        )

@@ -1,0 +1,256 @@
+"""Changes: which products came, changed or went since the training?
+
+The order of the steps leaves no trace: changes are what differs in the end, by product id. So any
+sequence of steps gives the answers of one step with the same end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.data.catalog import Catalog, Column
+from matchset.matrices import Ids
+from matchset.model.products import Products, join_products, read_products, store_products, unite
+from matchset.storage.sections import Section, read_strings, store_strings, under
+from matchset.strings import Strings
+
+Versions = NDArray[np.int64]
+NO_VERSION = -1  # of a change that came without a number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """Products that came or changed, whole, and ids of those that went; no id twice.
+
+    A version is the number that its change came with; one with a smaller number came too late.
+    """
+
+    products: Products  # with titles, and the attributes of the training
+    removed: Strings  # ids of the training; others too, where a version must be remembered
+    versions: Versions  # of `products`
+    removed_versions: Versions  # of `removed`
+
+    def __len__(self) -> int:
+        return len(self.products) + len(self.removed)
+
+    def on_time(self, later: Changes) -> Changes:
+        """Later changes without those whose version is not larger than the last one."""
+        known = Strings.concatenate([self.products.ids, self.removed])
+        last = np.concatenate([self.versions, self.removed_versions, [NO_VERSION]])
+
+        def find(ids: Strings, versions: Versions) -> NDArray[np.int64]:
+            is_late = (versions != NO_VERSION) & (versions <= last[known.index_of(ids)])
+            return np.flatnonzero(~is_late)
+
+        kept = find(later.products.ids, later.versions)
+        left = find(later.removed, later.removed_versions)
+        return Changes(
+            join_products([later.products], kept),
+            later.removed.take(left),
+            later.versions[kept],
+            later.removed_versions[left],
+        )
+
+
+def fold_changes(parts: Sequence[Changes], trained: Products) -> Changes:
+    """Several changes as one: the last of each product counts, sorted by id."""
+    ids = Strings.concatenate([ids for part in parts for ids in (part.products.ids, part.removed)])
+    is_there = np.concatenate([_mark(part) for part in parts])
+    row = np.where(is_there, np.cumsum(is_there), np.cumsum(~is_there)) - 1  # of its own kind
+    versions = np.concatenate([v for part in parts for v in (part.versions, part.removed_versions)])
+    group, first = ids.factorize()
+    last = np.empty(len(first), dtype=np.int64)
+    last[group] = np.arange(len(group))  # of equal groups, the last one is written last
+    last = last[ids.take(last).argsort()]
+    kept, gone = last[is_there[last]], last[~is_there[last]]
+    is_told = (trained.index_of(ids.take(gone)) >= 0) | (versions[gone] != NO_VERSION)
+    gone = gone[is_told]
+    products = join_products([part.products for part in parts], row[kept])
+    attributes = {name: _drop_unused(one) for name, one in products.attributes.items()}
+    return Changes(
+        replace(products, attributes=attributes), ids.take(gone), versions[kept], versions[gone]
+    )
+
+
+def _mark(changes: Changes) -> NDArray[np.bool_]:
+    """True for each product, False for each removed one."""
+    return np.arange(len(changes)) < len(changes.products)
+
+
+def nothing(like: Products) -> Changes:
+    """No change; products that come would be like others."""
+    none = np.empty(0, np.int64)
+    return Changes(join_products([like], none), Strings.of([]), none, none)
+
+
+def upserted(rows: Products, versions: Versions) -> Changes:
+    """Products that come, or take the place of those with their ids."""
+    return Changes(rows, Strings.of([]), versions, np.empty(0, np.int64))
+
+
+def removed(ids: Strings, versions: Versions, like: Products) -> Changes:
+    """Products that go."""
+    return replace(nothing(like), removed=ids, removed_versions=versions)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Present:
+    """The products that are there after some changes."""
+
+    products: Products  # those of the training in their order, then added ones by id
+    is_gone: NDArray[np.bool_]  # of those of the training: removed, or with another title
+    added: Strings  # titles
+
+
+def apply_changes(trained: Products, changes: Changes) -> Present:
+    """Trained products with another title are added anew; with other attributes they stay."""
+    changed = changes.products
+    labels = trained.index_of(changed.ids)
+    is_same = labels >= 0
+    is_same[is_same] = _is_same_text(trained, changed, labels)
+    removed = trained.index_of(changes.removed)
+    is_gone = np.zeros(len(trained), dtype=np.bool_)
+    is_gone[labels[(labels >= 0) & ~is_same]] = True
+    is_gone[removed[removed >= 0]] = True
+    rows = np.arange(len(trained), dtype=np.int64)
+    rows[labels[is_same]] = len(trained) + np.flatnonzero(is_same)
+    added = np.flatnonzero(~is_same)
+    order = np.concatenate([rows[~is_gone], len(trained) + added])
+    products = join_products([trained, changed], order)
+    return Present(products, is_gone, texts_of(changed.titles).take(added))
+
+
+def _is_same_text(trained: Products, changed: Products, labels: Ids) -> NDArray[np.bool_]:
+    """Whether each changed product that was trained has the text that it had then."""
+    rows, before = np.flatnonzero(labels >= 0), labels[labels >= 0]
+    is_same = np.ones(len(rows), dtype=np.bool_)
+    texts = (trained.titles, changed.titles), (trained.more_text, changed.more_text)
+    for old, new in texts:
+        if old is not None and new is not None:
+            group, _ = Strings.concatenate([old.take(before), new.take(rows)]).factorize()
+            is_same &= group[: len(rows)] == group[len(rows) :]
+    return is_same
+
+
+def to_rows(catalog: Catalog, like: Products) -> tuple[Products, list[str]]:
+    """Products of a catalog with the attributes of others; also the names of those left out.
+
+    An attribute that the catalog lacks is null, one of another kind is converted where that is
+    exact, else a ValueError.
+    """
+    missing = np.full(len(catalog), -1, dtype=np.int64)
+    attributes = {
+        name: _convert(name, catalog.attributes[name], column)
+        if name in catalog.attributes
+        else column.take(missing)
+        for name, column in like.attributes.items()
+    }
+    more_text = None
+    if like.more_text is not None:
+        more_text = catalog.more_text or Strings.of([""] * len(catalog))
+    rows = Products(catalog.ids, catalog.titles, attributes, more_text)
+    return rows, [name for name in catalog.attributes if name not in like.attributes]
+
+
+def overlay(catalog: Catalog, current: Products) -> tuple[Products, int]:
+    """Products as they are now, with what a catalog says anew; also how many it does not know.
+
+    An empty title changes nothing, nor does an attribute that the catalog lacks.
+    """
+    labels = current.ids.index_of(catalog.ids)
+    known = np.flatnonzero(labels >= 0)
+    before = join_products([current], labels[known])
+    given, _ = to_rows(catalog, current)
+    after = join_products([given], known)
+    has_title = texts_of(after.titles).lengths > 0
+    titles = unite([texts_of(before.titles), texts_of(after.titles)], has_title)
+    more_text = after.more_text if catalog.more_text is not None else before.more_text
+    attributes = {
+        name: after.attributes[name] if name in catalog.attributes else column
+        for name, column in before.attributes.items()
+    }
+    return Products(after.ids, titles, attributes, more_text), len(catalog) - len(known)
+
+
+def texts_of(texts: Strings | None) -> Strings:
+    """Texts that must be there."""
+    if texts is None:
+        raise TypeError("products must have titles; got none")
+    return texts
+
+
+def _drop_unused(column: Column) -> Column:
+    """The same values, with the categories that occur."""
+    if column.categories is None:
+        return column
+    used = np.unique(column.values[column.values >= 0])
+    code = np.append(np.searchsorted(used, column.values), 0)[: len(column.values)]
+    values = np.where(column.values < 0, -1, code).astype(np.int32)
+    return Column("text", values, column.categories.take(used))
+
+
+def _convert(name: str, given: Column, wanted: Column) -> Column:
+    """An attribute as the kind that it has in the model."""
+    if given.kind == wanted.kind:
+        return given
+    if given.is_null.all():
+        return wanted.take(np.full(len(given.values), -1, dtype=np.int64))
+    if wanted.kind == "text":
+        return _to_texts(given)
+    is_zero_or_one = np.isin(given.values, [0, 1]) | given.is_null
+    if (given.kind, wanted.kind) == ("number", "boolean") and is_zero_or_one.all():
+        return Column("boolean", np.where(given.is_null, -1, given.values).astype(np.int8))
+    raise ValueError(f"{name} must be a {wanted.kind} as in the model; got a {given.kind}")
+
+
+def _to_texts(given: Column) -> Column:
+    """Numbers, booleans or dates as they are written."""
+    texts = ["" if value is None else _write(value) for value in given.to_list()]
+    written = Strings.of(texts)
+    group, first = written.factorize()
+    distinct = written.take(first)
+    order = distinct.argsort()
+    code = np.argsort(order)[group]
+    values = np.where(given.is_null, -1, code).astype(np.int32)
+    return _drop_unused(Column("text", values, distinct.take(order)))
+
+
+def _write(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def store_changes(changes: Changes) -> Section:
+    """Changes as a section."""
+    stored = store_products(changes.products)
+    arrays = {
+        **under("products", stored.arrays),
+        **under("removed", store_strings(changes.removed)),
+        "versions": changes.versions,
+        "removed_versions": changes.removed_versions,
+    }
+    return Section({"products": dict(stored.header)}, arrays)
+
+
+def read_changes(section: Section) -> Changes:
+    """Changes from their section; a damaged one is a KeyError, TypeError or ValueError."""
+    header: Mapping[str, Any] = section.header["products"]
+    products = read_products(Section(header, section.within("products")))
+    removed = read_strings(section.within("removed"))
+    versions, removed_versions = section.arrays["versions"], section.arrays["removed_versions"]
+    for what, numbers, n in (
+        ("products", versions, len(products)),
+        ("removed products", removed_versions, len(removed)),
+    ):
+        if numbers.dtype != np.int64 or numbers.shape != (n,):
+            raise ValueError(f"versions of {what} must be {n:,} integers; got {numbers.shape}")
+    texts_of(products.titles)
+    return Changes(products, removed, versions, removed_versions)

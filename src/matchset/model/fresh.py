@@ -1,0 +1,172 @@
+"""Fresh products: how does a step change what a match set knows of its products?
+
+A step is what a user asks for: products to add, update or remove. It is told by product ids, so it
+means the same whatever came before.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchset.data.catalog import Catalog
+from matchset.model.changes import (
+    NO_VERSION,
+    Changes,
+    Versions,
+    fold_changes,
+    overlay,
+    read_changes,
+    removed,
+    store_changes,
+    to_rows,
+    upserted,
+)
+from matchset.model.products import Products
+from matchset.storage.sections import Section
+from matchset.strings import Strings
+
+logger = logging.getLogger(__name__)
+
+FRESH = "fresh"  # section of the changes of a match set that was saved with some
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fresh:
+    """What a match set was trained with, and what changed since."""
+
+    products: Products  # of the training
+    n_queries_of: NDArray[np.int64]  # of the training
+    changes: Changes
+    generation: int = 0  # steps since the training
+    changed: str = ""  # when the last step was taken
+
+    def take(self, step: Step, current: Products) -> tuple[Fresh, Changes]:
+        """After a step, and what it adds to the changes; `current` are the products before it."""
+        later = self.changes.on_time(step(current))
+        changes = fold_changes([self.changes, later], self.products)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        after = replace(self, changes=changes, generation=self.generation + 1, changed=now)
+        return after, later
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How far products have moved from what was trained."""
+
+    generation: int  # steps since the training
+    changed: str | None  # when the last step was taken
+    added: int  # products that were not trained
+    updated: int  # trained ones with another title or other attributes
+    removed: int  # trained ones that are gone
+    share_added: float  # of all products
+    share_removed: float  # of the trained ones
+
+    def __str__(self) -> str:
+        return (
+            f"generation {self.generation:,}: {self.added:,} added ({self.share_added:.1%}), "
+            f"{self.updated:,} updated, {self.removed:,} removed ({self.share_removed:.1%}) "
+            f"since the training"
+        )
+
+
+def measure(fresh: Fresh | None, n_products: int) -> Freshness:
+    """How far `n_products` products have moved from those that were trained."""
+    if fresh is None:
+        return Freshness(0, None, 0, 0, 0, 0.0, 0.0)
+    trained, changes = fresh.products, fresh.changes
+    n_updated = int(np.count_nonzero(trained.index_of(changes.products.ids) >= 0))
+    n_removed = int(np.count_nonzero(trained.index_of(changes.removed) >= 0))
+    n_added = len(changes.products) - n_updated
+    return Freshness(
+        fresh.generation,
+        fresh.changed or None,
+        n_added,
+        n_updated,
+        n_removed,
+        n_added / max(1, n_products),
+        n_removed / max(1, len(trained)),
+    )
+
+
+Step: TypeAlias = Callable[[Products], Changes]  # of products as they are now
+
+
+def adding(catalog: Catalog, version: int | None) -> Step:
+    """The step that adds products, or puts them in the place of those with their ids."""
+    versions = number_versions(version, len(catalog))
+
+    def add(current: Products) -> Changes:
+        rows, left_out = to_rows(catalog, current)
+        if left_out:
+            logger.warning("attributes that the model lacks are left out: %s", ", ".join(left_out))
+        return upserted(rows, versions)
+
+    return add
+
+
+def updating(catalog: Catalog, version: int | None) -> Step:
+    """The step that changes what a catalog tells of products that are there."""
+    number = number_versions(version, 1)
+
+    def update(current: Products) -> Changes:
+        rows, n_unknown = overlay(catalog, current)
+        if n_unknown:
+            logger.warning("%s products that are not in the model are left out", f"{n_unknown:,}")
+        return upserted(rows, np.repeat(number, len(rows)))
+
+    return update
+
+
+def removing(ids: Strings, version: int | None) -> Step:
+    """The step that removes products."""
+    distinct = ids.take(ids.factorize()[1])
+    versions = number_versions(version, len(distinct))
+
+    def remove(current: Products) -> Changes:
+        n_unknown = int(np.count_nonzero(current.index_of(distinct) < 0))
+        if n_unknown:
+            logger.warning("%s products to remove are not in the model", f"{n_unknown:,}")
+        return removed(distinct, versions, current)
+
+    return remove
+
+
+def number_versions(version: int | None, n: int) -> Versions:
+    """The version of each of n changes."""
+    if version is not None and not 0 <= version < 2**63:
+        raise ValueError(f"version must be from 0 to 2^63 - 1; got {version}")
+    return np.full(n, NO_VERSION if version is None else version, dtype=np.int64)
+
+
+def store_fresh(fresh: Fresh, changes: Changes | None = None) -> Section:
+    """The changes as a section, or what the last step added to them."""
+    section = store_changes(fresh.changes if changes is None else changes)
+    about = {
+        "generation": fresh.generation,
+        "changed": fresh.changed,
+        "is_whole": changes is None,  # what came before it counts no more
+    }
+    return Section({**section.header, **about}, section.arrays)
+
+
+def read_fresh(
+    sections: Sequence[Section], products: Products, n_queries_of: NDArray[np.int64]
+) -> Fresh:
+    """The changes since a training, oldest first; damage is a KeyError, TypeError or ValueError."""
+    first = max(i for i, section in enumerate(sections) if i == 0 or section.header["is_whole"])
+    parts = [read_changes(section) for section in sections[first:]]
+    wanted = {name: column.kind for name, column in products.attributes.items()}
+    for part in parts:
+        found = {name: column.kind for name, column in part.products.attributes.items()}
+        if found != wanted:
+            raise ValueError(f"changed products must have {wanted}; got {found}")
+    header = sections[-1].header
+    changes = fold_changes(parts, products)
+    return Fresh(products, n_queries_of, changes, int(header["generation"]), str(header["changed"]))

@@ -1,0 +1,60 @@
+"""Writer: how do products that a request brings reach the model's folder, and every worker?"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from matchset.errors import ModelFileError
+from matchset.matchers.match_set import MatchSet
+from matchset.matchers.registry import load
+from matchset.serve.http.request_errors import RequestError
+from matchset.serve.http.requests import WriteRequest
+from matchset.serve.options import ServeConfig
+from matchset.serve.reload.run_folder import RunFolder
+from matchset.serve.reload.snapshots import Sources, identify_training
+from matchset.serve.reload.switch import reload_for
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What is served now."""
+
+    version: str
+    generation: int
+
+
+class Writer:
+    """The writer of one worker. Writers of several workers take turns by the folder's lock."""
+
+    def __init__(self, run: RunFolder, sources: Sources, config: ServeConfig) -> None:
+        self._run, self._sources, self._config = run, sources, config
+        self._lock = threading.Lock()
+        self._model: MatchSet | None = None  # as it was after the last write
+
+    def write(self, wanted: WriteRequest) -> Written:
+        """Write products to the model's folder, then serve them in all workers."""
+        if not self._config.writable:
+            raise RequestError("read_only", "products need a server started with --writable")
+        with self._lock:
+            generation = self._write(wanted)
+            trained = identify_training(self._sources.model)
+        version = reload_for(self._run, self._sources, self._config, trained, generation)
+        return Written(version, generation)
+
+    def _write(self, wanted: WriteRequest) -> int:
+        try:
+            model = self._model or load(self._sources.model)
+            if not isinstance(model, MatchSet):
+                rule = f"products come and go in a match set alone; got a {model.kind} matcher"
+                raise RequestError("read_only", rule)
+            # It looks whether the folder holds something newer.
+            self._model = model.upsert(
+                wanted.products, remove=wanted.remove, version=wanted.version
+            )
+        except (ModelFileError, OSError, MemoryError) as error:
+            self._model = None
+            raise RequestError("not_written", f"{error}; nothing changed") from None
+        except ValueError as error:
+            raise RequestError("bad_parameter", str(error)) from None
+        return self._model.freshness.generation

@@ -1,0 +1,61 @@
+"""`matchset add`, `update`, `remove` and `merge` change a model where it lies."""
+
+import pytest
+from fresh_shop import trained_shop
+
+import matchset as ms
+from matchset.cli.changing import add, merge, remove, update
+from matchset.cli.inspection import inspect
+from matchset.errors import ParameterError
+
+
+@pytest.fixture
+def model(tmp_path):
+    trained_shop().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_commands_add_update_remove_and_merge(model, tmp_path, capsys):
+    goods, prices, gone = (tmp_path / f"{name}.csv" for name in ("goods", "prices", "gone"))
+    goods.write_text("sku,title,price,brand\nn1,zyxo rose,3,acme\nn2,zyxo mug,4,nova\n")
+    prices.write_text("product_id,price\nn1,0.5\np001,0.75\n")
+    gone.write_text("product_id\nn2\np002\n")
+    add(model, goods)
+    assert "162 products; generation 1: 2 added (1.2%), 0 updated, 0 removed" in told(capsys)
+    update(model, prices, version=4)
+    assert "generation 2: 2 added (1.2%), 1 updated, 0 removed" in told(capsys)
+    update(model, prices, version=4)
+    assert "generation 2:" in told(capsys)
+    remove(model, gone, id=("p003",))
+    assert "159 products; generation 3: 1 added (0.6%), 1 updated, 2 removed (1.2%)" in told(capsys)
+    merge(model)
+    assert "generation 3:" in told(capsys)
+    found = ms.load(model)
+    assert list(found.match("zyxo", where="price < 1").ids) == ["n1"]
+    assert not {"n2", "p002", "p003"} & set(found.products.ids)
+    inspect(model, verify=True)
+    said = told(capsys)
+    assert "generation 3: 1 added (0.6%)" in said
+    assert "last change" in said
+
+
+def test_inspect_says_that_nothing_changed(model, capsys):
+    inspect(model)
+    assert "as trained" in told(capsys)
+
+
+def test_commands_say_what_they_need(model, tmp_path):
+    (tmp_path / "ids.csv").write_text("product_id,price\nn1,3\n")
+    with pytest.raises(ms.DataError, match="title"):
+        add(model, tmp_path / "ids.csv")
+    with pytest.raises(ParameterError, match="must be given, or a file; got neither"):
+        remove(model)
+    trained_shop().part("tree").save(tmp_path / "tree")
+    with pytest.raises(ValueError, match="in a match set alone; got a xr_linear matcher"):
+        remove(tmp_path / "tree", id=("p001",))
+    with pytest.raises(ParameterError, match="must be a match set; got a xr_linear"):
+        merge(tmp_path / "tree")
+
+
+def told(capsys):
+    return " ".join(capsys.readouterr().out.split())

@@ -1,0 +1,271 @@
+"""A folder takes changes all or nothing, whoever else writes, reads, or is killed meanwhile."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+from contextlib import suppress
+
+import pytest
+from fresh_shop import dump, make_goods, trained_shop
+
+import matchset as ms
+from matchset.errors import ModelFileError
+from matchset.storage import folders, segments
+from matchset.storage.folders import write_folder
+
+FIRST = {"n1": ("red rose zyxo", 5.0, "zeta")}
+SECOND = {"n2": ("white zyxo vase", 1.0, None)}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A folder whose model has had two steps."""
+    path = tmp_path_factory.mktemp("fresh") / "model"
+    trained_shop().save(path)
+    ms.load(path).add(make_goods(FIRST)).remove(["p009"])
+    return path
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "model")
+
+
+def list_files(folder):
+    return sorted(file.name for file in folder.iterdir() if file.suffix != ".bin")
+
+
+def test_a_loaded_match_set_keeps_its_changes_in_its_folder(folder):
+    old = ms.load(folder)
+    before = dump(old)
+    new = old.add(make_goods(SECOND)).remove(["p000"])
+    assert dump(old) == before
+    assert dump(ms.load(folder)) == dump(new) != before
+    assert list_files(folder) == ["manifest.json", *(f"segment{i}" for i in range(1, 5))]
+    ms.verify(folder)
+
+
+def test_a_saved_match_set_keeps_its_changes_in_its_folder(tmp_path):
+    matcher = trained_shop().with_beam(10)  # not the one that other tests share
+    in_memory = matcher.add(make_goods(FIRST))
+    assert not (tmp_path / "model").exists()
+    matcher.save(tmp_path / "model")
+    on_disk = matcher.add(make_goods(FIRST))
+    assert dump(ms.load(tmp_path / "model")) == dump(on_disk) == dump(in_memory)
+
+
+def test_a_match_set_that_was_saved_with_changes_can_lose_them(tmp_path):
+    trained_shop().with_beam(10).add(make_goods(FIRST)).save(tmp_path / "model")
+    matcher = ms.load(tmp_path / "model").remove(["n1"])
+    assert dump(matcher) == dump(trained_shop())
+    matcher.merge()
+    assert dump(ms.load(tmp_path / "model")) == dump(trained_shop())
+
+
+def test_a_merge_leaves_one_segment_and_every_answer(folder):
+    matcher = ms.load(folder).add(make_goods(SECOND)).remove(["p000", "n1"])
+    before = dump(matcher)
+    merged = matcher.merge()
+    assert dump(merged) == dump(ms.load(folder)) == before
+    assert merged.fresh.generation == 4
+    assert list_files(folder) == ["manifest.json", "segment5"]
+    assert dump(merged.add(make_goods(FIRST))) == dump(ms.load(folder))
+
+
+def test_many_steps_leave_few_segments(folder):
+    matcher = ms.load(folder)
+    for i in range(40):
+        matcher = matcher.update(make_goods({f"p{i:03}": ("", float(i), "nova")}))
+    assert segments.count_segments(folder) <= 17
+    assert matcher.fresh.generation == 41  # p009 is not there
+    assert dump(ms.load(folder)) == dump(matcher)
+
+
+def test_two_writers_take_turns_and_nothing_is_lost(folder):
+    def write(number):
+        matcher = ms.load(folder)
+        for i in range(5):
+            product = f"w{number}-{i}"
+            matcher = matcher.add(make_goods({product: (f"zyxo {product}", 1.0, None)}))
+
+    threads = [threading.Thread(target=write, args=[number]) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = ms.load(folder)
+    assert len(found.match("zyxo").ids) == 16
+    assert found.fresh.generation == 17
+
+
+def test_a_reader_keeps_what_it_opened_while_segments_are_merged(folder):
+    stop, failed = threading.Event(), []
+
+    def read():
+        while not stop.is_set():
+            try:
+                ms.load(folder)
+            except Exception as error:
+                failed.append(error)
+                return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    matcher = ms.load(folder)
+    for i in range(20):
+        matcher = matcher.add(make_goods({f"r{i}": ("zyxo lamp", 1.0, None)})).merge()
+    stop.set()
+    reader.join()
+    assert not failed
+
+
+def test_a_matcher_goes_on_from_what_others_wrote(folder):
+    mine, other = ms.load(folder), ms.load(folder)
+    other.add(make_goods(SECOND))
+    assert {"n1", "n2"} <= set(mine.remove(["p000"]).products.ids)
+
+
+def test_a_step_that_changes_nothing_writes_nothing(folder):
+    before = list_files(folder)
+    matcher = ms.load(folder)
+    assert matcher.add(make_goods({})) is matcher
+    assert matcher.update(make_goods({"nobody": ("a", 1.0, None)})) is matcher
+    assert list_files(folder) == before
+
+
+def test_a_part_of_a_fusion_changes_in_memory_alone(folder, tmp_path):
+    whole = ms.load(folder)
+    ms.Fusion([whole]).save(tmp_path / "fused")
+    whole.remove(["p001"])  # still writes to its own folder
+    assert "p001" not in ms.load(folder).products.ids
+    part = ms.load(tmp_path / "fused").matchers[0]
+    assert "n2" in part.add(make_goods(SECOND)).products.ids
+    ms.verify(tmp_path / "fused")
+    assert "n2" not in ms.load(tmp_path / "fused").products.ids
+
+
+def test_a_damaged_segment_is_found_by_its_checksum(folder):
+    file = folder / "segment1" / "data.bin"
+    whole = file.read_bytes()
+    for at in range(0, len(whole), 7):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with pytest.raises(ModelFileError, match="checksum differs"):
+            ms.verify(folder)
+        with suppress(ModelFileError, ValueError):  # refused, or answers safely
+            ms.load(folder).match("zyxo rose")
+    file.write_bytes(whole[:-1])
+    with pytest.raises(ModelFileError, match="must be"):
+        ms.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda header: header["section"]["products"]["columns"][0].update(name="weight"), "have"),
+        (lambda header: header["arrays"]["versions"].__setitem__(2, 10**9), "must lie within"),
+        (lambda header: header["arrays"]["versions"].__setitem__(2, -8), "must lie within"),
+        (lambda header: header["arrays"]["versions"].__setitem__(1, [-1]), "must lie within"),
+        (lambda header: header["arrays"]["versions"].__setitem__(0, "O"), "must lie within"),
+        (lambda header: header["arrays"].pop("versions"), "no 'versions'"),
+        (lambda header: header.pop("section"), "no 'section'"),
+    ],
+)
+def test_a_segment_that_cannot_be_is_refused(folder, change, said):
+    segment = folder / "segment1"
+    header, arrays = folders.open_folder(segment, "segment")
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    change(header)
+    write_folder(segment, "segment", header=header, arrays=arrays, overwrite=True)
+    with pytest.raises(ModelFileError, match=said):
+        ms.load(folder)
+
+
+def test_a_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch):
+    before, files = dump(ms.load(folder)), list_files(folder)
+    real, n_left = folders.write_file, 0
+
+    def write(file, data):
+        nonlocal n_left
+        n_left -= 1
+        if n_left < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(file, data)
+
+    monkeypatch.setattr(folders, "write_file", write)
+    monkeypatch.setattr(segments, "write_file", write)
+    for n in range(100):
+        n_left = n
+        try:
+            ms.load(folder).add(make_goods(SECOND))
+        except OSError:
+            assert list_files(folder) == files
+            assert dump(ms.load(folder)) == before
+        else:
+            break
+    assert 2 < n < 99
+    assert "n2" in ms.load(folder).products.ids
+
+
+STEPS = {
+    "add": lambda matcher: matcher.add(make_goods(SECOND)),
+    "remove": lambda matcher: matcher.remove(["p000"]),
+    "merge": lambda matcher: matcher.merge(),
+}
+WRITES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "os.listdir")
+
+
+def kill_at(folder, step, n):
+    """Take a step in another process that is killed before its nth write; whether it was."""
+    pid = os.fork()
+    if pid == 0:
+        n_seen = 0
+
+        def count(event, arguments):
+            nonlocal n_seen
+            is_read = event == "open" and not (
+                isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+            )
+            if event in WRITES and not is_read:
+                n_seen += 1
+                if n_seen == n:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            matcher = ms.load(folder)
+            sys.addaudithook(count)
+            STEPS[step](matcher)
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_writer_that_is_killed_anywhere_leaves_the_old_or_the_new_state(
+    saved, tmp_path, step, monkeypatch
+):
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # slow, and for crashes of the system
+    seen, n = [], 0
+    while True:
+        n += 1
+        folder = shutil.copytree(saved, tmp_path / f"model{n}", copy_function=os.link)
+        was_killed = kill_at(folder, step, n)
+        ms.verify(folder)
+        found = ms.load(folder)
+        seen.append((segments.count_segments(folder), sorted(found.products.ids)))
+        found.update(make_goods({"p001": ("", 9.0, None)}))  # the next writer
+        named = set(json.loads((folder / "manifest.json").read_bytes())["folders"])
+        assert set(list_files(folder)) == {"manifest.json", *named}
+        if not was_killed:
+            break
+        shutil.rmtree(folder)
+    old = sorted(ms.load(saved).products.ids)
+    assert seen[0] == (2, old)
+    n_old = seen.count(seen[0])
+    assert seen == [seen[0]] * n_old + [seen[-1]] * (n - n_old)  # never between
+    assert 5 < n_old < n
+    new = {"add": {*old, *SECOND}, "remove": {*old} - {"p000"}, "merge": {*old}}[step]
+    assert seen[-1] == (1 if step == "merge" else 3, sorted(new))

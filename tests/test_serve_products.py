@@ -1,0 +1,139 @@
+"""Products come, change and go over HTTP, on disk and in every worker before the answer."""
+
+import shutil
+import threading
+
+import pytest
+from fresh_shop import trained_shop
+from reloading import AUTH
+from serving import KEY, serving
+
+import matchset as ms
+from matchset.serve.options import ServeConfig
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("written")
+    trained_shop().save(folder / "model")
+    (folder / "keys").write_text(f"{KEY}\n")
+    (folder / "keys").chmod(0o600)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(shop):
+    with serving(shop, "--api-key-file", shop / "keys", "--writable") as running:
+        yield running
+
+
+def write(server, **body):
+    return server.post("/v1/products", body, headers=AUTH)
+
+
+def find(server, query):
+    """What every worker answers: each call may reach another one."""
+    path = f"/v1/match?q={query}&titles=false"
+    asked = [server.call(path, headers=AUTH).json["products"] for _ in range(8)]
+    found = {tuple(one["id"] for one in products) for products in asked}
+    assert len(found) == 1
+    return found.pop()
+
+
+def test_products_are_found_by_all_workers_and_are_on_disk_when_the_answer_comes(server, shop):
+    told = {"id": "h1", "title": "zyxo rose", "attributes": {"price": 3, "brand": "zeta"}}
+    reply = write(server, products=[told, {"id": "h2", "title": "zyxo mug"}])
+    assert reply.status == 200, reply.json
+    assert set(find(server, "zyxo")) == {"h1", "h2"}
+    assert reply.json["model_version"] == reply.headers["x-model-version"]
+    generation = reply.json["generation"]
+    assert set(ms.load(shop / "model").match("zyxo").ids) == {"h1", "h2"}
+    assert find(server, "zyxo&where=price%3C5") == ("h1",)
+    write(server, products=[{"id": "h1", "attributes": {"price": 9}}])
+    assert find(server, "zyxo&where=price%3C5") == ()
+    assert find(server, "zyxo&where=brand%3D%27zeta%27") == ("h1",)
+    assert server.call("/v1/products/h1", method="DELETE", headers=AUTH).status == 200
+    assert find(server, "zyxo") == ("h2",)
+    again = server.call("/v1/products/h1?version=7", method="DELETE", headers=AUTH)
+    assert again.status == 200
+    write(server, remove=["h2"])
+    assert find(server, "zyxo") == ()
+    described = server.call("/v1/model", headers=AUTH).json
+    assert described["products"] == 160
+    assert described["freshness"]["generation"] == generation + 4
+    assert described["freshness"]["added"] == 0
+
+
+def test_an_older_version_changes_nothing(server):
+    new = {"id": "v1", "title": "zyxo lamp"}
+    first = write(server, products=[new], version=5).json["generation"]
+    assert write(server, products=[{**new, "title": "mug"}], version=5).json["generation"] == first
+    assert write(server, remove=["v1"], version=4).json["generation"] == first
+    assert find(server, "zyxo") == ("v1",)
+    assert write(server, remove=["v1"], version=6).json["generation"] == first + 1
+
+
+def test_many_writers_at_once_lose_nothing(server):
+    failed = []
+
+    def send(number):
+        reply = write(server, products=[{"id": f"m{number}", "title": f"zyxo {number}"}])
+        if reply.status != 200 or f"m{number}" not in find(server, "zyxo"):
+            failed.append(reply.body)
+
+    threads = [threading.Thread(target=send, args=[number]) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert set(find(server, "zyxo")) == {f"m{number}" for number in range(6)}
+    write(server, remove=[f"m{number}" for number in range(6)])
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"products": [{"title": "a"}]}, "products[0].id must be given"),
+        ({"products": [{"id": "x"}]}, "a new product must have a title; got none for 'x'"),
+        ({"products": [{"id": "p001", "attributes": {"size": 3}}]}, "attributes must be among"),
+        ({"products": [{"id": "p001", "attributes": {"price": "x"}}]}, "price must be a number"),
+        ({"products": [{"id": "p001", "attributes": {"price": [1]}}]}, "price must be a number"),
+        ({"remove": [3]}, "remove[0] must be a string"),
+        ({"version": -1}, "version must be from 0"),
+        ({"prices": []}, "a field must be one of"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_and_changes_nothing(server, body, said):
+    before = server.call("/v1/model", headers=AUTH).json["freshness"]["generation"]
+    reply = write(server, **body)
+    assert (reply.status, reply.code) == (400, "bad_parameter")
+    assert said in reply.json["error"]["message"]
+    assert server.call("/v1/model", headers=AUTH).json["freshness"]["generation"] == before
+
+
+def test_writing_needs_a_key(server):
+    assert server.post("/v1/products", {"remove": ["p001"]}).status == 401
+    assert server.call("/v1/products/p001", method="DELETE").status == 401
+    with pytest.raises(ValueError, match="writable needs api_key_file"):
+        ServeConfig(writable=True)
+
+
+def test_a_server_that_is_not_writable_refuses_products(shop, tmp_path):
+    shutil.copytree(shop / "model", tmp_path / "model")
+    shutil.copy(shop / "keys", tmp_path / "keys")
+    with serving(tmp_path, "--api-key-file", tmp_path / "keys", workers=1) as running:
+        reply = write(running, remove=["p001"])
+        assert (reply.status, reply.code) == (403, "read_only")
+        assert running.call("/v1/model", headers=AUTH).json["freshness"]["changed"] is not None
+
+
+def test_a_large_batch_is_one_step(server):
+    told = [{"id": f"b{i}", "title": f"zyxo number {i}"} for i in range(2000)]
+    before = write(server).json["generation"]
+    reply = write(server, products=told)
+    assert reply.json["generation"] == before + 1
+    assert len(find(server, "zyxo")) == 100
+    write(server, remove=[one["id"] for one in told])
+    too_many = write(server, remove=["x"] * 10_001)
+    assert (too_many.status, too_many.code) == (400, "too_many_products")
