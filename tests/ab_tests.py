@@ -60,7 +60,8 @@ def simulate(rates, *, units=1_000, searches=2, seed=0, took=(200, 200), empty=(
             ids = () if rng.random() < empty[side] else IDS
             day = 1 + number % 14
             hidden = hide_unit(SHOES, text)
-            records.append(record(number, hidden, arm, ids=ids, took=took[side], day=day))
+            spent = took[side] + number % 7
+            records.append(record(number, hidden, arm, ids=ids, took=spent, day=day))
             if ids and rng.random() < rates[side]:
                 records += [event(number, "click"), event(number, "purchase", revenue=20.0)]
     return records

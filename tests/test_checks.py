@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from matchset.online.checks import calibrate, check_sample_ratio, compare_exposure
+from matchset.online.checks import (
+    calibrate,
+    calibrate_credits,
+    check_sample_ratio,
+    compare_exposure,
+)
 
 
 def test_a_ratio_within_chance_is_no_mismatch():
@@ -77,3 +82,15 @@ def test_an_arm_that_loses_more_of_its_units_is_found_where_few_are_lost():
     assert compare_exposure(assigned, {"old": 98_510, "new": 98_500}) > 0.5
     assert compare_exposure(assigned, assigned) == 1.0
     assert compare_exposure({"old": 5, "new": 0}, {"old": 4}) == 1.0
+
+
+def test_exchanging_the_arms_of_units_shows_a_preference_in_5_percent():
+    rng = np.random.default_rng(3)
+    # The second arm is much better: what is exchanged does not know.
+    first, second = (np.cumsum(rng.poisson(rate, (2_000, 10)), axis=1) for rate in (0.02, 0.06))
+    searches = 2_000.0 * np.arange(1, 11)
+    found = calibrate_credits(first, second, searches, runs=2_000, planned=20_000)
+    low, high = found.bounds
+    assert low <= found.once <= high
+    assert found.ever <= 0.05
+    assert found.looks == 10

@@ -1,5 +1,7 @@
 """The commands that plan and read experiments, as a person calls them."""
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -63,6 +65,23 @@ def test_a_log_without_customers_is_planned_with_by_its_number_of_searches(call,
     code, _, error = call("experiment", "plan", tmp_path / "log.csv", "--searches", 10)
     assert code == 1
     assert "must be at least the number of events" in error
+
+
+def test_a_plan_says_what_to_read_it_with(call, log):
+    _, said, _ = call("experiment", "plan", log)
+    ab = r"A/B --planned (\d+) \(([\d,]+) customers\)"
+    found = re.search(ab + r", interleaving --planned (\d+)", said)
+    planned, customers, interleaved = (int(each.replace(",", "")) for each in found.groups())
+    assert planned > customers > 0
+    assert planned > interleaved > 0
+
+
+def test_a_log_without_times_gives_no_days(call, tmp_path):
+    make_rows().drop("timestamp").write_csv(tmp_path / "log.csv")
+    code, said, error = call("experiment", "plan", tmp_path / "log.csv")
+    assert code == 0, error
+    assert "searches of 2,000 users\n" in said
+    assert "days" not in said
 
 
 def test_an_experiment_is_read_and_reported(call, tmp_path):

@@ -125,3 +125,50 @@ def test_a_relative_effect_has_the_interval_of_its_logarithm():
     assert low < 0.2 < high
     assert (1 + value) ** 2 == pytest.approx((1 + low) * (1 + high))
     assert np.isnan(relative_effect(Moments.of([0.0], [1.0]), second)).all()
+
+
+def test_customers_who_come_back_for_a_year_do_not_make_a_difference_of_nothing():
+    # 200 units that are all there on the first day, looked at every hour: no unit is ever added.
+    rng = np.random.default_rng(7)
+    units, hours, runs = 200, 365 * 24, 400
+    eagerness = np.minimum(0.2 * rng.gamma(400.0, 1 / 400.0, units), 1.0)
+    is_second = rng.random((runs, units)) < 0.5
+    x, y = np.zeros((units, 1)), np.zeros((units, 1))
+    sides = is_second.astype(float), (~is_second).astype(float)
+    by_searches, by_units = np.zeros(runs, bool), np.zeros(runs, bool)
+    for _ in range(0, hours, 219):
+        searches = rng.poisson(0.2, (units, 219))
+        x = x[:, -1:] + np.cumsum(rng.binomial(searches, eagerness[:, None]), axis=1)
+        y = y[:, -1:] + np.cumsum(searches, axis=1)
+        parts = np.concatenate([y > 0, x, y, x**2, x * y, y**2], axis=1)
+        second, first = (Moments(*np.split(side @ parts, 6, axis=1)) for side in sides)
+        error = np.sqrt(first.variance + second.variance)
+        distance = np.abs(second.rate - first.rate) / error
+        distance[:, x.sum(axis=0) < 20] = 0.0
+        total = y.sum(axis=0)
+        by_searches |= (distance > always_valid_width(total, planned=4_000)).any(axis=1)
+        by_units |= (distance > always_valid_width(units, planned=units)).any(axis=1)
+    assert by_searches.mean() <= 0.06
+    assert by_units.mean() > 0.06  # a clock that stands still lets chance pass
+
+
+def test_the_interval_grows_when_the_same_units_come_back():
+    x, y = np.tile([0.0, 1.0], 50), np.ones(100)
+    few, many = Moments.of(x, y), Moments.of(1_000 * x, 1_000 * y)
+    widths = []
+    for moments in (few, many):
+        effect = compare_rates(moments, moments, planned=200)
+        widths.append((effect.always_high - effect.always_low) / (effect.high - effect.low))
+    assert widths[1] > 1.2 * widths[0]
+
+
+def test_values_that_are_all_the_same_do_not_tell_how_precise_they_are():
+    same = Moments.of(np.ones(2), np.ones(2))
+    for effect in (measure_rate(same, against=0.5), compare_rates(same, same)):
+        assert math.isnan(effect.low)
+        assert not effect.is_sure
+        assert not effect.is_sure_at_end
+    value, low, high = relative_effect(same, same)
+    assert value == 0
+    assert math.isnan(low)
+    assert math.isnan(high)

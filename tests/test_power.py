@@ -69,13 +69,16 @@ def test_credits_of_disputed_purchases_find_the_effect_with_the_searches_of_the_
     assert plan.times_fewer == pytest.approx(4 * (1 - rate) / disputed, rel=0.01)
 
 
-def test_a_smaller_experiment_finds_larger_effects_only():
-    plan = plan_experiment(independent(0.03, 100_000), effect=0.02)
-    assert plan.smallest_effect(plan.ab_per_arm / 4) == pytest.approx(0.04)
-
-
 def test_a_log_without_events_cannot_be_planned_with():
     with pytest.raises(DataError, match="at least two units and one event; got 3 units and 0"):
         plan_experiment(Moments.of(np.zeros(3), np.ones(3)))
     with pytest.raises(ParameterError, match=r"above 0 and at most 1; got 1\.5"):
         plan_experiment(independent(0.1, 100), disputed=1.5)
+
+
+@pytest.mark.parametrize("name", ["power", "alpha"])
+def test_no_number_of_searches_is_certain_to_find_an_effect(name):
+    with pytest.raises(ParameterError, match=r"must be above 0 and below 1; got 1"):
+        plan_experiment(independent(0.1, 100), **{name: 1.0})
+    with pytest.raises(ParameterError, match=r"must be a number other than 0; got inf"):
+        plan_experiment(independent(0.1, 100), effect=float("inf"))

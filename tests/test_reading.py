@@ -1,11 +1,13 @@
 """Experiments are read from their records: what is there is found, and what is wrong is told."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from ab_tests import SHOES, event, record, simulate, write
 
+from matchset.data.ubi_answers import Dropped
 from matchset.errors import DataError
 from matchset.lab.report.experiment_page import make_reading_page, write_reading
 from matchset.online.assignment import assign, hide_unit
@@ -13,6 +15,7 @@ from matchset.online.decision import list_decision
 from matchset.online.definition import Experiment
 from matchset.online.outcomes import read_outcomes
 from matchset.online.reading import analyze
+from matchset.online.record_files import begin_records
 from matchset.online.records import QueryRecord
 
 
@@ -195,6 +198,44 @@ def test_interleaved_arms_are_compared_by_credits(tmp_path):
     assert list_decision(analyze(even))[0].startswith("Not shown: whether customers prefer b")
 
 
+def test_the_control_of_interleaved_arms_can_be_chosen(tmp_path):
+    found = read_outcomes(write(tmp_path / "r.jsonl", interleaved(0.8)))
+    reading = analyze(found, planned=400, control="b")
+    assert reading.arms == ("b", "a")
+    assert list_decision(reading)[0] == "No: customers prefer what only b brings."
+    usual = analyze(found, planned=400).preferences[0].credited
+    assert reading.preferences[0].credited == usual[::-1]
+    with pytest.raises(DataError, match="must be one of the arms a, b; got 'c'"):
+        analyze(found, control="c")
+
+
+def test_interleaving_is_calibrated_by_what_decides(tmp_path):
+    found = read_outcomes(write(tmp_path / "r.jsonl", interleaved(0.9)))
+    reading = analyze(found, planned=400)
+    low, high = reading.calibration.bounds
+    assert low <= reading.calibration.once <= high
+    assert any("random exchanges of the arms show" in fact for fact in list_decision(reading))
+
+
+def test_two_units_and_one_sided_credits_give_no_verdict(tmp_path):
+    origins = ("a", "b", "both")
+    few = [record(n, f"u{n % 2}", "interleaved", origins=origins, day=1 + n) for n in range(28)]
+    few += [event(n, "purchase", "2") for n in range(28)]
+    reading = analyze(read_outcomes(write(tmp_path / "few.jsonl", few)))
+    headline, *facts = list_decision(reading)
+    assert headline.startswith("Too early: 2 units chose what one arm alone brought")
+    assert any("a share of 100.0% (unknown; at any time unknown)" in fact for fact in facts)
+    many = [record(n, f"u{n}", "interleaved", origins=origins) for n in range(60)]
+    many += [event(n, "purchase", "2") for n in range(60)]
+    reading = analyze(read_outcomes(write(tmp_path / "many.jsonl", many)))
+    assert list_decision(reading)[0].startswith("No verdict: only b brought anything of its own")
+    two = [record(n, f"u{n % 2}", ("old", "new")[n % 2], day=1 + n) for n in range(28)]
+    two += [event(n, "purchase") for n in range(9, 28)]
+    reading = analyze(read_outcomes(write(tmp_path / "two.jsonl", two)), experiment=SHOES)
+    reading = replace(reading, compared=tuple(replace(r, events=50) for r in reading.compared))
+    assert list_decision(reading)[0].startswith("Too early: 1 units in old, 1 in new")
+
+
 def test_records_of_several_experiments_need_a_name(tmp_path):
     path = write(tmp_path / "r.jsonl", [record(1, "u", "x"), record(2, "u", "y", name="hats")])
     with pytest.raises(DataError, match="must hold one experiment"):
@@ -219,6 +260,96 @@ def test_records_of_no_experiment_are_refused(tmp_path):
     path = write(tmp_path / "r.jsonl", [event(1, "click")])
     with pytest.raises(DataError, match="must have the field 'query_response_hit_ids'"):
         read_outcomes(path)
+
+
+def test_an_event_that_is_sent_twice_counts_once(tmp_path):
+    own = {"action_name": "purchase", "query_id": "q1", "timestamp": "2026-01-01T10:00:00Z",
+           "event_attributes": {"object": {"object_id": "1"}, "revenue": 10}}  # fmt: skip
+    again = {**own, "timestamp": "2026-01-01T11:00:00Z"}
+    lines = [own, own, again]
+    answers = write(tmp_path / "answers.jsonl", [record(1, "u", "old"), record(2, "v", "new")])
+    tracked = tmp_path / "tracking.jsonl"
+    tracked.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    found = read_outcomes([answers, str(tracked)])
+    assert found.searches.values["revenue per search"].sum() == 20
+    assert found.dropped.repeated == 1
+    named = [{**each, "event_id": name} for each, name in zip(lines, ("x", "y", "x"), strict=True)]
+    tracked.write_text("".join(json.dumps(each) + "\n" for each in named))
+    found = read_outcomes([answers, str(tracked)])
+    assert found.searches.values["revenue per search"].sum() == 20
+    assert found.dropped.repeated == 1
+
+
+def test_what_cannot_be_used_is_counted_by_kind_and_told(tmp_path):
+    documents = [r.to_dict() for r in simulate((0.10, 0.20))]
+    nobody, unarmed, untimed = (record(n, "w", "old").to_dict() for n in (9_001, 9_002, 9_003))
+    del nobody["client_id"]
+    del unarmed["query_attributes"]["arm"]
+    del untimed["query_attributes"]["microseconds"]
+    strange = event(9_003, "purchase").to_dict()
+    strange["event_attributes"]["revenue"] = "ten"
+    lost = [event(n, "click").to_dict() for n in range(20_000, 20_003)]
+    path = tmp_path / "r.jsonl"
+    documents += [nobody, unarmed, untimed, strange, *lost]
+    path.write_text("".join(json.dumps(each) + "\n" for each in documents))
+    outcomes = read_outcomes(str(path))
+    assert outcomes.dropped == Dropped(unmatched=3, incomplete=2, bad_revenue=1, untimed=1)
+    reading = analyze(outcomes, experiment=SHOES, planned=1_000)
+    assert "latency, ms" in {row.metric for row in reading.compared}  # of all others
+    headline, *facts = list_decision(reading)
+    assert headline.startswith("Yes")
+    assert "3 events have the query id of no answer; they do not count." in facts
+    assert "2 answers lack an arm, a unit or a query id; they do not count." in facts
+    assert "1 purchases have a revenue that is no number; they count without it." in facts
+    assert "1 answers lack the time they took; they do not count for latency." in facts
+
+
+def test_many_events_of_no_answer_are_a_fault(tmp_path):
+    records = simulate((0.10, 0.20))
+    lost = [r for r in records if not isinstance(r, QueryRecord) or int(r.query_id[1:]) % 2]
+    reading = analyze(read_outcomes(write(tmp_path / "r.jsonl", lost)), experiment=SHOES)
+    assert "events have the query id of no answer, more than 10%" in list_decision(reading)[0]
+
+
+def test_answers_of_a_unit_query_and_day_are_one_search(tmp_path):
+    page = record(2, "u", "old", ids=(), took=400)
+    records = [record(1, "u", "old"), page, replace(record(3, "u", "old"), query=" Red  Shoes "),
+               record(4, "u", "old", day=2), record(5, "v", "old"),
+               replace(record(6, "u", "old"), query="boots"),
+               event(1, "click"), event(3, "purchase")]  # fmt: skip
+    found = read_outcomes(write(tmp_path / "r.jsonl", records)).searches
+    assert len(found) == 4
+    best = int(np.argmax(found.values["purchase rate"]))
+    assert found.values["click rate"][best] == 1
+    assert found.values["zero results"].sum() == 0  # the second page was empty, not the search
+
+
+def test_records_without_a_time_are_on_no_day(tmp_path):
+    documents = [record(n, f"u{n}", "old", day=n).to_dict() for n in (1, 2, 3)]
+    documents[2]["timestamp"] = "soon"
+    path = tmp_path / "r.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in documents))
+    assert read_outcomes(str(path)).searches.n_days == 2
+
+
+def test_a_folder_of_the_server_is_read_with_a_torn_line(tmp_path):
+    folder = begin_records(tmp_path, SHOES)
+    (folder / "experiment.json").write_text("{}")  # whatever the definition is called
+    records = simulate((0.1, 0.2), units=200)
+    answers = [r for r in records if isinstance(r, QueryRecord)]
+    events = [r for r in records if not isinstance(r, QueryRecord)]
+    whole = write(folder / "queries-000001.jsonl", answers)
+    write(folder / "events-000001.jsonl", events)
+    (folder / "events-000002.jsonl").touch()
+    expected = read_outcomes([whole, str(folder / "events-000001.jsonl")])
+    with (folder / "queries-000001.jsonl").open("ab") as file:
+        file.write(b'{"query_id": "q1", "quer')
+    found = read_outcomes(str(folder))
+    assert found.dropped.torn == 1
+    assert len(found.searches) == len(expected.searches) == 400
+    assert found.n_events == expected.n_events == len(events)
+    said = list_decision(analyze(found, experiment=SHOES))
+    assert "1 files end in a line that was not written to its end; it does not count." in said
 
 
 def test_the_page_begins_with_the_verdict_and_escapes_names(better, tmp_path):

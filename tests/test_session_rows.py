@@ -4,8 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from matchset.data.session_rows import has_visitors, read_session_rows
+from matchset.data.arrow import NO_DAY
+from matchset.data.session_rows import NO_SECOND, has_visitors, read_session_rows
 from matchset.errors import DataError
+from matchset.online.searches import searches_of
 
 HEADER = "user_id,session_id,query,product_id,event,timestamp\n"
 ROWS = [
@@ -56,9 +58,22 @@ def test_without_users_a_session_is_a_unit(tmp_path):
     assert rows.n_units == 3
 
 
-def test_rows_of_nobody_are_left_out(tmp_path):
+def test_rows_of_nobody_are_left_out(tmp_path, caplog):
     rows = read_session_rows(write(tmp_path / "log.csv", [*ROWS, ",,boots,3,click,2026-01-02"]))
     assert len(rows) == 5
+    assert "1 of 6 rows have neither a user nor a session and are left out" in caplog.text
+
+
+def test_a_row_without_a_time_has_no_day(tmp_path):
+    rows = read_session_rows(write(tmp_path / "log.csv", [*ROWS, "u1,s1,boots,4,click,soon"]))
+    assert (rows.second == NO_SECOND).sum() == (rows.day == NO_DAY).sum() == 1
+    found = searches_of(rows)
+    assert found.n_days == 1  # and not all days since 1970
+    assert found.is_dated.all()  # another row of that search has a time
+    alone = read_session_rows(write(tmp_path / "a.csv", [*ROWS, "u3,s9,hats,4,click,soon"]))
+    found = searches_of(alone)
+    assert (found.n_days, int(found.is_dated.sum()), len(found)) == (1, 4, 5)
+    assert found.calibrate("click rate", runs=10).looks == 1
 
 
 def test_times_in_other_forms_give_seconds_too(tmp_path):

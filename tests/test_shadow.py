@@ -119,6 +119,34 @@ def test_queries_that_a_run_did_not_record_are_left_out_and_counted():
     assert found.unanswered == len(bought) - len(known)
 
 
+def test_a_run_with_fewer_queries_is_not_worse_after_another_query():
+    frame = make_rows(users=200)
+    (ours, _), (theirs, _) = make_run(1), make_run(1)
+    half = ms.RecordedRun.of(theirs.match(QUERIES[:6], 10))
+    for pair in ((ours, half), (half, ours)):
+        later = measure_shadow(read_session_rows(frame), *pair).later
+        assert later.both.value > 0
+        assert later.only_ours.value == later.only_theirs.value == later.gain.value == 0
+    whole = measure_shadow(read_session_rows(frame), ours, theirs).later
+    assert 0 < later.purchases < whole.purchases
+
+
+def test_a_run_that_answers_nothing_that_was_bought_is_refused():
+    frame = make_rows()
+    (ours, _), (theirs, _) = make_run(1), make_run(2, queries=["another query"])
+    n = len(frame.filter(pl.col("event") == "purchase"))
+    with pytest.raises(DataError, match=f"got answers to none of {n} purchases") as caught:
+        measure_shadow(read_session_rows(frame), ours, theirs)
+    assert caught.value.parameter == "theirs"
+
+
+def test_without_times_nobody_knows_what_came_after_another_query():
+    (ours, _), (theirs, _) = make_run(1), make_run(2)
+    found = measure_shadow(read_session_rows(make_rows().drop("timestamp")), ours, theirs)
+    assert found.later is None
+    assert found.unit_kind == "user"
+
+
 def test_a_sample_takes_whole_users():
     frame = make_rows(users=400)
     (ours, _), (theirs, _) = make_run(1), make_run(2)

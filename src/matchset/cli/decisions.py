@@ -16,7 +16,7 @@ from matchset.errors import ParameterError
 from matchset.lab.report.experiment_page import format_compared, write_reading
 from matchset.online.decision import list_decision
 from matchset.online.definition import read_experiment
-from matchset.online.intervals import PLANNED_UNITS, Moments
+from matchset.online.intervals import PLANNED_SEARCHES, Moments
 from matchset.online.outcomes import read_outcomes
 from matchset.online.power import DISPUTED, EFFECT, POWER, ExperimentPlan, plan_experiment
 from matchset.online.reading import Reading, analyze
@@ -80,11 +80,11 @@ def plan_command(
         rule = "must hold purchases, carts or clicks"
         raise ParameterError(f"{rule}; got {', '.join(rows.events)}", parameter="log")
     plans = {name: plan_experiment(found.moments(name), **options) for name in metrics}
-    print_text(
-        f"{len(found):,} searches of {found.n_units:,} {rows.unit_kind}s on {found.n_days:,} days"
-    )
+    days = f" on {found.n_days:,} days" if found.n_days else ""
+    print_text(f"{len(found):,} searches of {found.n_units:,} {rows.unit_kind}s{days}")
     show_plans(plans, power)
-    show_days(next(iter(plans.values())), len(found) / found.n_days)
+    if found.n_days:
+        show_days(next(iter(plans.values())), float(found.is_dated.sum()) / found.n_days)
     show_calibration(found, metrics[0])
 
 
@@ -97,7 +97,7 @@ def read_command(
     name: str | None = None,
     control: str | None = None,
     units: Path | None = None,
-    planned: int = PLANNED_UNITS,
+    planned: int = PLANNED_SEARCHES,
     final: Annotated[bool, Parameter(negative="")] = False,
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
     memory_limit: str = DEFAULT_MEMORY_LIMIT,
@@ -108,7 +108,8 @@ def read_command(
     ----------
     events
         Files, globs or folders of records: those that the server wrote, and the clicks and
-        purchases of your own tracking in the same schema (User Behavior Insights).
+        purchases of your own tracking in the same schema (User Behavior Insights). Of a folder
+        with .jsonl files, those are read.
     experiment
         The file that defines the experiment, for the shares and the order of its arms (default:
         equal shares, in the order of their names).
@@ -120,8 +121,9 @@ def read_command(
         File with every unit that your shop sent, one per line: checks that each saw the arm that
         it was assigned to, and that no arm lost units. Needs --experiment.
     planned
-        Number of units that the experiment was planned for; the interval that holds at any time
-        is narrowest there. Choose it before the experiment begins.
+        Number of searches, of all arms, that the experiment was planned for, as `matchset
+        experiment plan` says it; the interval that holds at any time is narrowest there. Choose it
+        before the experiment begins.
     final
         This is the one reading that was planned: decide by the narrower interval.
     out
@@ -196,6 +198,17 @@ def show_plans(plans: dict[str, ExperimentPlan], power: float) -> None:
         f"Interleaving: if {first.disputed:.0%} of the purchases are of products that only one arm "
         f"brings, {first.times_fewer:.0f} times fewer."
     )
+    show_planned(first)
+
+
+def show_planned(plan: ExperimentPlan) -> None:
+    """Print what to pass to `matchset experiment read`, and how many customers that are."""
+    wanted = {"A/B": 2 * plan.ab_per_arm_always, "interleaving": plan.interleaved_always}
+    shown = ", ".join(
+        f"{name} --planned {n:.0f} ({n / plan.searches_per_unit:,.0f} customers)"
+        for name, n in wanted.items()
+    )
+    print_text(f"To read it every day, for matchset experiment read: {shown}.")
 
 
 def show_days(plan: ExperimentPlan, per_day: float) -> None:
@@ -211,6 +224,6 @@ def show_calibration(found: Searches, metric: str) -> None:
     low, high = aa.bounds
     print_text(
         f"A/A on this log, {metric}: of {aa.runs:,} random halves, {aa.once:.1%} show a difference "
-        f"(right: {low:.1%} to {high:.1%}); with {aa.looks} looks and the intervals that allow "
-        f"them, {aa.ever:.1%} ever do (right: at most 5 %)."
+        f"(right: {low:.1%} to {high:.1%}); looks: {aa.looks}, with the intervals that allow "
+        f"them {aa.ever:.1%} ever do (right: at most 5 %)."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
@@ -29,6 +30,10 @@ LOWER_BOUND = (
 WITHOUT_VISITS = (
     "The log has no users or sessions (--user, --session): intervals are clustered by query, and "
     "what was bought after another query of the same visit is not known."
+)
+WITHOUT_TIMES = (
+    "The log has no times (--timestamp): what was bought after another query of the same visit is "
+    "not known."
 )
 
 
@@ -105,7 +110,7 @@ def show_shadow(found: Shadow) -> None:
     )
     print_text(LOWER_BOUND)
     if found.later is None:
-        print_text(WITHOUT_VISITS)
+        print_text(WITHOUT_VISITS if found.unit_kind == "query" else WITHOUT_TIMES)
     if found.unanswered:
         print_text(
             f"{found.unanswered:,.0f} {found.what} are left out: the recorded answers lack their "
@@ -128,5 +133,7 @@ def show_held(rows: list[Held] | tuple[Held, ...]) -> None:
 
 
 def format_share(share: Share) -> str:
-    """A share in percent with its interval."""
+    """A share in percent with its interval, which is not known where nothing varies."""
+    if math.isnan(share.low):
+        return f"{100 * share.value:.1f}"
     return f"{100 * share.value:.1f} ({100 * share.low:.1f} to {100 * share.high:.1f})"

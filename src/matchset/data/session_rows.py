@@ -6,6 +6,7 @@ with the user or the session that they belong to.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.arrow import ArrowColumn, read_columns
+from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
 from matchset.data.columns import VISITOR_NAMES, ColumnChoice, choose_column, describe_columns
 from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT, naming_errors
 from matchset.data.events import EventKind, kind_of
@@ -27,7 +28,9 @@ from matchset.errors import DataError
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
+NO_SECOND = int(NO_DAY) * SECONDS  # of a row without a time
 _UNKNOWN = -1
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +49,7 @@ class SessionRows:
     event: NDArray[np.int32]  # index into `events`, (n_rows,)
     unit: NDArray[np.int64]  # number of the unit, from 0, (n_rows,)
     visit: NDArray[np.int64]  # number of the visit, from 0, (n_rows,)
-    second: NDArray[np.int64]  # since 1970; 0 where there are no times, (n_rows,)
+    second: NDArray[np.int64]  # since 1970, NO_SECOND if unknown, (n_rows,)
     count: NDArray[np.float64]  # (n_rows,)
     unit_kind: str  # "user" or "session"
 
@@ -60,7 +63,7 @@ class SessionRows:
 
     @property
     def day(self) -> NDArray[np.int64]:
-        """Days since 1970, (n_rows,)."""
+        """Days since 1970, NO_DAY if unknown, (n_rows,)."""
         return np.asarray(self.second // SECONDS)
 
     def is_kind(self, *kinds: EventKind) -> NDArray[np.bool_]:
@@ -75,6 +78,14 @@ class SessionRows:
         key = self.visit * max(len(self.queries), 1) + self.query
         _, first, number = np.unique(key, return_index=True, return_inverse=True)
         return number, first
+
+    def began(self) -> NDArray[np.int64]:
+        """The second at which each search began, NO_SECOND if unknown, (n_searches,)."""
+        number, first = self.searches()
+        latest = np.iinfo(np.int64).max
+        began = np.full(len(first), latest)
+        np.minimum.at(began, number, np.where(self.second == NO_SECOND, latest, self.second))
+        return np.where(began == latest, NO_SECOND, began)
 
 
 def read_session_rows(
@@ -95,7 +106,8 @@ def read_session_rows(
 ) -> SessionRows:
     """Read a log row by row; options as for `read_log`, and the columns of user and session.
 
-    Rows without a user and a session are left out. A log that has neither column is a DataError.
+    Rows without a user and a session are left out, which a warning says. A log that has neither
+    column is a DataError.
     """
     choices = {
         "query": query,
@@ -118,7 +130,15 @@ def read_session_rows(
         ]
         groups = read_groups(connection, found, strict=strict)
         columns = _read_rows(connection, groups.tables)
-    return _to_rows(columns)
+    rows = columns["query"].values
+    is_somebody = (columns["user"].values >= 0) | (columns["session"].values >= 0)
+    if not is_somebody.all():
+        logger.warning(
+            "%s of %s rows have neither a user nor a session and are left out",
+            f"{int((~is_somebody).sum()):,}",
+            f"{len(rows):,}",
+        )
+    return _to_rows(columns, is_somebody)
 
 
 def has_visitors(source: TableSource, *, memory_limit: str = DEFAULT_MEMORY_LIMIT) -> bool:
@@ -150,23 +170,25 @@ def _read_rows(
     parts = []
     for table in tables:
         user, session = (role if role in table.roles else "NULL" for role in VISITOR_NAMES)
-        second = "coalesce(second, 0)" if "timestamp" in table.roles else "0"
+        second = f"if(fault = {Fault.NONE:d}, second, {NO_SECOND})"
+        if "timestamp" not in table.roles:
+            second = str(NO_SECOND)
         parts.append(
             f"SELECT query, product, event, count, {second}::DOUBLE AS second, "
             f"{user}::VARCHAR AS user, {session}::VARCHAR AS session FROM ({table.select()}) "
             f"WHERE fault IN ({Fault.NONE:d}, {Fault.TIMESTAMP:d})"
         )
-    sql = f"SELECT * FROM ({' UNION ALL '.join(parts)}) WHERE coalesce(user, session) IS NOT NULL"
+    sql = " UNION ALL ".join(parts)
     with naming_errors("log", **tables[0].table.location):
         return read_columns(
             connection.sql(sql), coded=("query", "product", "event", "user", "session")
         )
 
 
-def _to_rows(columns: dict[str, ArrowColumn]) -> SessionRows:
+def _to_rows(columns: dict[str, ArrowColumn], is_somebody: NDArray[np.bool_]) -> SessionRows:
     normal = normalize_strings(columns["query"].texts)
     code, first = normal.factorize()
-    is_kept = (normal.lengths > 0)[columns["query"].values]
+    is_kept = is_somebody & (normal.lengths > 0)[columns["query"].values]
     values = {name: column.values[is_kept] for name, column in columns.items()}
     second = values["second"].astype(np.int64)
     has_user = bool((values["user"] >= 0).any())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from matchset.evaluate.significance import ALPHA, Values
-from matchset.online.intervals import PLANNED_UNITS, Moments, always_valid_width
+from matchset.online.intervals import PLANNED_SEARCHES, Moments, always_valid_width
 
 MISMATCH = 0.001  # a smaller p-value of the sample ratio is no chance
 AA_RUNS = 1_000
@@ -54,8 +54,8 @@ def check_sample_ratio(units: Mapping[str, int], shares: Mapping[str, float]) ->
 
 def compare_exposure(assigned: Mapping[str, int], exposed: Mapping[str, int]) -> float:
     """Chance that arms lose units as differently as this; chi-square of exposed and lost by arm."""
-    seen = {arm: exposed.get(arm, 0) for arm in assigned}
-    table = np.array([(seen[arm], n - seen[arm]) for arm, n in assigned.items()])
+    seen = np.array([exposed.get(arm, 0) for arm in assigned])
+    table = np.stack([seen, np.array([*assigned.values()]) - seen], axis=1)
     table = table[table.sum(axis=1) > 0]
     if len(table) < 2 or (table.sum(axis=0) == 0).any():
         return 1.0
@@ -84,7 +84,7 @@ def calibrate(
     *,
     runs: int = AA_RUNS,
     alpha: float = ALPHA,
-    planned: float = PLANNED_UNITS,
+    planned: float = PLANNED_SEARCHES,
     seed: int = 0,
 ) -> Calibration:
     """Assign the units of a log to two arms at random, many times: no difference is real.
@@ -96,18 +96,68 @@ def calibrate(
     # A unit that has not come yet is no unit of a look.
     parts = np.concatenate([y > 0, x, y, x**2, x * y, y**2], axis=1).astype(np.float64)
     both = Moments(*np.split(parts.sum(axis=0), 6))
+    width = always_valid_width(both.y, alpha=alpha, planned=planned)
+
+    def measure(is_second: Values) -> Values:
+        second = Moments(*np.split(is_second @ parts, 6, axis=1))
+        return standardize(both - second, second)
+
+    return _repeat(measure, len(x), width, runs=runs, alpha=alpha, seed=seed)
+
+
+def calibrate_credits(
+    first: Values,
+    second: Values,
+    searches: Values,
+    *,
+    runs: int = AA_RUNS,
+    alpha: float = ALPHA,
+    planned: float = PLANNED_SEARCHES,
+    seed: int = 0,
+) -> Calibration:
+    """Exchange the two arms of interleaved units at random, many times: no preference is real.
+
+    `first` and `second` are the credits of each unit up to each look, (n_units, n_looks),
+    `searches` those of all units, (n_looks,).
+    """
+    y = first + second
+    as_is, exchanged = (
+        np.concatenate([y > 0, x, y, x**2, x * y, y**2], axis=1).astype(np.float64)
+        for x in (second, first)
+    )
+    width = always_valid_width(searches, alpha=alpha, planned=planned)
+
+    def measure(is_exchanged: Values) -> Values:
+        sums = as_is.sum(axis=0) + is_exchanged @ (exchanged - as_is)
+        moments = Moments(*np.split(sums, 6, axis=1))
+        error = np.sqrt(moments.variance)
+        distance = np.zeros(np.shape(error))
+        np.divide(moments.rate - 0.5, error, out=distance, where=error > 0)
+        return distance
+
+    return _repeat(measure, len(y), width, runs=runs, alpha=alpha, seed=seed)
+
+
+def _repeat(
+    measure: Callable[[Values], Values],
+    n_units: int,
+    width: Values,
+    *,
+    runs: int,
+    alpha: float,
+    seed: int,
+) -> Calibration:
+    """Throw a coin for each unit, many times; `measure` gives standard errors, (size, looks)."""
     rng = np.random.default_rng(seed)
     at_end, ever = np.zeros(runs, np.bool_), np.zeros(runs, np.bool_)
-    block = max(1, _CELLS // len(x))
+    block = max(1, _CELLS // n_units)
     for begin in range(0, runs, block):
         size = min(block, runs - begin)
-        is_second = rng.random((size, len(x)), dtype=np.float32) < 0.5
-        second = Moments(*np.split(is_second.astype(np.float64) @ parts, 6, axis=1))
-        distance = standardize(both - second, second)
-        at_end[begin : begin + size] = np.abs(distance[:, -1]) > stats.norm.isf(alpha / 2)
-        width = always_valid_width(both.n, alpha=alpha, planned=planned)
-        ever[begin : begin + size] = (np.abs(distance) > width).any(axis=1)
-    return Calibration(runs, float(at_end.mean()), float(ever.mean()), x.shape[1])
+        coins = rng.random((size, n_units), dtype=np.float32) < 0.5
+        distance = np.abs(measure(coins.astype(np.float64)))
+        at_end[begin : begin + size] = distance[:, -1] > stats.norm.isf(alpha / 2)
+        ever[begin : begin + size] = (distance > width).any(axis=1)
+    return Calibration(runs, float(at_end.mean()), float(ever.mean()), len(width))
 
 
 def standardize(first: Moments, second: Moments) -> NDArray[np.float64]:

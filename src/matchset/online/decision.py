@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 
-from matchset.online.intervals import Effect
+from matchset.online.intervals import LEAST_UNITS, Effect
 from matchset.online.reading import LEAST_EVENTS, Compared, Preference, Reading
 from matchset.online.searches import (
     CART,
@@ -26,6 +27,15 @@ _WORDS = {
     LATENCY: ("is slower than", "is faster than"),
 }
 _MOST_MIXED = 0.01  # share of the units that may have seen several arms, by a shared computer
+_MOST_UNMATCHED = 0.1  # share of the events that may have the query id of no answer
+_DROPPED = {
+    "unmatched": "events have the query id of no answer; they do not count",
+    "repeated": "events are there twice; they count once",
+    "incomplete": "answers lack an arm, a unit or a query id; they do not count",
+    "bad_revenue": "purchases have a revenue that is no number; they count without it",
+    "untimed": "answers lack the time they took; they do not count for latency",
+    "torn": "files end in a line that was not written to its end; it does not count",
+}
 _EVENTS = {PURCHASE: "purchases", CART: "products put into carts", CLICK: "clicks"}
 
 
@@ -62,12 +72,22 @@ def find_faults(reading: Reading) -> list[str]:
             f"{reading.mixed:,} of {reading.units:,} units saw several arms, more than "
             f"{_MOST_MIXED:.0%}"
         )
-    # Few events show fewer differences, which does no harm.
-    if reading.calibration.once > reading.calibration.bounds[1]:
+    unmatched = reading.dropped.unmatched
+    if unmatched > _MOST_UNMATCHED * (unmatched + reading.n_events):
         faults.append(
-            f"halves of these units that differ in nothing show a difference in "
-            f"{reading.calibration.once:.1%} of the cases instead of 5 %"
+            f"{unmatched:,} of {unmatched + reading.n_events:,} events have the query id of no "
+            f"answer, more than {_MOST_UNMATCHED:.0%}: records are missing, or events are of "
+            "searches outside the experiment"
         )
+    # Few events show fewer differences, which does no harm.
+    aa = reading.calibration
+    if aa is not None and aa.once > aa.bounds[1]:
+        what = (
+            "exchanging the arms of these units at random shows a preference"
+            if reading.preferences
+            else "halves of these units that differ in nothing show a difference"
+        )
+        faults.append(f"{what} in {aa.once:.1%} of the cases instead of 5 %")
     return faults
 
 
@@ -93,11 +113,21 @@ def list_checks(reading: Reading) -> list[str]:
             f"{reading.n_strange:,} of {reading.n_events:,} events are on products that were not "
             "in the answer; they count for the search, and for no arm's credit."
         )
+    for name, said in _DROPPED.items():
+        n = getattr(reading.dropped, name)
+        if n:
+            checks.append(f"{n:,} {said}.")
     aa = reading.calibration
-    checks.append(
-        f"A/A on these units: {aa.once:.1%} of {aa.runs:,} random halves show a difference "
-        f"(right: about 5 %), {aa.ever:.1%} ever do in {aa.looks} looks (right: at most 5 %)."
-    )
+    if aa is not None:
+        what = (
+            "random exchanges of the arms show a preference"
+            if reading.preferences
+            else "random halves show a difference"
+        )
+        checks.append(
+            f"A/A on these units: {aa.once:.1%} of {aa.runs:,} {what} (right: about 5 %), "
+            f"{aa.ever:.1%} ever do in {aa.looks} looks (right: at most 5 %)."
+        )
     return checks
 
 
@@ -117,6 +147,9 @@ def _compare(reading: Reading, row: Compared) -> str:
     first, what = reading.arms[0], _EVENTS.get(row.metric, row.metric)
     if row.metric in _EVENTS and row.events < LEAST_EVENTS:
         return f"Too early: {row.events:,.0f} {what}; a verdict needs {LEAST_EVENTS}."
+    if min(row.units) < LEAST_UNITS:
+        units = f"{row.units[0]:,} units in {first}, {row.units[1]:,} in {row.arm}"
+        return f"Too early: {units}; a verdict needs {LEAST_UNITS} in each."
     if not is_sure(row.effect, is_final=reading.is_final):
         more, _ = _WORDS[row.metric]
         return f"Not shown: whether {row.arm} {more} {first} is still open."
@@ -135,6 +168,12 @@ def _prefer(reading: Reading, found: Preference) -> str:
     if sum(found.credited) < LEAST_EVENTS:
         what = _EVENTS[found.metric]
         return f"Too early: {sum(found.credited):,.0f} {what} that one arm alone brought."
+    if found.units < LEAST_UNITS:
+        rule = f"a verdict needs {LEAST_UNITS}"
+        return f"Too early: {found.units:,} units chose what one arm alone brought; {rule}."
+    if math.isnan(found.effect.low):
+        only = second if found.effect.value > 0 else first
+        return f"No verdict: only {only} brought anything of its own that customers chose."
     if not is_sure(found.effect, is_final=reading.is_final):
         return f"Not shown: whether customers prefer {second} to {first} is still open."
     if found.effect.value > 0:
@@ -149,8 +188,8 @@ def _facts(reading: Reading) -> Iterator[str]:
         yield (
             f"{_EVENTS[found.metric].capitalize()} of what only one arm brought: {a:,.0f} of "
             f"{reading.arms[0]}, {b:,.0f} of {reading.arms[1]}, a share of {0.5 + e.value:.1%} "
-            f"({0.5 + e.low:.1%} to {0.5 + e.high:.1%}; at any time {0.5 + e.always_low:.1%} to "
-            f"{0.5 + e.always_high:.1%})."
+            f"({format_range(0.5 + e.low, 0.5 + e.high, '{:.1%}'.format)}; at any time "
+            f"{format_range(0.5 + e.always_low, 0.5 + e.always_high, '{:.1%}'.format)})."
         )
     for row in reading.compared:
         if row.metric == reading.decides:
@@ -165,14 +204,29 @@ def _facts(reading: Reading) -> Iterator[str]:
 
 def describe_row(reading: Reading, row: Compared) -> str:
     """A metric of an arm as a sentence."""
-    value, low, high = row.relative
     e = row.effect
+
+    def write(value: float) -> str:
+        return format_value(row.metric, value)
+
     return (
-        f"{row.metric.capitalize()}: {format_value(row.metric, row.first)} in {reading.arms[0]}, "
-        f"{format_value(row.metric, row.second)} in {row.arm}, {value:+.1%} ({low:+.1%} to "
-        f"{high:+.1%}); the difference is {format_value(row.metric, e.always_low)} to "
-        f"{format_value(row.metric, e.always_high)} at any time."
+        f"{row.metric.capitalize()}: {write(row.first)} in {reading.arms[0]}, {write(row.second)} "
+        f"in {row.arm}, {format_change(row)}; the difference is "
+        f"{format_range(e.always_low, e.always_high, write)} at any time."
     )
+
+
+def format_change(row: Compared) -> str:
+    """A relative change with its interval for one reading."""
+    value, low, high = row.relative
+    if math.isnan(value):
+        return "change unknown"
+    return f"{value:+.1%} ({format_range(low, high, '{:+.1%}'.format)})"
+
+
+def format_range(low: float, high: float, write: Callable[[float], str]) -> str:
+    """An interval, or that it is not known."""
+    return "unknown" if math.isnan(low) else f"{write(low)} to {write(high)}"
 
 
 def format_value(metric: str, value: float) -> str:

@@ -8,6 +8,10 @@ Who looks every day and stops at the first difference is wrong far more often th
 cases. The second interval of an effect stays valid then: the asymptotic confidence sequence of
 Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central limit theory and asymptotic
 confidence sequences", Annals of Statistics 2024, theorem 2.2 (the normal mixture of Robbins, 1970).
+Its time is information. Units come back, and an experiment goes on when no new unit comes, so the
+clock here counts searches. Later searches of a unit tell less than its first ones; the clock then
+goes too fast, which makes the interval wider and does no harm. It would be too narrow only if
+searches told more and more.
 """
 
 from __future__ import annotations
@@ -22,7 +26,8 @@ from scipy import stats
 
 from matchset.evaluate.significance import ALPHA, Values
 
-PLANNED_UNITS = 10_000  # the always valid interval is narrowest about here
+PLANNED_SEARCHES = 20_000  # of all arms; the always valid interval is narrowest about here
+LEAST_UNITS = 20  # of an arm; with fewer, a normal distribution says little
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +70,7 @@ class Moments:
 
 
 class Effect(NamedTuple):
-    """A difference of two rates, and its two intervals of 95 %."""
+    """A difference of two rates, and its two intervals of 95 %; NaN where nothing varies."""
 
     value: float
     low: float  # for one reading, at the planned end
@@ -85,47 +90,53 @@ class Effect(NamedTuple):
 
 
 def compare_rates(
-    first: Moments, second: Moments, *, alpha: float = ALPHA, planned: float = PLANNED_UNITS
+    first: Moments, second: Moments, *, alpha: float = ALPHA, planned: float = PLANNED_SEARCHES
 ) -> Effect:
-    """The rate of the second arm minus that of the first; `planned` are the units of both."""
+    """The rate of the second arm minus that of the first; `planned` are the searches of both."""
     error = math.sqrt(float(first.variance + second.variance))
-    units = float(first.n + second.n)
-    return _make_effect(float(second.rate - first.rate), error, units, alpha, planned)
+    searches = float(first.y + second.y)
+    return _make_effect(float(second.rate - first.rate), error, searches, alpha, planned)
 
 
 def measure_rate(
     moments: Moments,
     *,
     against: float = 0.0,
+    searches: float | None = None,
     alpha: float = ALPHA,
-    planned: float = PLANNED_UNITS,
+    planned: float = PLANNED_SEARCHES,
 ) -> Effect:
-    """One rate minus a number, such as a preference against one half."""
-    error, units = math.sqrt(float(moments.variance)), float(moments.n)
-    return _make_effect(float(moments.rate) - against, error, units, alpha, planned)
+    """One rate minus a number, such as a preference against one half.
+
+    `searches` are those until now, unless y of the moments counts them.
+    """
+    error = math.sqrt(float(moments.variance))
+    clock = float(moments.y) if searches is None else searches
+    return _make_effect(float(moments.rate) - against, error, clock, alpha, planned)
 
 
 def relative_effect(first: Moments, second: Moments, *, alpha: float = ALPHA) -> Values:
     """The second rate by the first minus 1, with its interval for one reading, (3,).
 
-    The delta method on the logarithm; NaN unless both rates are positive.
+    The delta method on the logarithm; NaN unless both rates are positive, and its ends where
+    nothing varies.
     """
     rates = np.array([first.rate, second.rate], dtype=np.float64)
     if not (rates > 0).all():
         return np.full(3, np.nan)
     variances = np.array([first.variance, second.variance], dtype=np.float64)
-    error = math.sqrt(float((variances / rates**2).sum()))
-    steps = np.array([0.0, -1.0, 1.0]) * stats.norm.isf(alpha / 2) * error
-    return np.asarray(rates[1] / rates[0] * np.exp(steps) - 1.0)
+    error = math.sqrt(float((variances / rates**2).sum())) or math.nan
+    step = float(stats.norm.isf(alpha / 2)) * error
+    return np.asarray(rates[1] / rates[0] * np.exp([0.0, -step, step]) - 1.0)
 
 
 def always_valid_width(
-    n: ArrayLike, *, alpha: float = ALPHA, planned: float = PLANNED_UNITS
+    n: ArrayLike, *, alpha: float = ALPHA, planned: float = PLANNED_SEARCHES
 ) -> NDArray[Any]:
-    """Standard errors on each side of an estimate from n units; 1.96 for a single reading.
+    """Standard errors on each side of an estimate after n searches; 1.96 for a single reading.
 
     The parameter of the mixture is the paper's choice for the narrowest interval at `planned`
-    units. It must be fixed before the experiment begins.
+    searches. It must be fixed before the experiment begins.
     """
     if not planned > 0:
         raise ValueError(f"planned must be positive; got {planned}")
@@ -136,9 +147,12 @@ def always_valid_width(
     return np.where(scaled > 0, width, np.inf)
 
 
-def _make_effect(value: float, error: float, units: float, alpha: float, planned: float) -> Effect:
+def _make_effect(
+    value: float, error: float, searches: float, alpha: float, planned: float
+) -> Effect:
+    error = error or math.nan  # values that are all the same do not tell how precise they are
     once = float(stats.norm.isf(alpha / 2)) * error
-    always = float(always_valid_width(units, alpha=alpha, planned=planned)) * error
+    always = float(always_valid_width(searches, alpha=alpha, planned=planned)) * error
     return Effect(value, value - once, value + once, value - always, value + always)
 
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.arrow import NO_DAY
 from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT
 from matchset.data.tables import TableSource
-from matchset.data.ubi_answers import ORIGINS, UbiAnswers, read_answers
+from matchset.data.ubi_answers import ORIGINS, Dropped, UbiAnswers, read_answers
 from matchset.errors import DataError
 from matchset.evaluate.significance import Values
 from matchset.online.definition import INTERLEAVED
@@ -37,6 +36,7 @@ class Outcomes:
     credited: Mapping[str, Values]
     n_events: int  # that have the query id of one of these searches
     n_strange: int  # of them, on products that were not in the answer
+    dropped: Dropped = Dropped()  # noqa: RUF009  # frozen
 
     @property
     def is_interleaved(self) -> bool:
@@ -54,6 +54,7 @@ def read_outcomes(
 
     `source` is files, globs or folders, or a list of them: JSON Lines as the server writes them, or
     the same fields as Parquet. Answers and events may be in the same file or in different ones.
+    Answers of one unit, query and day are one search, as in a log that is planned with.
     """
     kinds = tuple(KINDS.values())
     return _to_outcomes(read_answers(source, kinds, name=name, memory_limit=memory_limit))
@@ -65,8 +66,10 @@ def _to_outcomes(read: UbiAnswers) -> Outcomes:
     values = {metric: (number[kind] > 0).astype(np.float64) for metric, kind in KINDS.items()}
     values[REVENUE] = number["revenue"]
     values[EMPTY] = (number["n_hits"] == 0).astype(np.float64)
-    if columns["took"].is_null is None:
-        values[LATENCY] = number["took"]
+    is_untimed = columns["took"].is_null
+    values[LATENCY] = number["took"]
+    if is_untimed is not None:
+        values[LATENCY] = np.where(is_untimed, np.nan, number["took"])
     named = list(columns["arm"].texts)
     arms = sorted(named)
     if INTERLEAVED in arms and len(arms) > 1:
@@ -76,16 +79,16 @@ def _to_outcomes(read: UbiAnswers) -> Outcomes:
     if arms == [INTERLEAVED]:
         for metric, kind in KINDS.items():
             credited[metric] = np.stack([number[f"{kind} {o}"] for o in ORIGINS], axis=1)
-    day = number["day"].astype(np.int64)
-    known = day[day != NO_DAY]
-    day[day == NO_DAY] = known.min() if len(known) else 0
     return Outcomes(
         experiment=read.experiment,
         arms=tuple(arms),
         arm=np.array([arms.index(each) for each in named], np.int32)[columns["arm"].values],
-        searches=Searches(columns["unit"].values.astype(np.int64), day, values),
+        searches=Searches(
+            columns["unit"].values.astype(np.int64), number["day"].astype(np.int64), values
+        ),
         units=columns["unit"].texts,
         credited=credited,
         n_events=read.n_events,
         n_strange=read.n_strange,
+        dropped=read.dropped,
     )

@@ -42,9 +42,10 @@ class ExperimentPlan:
         """How many times fewer searches interleaving needs in all."""
         return 2 * self.ab_per_arm / self.interleaved
 
-    def smallest_effect(self, searches_per_arm: float) -> float:
-        """The relative effect that so many searches per arm find."""
-        return self.effect * math.sqrt(self.ab_per_arm / searches_per_arm)
+    @property
+    def interleaved_always(self) -> float:
+        """Searches in all, if an interleaved experiment is read every day."""
+        return self.interleaved * self.ab_per_arm_always / self.ab_per_arm
 
 
 def plan_experiment(
@@ -56,16 +57,14 @@ def plan_experiment(
     alpha: float = ALPHA,
 ) -> ExperimentPlan:
     """Plan by the rate of a log; x of the moments are events of a unit, y its searches."""
-    for name, value, most in (
-        ("effect", abs(effect), math.inf),
-        ("disputed", disputed, 1.0),
-        ("power", power, 1.0),
-        ("alpha", alpha, 1.0),
-    ):
-        if not 0 < value <= most:
-            raise ParameterError(
-                f"must be above 0 and at most {most:g}; got {value:g}", parameter=name
-            )
+    if not 0 < abs(effect) < math.inf:
+        raise ParameterError(f"must be a number other than 0; got {effect:g}", parameter="effect")
+    if not 0 < disputed <= 1:
+        rule = f"must be above 0 and at most 1; got {disputed:g}"
+        raise ParameterError(rule, parameter="disputed")
+    for name, value in (("power", power), ("alpha", alpha)):
+        if not 0 < value < 1:
+            raise ParameterError(f"must be above 0 and below 1; got {value:g}", parameter=name)
     units, searches, rate = float(moments.n), float(moments.y), float(moments.rate)
     if units < 2 or not rate > 0:
         rule = "a plan needs at least two units and one event"

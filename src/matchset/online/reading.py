@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.data.ubi_answers import ORIGINS, Dropped
 from matchset.errors import DataError
 from matchset.evaluate.significance import ALPHA
 from matchset.online.assignment import assign, hide_unit
@@ -21,7 +21,7 @@ from matchset.online.checks import (
 )
 from matchset.online.definition import INTERLEAVED, Experiment
 from matchset.online.intervals import (
-    PLANNED_UNITS,
+    PLANNED_SEARCHES,
     Effect,
     Moments,
     compare_rates,
@@ -42,6 +42,7 @@ class Compared:
     arm: str
     first: float  # rate of the first arm
     second: float
+    units: tuple[int, int]  # of the first arm and of this one
     effect: Effect
     relative: tuple[float, float, float]  # value, low and high for one reading
     events: float  # sum of both arms
@@ -53,6 +54,7 @@ class Preference:
 
     metric: str
     credited: tuple[float, float]  # to the first and the second arm
+    units: int  # that any credit came from
     effect: Effect  # share of the second arm, minus one half
 
 
@@ -84,11 +86,12 @@ class Reading:
     preferences: tuple[Preference, ...]  # of an interleaved experiment
     ratio: SampleRatio | None  # none where every unit sees both arms
     assignment: AssignmentCheck | None  # none unless the units are given
-    calibration: Calibration
+    calibration: Calibration | None  # none without units
     units: int  # in all
     mixed: int  # of them, that saw several arms; they are left out
     n_events: int
     n_strange: int  # events on products that were not in the answer
+    dropped: Dropped
     is_final: bool  # whether this is the one planned reading
     planned: float
     decides: str  # the metric of the verdict
@@ -100,14 +103,15 @@ def analyze(
     experiment: Experiment | None = None,
     control: str | None = None,
     units: Sequence[str] | None = None,
-    planned: float = PLANNED_UNITS,
+    planned: float = PLANNED_SEARCHES,
     is_final: bool = False,
     seed: int = 0,
 ) -> Reading:
     """Compare the arms of an experiment with the first of its definition, or with `control`.
 
     `units` are all that the shop has sent, to check assignment against exposure; this needs the
-    definition. `planned` is the number of units that the experiment was planned for.
+    definition. `planned` is the number of searches, of all arms, that the experiment was planned
+    for.
     """
     if experiment is not None and experiment.name != outcomes.experiment:
         rule = f"must define the recorded experiment {outcomes.experiment!r}"
@@ -121,7 +125,9 @@ def analyze(
     parts = {name: found.select(mask) for name, mask in side.items()}
     metrics = [metric for metric in METRICS if found.has(metric)]
     decides = next(iter(metrics), METRICS[0])
-    preferences = _prefer(outcomes, planned) if outcomes.is_interleaved else ()
+    preferences: tuple[Preference, ...] = ()
+    if outcomes.is_interleaved:
+        preferences = _prefer(outcomes, _origins(experiment).index(arms[0]), planned)
     return Reading(
         experiment=outcomes.experiment,
         arms=arms,
@@ -133,11 +139,12 @@ def analyze(
         if outcomes.is_interleaved
         else check_sample_ratio({name: part.n_units for name, part in parts.items()}, shares),
         assignment=None if units is None else check_assignment(outcomes, experiment, units),
-        calibration=found.calibrate(decides, planned=planned, seed=seed),
+        calibration=_calibrate(outcomes, found, preferences, decides, planned, seed),
         units=outcomes.searches.n_units,
         mixed=int(is_mixed.sum()),
         n_events=outcomes.n_events,
         n_strange=outcomes.n_strange,
+        dropped=outcomes.dropped,
         is_final=is_final,
         planned=planned,
         decides=preferences[0].metric if preferences else decides,
@@ -189,8 +196,8 @@ def _order_arms(
 ) -> tuple[dict[str, float], tuple[str, ...]]:
     """The share of each arm, and the arms with the one that others are compared with first."""
     if outcomes.is_interleaved:
-        names = ("a", "b") if experiment is None else tuple(arm.name for arm in experiment.arms)
-        return {}, names
+        names = _origins(experiment)
+        return {}, _put_first(control, names)
     shares = dict.fromkeys(outcomes.arms, 1.0 / len(outcomes.arms))
     if experiment is not None:
         shares = {arm.name: arm.share for arm in experiment.arms}
@@ -200,11 +207,21 @@ def _order_arms(
             f"records must be of the arms {', '.join(shares)}; got {', '.join(unknown)}",
             parameter="experiment",
         )
-    first = next(iter(shares)) if control is None else control
-    if first not in shares:
-        rule = f"must be one of the arms {', '.join(shares)}"
-        raise DataError(f"{rule}; got {first!r}", parameter="control")
-    return shares, (first, *(name for name in shares if name != first))
+    return shares, _put_first(control, tuple(shares))
+
+
+def _origins(experiment: Experiment | None) -> tuple[str, ...]:
+    """The arms whose products records credit to a and b."""
+    return ORIGINS if experiment is None else tuple(arm.name for arm in experiment.arms)
+
+
+def _put_first(control: str | None, names: tuple[str, ...]) -> tuple[str, ...]:
+    if control is None:
+        return names
+    if control not in names:
+        rule = f"must be one of the arms {', '.join(names)}"
+        raise DataError(f"{rule}; got {control!r}", parameter="control")
+    return (control, *(name for name in names if name != control))
 
 
 def _compare(
@@ -224,6 +241,7 @@ def _compare(
                     arm=arm,
                     first=float(first.rate),
                     second=float(second.rate),
+                    units=(int(first.n), int(second.n)),
                     effect=compare_rates(first, second, alpha=alpha, planned=planned),
                     relative=(value, low, high),
                     events=float(first.x + second.x),
@@ -232,20 +250,35 @@ def _compare(
     return rows
 
 
-def _prefer(outcomes: Outcomes, planned: float) -> tuple[Preference, ...]:
-    """How credits divide between the two arms, by metric; clustered by unit."""
+def _prefer(outcomes: Outcomes, first_side: int, planned: float) -> tuple[Preference, ...]:
+    """How credits divide between the first and the second arm, by metric; clustered by unit."""
     unit, n = outcomes.searches.unit, outcomes.searches.n_units
     found = []
     for metric in KINDS:
         first, second = (
-            np.bincount(unit, outcomes.credited[metric][:, side], minlength=n) for side in (0, 1)
+            np.bincount(unit, outcomes.credited[metric][:, side], minlength=n)
+            for side in (first_side, 1 - first_side)
         )
         came = first + second > 0
         if not came.any():
             continue
         moments = Moments.of(second[came], (first + second)[came])
-        effect = measure_rate(moments, against=0.5, planned=planned)
-        if math.isnan(effect.low):
-            continue
-        found.append(Preference(metric, (float(first.sum()), float(second.sum())), effect))
+        effect = measure_rate(moments, against=0.5, searches=float(len(unit)), planned=planned)
+        credited = float(first.sum()), float(second.sum())
+        found.append(Preference(metric, credited, int(came.sum()), effect))
     return tuple(found)
+
+
+def _calibrate(
+    outcomes: Outcomes,
+    found: Searches,
+    preferences: tuple[Preference, ...],
+    decides: str,
+    planned: float,
+    seed: int,
+) -> Calibration | None:
+    """How often what decides shows a difference where there is none."""
+    if preferences:
+        credited = outcomes.credited[preferences[0].metric]
+        return outcomes.searches.calibrate_credits(credited, planned=planned, seed=seed)
+    return found.calibrate(decides, planned=planned, seed=seed) if len(found) else None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset.data.arrow import NO_DAY
 from matchset.data.events import EventKind
+from matchset.data.log_rows import SECONDS
 from matchset.data.session_rows import SessionRows
 from matchset.evaluate.significance import Values
-from matchset.online.checks import AA_RUNS, Calibration, calibrate
-from matchset.online.intervals import PLANNED_UNITS, Moments
+from matchset.online.checks import AA_RUNS, Calibration, calibrate, calibrate_credits
+from matchset.online.intervals import PLANNED_SEARCHES, Moments
 
 PURCHASE, CART, CLICK = "purchase rate", "cart rate", "click rate"
 REVENUE, EMPTY, LATENCY = "revenue per search", "zero results", "latency, ms"
@@ -28,8 +30,8 @@ class Searches:
     """What came of each search, a value per metric; searches of a unit depend on each other."""
 
     unit: NDArray[np.int64]  # number of the unit, from 0, (n_searches,)
-    day: NDArray[np.int64]  # since 1970, (n_searches,)
-    values: Mapping[str, Values]  # of each metric, (n_searches,)
+    day: NDArray[np.int64]  # since 1970, NO_DAY if unknown, (n_searches,)
+    values: Mapping[str, Values]  # of each metric, NaN if unknown, (n_searches,)
 
     def __len__(self) -> int:
         return len(self.unit)
@@ -41,8 +43,14 @@ class Searches:
 
     @property
     def n_days(self) -> int:
-        """How many days there are, from the first to the last."""
-        return int(np.ptp(self.day)) + 1 if len(self) else 0
+        """How many days there are, from the first to the last; 0 without times."""
+        known = self.day[self.is_dated]
+        return int(np.ptp(known)) + 1 if len(known) else 0
+
+    @property
+    def is_dated(self) -> NDArray[np.bool_]:
+        """Which searches have a time, (n_searches,)."""
+        return np.asarray(self.day != NO_DAY)
 
     def has(self, metric: str) -> bool:
         """Whether anything of a metric happened; latency and revenue may not be recorded."""
@@ -55,33 +63,58 @@ class Searches:
         return Searches(unit.astype(np.int64), self.day[chosen], values)
 
     def moments(self, metric: str) -> Moments:
-        """Sums over units of a metric and of searches."""
-        x = np.bincount(self.unit, self.values[metric], minlength=self.n_units)
-        return Moments.of(x, np.bincount(self.unit, minlength=self.n_units))
+        """Sums over units of a metric and of the searches that it is known of."""
+        known = self._where_known(metric)
+        x = np.bincount(known.unit, known.values[metric], minlength=known.n_units)
+        return Moments.of(x, np.bincount(known.unit, minlength=known.n_units))
 
     def calibrate(
         self,
         metric: str,
         *,
         runs: int = AA_RUNS,
-        planned: float = PLANNED_UNITS,
+        planned: float = PLANNED_SEARCHES,
         seed: int = 0,
     ) -> Calibration:
-        """How often halves of the units, which differ in nothing, show a difference."""
-        chosen = self
-        if self.n_units > _AA_UNITS:
-            kept = np.random.default_rng(seed).permutation(self.n_units) < _AA_UNITS
-            chosen = self.select(kept[self.unit])
-        looks = min(chosen.n_days, _AA_LOOKS)
-        look = (chosen.day - chosen.day.min()) * looks // max(chosen.n_days, 1)
-        shape = chosen.n_units, looks
-        at = chosen.unit * looks + look
-        size = shape[0] * shape[1]
-        x, y = (
-            np.cumsum(np.bincount(at, each, size).reshape(shape), axis=1, dtype=np.float64)
-            for each in (chosen.values[metric], np.ones(len(chosen)))
-        )
+        """How often halves of the units, which differ in nothing, show a difference.
+
+        Searches without a time are in no look; without any times, there is one look, at the end.
+        """
+        known = self._where_known(metric)
+        x, y = _grow(known, [known.values[metric], np.ones(len(known))], seed)
         return calibrate(x, y, runs=runs, planned=planned, seed=seed)
+
+    def calibrate_credits(
+        self, credited: Values, *, planned: float = PLANNED_SEARCHES, seed: int = 0
+    ) -> Calibration:
+        """How often credits show a preference if the arms of units are exchanged at random.
+
+        `credited` are those of the first and the second arm, (n_searches, 2).
+        """
+        first, second, y = _grow(self, [credited[:, 0], credited[:, 1], np.ones(len(self))], seed)
+        return calibrate_credits(first, second, y.sum(axis=0), planned=planned, seed=seed)
+
+    def _where_known(self, metric: str) -> Searches:
+        is_known = ~np.isnan(self.values[metric])
+        return self if is_known.all() else self.select(is_known)
+
+
+def _grow(searches: Searches, values: Sequence[Values], seed: int) -> list[Values]:
+    """Sums of values by unit up to each look, (n_units, n_looks) each; of at most so many units."""
+    looks = min(max(searches.n_days, 1), _AA_LOOKS)
+    chosen = searches.is_dated if searches.n_days else np.ones(len(searches), np.bool_)
+    if searches.n_units > _AA_UNITS:
+        kept = np.random.default_rng(seed).permutation(searches.n_units) < _AA_UNITS
+        chosen = chosen & kept[searches.unit]
+    _, unit = np.unique(searches.unit[chosen], return_inverse=True)
+    day = searches.day[chosen]
+    look = (day - day.min()) * looks // max(searches.n_days, 1)
+    shape = int(unit.max(initial=-1)) + 1, looks
+    at = unit * looks + look
+    return [
+        np.cumsum(np.bincount(at, each[chosen], shape[0] * looks).reshape(shape), axis=1)
+        for each in values
+    ]
 
 
 def searches_of(rows: SessionRows) -> Searches:
@@ -92,7 +125,7 @@ def searches_of(rows: SessionRows) -> Searches:
         seen = np.zeros(len(first))
         seen[number[rows.is_kind(kind)]] = 1.0
         values[metric] = seen
-    return Searches(rows.unit[first], rows.day[first], values)
+    return Searches(rows.unit[first], rows.began() // SECONDS, values)
 
 
 def independent_searches(events: float, searches: float) -> Moments:

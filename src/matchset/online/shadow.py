@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from matchset.data.events import kind_of, relevance_rule
 from matchset.data.log import Log
-from matchset.data.session_rows import SessionRows
+from matchset.data.session_rows import NO_SECOND, SessionRows
 from matchset.data.split import DEFAULT_SAMPLE
 from matchset.errors import DataError
 from matchset.evaluate.judgments import run_qrels
@@ -60,7 +60,7 @@ class Shadow:
     what: str  # "purchases", or "clicks" of a log without purchases
     unit_kind: str  # what intervals are clustered by: user, session or query
     direct: tuple[Held, ...]  # bought after the query itself; all, then segments
-    later: Held | None  # bought after another query of the same visit; None without visits
+    later: Held | None  # bought after another query of the same visit; None without visits or times
     unanswered: float  # purchases left out, as a recorded run has no answer to their query
 
 
@@ -75,7 +75,8 @@ class Bought:
     product: NDArray[np.int64]  # (n,)
     unit: NDArray[np.int64]  # (n,)
     weight: Values  # (n,)
-    before: tuple[NDArray[np.int64], NDArray[np.int64]]  # index of a purchase, an earlier query
+    # Index of a purchase, an earlier query of the same visit; None if that is not known.
+    before: tuple[NDArray[np.int64], NDArray[np.int64]] | None
     unit_kind: str
     what: str
 
@@ -97,14 +98,23 @@ def measure_shadow(
     depth = check_k(k)
     bought = bought_in_visits(log) if isinstance(log, SessionRows) else bought_in_log(log)
     bought = _take_units(bought, sample, seed)
-    at, query = bought.before
+    nothing = np.zeros(0, dtype=np.int64)
+    at, query = bought.before or (nothing, nothing)
     direct = np.stack([bought.query, bought.product])
     later = np.stack([query, bought.product[at]])
     pairs, place = _distinct(np.concatenate([direct, later], axis=1), len(bought.products))
     qrels = _to_qrels(bought, pairs)
     held = [run_qrels(each, qrels, [depth]).judgments.rank < depth for each in (ours, theirs)]
-    answered = _find_answered(bought.queries, ours, theirs)[bought.query]
+    is_answered = _find_answered(bought.queries, ours, theirs)
+    answered = is_answered[bought.query]
     n = len(bought.query)
+    if not answered.any():
+        name = "ours" if _find_answered(bought.queries, theirs)[bought.query].any() else "theirs"
+        raise DataError(
+            f"must answer queries of the log that led to {bought.what}; got answers to none of "
+            f"{bought.weight.sum():,.0f} {bought.what}",
+            parameter=name,
+        )
     parts = {
         name: mask[place[:n]] & answered
         for name, mask in make_segments(qrels, find_seen_in_training(qrels, None, ours)).items()
@@ -116,7 +126,7 @@ def measure_shadow(
         what=bought.what,
         unit_kind=bought.unit_kind,
         direct=tuple(each for each in found if each.purchases),
-        later=_count_later(bought, answered, *(each[place[n:]] for each in held)),
+        later=_count_later(bought, is_answered[query], *(each[place[n:]] for each in held)),
         unanswered=float(bought.weight[~answered].sum()),
     )
 
@@ -128,17 +138,18 @@ def bought_in_visits(rows: SessionRows) -> Bought:
     at = np.flatnonzero(weight * rows.count > 0)
     if len(at) == 0:
         raise DataError(f"a log must hold purchases or clicks; got {', '.join(rows.events)}")
-    number, first = rows.searches()  # in the order of their visits
-    began = np.full(len(first), np.iinfo(np.int64).max)
-    np.minimum.at(began, number, rows.second)
+    _, first = rows.searches()  # in the order of their visits
+    began = rows.began()
     begins = np.searchsorted(rows.visit[first], rows.visit[at], side="left")
     ends = np.searchsorted(rows.visit[first], rows.visit[at], side="right")
     sizes = np.minimum(ends - begins, _MOST_SEARCHES)
     purchase = np.repeat(np.arange(len(at)), sizes)
     offset = np.arange(len(purchase)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     search = np.repeat(begins, sizes) + offset
-    is_before = rows.query[first[search]] != rows.query[at[purchase]]
-    is_before &= began[search] <= rows.second[at[purchase]]
+    query = rows.query[first[search]].astype(np.int64)
+    is_before = (query != rows.query[at[purchase]]) & (began[search] != NO_SECOND)
+    is_before &= began[search] <= rows.second[at[purchase]]  # which a purchase without time is not
+    has_times = bool((rows.second != NO_SECOND).any())
     return Bought(
         queries=rows.queries,
         products=rows.products,
@@ -147,7 +158,7 @@ def bought_in_visits(rows: SessionRows) -> Bought:
         product=rows.product[at].astype(np.int64),
         unit=rows.unit[at],
         weight=rows.count[at],
-        before=(purchase[is_before], rows.query[first[search[is_before]]].astype(np.int64)),
+        before=(purchase[is_before], query[is_before]) if has_times else None,
         unit_kind=rows.unit_kind,
         what=_name_events(rule.weights),
     )
@@ -160,7 +171,6 @@ def bought_in_log(log: Log) -> Bought:
     at = np.flatnonzero(weight > 0)
     if len(at) == 0:
         raise DataError(f"a log must hold purchases or clicks; got {', '.join(log.events)}")
-    nothing = np.zeros(0, dtype=np.int64)
     return Bought(
         queries=log.queries,
         products=log.products,
@@ -169,7 +179,7 @@ def bought_in_log(log: Log) -> Bought:
         product=log.product[at].astype(np.int64),
         unit=log.query[at].astype(np.int64),
         weight=log.count[at],
-        before=(nothing, nothing),
+        before=None,
         unit_kind="query",
         what=_name_events(rule.weights),
     )
@@ -190,8 +200,11 @@ def _take_units(bought: Bought, sample: int, seed: int) -> Bought:
     share = sample / len(bought.query)
     is_taken = (np.random.default_rng(seed).random(n_units) < share)[bought.unit]
     renumbered = np.cumsum(is_taken) - 1
-    at, query = bought.before
-    kept = is_taken[at]
+    before = None
+    if bought.before is not None:
+        at, query = bought.before
+        kept = is_taken[at]
+        before = renumbered[at[kept]], query[kept]
     return Bought(
         queries=bought.queries,
         products=bought.products,
@@ -200,7 +213,7 @@ def _take_units(bought: Bought, sample: int, seed: int) -> Bought:
         product=bought.product[is_taken],
         unit=bought.unit[is_taken],
         weight=bought.weight[is_taken],
-        before=(renumbered[at[kept]], query[kept]),
+        before=before,
         unit_kind=bought.unit_kind,
         what=bought.what,
     )
@@ -237,16 +250,19 @@ def _find_answered(queries: Strings, *matchers: Retriever) -> Bools:
 
 
 def _count_later(bought: Bought, answered: Bools, ours: Bools, theirs: Bools) -> Held | None:
-    """Purchases that an earlier query of the visit could have led to."""
-    if bought.unit_kind == "query":
+    """Purchases that an earlier query of the visit could have led to.
+
+    Only earlier queries that both have an answer to count, `answered` (n_pairs,): a recorded run
+    with fewer queries must not look worse for it.
+    """
+    if bought.before is None:
         return None
     at, _ = bought.before
     n = len(bought.query)
     reached = np.zeros((3, n), dtype=np.bool_)
-    for row, mask in zip(reached, (ours, theirs, np.ones(len(at), np.bool_)), strict=True):
+    for row, mask in zip(reached, (ours & answered, theirs & answered, answered), strict=True):
         row[at[mask]] = True
-    name = "after another query"
-    return _count(bought, name, reached[0], reached[1], reached[2] & answered)
+    return _count(bought, "after another query", *reached)
 
 
 def _count(bought: Bought, segment: str, ours: Bools, theirs: Bools, chosen: Bools) -> Held:

@@ -6,7 +6,14 @@ from pathlib import Path
 
 from matchset.lab.report.formatting import Html, cell, make_table, section, tag
 from matchset.lab.report.page import frame_page
-from matchset.online.decision import find_faults, format_value, list_checks, list_decision
+from matchset.online.decision import (
+    find_faults,
+    format_change,
+    format_range,
+    format_value,
+    list_checks,
+    list_decision,
+)
 from matchset.online.reading import Compared, Reading
 from matchset.storage.atomic import atomic_file
 
@@ -40,20 +47,19 @@ def make_reading_page(reading: Reading) -> str:
         section("Checks", _list(_check_all(reading)), name="checks"),
     ]
     searches = " and ".join(f"{n:,} in {arm}" for arm, n in reading.searches.items())
-    about = f"Searches: {searches}; {reading.days:,} days."
+    about = f"Searches: {searches}{f'; {reading.days:,} days' if reading.days else ''}."
     return frame_page(f"Experiment {reading.experiment}", about, [part for part in parts if part])
 
 
 def format_compared(row: Compared) -> list[str]:
     """A metric as the cells of a table: first arm, name of the arm, its value, and changes."""
-    value, low, high = row.relative
-    always = (format_value(row.metric, e) for e in (row.effect.always_low, row.effect.always_high))
+    low, high = row.effect.always_low, row.effect.always_high
     return [
         format_value(row.metric, row.first),
         row.arm,
         format_value(row.metric, row.second),
-        f"{value:+.1%} ({low:+.1%} to {high:+.1%})",
-        " to ".join(always),
+        format_change(row),
+        format_range(low, high, lambda value: format_value(row.metric, value)),
     ]
 
 

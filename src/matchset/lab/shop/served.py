@@ -30,6 +30,7 @@ from matchset.online.interleaving import interleave
 from matchset.online.outcomes import Outcomes
 from matchset.online.searches import CLICK, EMPTY, KINDS, PURCHASE, Searches
 from matchset.strings import Strings
+from matchset.text import normalize_strings
 
 _ASKS_AGAIN = 0.5  # share of those who bought nothing
 _LATER = 60  # seconds until they do
@@ -64,32 +65,55 @@ class Served:
         return self.crowd.customer[self.visit]
 
     def outcomes(self, experiment: str = "simulated") -> Outcomes:
-        """The searches as records of the server would tell them."""
+        """The searches as records of the server would tell them.
+
+        Who asks the same again on the same day makes one search, as in `ubi_answers`.
+        """
         _, unit = np.unique(self.customer, return_inverse=True)
+        first, search = self._searches()
         came = {
             PURCHASE: self.bought.any(axis=1),
             CLICK: self.clicked.any(axis=1),
-            EMPTY: self.product[:, 0] < 0,
+            EMPTY: ~(self.product[:, 0] < 0),
         }
-        values = {metric: np.asarray(each, dtype=np.float64) for metric, each in came.items()}
+        values = {
+            metric: (np.bincount(search[each], minlength=len(first)) > 0).astype(np.float64)
+            for metric, each in came.items()
+        }
+        values[EMPTY] = 1.0 - values[EMPTY]
         credited = {}
         if self.origin is not None:
             for metric, done in ((PURCHASE, self.bought), (CLICK, self.clicked)):
-                sides = [(done & (self.origin == side)).sum(axis=1) for side in (0, 1)]
-                credited[metric] = np.stack(sides, axis=1).astype(np.float64)
-            credited |= {name: np.zeros((len(self), 2)) for name in KINDS if name not in credited}
+                sides = [self._count(search, done & (self.origin == side)) for side in (0, 1)]
+                credited[metric] = np.stack(sides, axis=1)
+            credited |= {name: np.zeros((len(first), 2)) for name in KINDS if name not in credited}
         order = np.argsort(self.arms)
         rank = np.argsort(order).astype(np.int32)
         return Outcomes(
             experiment=experiment,
             arms=tuple(np.array(self.arms, dtype=object)[order]),
-            arm=rank[self.arm],
-            searches=Searches(unit.astype(np.int64), self.second // _DAY, values),
+            arm=rank[self.arm[first]],
+            searches=Searches(unit[first].astype(np.int64), self.second[first] // _DAY, values),
             units=Strings.of([f"c{n}" for n in np.unique(self.customer)]),
             credited=credited,
             n_events=int(self.clicked.sum() + self.bought.sum()),
             n_strange=0,
         )
+
+    def _searches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first of the answers to one customer, text and day, and which of those each is."""
+        text, _ = normalize_strings(self.crowd.texts).factorize()
+        keys = np.stack([self.customer, self.second // _DAY, text[self.text]])
+        _, first, search = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        return first, search.ravel()
+
+    def _count(self, search: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Distinct products of each search, of those chosen."""
+        row, place = np.nonzero(chosen)
+        n_products = len(self.crowd.shop.catalog.ids)
+        pairs = np.unique(search[row] * n_products + self.product[row, place])
+        n = int(search.max(initial=-1)) + 1
+        return np.bincount(pairs // n_products, minlength=n).astype(np.float64)
 
 
 def serve_crowd(
