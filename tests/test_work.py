@@ -177,19 +177,19 @@ def test_two_trainings_do_not_share_a_work_folder(done):
 
 
 def test_a_full_disk_names_the_stage_and_the_next_call_goes_on(tmp_path, monkeypatch, expected):
-    work, write = tmp_path / "work", folders._write_file
+    work, write = tmp_path / "work", folders.write_file
 
     def fill(file, data):
         if "final" in file.parts and "encode" in str(file):
             raise OSError(errno.ENOSPC, "No space left on device")
         write(file, data)
 
-    monkeypatch.setattr(folders, "_write_file", fill)
+    monkeypatch.setattr(folders, "write_file", fill)
     rule = r"the disk is full at stage 'final/encode'; free some space and run the same command"
     with pytest.raises(ms.DataError, match=rule):
         train(work=work)
     assert not [name for name in list_results(work) if "encode" in name and "final" in name]
-    monkeypatch.setattr(folders, "_write_file", write)
+    monkeypatch.setattr(folders, "write_file", write)
     assert digests(train(work=work)) == expected
 
 
