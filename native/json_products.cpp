@@ -148,4 +148,19 @@ std::string_view write_products(const StringsView& ids, const StringsView* title
   return {begin, static_cast<std::size_t>(out - begin)};
 }
 
+std::string_view write_ids(const StringsView& ids, std::span<const std::int32_t> labels, JsonScratch& scratch) {
+  prefetch_offsets(ids, labels);
+  const std::size_t n_bytes = prefetch_texts(ids, labels, scratch.ids);
+  const std::size_t most = kWidest * n_bytes + kAround * labels.size() + kBlock;
+  if (scratch.out.size() < most) scratch.out.resize(most);
+  char* const begin = scratch.out.data();
+  char* out = put("[", begin);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (i > 0) *out++ = ',';
+    out = put_text(scratch.ids[i], scratch, out);
+  }
+  *out++ = ']';
+  return {begin, static_cast<std::size_t>(out - begin)};
+}
+
 }  // namespace matchset

@@ -23,4 +23,7 @@ struct JsonScratch {
 std::string_view write_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
                                 std::span<const float> scores, JsonScratch& scratch);
 
+// `["...", ...]`: the ids alone, under the same rules.
+std::string_view write_ids(const StringsView& ids, std::span<const std::int32_t> labels, JsonScratch& scratch);
+
 }  // namespace matchset

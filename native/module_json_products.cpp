@@ -34,6 +34,12 @@ nb::bytes py_write_products(const Texts& ids, const std::optional<Texts>& titles
   return nb::bytes(json.data(), json.size());
 }
 
+nb::bytes py_write_ids(const Texts& ids, const In<std::int32_t>& labels) {
+  static thread_local JsonScratch scratch;
+  const std::string_view json = write_ids(to_view(ids), to_span(labels), scratch);
+  return nb::bytes(json.data(), json.size());
+}
+
 std::tuple<std::size_t, std::size_t, std::size_t, std::size_t> py_scan_json(const nb::bytes& body) {
   const std::string_view text{body.c_str(), body.size()};
   const JsonSize size = without_gil([&] { return scan_json(text); });
@@ -47,6 +53,8 @@ void bind_json_products(nb::module_& m) {
         "labels"_a.noconvert(), "scores"_a.noconvert(),
         "Products as a JSON array of objects with id, score and, if titles are given, title; ids and titles are "
         "buffers with offsets.");
+  m.def("write_ids", &py_write_ids, "ids"_a.noconvert(), "labels"_a.noconvert(),
+        "Ids of products as a JSON array; ids are a buffer with offsets.");
   m.def("scan_json", &py_scan_json, "body"_a,
         "How many values and keys a JSON text has, how deep it is, and the bytes of its longest string.");
 }

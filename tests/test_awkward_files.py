@@ -27,7 +27,7 @@ import pytest
 import matchset as ms
 from matchset.cli import console
 from matchset.cli.app import COMMANDS, GROUPS, main
-from matchset.cli.options import Columns, Settings
+from matchset.cli.options import Columns, Settings, VisitColumns
 from matchset.data.split import SplitOptions
 
 WORDS = ("küche", "süßes sofa", "schuhe", "läufer", "größe 42")
@@ -405,7 +405,11 @@ def test_the_server_takes_events_and_the_options_of_reading(klicks, call, monkey
 
 
 def test_every_parameter_that_a_reader_names_is_a_flag():
-    flags = {field.name for kind in (Columns, Settings, SplitOptions) for field in fields(kind)}
+    flags = {
+        field.name
+        for kind in (Columns, VisitColumns, Settings, SplitOptions)
+        for field in fields(kind)
+    }
     flags |= {name for command in COMMANDS for name in inspect.signature(command).parameters}
     named = set()
     for path in (Path(ms.__file__).parent / "data").glob("*.py"):

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from matchset.online.checks import calibrate, check_sample_ratio
+from matchset.online.checks import calibrate, check_sample_ratio, compare_exposure
 
 
 def test_a_ratio_within_chance_is_no_mismatch():
@@ -62,3 +63,17 @@ def test_searches_taken_for_units_show_differences_too_often():
 def test_calibration_needs_units():
     with pytest.raises(ValueError, match="one shape"):
         calibrate(np.zeros((0, 1)), np.zeros((0, 1)))
+
+
+def test_an_arm_that_loses_more_of_its_units_is_found_where_few_are_lost():
+    # Against the assigned totals alone, 99,000 and 98,500 of 100,000 look like chance (p = 0.26).
+    assigned = {"old": 100_000, "new": 100_000}
+    exposed = {"old": 99_000, "new": 98_500}
+    found = compare_exposure(assigned, exposed)
+    pooled = (99_000 + 98_500) / 200_000
+    z = (0.990 - 0.985) / np.sqrt(pooled * (1 - pooled) * 2 / 100_000)  # of two proportions
+    assert found == pytest.approx(2 * stats.norm.sf(z))
+    assert found < 1e-20
+    assert compare_exposure(assigned, {"old": 98_510, "new": 98_500}) > 0.5
+    assert compare_exposure(assigned, assigned) == 1.0
+    assert compare_exposure({"old": 5, "new": 0}, {"old": 4}) == 1.0

@@ -7,8 +7,9 @@ import pytest
 
 import matchset as ms
 from matchset.cli.console import describe_step, format_seconds
-from matchset.cli.plan import show_plan
+from matchset.cli.plan import check_choices, show_plan, show_projection
 from matchset.learn.cost import Sizes, estimate, plan_training
+from matchset.learn.projection import PAPER, plan_stages, project
 from matchset.learn.train import Progress
 
 SIZES = Sizes(
@@ -22,9 +23,8 @@ SIZES = Sizes(
 ALL = ("tree", "towers", "lexical", "neighbors")
 
 
-def seconds(sizes=SIZES, *, threads=2, n_held=3_000, **settings):
-    config = ms.TrainConfig(**{"parts": ALL, **settings})
-    return estimate(sizes, config, threads=threads, n_held=n_held)
+def costs(sizes=SIZES, *, n_held=3_000, **settings):
+    return estimate(sizes, ms.TrainConfig(**{"parts": ALL, **settings}), n_held)
 
 
 @pytest.fixture(scope="module")
@@ -33,29 +33,34 @@ def shop():
 
 
 def test_every_part_that_is_trained_has_a_cost():
-    assert list(seconds()) == ["features", *ALL, "tuning"]
-    assert list(seconds(tune=False)) == ["features", *ALL]
-    assert list(seconds(parts=("tree",))) == ["features", "tree alone"]
+    assert list(costs()) == ["features", *ALL, "tuning"]
+    assert list(costs(tune=False)) == ["features", *ALL]
+    assert list(costs(parts=("tree",))) == ["features", "tree"]
     without_titles = replace(SIZES, title_entries=0)
-    assert list(seconds(without_titles, tune=False)) == ["features", "tree alone", "neighbors"]
+    assert list(costs(without_titles, tune=False)) == ["features", "tree", "neighbors"]
+
+
+def test_a_tree_that_learns_from_titles_too_costs_more():
+    beside, alone = costs(tune=False)["tree"], costs(parts=("tree",))["tree"]
+    assert alone.seconds(2) > 1.5 * beside.seconds(2)
 
 
 def test_tuning_trains_every_part_twice():
-    once, twice = seconds(tune=False), seconds()
+    once, twice = costs(tune=False), costs()
     for part, cost in once.items():
-        assert twice[part].seconds == pytest.approx(2 * cost.seconds)
+        assert twice[part].seconds(2) == pytest.approx(2 * cost.seconds(2))
         assert twice[part].disk == cost.disk
 
 
 def test_threads_shorten_what_they_share():
-    one, four = (sum(cost.seconds for cost in seconds(threads=n).values()) for n in (1, 4))
+    one, four = (sum(cost.seconds(n) for cost in costs().values()) for n in (1, 4))
     assert one / 4 < four < one
 
 
 def test_more_data_costs_more():
     double = replace(SIZES, pairs=2 * SIZES.pairs, query_entries=2 * SIZES.query_entries)
     for part in ("features", "tree", "towers", "neighbors"):
-        assert seconds(double)[part].seconds > seconds()[part].seconds
+        assert costs(double)[part].seconds(2) > costs()[part].seconds(2)
 
 
 def test_a_plan_counts_what_training_counts_and_knows_the_size_of_the_model(shop, tmp_path):
@@ -94,3 +99,40 @@ def test_progress_tells_what_is_left_of_the_whole_training(shop):
     said = "solving (to weigh the parts), 3 of 40; 15 min left, until Sun 00:05"
     assert describe_step(step, now) == said
     assert describe_step(Progress("read", 1, 1), now) == "reading"
+
+
+def test_a_projection_lists_every_stage_and_more_cores_are_faster(capsys):
+    config = ms.TrainConfig()
+    stages = plan_stages(PAPER, config)
+    assert [stage.name for stage in stages][-1] == "reranker"
+    assert {stage.n_tasks for stage in stages if stage.name not in ("solve", "reranker")} == {2}
+    assert next(stage.n_tasks for stage in stages if stage.name == "solve") > 1000
+    hours = sum(stage.core_hours for stage in stages)
+    times = {cores: project(stages, cores) for cores in (1, 16, 64, 256, 1024)}
+    assert list(times.values()) == sorted(times.values(), reverse=True)
+    assert times[1] == pytest.approx(3600 * hours)
+    assert all(1.001 * time >= 3600 * hours / cores for cores, time in times.items())
+    show_projection(PAPER, stages, (64,), 0.05)
+    said = capsys.readouterr().out
+    for part in ("100,000,000 products", "solve", "work folder", "64 cores: ", "price of"):
+        assert part in said
+
+
+def test_a_shop_is_scaled_with_all_that_it_has():
+    double = SIZES.scale(24_000, most_features=100_000)
+    assert (double.products, double.pairs) == (24_000, 2 * SIZES.pairs)
+    assert double.features == 100_000
+    assert SIZES.scale(12_000, most_features=10**9) == SIZES
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ((None, None, ()), "products must be given without a log; got neither"),
+        ((None, 0, ()), "products must be at least 1; got 0"),
+        ((None, 5, (16, 0)), "cores must be at least 1; got 0"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(given, rule):
+    with pytest.raises(ms.ParameterError, match=rule):
+        check_choices(*given)

@@ -10,6 +10,7 @@ from match_sets import make_config, make_shop
 
 import matchset as ms
 from matchset.learn import layers
+from matchset.work import ray_engine
 from matchset.work.ray_engine import STORE_BYTES, RayEngine
 from matchset.work.results import WorkFolder
 from matchset.work.tasks import Stage, Task, run_stages
@@ -31,7 +32,8 @@ def cluster(monkeypatch):
     import ray
     from ray.cluster_utils import Cluster
 
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=":")
+    here = Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", f"{here}:{here.parent}", prepend=":")
     found = Cluster(
         initialize_head=True,
         head_node_args={
@@ -51,13 +53,13 @@ def train(**options):
     return ms.train(*make_shop(1000, days=60), make_config(), **options)
 
 
-def note(job, name, folder):
+def note(job, name, folder, seconds=1):
     """A task that writes down where it began."""
     import ray
 
     with (Path(folder) / name).open("a") as journal:
         journal.write(ray.get_runtime_context().get_node_id() + "\n")
-    time.sleep(1)
+    time.sleep(seconds)
     return {"value": name}
 
 
@@ -78,8 +80,8 @@ def test_a_machine_that_is_lost_costs_its_tasks_and_no_others(cluster, tmp_path)
     journal = tmp_path / "journal"
     journal.mkdir()
     results = WorkFolder(tmp_path / "work")
-    given = {"folder": str(journal)}
-    tasks = [Task(f"t{i}", note, {"name": f"t{i}", **given}) for i in range(9)]
+    given = {"folder": str(journal), "seconds": 5}  # it is found and killed well within that
+    tasks = [Task(f"t{i}", note, {"name": f"t{i}", **given}) for i in range(6)]
 
     def kill(_):
         busy = find_busy(journal, results)
@@ -92,7 +94,7 @@ def test_a_machine_that_is_lost_costs_its_tasks_and_no_others(cluster, tmp_path)
     assert [results.get(task.name, "value") for task in tasks] == [task.name for task in tasks]
     assert len(cluster.machines) == 2
     n_begun = sum(len((journal / task.name).read_text().split()) for task in tasks)
-    assert 9 < n_begun <= 11  # once more: what ran on the lost machine, or was on its way there
+    assert 6 < n_begun <= 8  # once more: what ran on the lost machine, or was on its way there
 
 
 def test_a_machine_is_lost_during_training_and_the_bytes_are_the_same(
@@ -109,3 +111,23 @@ def test_a_machine_is_lost_during_training_and_the_bytes_are_the_same(
     trained = train(work=tmp_path / "work", engine="ray", progress=kill)
     assert killed.is_set()
     assert digests(trained) == digests(train())
+
+
+def test_what_asked_for_the_largest_machine_goes_to_another_when_that_is_lost(
+    cluster, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(ray_engine, "PATIENCE", 1.0)
+    large = cluster.add_node(num_cpus=2, **SMALL)
+    cluster.wait_for_nodes()
+    results = WorkFolder(tmp_path / "work")
+    engine = RayEngine(results)
+    assert engine._count_cores(max) == 2
+    journal = tmp_path / "journal"
+    journal.mkdir()
+    arguments = {"folder": str(journal)}
+    tasks = [Task(n, note, {"name": n, **arguments}, is_wide=True) for n in ("first", "second")]
+    for task in tasks:
+        engine.submit(task, lambda *_: None)
+    cluster.remove_node(large, allow_graceful=False)
+    done = [task.name for _ in tasks for task in engine.wait()]
+    assert sorted(done) == ["first", "second"]

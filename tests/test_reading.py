@@ -144,6 +144,23 @@ def test_units_that_saw_several_arms_are_left_out(tmp_path):
     assert "1 units saw several arms and are left out." in list_decision(reading)
 
 
+def test_many_units_that_saw_several_arms_are_a_fault(tmp_path):
+    found = simulate((0.10, 0.20))
+    seen = {r.unit: r.arm for r in found if isinstance(r, QueryRecord)}
+    strays = [
+        record(9_000 + n, unit, "old" if arm == "new" else "new")
+        for n, (unit, arm) in enumerate(list(seen.items())[:500])
+    ]
+    outcomes = read_outcomes(write(tmp_path / "r.jsonl", [*found, *strays]))
+    units = [f"unit {n}" for n in range(1_000)]
+    reading = analyze(outcomes, experiment=SHOES, units=units)
+    assert (reading.mixed, reading.units) == (500, 1_000)
+    assert reading.assignment.wrong == 500  # a record of another arm is wrong, whichever it is
+    said = list_decision(reading)[0]
+    assert said.startswith("Do not trust this experiment")
+    assert "500 of 1,000 units saw several arms, more than 1%" in said
+
+
 def test_harm_that_the_verdict_does_not_count_is_told(tmp_path):
     records = simulate((0.2, 0.4), took=(200, 9_000), empty=(0.0, 0.2))
     reading = analyze(read_outcomes(write(tmp_path / "r.jsonl", records)), experiment=SHOES)

@@ -43,6 +43,19 @@ def test_products_are_written_as_json_writes_them(rows, has_titles):
     )
 
 
+@given(st.lists(TEXTS, max_size=20))
+def test_ids_are_written_as_json_writes_them(ids):
+    labels = np.arange(len(ids), dtype=np.int32)[::-1].copy()
+    written = _native.write_ids(arrays(Strings.of(ids)), labels)
+    assert orjson.loads(written) == json.loads(written) == ids[::-1]
+
+
+@pytest.mark.parametrize("label", [-1, 2, 2**31 - 1])
+def test_an_id_outside_is_an_error(label):
+    with pytest.raises(IndexError, match="within the products"):
+        _native.write_ids(arrays(Strings.of(["a", "b"])), np.array([label], dtype=np.int32))
+
+
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1))
 def test_a_score_reads_back_as_the_same_float(scores):
     ids = Strings.of([str(label) for label in range(len(scores))])

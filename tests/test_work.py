@@ -19,7 +19,7 @@ from matchset.learn import fit_reranker, two_tower
 from matchset.storage import folders
 from matchset.work import engines
 from matchset.work.engines import ThreadEngine
-from matchset.work.forms import decode, encode
+from matchset.work.forms import decode, encode, keepable
 from matchset.work.results import MemoryResults, WorkFolder
 from matchset.work.tasks import Stage, Task, run_stages
 
@@ -76,7 +76,8 @@ def done(tmp_path_factory):
 @pytest.fixture
 def tests_on_path(monkeypatch):
     """Other processes find the tasks of this file."""
-    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    here = Path(__file__).parent
+    paths = [str(here), str(here.parent), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
 
 
@@ -117,7 +118,7 @@ def test_a_finished_work_folder_needs_no_work(done, expected):
     assert read_times(work) == before
 
 
-def test_a_damaged_result_is_made_again_and_no_other(tmp_path, done, expected):
+def test_a_damaged_result_is_made_again_and_no_other(tmp_path, done, expected, caplog):
     work = copy(done[0], tmp_path / "work")
     before = read_times(work)
     damaged = work / "final" / "encode"
@@ -128,6 +129,7 @@ def test_a_damaged_result_is_made_again_and_no_other(tmp_path, done, expected):
     (work / "final" / "tree" / folders.MANIFEST).unlink()  # taken apart by somebody
     assert digests(train(work=work)) == expected
     changed = {name for name, time in read_times(work).items() if before[name] != time}
+    assert "final/encode is damaged, and is made again" in caplog.text
     parents = {Path(name).parent.relative_to(work) for name in changed}
     assert parents == {Path("final/encode"), Path("final/tree")}
 
@@ -243,6 +245,10 @@ def die_once(job, marker):
     return {"value": 7}
 
 
+def give(job):
+    return {"value": 7}
+
+
 def fail(job):
     raise ms.DataError("must be there", column="q")
 
@@ -277,9 +283,42 @@ def test_a_killed_driver_loses_only_what_was_not_written(tmp_path, engine, expec
         ({"engine": "processes"}, "engine must be threads without a work folder; got 'processes'"),
     ],
 )
-def test_an_engine_that_cannot_be_is_refused(options, rule):
+def test_an_engine_that_cannot_be_is_refused_before_the_log_is_read(options, rule):
     with pytest.raises(ValueError, match=rule):
-        train(**options)
+        ms.train("no such file", **options)
+
+
+def test_ray_that_is_not_installed_is_refused_with_what_installs_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("matchset.learn.train_match_set.find_spec", lambda _: None)
+    with pytest.raises(ValueError, match="'ray' needs Ray; pip install "):
+        ms.train("no such file", work=tmp_path / "work", engine="ray")
+
+
+def test_a_task_that_is_done_twice_at_once_leaves_one_result(tmp_path):
+    results = WorkFolder(tmp_path)
+    results.put("a", {"value": 1})
+    results.put("a", {"value": 1})
+    assert results.get("a", "value") == 1
+    (tmp_path / "b").mkdir()  # taken apart: no manifest
+    (tmp_path / "b" / "rest.bin").touch()
+    results.put("b", {"value": 2})
+    assert results.get("b", "value") == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_module_in_the_current_folder_does_not_hide_one_of_python(
+    tmp_path, monkeypatch, tests_on_path
+):
+    (tmp_path / "queue.py").write_text("raise SystemExit('hidden')")
+    monkeypatch.chdir(tmp_path)
+    results = WorkFolder(tmp_path / "work")
+    run_stages([Stage.of(Task("a", give))], results, engines.ProcessEngine(results, 1))
+    assert results.get("a", "value") == 7
+
+
+def test_two_classes_of_results_must_not_have_one_name():
+    with pytest.raises(TypeError, match="must have distinct names; got Csr twice"):
+        keepable(type("Csr", (), {}))
 
 
 def test_values_come_back_as_they_were(tmp_path):

@@ -556,6 +556,15 @@ def write_products(
     Products as a JSON array of objects with id, score and, if titles are given, title; ids and titles are buffers with offsets.
     """
 
+def write_ids(
+    ids: tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+) -> bytes:
+    """Ids of products as a JSON array; ids are a buffer with offsets."""
+
 def scan_json(body: bytes) -> tuple[int, int, int, int]:
     """
     How many values and keys a JSON text has, how deep it is, and the bytes of its longest string.

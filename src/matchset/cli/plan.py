@@ -8,17 +8,29 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.table import Table
 
-from matchset.cli.console import format_seconds, output, print_error, print_text
+from matchset.cli.console import (
+    format_seconds,
+    output,
+    print_error,
+    print_heading,
+    print_text,
+)
 from matchset.cli.options import Columns, Settings, make_config
-from matchset.learn.cost import TrainingPlan, plan_training
+from matchset.errors import ParameterError
+from matchset.learn.cost import Sizes, TrainingPlan, plan_training
+from matchset.learn.projection import PAPER, StagePlan, plan_stages, project
 
 COLUMNS, SETTINGS = Columns(), Settings()
+CORES = (16, 64, 256, 1024)
 
 
 def plan(
-    log: list[str],
+    log: list[str] | None = None,
     /,
     *,
+    products: int | None = None,
+    cores: Annotated[tuple[int, ...], Parameter(consume_multiple=True)] = CORES,
+    price: float | None = None,
     catalog: Path | None = None,
     config: Path | None = None,
     columns: Columns = COLUMNS,
@@ -27,11 +39,19 @@ def plan(
     """Estimate the time, the memory and the model size of a training, without training.
 
     Takes the flags of `matchset train`, reads the log and the catalog, and makes their features.
+    With --products, it projects them to a shop of that size; without a log, the shop is as dense as
+    the one of the paper.
 
     Parameters
     ----------
     log
         Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst.
+    products
+        Number of products to project to: stages, tasks, memory, disk and processor time.
+    cores
+        Numbers of cores to project the time for, in machines of 16 that share a disk.
+    price
+        Price of a core for an hour, to project what the training costs.
     catalog
         The products: id, title and attributes.
     config
@@ -43,15 +63,35 @@ def plan(
 
     """
     chosen = make_config(config, settings)
-    found = plan_training(columns.read(log), columns.read_catalog(catalog), chosen)
-    show_plan(found)
+    check_choices(log, products, cores)
+    sizes = PAPER
+    if log:
+        found = plan_training(columns.read(log), columns.read_catalog(catalog), chosen)
+        show_plan(found)
+        sizes = found.sizes
+    if products is not None:
+        most = sum(kind.limit for kind in chosen.vectorizer.ngrams)
+        grown = sizes.scale(products, most_features=most)
+        show_projection(grown, plan_stages(grown, chosen), cores, price)
+
+
+def check_choices(log: list[str] | None, products: int | None, cores: tuple[int, ...]) -> None:
+    """Raise a ParameterError for what cannot be planned."""
+    if not log and products is None:
+        raise ParameterError("must be given without a log; got neither", parameter="products")
+    for name, values in (("products", (products,)), ("cores", cores)):
+        for value in values:
+            if value is not None and value < 1:
+                raise ParameterError(f"must be at least 1; got {value}", parameter=name)
 
 
 def show_plan(plan: TrainingPlan) -> None:
     """Print what each part takes, and the sum."""
     table = Table("", "time", "model", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for name, part in plan.parts.items():
-        table.add_row(name, format_seconds(part.seconds), f"{part.disk / 1e6:,.1f} MB")
+        table.add_row(
+            name, format_seconds(part.seconds(plan.threads)), f"{part.disk / 1e6:,.1f} MB"
+        )
     table.add_row("all", format_seconds(plan.seconds), f"{plan.disk / 1e6:,.1f} MB")
     output.print(table)
     sizes = plan.sizes
@@ -63,6 +103,31 @@ def show_plan(plan: TrainingPlan) -> None:
     free = read_free_memory()
     if free is not None and plan.memory - plan.used_memory > free:
         print_error(f"this machine has {free / 1e9:.2f} GB left: training may fail")
+
+
+def show_projection(
+    sizes: Sizes, stages: list[StagePlan], cores: tuple[int, ...], price: float | None
+) -> None:
+    """Print what each stage would take, and how long all would be."""
+    print_heading(f"Projection for {sizes.products:,} products")
+    print_text(
+        f"{sizes.pairs:,} pairs of {sizes.queries:,} queries, {sizes.features:,} features; "
+        "from constants measured on small shops, without reading the log"
+    )
+    names = ("stage", "tasks", "memory of a task", "work folder", "core hours")
+    table = Table(*names, box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for stage in stages:
+        sizes_of = [f"{n / 1e9:,.2f} GB" for n in (stage.memory, stage.kept)]
+        table.add_row(stage.name, f"{stage.n_tasks:,}", *sizes_of, f"{stage.core_hours:,.2f}")
+    hours = sum(stage.core_hours for stage in stages)
+    kept = sum(stage.kept for stage in stages)
+    table.add_row("all", "", "", f"{kept / 1e9:,.2f} GB", f"{hours:,.2f}")
+    output.print(table)
+    print_text(f"model: {sum(stage.cost.disk for stage in stages) / 1e9:,.2f} GB")
+    for n in cores:
+        print_text(f"{n:,} cores: {format_seconds(project(stages, n))}")
+    if price is not None:
+        print_text(f"price of {hours:,.1f} core hours: {price * hours:,.2f}")
 
 
 def read_free_memory() -> int | None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import resource
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from matchset.config import TrainConfig, count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.learn.hold_back import hold_back
+from matchset.learn.label_tree import plan_splits
+from matchset.learn.layers import LANES
 from matchset.learn.training_data import Examples, prepare_training_data
 from matchset.learn.two_tower import TwoTowerConfig
+from matchset.model.neighbors import MOST_QUERIES
 
+_HEAPS = 0.65  # power by which distinct features grow: shops of 2,000 and 12,000 products
 _FITTED = 3000  # validation queries that the re-ranker learns from, at most
 
 
@@ -36,6 +41,23 @@ class Sizes:
         n_pairs = int(Y.indptr[n_queries])
         return cls(Y.n_cols, n_queries, n_pairs, n_entries, int(X.indptr[-1]) - n_entries, X.n_cols)
 
+    def scale(self, products: int, *, most_features: int) -> Sizes:
+        """The same shop with another number of products; features grow slower, up to a limit."""
+        times = products / self.products
+        names = ("queries", "pairs", "query_entries", "title_entries")
+        grown = {name: round(times * getattr(self, name)) for name in names}
+        features = min(most_features, round(times**_HEAPS * self.features))
+        return Sizes(products, **grown, features=features)
+
+    def with_titles_as_queries(self) -> Sizes:
+        """What a tree sees that learns from titles too."""
+        return replace(
+            self,
+            queries=self.queries + self.products,
+            pairs=self.pairs + self.products,
+            query_entries=self.entries,
+        )
+
     @property
     def pairs_seen(self) -> int:
         """Pairs in all passes of the towers."""
@@ -47,46 +69,93 @@ class Sizes:
         """Features of queries and titles."""
         return self.query_entries + self.title_entries
 
+    @property
+    def remembered(self) -> float:
+        """Share of the queries that query neighbors remember."""
+        return min(1.0, MOST_QUERIES / max(1, self.queries))
+
+    @property
+    def remembered_entries(self) -> int:
+        """Features of those."""
+        return round(self.remembered * self.query_entries)
+
+    @property
+    def remembered_pairs(self) -> int:
+        """Pairs of those."""
+        return round(self.remembered * self.pairs)
+
+    @property
+    def placings(self) -> int:
+        """Products, each as often as it is put into one of two halves."""
+        return round(self.products * math.log2(max(2.0, self.products / 50)))
+
+    @property
+    def passes(self) -> int:
+        """Features of instances, each as often as a batch of a parent's children reads it."""
+        splits = plan_splits(max(1, min(self.products, self.pairs)), 32, 50)
+        batches = [-(-n // LANES) for n in (*splits, 50)]
+        reads = self.queries * batches[0] + self.pairs * sum(batches[1:])
+        return round(reads * self.query_entries / max(1, self.queries))
+
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Cost of a part for each thing it goes through, on one core of about 3 GHz.
+    """Cost of a stage for each thing it goes through, on one core of about 3 GHz.
 
     `serial` and `parallel` are microseconds of work that one thread, or all threads, can do;
-    `disk` and `memory` are bytes: of the model, and of the process while the part is trained.
+    `disk` is bytes of the model, `kept` bytes that the stage leaves in a work folder, `memory`
+    bytes that it owns while it runs, beside what other stages have left in memory.
     """
 
     of: str  # a field of `Sizes`
     serial: float = 0.0
     parallel: float = 0.0
     disk: float = 0.0
+    kept: float = 0.0
     memory: float = 0.0
 
 
-# Measured by benchmarks/plan.py on two idle cores of an AMD EPYC, with shops of 3,000 and 12,000
-# products and a marketplace of 6,000. Other processors, or other settings of tree and vectorizer,
-# differ from it as much as they are faster or slower.
+# Measured by benchmarks/stages.py on two cores of an AMD EPYC, with shops of 3,000 and 12,000
+# products and a marketplace of 6,000: bytes on any machine; times of "data", "neighbors" and
+# "lexical" on an idle one, those of the others on a busy one, times the half that these three took.
+# Other processors, or other settings of tree and vectorizer, differ as much as they are slower.
 RATES: Mapping[str, tuple[Rate, ...]] = {
-    "features": (
-        Rate("entries", serial=0.13, parallel=0.14),
-        Rate("features", disk=42.0),
-        Rate("products", disk=150.0),
+    "data": (
+        Rate("entries", serial=0.13, parallel=0.14, kept=9.0, memory=30.0),
+        Rate("features", disk=42.0, kept=70.0, memory=150.0),
+        Rate("products", disk=150.0, kept=150.0),
     ),
-    "tree": (
-        Rate("query_entries", serial=0.11, parallel=0.40, disk=5.2),
-        Rate("pairs", serial=0.29, parallel=1.43, disk=9.0),
+    "embed": (
+        Rate("pairs", serial=0.2, parallel=0.65, memory=80.0),
+        Rate("products", kept=425.0, memory=1200.0),
     ),
-    "tree alone": (  # it learns from titles too
-        Rate("entries", serial=0.12, parallel=0.37, disk=4.2),
-        Rate("pairs", serial=0.03, parallel=2.79, disk=9.0),
+    "tree": (Rate("placings", parallel=0.75), Rate("products", memory=1700.0)),
+    "levels": (Rate("pairs", serial=0.17, kept=16.0, memory=60.0),),
+    "solve": (Rate("passes", parallel=0.021), Rate("pairs", kept=190.0)),
+    "pack": (Rate("pairs", serial=0.4, parallel=0.2, disk=55.0, kept=55.0, memory=400.0),),
+    "fit": (
+        Rate("pairs_seen", serial=2.7, parallel=28.0),
+        Rate("entries", memory=10.0),
+        Rate("features", kept=115.0, memory=1100.0),
+        Rate("products", kept=260.0),
     ),
-    "towers": (
-        Rate("pairs_seen", serial=2.7, parallel=30.0),
-        Rate("products", serial=3.6, parallel=10.4, disk=290.0),
-        Rate("features", disk=115.0),
+    "encode": (
+        Rate("placings", serial=0.3, parallel=0.7),
+        Rate("products", disk=290.0, kept=290.0, memory=1200.0),
+        Rate("features", disk=115.0, kept=115.0),
     ),
-    "lexical": (Rate("title_entries", serial=0.03, disk=1.6),),
-    "neighbors": (Rate("query_entries", serial=0.15, disk=7.5), Rate("pairs", disk=6.0)),
+    "neighbors": (
+        Rate("remembered_entries", serial=0.15, disk=7.5, kept=7.5, memory=50.0),
+        Rate("remembered_pairs", disk=6.0, kept=6.0),
+    ),
+    "lexical": (Rate("title_entries", serial=0.03, disk=1.6, kept=1.6, memory=22.0),),
+}
+STAGES_OF = {
+    "features": ("data",),
+    "tree": ("embed", "tree", "levels", "solve", "pack"),
+    "towers": ("fit", "encode"),
+    "lexical": ("lexical",),
+    "neighbors": ("neighbors",),
 }
 # Describing the candidates of a validation query, and fitting the re-ranker to them.
 TUNING = Rate("queries", serial=1600.0, parallel=2060.0, memory=172_000.0)
@@ -94,12 +163,26 @@ FITTING = Rate("queries", serial=3.6e6, memory=75e6)  # once
 
 
 @dataclass(frozen=True, slots=True)
-class PartCost:
-    """What one part of a training takes."""
+class Cost:
+    """What a stage or a part of a training takes."""
 
-    seconds: float
+    serial: float = 0.0  # seconds of one thread
+    parallel: float = 0.0  # seconds of work that all threads share
     disk: float = 0.0  # bytes of the model
-    memory: float = 0.0  # bytes of the process
+    kept: float = 0.0  # bytes of a work folder
+    memory: float = 0.0  # bytes that it owns while it runs
+
+    def __add__(self, other: Cost) -> Cost:
+        both = zip(_values(self), _values(other), strict=True)
+        return Cost(*(one + two for one, two in both))
+
+    def seconds(self, threads: int) -> float:
+        """How long it takes with so many threads."""
+        return self.serial + self.parallel / threads
+
+
+def _values(cost: Cost) -> tuple[float, ...]:
+    return cost.serial, cost.parallel, cost.disk, cost.kept, cost.memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +191,7 @@ class TrainingPlan:
 
     sizes: Sizes
     threads: int
-    parts: Mapping[str, PartCost]
+    parts: Mapping[str, Cost]
     n_held: int  # validation queries to tune on
     used_memory: int  # bytes of the process when log, catalog and features are there
     peak_memory: int  # until then
@@ -116,7 +199,7 @@ class TrainingPlan:
     @property
     def seconds(self) -> float:
         """Time to train, without reading the log."""
-        return sum(part.seconds for part in self.parts.values())
+        return sum(part.seconds(self.threads) for part in self.parts.values())
 
     @property
     def disk(self) -> float:
@@ -126,40 +209,59 @@ class TrainingPlan:
     @property
     def memory(self) -> float:
         """Largest memory of the process in bytes."""
-        needed = self.used_memory + sum(part.memory for part in self.parts.values())
-        return max(self.peak_memory, needed)
+        needed = max(part.memory for name, part in self.parts.items() if name != "features")
+        return max(self.peak_memory, self.used_memory + needed)
 
 
 def plan_training(log: Log, catalog: Catalog | None, config: TrainConfig) -> TrainingPlan:
     """Make the features that training would use, and estimate the rest from their number."""
     data = prepare_training_data(log, catalog, config, threads=config.learn.threads)
     sizes = Sizes.of(data.examples, len(data.positives.queries))
-    threads = count_threads(config.learn.threads)
     n_held = _count_held(log, config)
-    parts = estimate(sizes, config, threads=threads, n_held=n_held)
-    return TrainingPlan(sizes, threads, parts, n_held, *read_memory())
+    threads = count_threads(config.learn.threads)
+    return TrainingPlan(sizes, threads, estimate(sizes, config, n_held), n_held, *read_memory())
 
 
-def estimate(
-    sizes: Sizes, config: TrainConfig, *, threads: int, n_held: int
-) -> dict[str, PartCost]:
+def estimate(sizes: Sizes, config: TrainConfig, n_held: int) -> dict[str, Cost]:
     """What each part takes; with tuning, every part is trained twice."""
-    is_alone = config.parts == ("tree",)
-    has_titles = sizes.title_entries > 0
-    trained = [part for part in config.parts if has_titles or part in ("tree", "neighbors")]
-    if "towers" not in trained:  # the tree then learns from titles too
-        trained = ["tree alone" if part == "tree" else part for part in trained]
-    if not is_alone and "neighbors" not in trained:
-        trained.append("neighbors")  # the other parts use them
-    n_times = 2 if config.tune and not is_alone else 1
-    found = {
-        part: _sum(RATES[part], sizes, threads=threads, n_times=n_times)
-        for part in ("features", *trained)
-    }
-    if n_times == 2:
-        each, once = _cost(TUNING, n_held, threads=threads), _cost(FITTING, 1, threads=threads)
-        found["tuning"] = PartCost(each.seconds + once.seconds, memory=each.memory + once.memory)
+    stages, is_twice = estimate_stages(sizes, config), is_tuned(config)
+    found: dict[str, Cost] = {}
+    for part, names in STAGES_OF.items():
+        costs = [stages[name] for name in names if name in stages]
+        if not costs:
+            continue
+        total = sum(costs, Cost())
+        times = 2 if is_twice else 1
+        memory = max(cost.memory for cost in costs)
+        serial, parallel = times * total.serial, times * total.parallel
+        found[part] = Cost(serial, parallel, total.disk, times * total.kept, memory)
+    if is_twice:
+        found["tuning"] = estimate_tuning(n_held)
     return found
+
+
+def is_tuned(config: TrainConfig) -> bool:
+    """Whether the parts are trained twice."""
+    return config.tune and config.parts != ("tree",)
+
+
+def estimate_stages(sizes: Sizes, config: TrainConfig) -> dict[str, Cost]:
+    """What each stage takes, once."""
+    parts = ["features"]
+    parts += [p for p in config.parts if sizes.title_entries > 0 or p in ("tree", "neighbors")]
+    seen = sizes if "towers" in parts else sizes.with_titles_as_queries()  # by the tree
+    return {
+        stage: sum(
+            (_cost(rate, seen if part == "tree" else sizes) for rate in RATES[stage]), Cost()
+        )
+        for part in parts
+        for stage in STAGES_OF[part]
+    }
+
+
+def estimate_tuning(n_held: int) -> Cost:
+    """What it takes to learn the re-ranker from so many validation queries."""
+    return _multiply(TUNING, min(_FITTED, n_held)) + _multiply(FITTING, 1)
 
 
 def read_memory() -> tuple[int, int]:
@@ -173,20 +275,13 @@ def read_memory() -> tuple[int, int]:
 
 
 def _count_held(log: Log, config: TrainConfig) -> int:
-    if not config.tune or config.parts == ("tree",):
-        return 0
-    return min(_FITTED, len(hold_back(log, config).queries))
+    return min(_FITTED, len(hold_back(log, config).queries)) if is_tuned(config) else 0
 
 
-def _sum(rates: tuple[Rate, ...], sizes: Sizes, *, threads: int, n_times: int) -> PartCost:
-    costs = [_cost(rate, getattr(sizes, rate.of), threads=threads) for rate in rates]
-    return PartCost(
-        n_times * sum(cost.seconds for cost in costs),
-        sum(cost.disk for cost in costs),
-        sum(cost.memory for cost in costs),
-    )
+def _cost(rate: Rate, sizes: Sizes) -> Cost:
+    return _multiply(rate, getattr(sizes, rate.of))
 
 
-def _cost(rate: Rate, n: int, *, threads: int) -> PartCost:
-    seconds = 1e-6 * n * (rate.serial + rate.parallel / threads)
-    return PartCost(seconds, n * rate.disk, n * rate.memory)
+def _multiply(rate: Rate, n: int) -> Cost:
+    seconds = 1e-6 * n * rate.serial, 1e-6 * n * rate.parallel
+    return Cost(*seconds, n * rate.disk, n * rate.kept, n * rate.memory)

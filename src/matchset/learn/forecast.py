@@ -7,25 +7,11 @@ import time
 from collections.abc import Collection
 
 from matchset.config import TrainConfig
-from matchset.learn.cost import Sizes, estimate
+from matchset.learn.cost import Sizes, estimate_stages, estimate_tuning
 from matchset.work.tasks import Done, Results
 
 logger = logging.getLogger(__name__)
 
-# The part that each stage belongs to, and the stage's share of its time.
-_SHARES = {
-    "data": ("features", 1.0),
-    "embed": ("tree", 0.1),
-    "tree": ("tree", 0.25),
-    "levels": ("tree", 0.05),
-    "solve": ("tree", 0.5),
-    "pack": ("tree", 0.1),
-    "fit": ("towers", 0.95),
-    "encode": ("towers", 0.05),
-    "neighbors": ("neighbors", 1.0),
-    "lexical": ("lexical", 1.0),
-    "reranker": ("tuning", 1.0),
-}
 _FEW_SECONDS = 2.0  # until then, this machine is taken to be as fast as the one of the estimate
 
 
@@ -65,12 +51,10 @@ class Forecast:
         if found is None or not (n_queries := results.get(found, "n_queries")):
             return None
         sizes = Sizes.of(results.get(found, "examples"), n_queries)
-        costs = estimate(sizes, self._config, threads=self._threads, n_held=0)
-        seconds = {name.removesuffix(" alone"): cost.seconds for name, cost in costs.items()}
-        n_times = sum(name.endswith("/data") for name in self._left)
-        estimated = {}
-        for stage in self._left:
-            part, share = _SHARES.get(stage.rpartition("/")[2].partition(".")[0], ("", 0.0))
-            is_once = part == "tuning"
-            estimated[stage] = share * seconds.get(part, 0.0) / (1 if is_once else n_times)
-        return estimated
+        costs = estimate_stages(sizes, self._config)
+        costs["reranker"] = estimate_tuning(n_queries)
+        names = {stage: stage.rpartition("/")[2].partition(".")[0] for stage in self._left}
+        return {
+            stage: costs[name].seconds(self._threads) if name in costs else 0.0
+            for stage, name in names.items()
+        }

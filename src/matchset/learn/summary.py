@@ -29,7 +29,7 @@ class TrainSummary:
     unconverged: int  # classifiers that used up max_iter
     n_bytes: int  # of tree, weights and index
     seconds: dict[str, float]  # per stage
-    peak_memory: int  # of the process so far, in bytes
+    peak_memory: int  # of the process so far, or of the largest one that it started, in bytes
     language: str | None = None  # in which words were stemmed
     part_bytes: Mapping[str, int] = field(default_factory=dict)  # of each part of a match set
     reranker: str = ""  # how its weights were learned, and what each part was worth
@@ -85,7 +85,8 @@ def summarize(trained: TrainedMatchSet, seconds: dict[str, float]) -> TrainSumma
     data, model = trained.data, trained.model
     sizes = model.part_bytes()
     is_tree = tuple(sizes) == ("tree",)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    peak = max(resource.getrusage(who).ru_maxrss for who in whose)
     return TrainSummary(
         pairs=len(data.positives),
         queries=len(data.positives.queries),

@@ -26,6 +26,7 @@ from matchset.learn.tree_tasks import (
     plan_selection,
     plan_solving,
     propagate,
+    warn_of_tree,
 )
 from matchset.work.engines import ThreadEngine
 from matchset.work.results import MemoryResults
@@ -74,7 +75,10 @@ def train(
         kept={stage.name for stage in stages if stage.name != "embed"},
         on_done=lambda done: tell(done, progress),
     )
-    return join_layers(results, source, config, list_ranges(results, source))
+    trained = join_layers(results, source, list_ranges(results, source))
+    sizes = sum(trained.model.tree.sizes)
+    warn_of_tree(sum(trained.n_unconverged), trained.model.n_weights, sizes, config)
+    return trained
 
 
 def tell(
@@ -118,7 +122,7 @@ def tree_stages(source: TreeSource, config: LearnConfig) -> list[Stage]:
 
 def pack_stage(source: TreeSource, config: LearnConfig, precision: Precision) -> Stage:
     """The stage that joins the layers of a tree and packs them."""
-    p, given = source.prefix, {"source": source, "config": config, "precision": precision}
+    p, given = source.prefix, {"source": source, "precision": precision}
     needs = [source.examples, p + "tree", p + "levels"]
     levels = range(_MOST_LEVELS)
     is_one = is_teacher_forcing(config)

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from typing import Any, Literal, TypeAlias
+from importlib.util import find_spec
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from matchset.config import TrainConfig, count_threads
 from matchset.data.catalog import NO_CATALOG_REPORT, Catalog
 from matchset.data.log import Log
 from matchset.data.read_report import NO_REPORT
-from matchset.errors import DataError, ParameterError
+from matchset.errors import DataError, ParameterError, install_command
 from matchset.learn.forecast import Forecast
 from matchset.learn.match_set_tasks import (
     HELD,
@@ -42,7 +43,7 @@ from matchset.learn.match_set_tasks import (
 )
 from matchset.learn.train import Progress, pack_stage, tell, tree_stages
 from matchset.learn.training_data import TrainingData
-from matchset.learn.tree_tasks import TreeSource
+from matchset.learn.tree_tasks import TreeSource, warn_of_tree
 from matchset.model.match_set_model import MatchSetModel
 from matchset.model.reranker import default_reranker
 from matchset.storage.folders import VERSION
@@ -80,6 +81,7 @@ def train_match_set(
     With a `work` folder every step is kept there, and a training that was interrupted goes on where
     it was. Its tasks can then run in other processes, or on the machines of a Ray cluster.
     """
+    check_engine(engine, work)
     parts = find_parts(config, has_titles=catalog is not None and config.titles == "instances")
     final = PartSource("final/", is_tuning=False, parts=parts)
     stages = part_stages(final, config)
@@ -106,6 +108,8 @@ def train_match_set(
             return TrainedMatchSet(model, data)
         told = (results.get("final/pack", name) for name in ("n_weights", "n_unconverged"))
         n_weights, n_unconverged = told
+        sizes = sum(model.tree.sizes)
+        warn_of_tree(sum(n_unconverged), sum(n_weights), sizes, config.learn)
         return TrainedMatchSet(model, data, n_weights, sum(n_unconverged))
 
 
@@ -195,12 +199,20 @@ def describe(log: Log, catalog: Catalog | None, config: TrainConfig) -> dict[str
     return {"data": data.hexdigest(), "settings": found.hexdigest(), "version": made_by}
 
 
-def _start(name: EngineName, results: Results, threads: int) -> Engine:
-    if name == "threads":
-        return ThreadEngine(results, threads)
-    if name not in ("processes", "ray"):
-        raise ParameterError(f"must be threads, processes or ray; got {name!r}", parameter="engine")
-    if not isinstance(results, WorkFolder):
-        rule = f"must be threads without a work folder; got {name!r}"
+def check_engine(engine: str, work: str | os.PathLike[str] | None) -> None:
+    """Raise where the tasks cannot run, before a long log is read."""
+    if engine not in get_args(EngineName):
+        rule = f"must be threads, processes or ray; got {engine!r}"
         raise ParameterError(rule, parameter="engine")
+    if engine != "threads" and work is None:
+        rule = f"must be threads without a work folder; got {engine!r}"
+        raise ParameterError(rule, parameter="engine")
+    if engine == "ray" and find_spec("ray") is None:
+        rule = f"'ray' needs Ray; {install_command('ray')} installs it"
+        raise ParameterError(rule, parameter="engine")
+
+
+def _start(name: EngineName, results: Results, threads: int) -> Engine:
+    if name == "threads" or not isinstance(results, WorkFolder):
+        return ThreadEngine(results, threads)
     return ProcessEngine(results, threads) if name == "processes" else RayEngine(results)

@@ -202,9 +202,7 @@ def _join(results: Results, source: TreeSource, level: int, ranges: Sequence[Ran
     return join_layer(parts, positives, tree.offsets[level])
 
 
-def join_layers(
-    results: Results, source: TreeSource, config: LearnConfig, ranges: Sequence[Range]
-) -> TrainedTree:
+def join_layers(results: Results, source: TreeSource, ranges: Sequence[Range]) -> TrainedTree:
     """The model that all ranges make; they are freed on the way."""
     examples, tree = source.read(results), results.get(source.prefix + "tree", "tree")
     layers = []
@@ -215,22 +213,14 @@ def join_layers(
                 results.forget(_name(source, one))
     weights = tuple(layer.weights for layer in layers)
     model = TreeModel(tree, weights, examples.X.n_cols, examples.Y.n_cols)
-    trained = TrainedTree(model, tuple(layer.n_unconverged for layer in layers))
-    _warn_of_unconverged(sum(trained.n_unconverged), sum(tree.sizes), config)
-    _warn_of_few_weights(model, config)
-    return trained
+    return TrainedTree(model, tuple(layer.n_unconverged for layer in layers))
 
 
 def _pack(
-    job: Job,
-    *,
-    source: TreeSource,
-    config: LearnConfig,
-    precision: Precision,
-    ranges: Sequence[Range],
+    job: Job, *, source: TreeSource, precision: Precision, ranges: Sequence[Range]
 ) -> Mapping[str, Any]:
     """The packed tree, and what the summary tells of it."""
-    trained = join_layers(job.results, source, config, ranges)
+    trained = join_layers(job.results, source, ranges)
     return {
         "tree": pack(trained.model, precision=precision, threads=job.threads),
         "n_weights": tuple(len(layer.weights) for layer in trained.model.layers),
@@ -238,7 +228,13 @@ def _pack(
     }
 
 
-def _warn_of_unconverged(n_unconverged: int, n_classifiers: int, config: LearnConfig) -> None:
+def warn_of_tree(
+    n_unconverged: int, n_weights: int, n_classifiers: int, config: LearnConfig
+) -> None:
+    """Warn of classifiers that did not converge, and of a threshold that left almost nothing.
+
+    It is absolute: the larger the values of features are, the smaller are the weights they need.
+    """
     if n_unconverged:
         logger.warning(
             "%s of %s classifiers did not converge within max_iter=%d passes; "
@@ -247,19 +243,11 @@ def _warn_of_unconverged(n_unconverged: int, n_classifiers: int, config: LearnCo
             f"{n_classifiers:,}",
             config.max_iter,
         )
-
-
-def _warn_of_few_weights(model: TreeModel, config: LearnConfig) -> None:
-    """Warn if the threshold, which is absolute, has removed almost everything.
-
-    The larger the values of features are, the smaller are the weights that they need.
-    """
-    n_weights, n_classifiers = sum(len(layer.weights) for layer in model.layers), model.tree.sizes
-    if config.threshold > 0 and n_weights < sum(n_classifiers):
+    if config.threshold > 0 and n_weights < n_classifiers:
         logger.warning(
             "threshold=%g leaves %s weights for %s classifiers, fewer than one each; "
             "a lower threshold or features of smaller values may help",
             config.threshold,
             f"{n_weights:,}",
-            f"{sum(n_classifiers):,}",
+            f"{n_classifiers:,}",
         )

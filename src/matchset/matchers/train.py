@@ -22,7 +22,12 @@ from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
 from matchset.learn.summary import Stopwatch, TrainSummary, summarize
 from matchset.learn.train import Progress
-from matchset.learn.train_match_set import EngineName, TrainedMatchSet, train_match_set
+from matchset.learn.train_match_set import (
+    EngineName,
+    TrainedMatchSet,
+    check_engine,
+    train_match_set,
+)
 from matchset.matchers.match_set import MatchSet, forget_names
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.storage.folders import check_target
@@ -54,6 +59,7 @@ def train(
     "processes" of this machine, or on a "ray" cluster whose machines share that folder. Neither
     changes a byte of the model. The folder holds queries; remove it when the model is there.
     """
+    check_engine(engine, work)
     if out is not None:
         check_target(Path(out), overwrite=overwrite)
     config = config or TrainConfig()

@@ -52,6 +52,16 @@ def check_sample_ratio(units: Mapping[str, int], shares: Mapping[str, float]) ->
     )
 
 
+def compare_exposure(assigned: Mapping[str, int], exposed: Mapping[str, int]) -> float:
+    """Chance that arms lose units as differently as this; chi-square of exposed and lost by arm."""
+    seen = {arm: exposed.get(arm, 0) for arm in assigned}
+    table = np.array([(seen[arm], n - seen[arm]) for arm, n in assigned.items()])
+    table = table[table.sum(axis=1) > 0]
+    if len(table) < 2 or (table.sum(axis=0) == 0).any():
+        return 1.0
+    return float(stats.chi2_contingency(table, correction=False).pvalue)
+
+
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """How often experiments without a difference show one."""

@@ -25,6 +25,7 @@ _WORDS = {
     EMPTY: ("has more searches without results than", "has fewer searches without results than"),
     LATENCY: ("is slower than", "is faster than"),
 }
+_MOST_MIXED = 0.01  # share of the units that may have seen several arms, by a shared computer
 _EVENTS = {PURCHASE: "purchases", CART: "products put into carts", CLICK: "clicks"}
 
 
@@ -53,8 +54,13 @@ def find_faults(reading: Reading) -> list[str]:
         faults.append(
             f"{check.wrong:,} units saw another arm than the one they were assigned to"
             if check.wrong
-            else "units of one arm were seen less often than those of another, by "
-            f"{_small(check.ratio.p_value)} not by chance"
+            else "of the units sent, those of one arm were recorded less often; chance does this "
+            f"in {_small(check.p_value)} of the cases"
+        )
+    if reading.mixed > _MOST_MIXED * reading.units:
+        faults.append(
+            f"{reading.mixed:,} of {reading.units:,} units saw several arms, more than "
+            f"{_MOST_MIXED:.0%}"
         )
     # Few events show fewer differences, which does no harm.
     if reading.calibration.once > reading.calibration.bounds[1]:
@@ -185,4 +191,4 @@ def _guard_rails(reading: Reading) -> Iterator[str]:
 
 
 def _small(p_value: float) -> str:
-    return "less than 1 in a million" if p_value < 1e-6 else f"{p_value:.1e}"
+    return "less than a millionth" if p_value < 1e-6 else f"{p_value:.4%}"

@@ -23,7 +23,6 @@ from scipy import stats
 from matchset.evaluate.significance import ALPHA, Values
 
 PLANNED_UNITS = 10_000  # the always valid interval is narrowest about here
-LEAST_UNITS = 20  # of an arm; with fewer, a normal distribution says little
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,14 +40,11 @@ class Moments:
     yy: Values
 
     @classmethod
-    def of(cls, x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) -> Self:
-        """Of the sums of each unit, (n_units, ...); `weights` (m, n_units) gives m results."""
+    def of(cls, x: ArrayLike, y: ArrayLike) -> Self:
+        """Of the sums of each unit, (n_units, ...)."""
         numbers, units = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         parts = np.ones_like(units), numbers, units, numbers**2, numbers * units, units**2
-        if weights is None:
-            return cls(*(part.sum(axis=0) for part in parts))
-        chosen = np.asarray(weights, dtype=np.float64)
-        return cls(*(np.tensordot(chosen, part, axes=1) for part in parts))
+        return cls(*(part.sum(axis=0) for part in parts))
 
     def __sub__(self, other: Moments) -> Moments:
         """Of the units that are in these and not in the others, which must be a part of these."""

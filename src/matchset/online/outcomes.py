@@ -43,12 +43,6 @@ class Outcomes:
         """Whether every unit sees both arms."""
         return self.arms == (INTERLEAVED,)
 
-    def arm_of_units(self) -> NDArray[np.int32]:
-        """The arm that each unit saw, the last by name of several, (n_units,)."""
-        arm = np.zeros(len(self.units), dtype=np.int32)
-        np.maximum.at(arm, self.searches.unit, self.arm)
-        return arm
-
 
 def read_outcomes(
     source: TableSource,

@@ -1,11 +1,11 @@
 """Power: how many searches does an experiment need to find an effect?
 
 A/B: the usual normal approximation for two means, with the variance of a unit (user or session)
-as the log has it. Interleaving: a customer sees products of both arms at once, and only what is
-bought of the products that one arm alone brought is credited, once to the right and once to the
-wrong arm. With a rate p of purchases per search, of which a share s is disputed in this way, one
-search adds a variance of p * s to the difference of credits, where an A/B test of two arms has
-4 * p * (1 - p): interleaving needs s / (4 * (1 - p)) of its searches.
+as the log has it. Interleaving: a customer sees products of both arms at once, and a purchase is
+credited to an arm only if the other one did not bring the product. With a rate p of purchases per
+search, of which a share s is disputed in this way, one search adds p * s to the variance of the
+difference of credits, where an A/B test of two arms has 4 * p * (1 - p). So interleaving needs
+s / (4 * (1 - p)) of its searches.
 """
 
 from __future__ import annotations

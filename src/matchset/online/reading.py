@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from matchset.errors import DataError
 from matchset.evaluate.significance import ALPHA
 from matchset.online.assignment import assign, hide_unit
-from matchset.online.checks import Calibration, SampleRatio, check_sample_ratio
+from matchset.online.checks import (
+    MISMATCH,
+    Calibration,
+    SampleRatio,
+    check_sample_ratio,
+    compare_exposure,
+)
 from matchset.online.definition import INTERLEAVED, Experiment
 from matchset.online.intervals import (
     PLANNED_UNITS,
@@ -56,14 +62,14 @@ class AssignmentCheck:
 
     given: int  # units that the shop says it sent
     exposed: Mapping[str, int]  # of them, recorded, by assigned arm
-    wrong: int  # recorded with another arm than the assigned one
+    wrong: int  # with a record of another arm than the assigned one
     unknown: int  # recorded, and not among the given units
-    ratio: SampleRatio  # of the exposed, against the assigned
+    p_value: float  # chance that arms lose units as differently as they did
 
     @property
     def is_wrong(self) -> bool:
         """Whether units saw another arm, or those of one arm were lost."""
-        return self.wrong > 0 or self.ratio.is_mismatch
+        return self.wrong > 0 or self.p_value < MISMATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,8 @@ class Reading:
     ratio: SampleRatio | None  # none where every unit sees both arms
     assignment: AssignmentCheck | None  # none unless the units are given
     calibration: Calibration
-    mixed: int  # units that saw several arms; they are left out
+    units: int  # in all
+    mixed: int  # of them, that saw several arms; they are left out
     n_events: int
     n_strange: int  # events on products that were not in the answer
     is_final: bool  # whether this is the one planned reading
@@ -127,6 +134,7 @@ def analyze(
         else check_sample_ratio({name: part.n_units for name, part in parts.items()}, shares),
         assignment=None if units is None else check_assignment(outcomes, experiment, units),
         calibration=found.calibrate(decides, planned=planned, seed=seed),
+        units=outcomes.searches.n_units,
         mixed=int(is_mixed.sum()),
         n_events=outcomes.n_events,
         n_strange=outcomes.n_strange,
@@ -154,24 +162,25 @@ def check_assignment(
     if outcomes.is_interleaved:
         raise DataError("needs an A/B test: every unit sees both arms", parameter="units")
     assigned = {hide_unit(experiment, unit): assign(experiment, unit).name for unit in set(units)}
-    seen = {
-        text: outcomes.arms[arm]
-        for text, arm in zip(outcomes.units, outcomes.arm_of_units().tolist(), strict=True)
-    }
-    known = {unit: arm for unit, arm in seen.items() if unit in assigned}
+    place = {name: index for index, name in enumerate(outcomes.arms)}
+    # -1 for units that were not given, -2 for an arm that nobody saw.
+    right = np.array([place.get(assigned[u], -2) if u in assigned else -1 for u in outcomes.units])
+    saw_other = np.zeros(len(right), dtype=np.bool_)
+    saw_other[outcomes.searches.unit[outcomes.arm != right[outcomes.searches.unit]]] = True
     names = [arm.name for arm in experiment.arms]
     total = dict.fromkeys(names, 0)
     exposed = dict.fromkeys(names, 0)
     for arm in assigned.values():
         total[arm] += 1
-    for unit in known:
-        exposed[assigned[unit]] += 1
+    for unit in outcomes.units:
+        if unit in assigned:
+            exposed[assigned[unit]] += 1
     return AssignmentCheck(
         given=len(assigned),
         exposed=exposed,
-        wrong=sum(assigned[unit] != arm for unit, arm in known.items()),
-        unknown=len(seen) - len(known),
-        ratio=check_sample_ratio(exposed, {name: max(n, 1) for name, n in total.items()}),
+        wrong=int((saw_other & (right != -1)).sum()),
+        unknown=int((right == -1).sum()),
+        p_value=compare_exposure(total, exposed),
     )
 
 

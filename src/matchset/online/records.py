@@ -7,9 +7,11 @@ Documents of User Behavior Insights 1.3, one per line: `QueryRecord` is one of i
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Self
 
 from matchset.online.interleaving import Origin
@@ -169,4 +171,10 @@ def write_record(record: QueryRecord | EventRecord) -> bytes:
 
 def timestamp_now() -> str:
     """The time as records have it: ISO 8601 in UTC, with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_name_second(seconds)}.{milliseconds:03}Z"
+
+
+@lru_cache(maxsize=2)
+def _name_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -128,16 +128,17 @@ def bought_in_visits(rows: SessionRows) -> Bought:
     at = np.flatnonzero(weight * rows.count > 0)
     if len(at) == 0:
         raise DataError(f"a log must hold purchases or clicks; got {', '.join(rows.events)}")
-    _, first = rows.searches()
-    first = first[np.argsort(rows.visit[first], kind="stable")]
+    number, first = rows.searches()  # in the order of their visits
+    began = np.full(len(first), np.iinfo(np.int64).max)
+    np.minimum.at(began, number, rows.second)
     begins = np.searchsorted(rows.visit[first], rows.visit[at], side="left")
     ends = np.searchsorted(rows.visit[first], rows.visit[at], side="right")
     sizes = np.minimum(ends - begins, _MOST_SEARCHES)
     purchase = np.repeat(np.arange(len(at)), sizes)
     offset = np.arange(len(purchase)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    search = first[np.repeat(begins, sizes) + offset]
-    is_before = rows.query[search] != rows.query[at[purchase]]
-    is_before &= _first_seen(rows)[search] <= rows.second[at[purchase]]
+    search = np.repeat(begins, sizes) + offset
+    is_before = rows.query[first[search]] != rows.query[at[purchase]]
+    is_before &= began[search] <= rows.second[at[purchase]]
     return Bought(
         queries=rows.queries,
         products=rows.products,
@@ -146,7 +147,7 @@ def bought_in_visits(rows: SessionRows) -> Bought:
         product=rows.product[at].astype(np.int64),
         unit=rows.unit[at],
         weight=rows.count[at],
-        before=(purchase[is_before], rows.query[search[is_before]].astype(np.int64)),
+        before=(purchase[is_before], rows.query[first[search[is_before]]].astype(np.int64)),
         unit_kind=rows.unit_kind,
         what=_name_events(rule.weights),
     )
@@ -172,14 +173,6 @@ def bought_in_log(log: Log) -> Bought:
         unit_kind="query",
         what=_name_events(rule.weights),
     )
-
-
-def _first_seen(rows: SessionRows) -> NDArray[np.int64]:
-    """The second at which each row's search began, (n_rows,)."""
-    number, first = rows.searches()
-    began = np.full(len(first), np.iinfo(np.int64).max)
-    np.minimum.at(began, number, rows.second)
-    return np.asarray(began[number])
 
 
 def _name_events(weights: Mapping[str, float]) -> str:

@@ -141,5 +141,6 @@ class _Worker:
 
 
 def _start_process() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "from matchset.work.worker import main; main()"]
+    # Without the current folder on its path: a file there could hide a module.
+    command = [sys.executable, "-P", "-c", "from matchset.work.worker import main; main()"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603

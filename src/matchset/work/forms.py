@@ -59,6 +59,8 @@ _OTHERS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 def keepable(kind: type[T]) -> type[T]:
     """Let a dataclass of another room be part of a result."""
+    if kind.__name__ in _CLASSES:
+        raise TypeError(f"classes of results must have distinct names; got {kind.__name__} twice")
     _CLASSES[kind.__name__] = kind
     return kind
 

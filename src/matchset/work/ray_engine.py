@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from matchset.errors import DataError, install_command
+from matchset.errors import DataError
 from matchset.work.engines import ATTEMPTS, ignore
 from matchset.work.results import WorkFolder
 from matchset.work.tasks import Report, Task
 
 STORE_BYTES = 80 * 2**20  # the least that Ray takes: results are files
+PATIENCE = 20.0  # seconds after which tasks are compared with the machines that are left
 _PENDING_PER_CORE = 4  # many more would slow Ray's scheduler down
 
 
@@ -25,17 +26,14 @@ class RayEngine:
     """
 
     def __init__(self, results: WorkFolder) -> None:
-        try:
-            import ray
-        except ImportError:
-            rule = f"'ray' needs Ray; {install_command('ray')} installs it"
-            raise DataError(rule, parameter="engine") from None
+        import ray
+
         self._ray: Any = ray
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             self._connect()
         self._folder = WorkFolder(results.path.absolute())
-        self._pending: dict[Any, Task] = {}
+        self._pending: dict[Any, tuple[Task, int]] = {}  # with the cores that it asked for
         self._remote = ray.remote(max_retries=ATTEMPTS)(_run)
 
     def has_room(self, task: Task) -> bool:  # noqa: ARG002
@@ -48,20 +46,34 @@ class RayEngine:
         """Hand a task to Ray: one core, or all of a machine."""
         threads = self._count_cores(max) if task.is_wide else 1
         remote = self._remote.options(num_cpus=threads, name=task.name)
-        self._pending[remote.remote(task, self._folder, threads)] = task
+        self._pending[remote.remote(task, self._folder, threads)] = task, threads
 
     def wait(self) -> Collection[Task]:
         """Tasks that have ended."""
-        ended, _ = self._ray.wait(list(self._pending), num_returns=1)
+        ended: list[Any] = []
+        while not ended:
+            ended, _ = self._ray.wait(list(self._pending), num_returns=1, timeout=PATIENCE)
+            if not ended:
+                self._submit_misfits()
         for reference in ended:
             try:
                 self._ray.get(reference)
             except self._ray.exceptions.RayTaskError as error:
                 raise error.cause from None
             except self._ray.exceptions.RayError as error:
-                rule = f"{self._pending[reference].name!r} was lost {ATTEMPTS + 1} times: {error}"
+                name = self._pending[reference][0].name
+                rule = f"{name!r} was lost {ATTEMPTS + 1} times: {error}"
                 raise DataError(rule, path=self._folder.path) from None
-        return [self._pending.pop(reference) for reference in ended]
+        return [self._pending.pop(reference)[0] for reference in ended]
+
+    def _submit_misfits(self) -> None:
+        """Ask again for what no machine has room for since the largest one was lost."""
+        largest = self._count_cores(max)
+        misfits = {ref: task for ref, (task, threads) in self._pending.items() if threads > largest}
+        for reference, task in misfits.items():
+            self._ray.cancel(reference, force=True)
+            del self._pending[reference]
+            self.submit(task, ignore)
 
     def close(self) -> None:
         """Drop what is queued; a connection that was made here ends."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from matchset.errors import DataError, ModelFileError, TargetExistsError
-from matchset.storage.atomic import remove_leftovers
+from matchset.storage.atomic import remove_leftovers, temporary_name
 from matchset.storage.folders import (
     MANIFEST,
     check_target,
@@ -23,8 +27,11 @@ from matchset.storage.folders import (
 )
 from matchset.work.forms import decode, encode
 
+logger = logging.getLogger(__name__)
+
 KIND, SETUP = "result of a task", "work folder"
 _STATE = ".state"
+_PATIENCE = 10.0  # seconds until a result that should be there is missing
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -74,18 +81,34 @@ class WorkFolder:
 
     def put(self, task: str, values: Mapping[str, Any]) -> None:
         """Write a result, unless another process was faster: it wrote the same."""
-        if not self.has(task):
-            shutil.rmtree(self.path / task, ignore_errors=True)  # one that somebody took apart
-        with suppress(TargetExistsError):
+        try:
             self._write(task, values, overwrite=False)
+        except TargetExistsError:
+            if not self.has(task):  # what somebody took apart
+                aside = temporary_name(self.path / task)
+                (self.path / task).rename(aside)
+                shutil.rmtree(aside, ignore_errors=True)
+                self._write(task, values, overwrite=False)
         self._remove_state(task)
 
     def get(self, task: str, name: str) -> Any:
         """One value of a result, memory-mapped."""
         opened = self._opened.setdefault(task, {})
         if name not in opened:
-            opened[name] = decode(*open_folder(self.path / task, KIND), name)
+            opened[name] = decode(*self._open(task), name)
         return opened[name]
+
+    def _open(self, task: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Open a result that another machine may have written a moment ago.
+
+        A network file system may remember for a while that it was not there.
+        """
+        folder, end = self.path / task, time.monotonic() + _PATIENCE
+        while not self.has(task) and time.monotonic() < end:
+            with suppress(OSError):
+                list(folder.parent.iterdir())  # makes most file systems look again
+            time.sleep(0.1)
+        return open_folder(folder, KIND)
 
     def forget(self, task: str) -> None:
         """Close a result; its folder stays."""
@@ -164,7 +187,8 @@ def open_work(path: str | os.PathLike[str], setup: Mapping[str, str]) -> Iterato
             _compare(own, setup)
         else:
             write_folder(own, SETUP, header=dict(setup), arrays={})
-        work.remove_damaged()
+        for damaged in work.remove_damaged():
+            logger.warning("%s: %s is damaged, and is made again", work.path, damaged)
         yield work
     finally:
         os.close(handle)

@@ -9,9 +9,12 @@ So what is there needs no work, and what was lost is made again.
 from __future__ import annotations
 
 import heapq
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+logger = logging.getLogger(__name__)
 
 Report = Callable[[int, int], None]  # hears of steps done, and of all steps
 
@@ -175,6 +178,9 @@ class _Schedule:
         for task in missing:
             self.stage_of[task.name] = stage.name
             heapq.heappush(self.queue, (self.order[stage.name], -task.cost, task.name, task))
+        if len(tasks) > len(missing):
+            found = self.n_found[stage.name]
+            logger.info("%s: %d of %d tasks were done before", stage.name, found, len(tasks))
         if tasks and not missing:
             self._tell(stage.name)
         if not missing:

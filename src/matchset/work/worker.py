@@ -56,7 +56,3 @@ def _do(message: bytes, answers: BinaryIO) -> tuple[str, Any]:
     except Exception as error:
         return "error", error
     return "done", None
-
-
-if __name__ == "__main__":
-    main()
