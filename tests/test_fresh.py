@@ -213,6 +213,14 @@ def test_a_change_with_an_older_version_comes_too_late(base):
         base.remove(["p001"], version=-1)
 
 
+def test_products_come_after_parts_were_left_out(base, changed):
+    more = {"n9": ("zyxo table", 3.0, None)}
+    for parts in (["lexical"], ["towers"], ["lexical", "tree"]):
+        later = changed.only(parts).add(make_goods(more))
+        at_once = base.only(parts).add(make_goods(NEW | more)).remove(["p000", "p031"])
+        assert dump(later) == dump(at_once)
+
+
 def test_products_told_one_by_one_keep_what_is_not_told():
     launched = np.array([20_000, NO_DAY], dtype=np.int32)
     columns = {

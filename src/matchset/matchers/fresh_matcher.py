@@ -146,6 +146,7 @@ class FreshMatcher(TrainedMatcher):
             lexical=self.model.lexical,
             towers=self.model.towers,
             is_gone=present.is_gone,
+            before=None if self.model.added is None else self.model.added.rows,
             threads=1 if len(present.added) <= _FEW else count_threads(None),
         )
         kept = trained.n_queries_of[~present.is_gone]

@@ -7,6 +7,7 @@ query led to, and the re-ranker's weights of such products were learned without 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,14 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.features.vectorizer import Vectorizer
-from matchset.matrices import Csr, Ids, Offsets, offsets_of, rows_of
+from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of, rows_of, take_entries
 from matchset.model.impact_lists import LARGEST, ImpactLists, round_impacts
 from matchset.model.inverted_lists import ByteVectors, assign_clusters, quantize
 from matchset.model.lexical import LexicalIndex, find_idf, saturate
 from matchset.model.towers import TowerIndex
 from matchset.strings import Strings
+
+_NO_WIDTH = 16  # dimensions of vectors where there are none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +59,43 @@ class AddedVectors:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TitleRows:
+    """What was read of titles, each by itself, so that the next step reads new ones alone."""
+
+    titles: Strings
+    starts: Offsets  # of each title's words
+    keys: NDArray[np.uint64]  # of words, ascending in a title
+    features: Ids  # of words, -1 where the vocabulary lacks it
+    counts: Floats  # of words in the title
+    vectors: ByteVectors
+    clusters: Ids  # of the vectors, -1 where one is zero
+
+    def take(self, rows: NDArray[np.int64]) -> TitleRows:
+        """Some of the titles."""
+        entries, starts = take_entries(self.starts, rows)
+        words = (self.keys[entries], self.features[entries], self.counts[entries])
+        return TitleRows(
+            self.titles.take(rows), starts, *words, self.vectors.take(rows), self.clusters[rows]
+        )
+
+    def join(self, more: TitleRows) -> TitleRows:
+        """These titles, then others."""
+        vectors = ByteVectors(
+            np.concatenate([self.vectors.values, more.vectors.values]),
+            np.concatenate([self.vectors.scales, more.vectors.scales]),
+        )
+        return TitleRows(
+            Strings.concatenate([self.titles, more.titles]),
+            np.concatenate([self.starts, self.starts[-1] + more.starts[1:]]),
+            np.concatenate([self.keys, more.keys]),
+            np.concatenate([self.features, more.features]),
+            np.concatenate([self.counts, more.counts]),
+            vectors,
+            np.concatenate([self.clusters, more.clusters]),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class AddedProducts:
     """Products under the labels that follow those of the training, and which of all are shown."""
 
@@ -63,6 +103,7 @@ class AddedProducts:
     vectors: AddedVectors
     shown: Ids  # product of each label, ascending, -1 where it was removed or replaced
     labels: Ids  # label of each product that is shown
+    rows: TitleRows  # of the added ones
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -77,35 +118,82 @@ def index_added(
     lexical: LexicalIndex | None,
     towers: TowerIndex | None,
     is_gone: NDArray[np.bool_],
+    before: TitleRows | None = None,
     threads: int = 1,
 ) -> AddedProducts:
-    """Products with these titles; `is_gone` says which of the trained ones are shown no more."""
+    """Products with these titles; `is_gone` says which of the trained ones are shown no more.
+
+    What was read `before` of the same titles is not read again.
+    """
     n_trained, n = len(is_gone), len(titles)
     labels = np.concatenate([np.flatnonzero(~is_gone), n_trained + np.arange(n)]).astype(np.int32)
     shown = np.full(n_trained + n, -1, dtype=np.int32)
     shown[labels] = np.arange(len(labels), dtype=np.int32)
-    return AddedProducts(
-        _no_words(n) if lexical is None else _index_words(titles, vectorizer, lexical, n_trained),
-        _no_vectors(n)
-        if towers is None
-        else _place_vectors(titles, vectorizer, towers, n_trained, threads=threads),
-        shown,
-        labels,
-    )
-
-
-def _index_words(
-    titles: Strings, vectorizer: Vectorizer, lexical: LexicalIndex, first_label: int
-) -> AddedWords:
     kinds = [(kind.unit, kind.n) for kind in vectorizer.vocabulary.config.ngrams]
-    if ("word", 1) not in kinds:
-        return _no_words(len(titles))
-    kind = kinds.index(("word", 1))
-    starts, hashes, features, counts = vectorizer.native.hash_words(
-        titles.data, titles.offsets, kind
+    kind = kinds.index(("word", 1)) if lexical is not None and ("word", 1) in kinds else None
+
+    def read(texts: Strings) -> TitleRows:
+        return _read_titles(texts, vectorizer, towers, kind=kind, threads=threads)
+
+    width = _NO_WIDTH if towers is None else towers.table.dimensions
+    if before is None or before.vectors.dimensions != width:  # parts were left out since
+        rows = read(titles)
+    else:
+        rows = _read_new(titles, before, read)
+    words, vectors = _no_words(n), _no_vectors(n)
+    if lexical is not None and kind is not None:
+        words = _index_words(rows, kind, lexical, n_trained)
+    if towers is not None:
+        vectors = _place_vectors(rows, towers, n_trained)
+    return AddedProducts(words, vectors, shown, labels, rows)
+
+
+def _read_new(
+    titles: Strings, before: TitleRows, read: Callable[[Strings], TitleRows]
+) -> TitleRows:
+    together, n_before = Strings.concatenate([before.titles, titles]), len(before.titles)
+    group, first = together.factorize()
+    source = first[group[n_before:]]  # the first equal title
+    new = np.unique(source[source >= n_before])
+    known = np.where(source < n_before, source, n_before + np.searchsorted(new, source))
+    return before.join(read(together.take(new))).take(known)
+
+
+def _read_titles(
+    titles: Strings,
+    vectorizer: Vectorizer,
+    towers: TowerIndex | None,
+    *,
+    kind: int | None,
+    threads: int,
+) -> TitleRows:
+    n, none = len(titles), np.empty(0, np.int32)
+    words = np.zeros(n + 1, np.int64), np.empty(0, np.uint64), none, np.empty(0, np.float32)
+    if kind is not None:
+        words = vectorizer.native.hash_words(titles.data, titles.offsets, kind)
+    vectors = ByteVectors(np.zeros((n, _NO_WIDTH), np.int8), np.zeros(n, np.float32))
+    clusters = np.full(n, -1, dtype=np.int32)
+    if towers is not None:
+        vectors = _encode(titles, vectorizer, towers, threads=threads)
+        placed = np.flatnonzero(vectors.scales > 0)
+        clusters[placed] = assign_clusters(vectors.take(placed), towers.lists, threads=threads)
+    return TitleRows(titles, *words, vectors, clusters)
+
+
+def _encode(
+    titles: Strings, vectorizer: Vectorizer, towers: TowerIndex, *, threads: int
+) -> ByteVectors:
+    starts, ids, _ = vectorizer.native.vectorize_all(titles.data, titles.offsets, threads)
+    table = towers.table
+    floats = _native.encode_texts(
+        (starts, ids), towers.row_of, table.arrays, dimensions=table.dimensions, threads=threads
     )
-    keys, first, word = np.unique(hashes, return_index=True, return_inverse=True)
-    feature = features[first]
+    return quantize(floats.reshape(len(titles), table.dimensions))
+
+
+def _index_words(rows: TitleRows, kind: int, lexical: LexicalIndex, first_label: int) -> AddedWords:
+    keys, first, word = np.unique(rows.keys, return_index=True, return_inverse=True)
+    feature = rows.features[first]
     # A word that no title had is as rare as one of a single title.
     n_titles_of = np.diff(lexical.titles_of.offsets)
     at = feature - lexical.first_word
@@ -113,37 +201,29 @@ def _index_words(
     df = np.ones(len(keys), dtype=np.int64)
     df[is_known] = np.maximum(n_titles_of[at[is_known]], 1)
     ids = word.reshape(-1).astype(np.int32)
-    rows = Csr(starts, ids, counts, len(keys))
+    counts = Csr(rows.starts, ids, rows.counts, len(keys))
     idf = find_idf(df, len(lexical.row_of))[ids]
-    weights = saturate(rows, idf, lexical.mean_length)
+    weights = saturate(counts, idf, lexical.mean_length)
     impacts = round_impacts(weights, lexical.scale * LARGEST)
-    row = rows_of(starts)
+    row = rows_of(rows.starts)
     order = np.lexsort((row, -impacts.astype(np.int16), ids))
     titles_of = ImpactLists(
         offsets_of(np.bincount(ids, minlength=len(keys))),
         (first_label + row[order]).astype(np.int32),
         impacts[order],
     )
-    return AddedWords(kind, keys, feature, titles_of, ImpactLists(starts, ids, impacts))
+    return AddedWords(kind, keys, feature, titles_of, ImpactLists(rows.starts, ids, impacts))
 
 
-def _place_vectors(
-    titles: Strings, vectorizer: Vectorizer, towers: TowerIndex, first_label: int, *, threads: int
-) -> AddedVectors:
-    starts, ids, _ = vectorizer.native.vectorize_all(titles.data, titles.offsets, threads)
-    table, lists = towers.table, towers.lists
-    floats = _native.encode_texts(
-        (starts, ids), towers.row_of, table.arrays, dimensions=table.dimensions, threads=threads
-    )
-    vectors = quantize(floats.reshape(len(titles), table.dimensions))
-    placed = np.flatnonzero(vectors.scales > 0)
-    cluster = assign_clusters(vectors.take(placed), lists, threads=threads)
+def _place_vectors(rows: TitleRows, towers: TowerIndex, first_label: int) -> AddedVectors:
+    placed = np.flatnonzero(rows.clusters >= 0)
+    cluster = rows.clusters[placed]
     order = placed[np.argsort(cluster, kind="stable")]
-    position_of = np.full(len(titles), -1, dtype=np.int32)
+    position_of = np.full(len(rows.titles), -1, dtype=np.int32)
     position_of[order] = np.arange(len(order), dtype=np.int32)
     return AddedVectors(
-        offsets_of(np.bincount(cluster, minlength=lists.n_lists)),
-        vectors.take(order),
+        offsets_of(np.bincount(cluster, minlength=towers.lists.n_lists)),
+        rows.vectors.take(order),
         (first_label + order).astype(np.int32),
         position_of,
     )
@@ -162,5 +242,5 @@ def _no_words(n: int) -> AddedWords:
 
 def _no_vectors(n: int) -> AddedVectors:
     none = np.empty(0, np.int32)
-    vectors = ByteVectors(np.empty((0, 16), np.int8), np.empty(0, np.float32))
+    vectors = ByteVectors(np.empty((0, _NO_WIDTH), np.int8), np.empty(0, np.float32))
     return AddedVectors(np.zeros(1, np.int64), vectors, none, np.full(n, -1, np.int32))

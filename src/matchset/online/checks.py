@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from matchset.evaluate.significance import ALPHA, Values
-from matchset.online.intervals import PLANNED_SEARCHES, Moments, always_valid_width
+from matchset.online.intervals import NORMAL, PLANNED_SEARCHES, Moments, always_valid_width
 
 MISMATCH = 0.001  # a smaller p-value of the sample ratio is no chance
 AA_RUNS = 1_000
@@ -44,7 +43,9 @@ def check_sample_ratio(units: Mapping[str, int], shares: Mapping[str, float]) ->
     counts = np.array([units.get(arm, 0) for arm in arms], dtype=np.float64)
     parts = np.array([shares[arm] for arm in arms], dtype=np.float64)
     expected = counts.sum() * parts / parts.sum()
-    p_value = float(stats.chisquare(counts, expected).pvalue) if counts.sum() else 1.0
+    from scipy.stats import chisquare  # 30 MB that a server does not need
+
+    p_value = float(chisquare(counts, expected).pvalue) if counts.sum() else 1.0
     return SampleRatio(
         {arm: int(n) for arm, n in zip(arms, counts, strict=True)},
         dict(zip(arms, expected.tolist(), strict=True)),
@@ -59,7 +60,9 @@ def compare_exposure(assigned: Mapping[str, int], exposed: Mapping[str, int]) ->
     table = table[table.sum(axis=1) > 0]
     if len(table) < 2 or (table.sum(axis=0) == 0).any():
         return 1.0
-    return float(stats.chi2_contingency(table, correction=False).pvalue)
+    from scipy.stats import chi2_contingency
+
+    return float(chi2_contingency(table, correction=False).pvalue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,9 @@ class Calibration:
     @property
     def bounds(self) -> tuple[float, float]:
         """Where `once` is in 999 of 1,000 cases if the intervals are right."""
-        low, high = stats.binom.interval(0.999, self.runs, ALPHA)
+        from scipy.stats import binom
+
+        low, high = binom.interval(0.999, self.runs, ALPHA)
         return float(low) / self.runs, float(high) / self.runs
 
 
@@ -155,7 +160,7 @@ def _repeat(
         size = min(block, runs - begin)
         coins = rng.random((size, n_units), dtype=np.float32) < 0.5
         distance = np.abs(measure(coins.astype(np.float64)))
-        at_end[begin : begin + size] = distance[:, -1] > stats.norm.isf(alpha / 2)
+        at_end[begin : begin + size] = distance[:, -1] > NORMAL.inv_cdf(1 - alpha / 2)
         ever[begin : begin + size] = (distance > width).any(axis=1)
     return Calibration(runs, float(at_end.mean()), float(ever.mean()), len(width))
 

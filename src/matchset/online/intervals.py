@@ -18,15 +18,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from statistics import NormalDist
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from matchset.evaluate.significance import ALPHA, Values
 
 PLANNED_SEARCHES = 20_000  # of all arms; the always valid interval is narrowest about here
+NORMAL = NormalDist()
 LEAST_UNITS = 20  # of an arm; with fewer, a normal distribution says little
 
 
@@ -126,7 +127,7 @@ def relative_effect(first: Moments, second: Moments, *, alpha: float = ALPHA) ->
         return np.full(3, np.nan)
     variances = np.array([first.variance, second.variance], dtype=np.float64)
     error = math.sqrt(float((variances / rates**2).sum())) or math.nan
-    step = float(stats.norm.isf(alpha / 2)) * error
+    step = NORMAL.inv_cdf(1 - alpha / 2) * error
     return np.asarray(rates[1] / rates[0] * np.exp([0.0, -step, step]) - 1.0)
 
 
@@ -151,7 +152,7 @@ def _make_effect(
     value: float, error: float, searches: float, alpha: float, planned: float
 ) -> Effect:
     error = error or math.nan  # values that are all the same do not tell how precise they are
-    once = float(stats.norm.isf(alpha / 2)) * error
+    once = NORMAL.inv_cdf(1 - alpha / 2) * error
     always = float(always_valid_width(searches, alpha=alpha, planned=planned)) * error
     return Effect(value, value - once, value + once, value - always, value + always)
 

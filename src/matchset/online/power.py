@@ -13,11 +13,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy import stats
-
 from matchset.errors import DataError, ParameterError
 from matchset.evaluate.significance import ALPHA
-from matchset.online.intervals import Moments, always_valid_width
+from matchset.online.intervals import NORMAL, Moments, always_valid_width
 
 POWER = 0.8  # the usual chance to find an effect that is there
 EFFECT = 0.02  # relative: 2 % more purchases per search
@@ -73,8 +71,8 @@ def plan_experiment(
     independent = rate * (1.0 - rate) if rate < 1 else rate
     design = per_search / independent
     distance = rate * effect
-    at_power = float(stats.norm.ppf(power))
-    once = float(stats.norm.isf(alpha / 2)) + at_power
+    at_power = NORMAL.inv_cdf(power)
+    once = NORMAL.inv_cdf(1 - alpha / 2) + at_power
     # The interval that allows peeking, at its planned end; who stops before needs less.
     always = float(always_valid_width(1.0, alpha=alpha, planned=1.0)) + at_power
     per_arm = 2.0 * per_search / distance**2
