@@ -48,7 +48,7 @@ class Peak:
     def __init__(self) -> None:
         self.largest = 0.0
         self.is_over = threading.Event()
-        self.thread = threading.Thread(target=self.watch)
+        self.thread = threading.Thread(target=self.watch, daemon=True)
         self.thread.start()
 
     def watch(self) -> None:

@@ -115,10 +115,10 @@ class Rate:
     memory: float = 0.0
 
 
-# Measured by benchmarks/stages.py on two cores of an AMD EPYC, with shops of 3,000 and 12,000
-# products and a marketplace of 6,000: bytes on any machine; times of "data", "neighbors" and
-# "lexical" on an idle one, those of the others on a busy one, times the half that these three took.
-# Other processors, or other settings of tree and vectorizer, differ as much as they are slower.
+# Bytes were measured by benchmarks/stages.py on a shop of 12,000 products. Times of "data",
+# "neighbors" and "lexical" are those of an idle machine (two cores of an AMD EPYC); the others
+# were seen on a busy one and halved, as those three were twice as slow there. Other processors, or
+# other settings of tree and vectorizer, differ as much as they are slower.
 RATES: Mapping[str, tuple[Rate, ...]] = {
     "data": (
         Rate("entries", serial=0.13, parallel=0.14, kept=9.0, memory=30.0),
