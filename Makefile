@@ -27,7 +27,7 @@ demo: $(VENV)/installed ## Run the main job on a simulated shop
 	$(BIN)/matchset demo
 
 test: $(VENV)/installed $(VENV)/test ## Test the installed package
-	@echo "testing: about four minutes on two quiet cores, longer on busy ones"
+	@echo "testing: about five minutes on two quiet cores, longer on busy ones"
 	$(PYTEST)
 
 test-all: test docs $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everything: also what needs PyTorch, a browser or Schemathesis

@@ -92,7 +92,8 @@ def test_options_are_cached_but_queries_are_not():
         (b"q=a&k=1.5", "bad_parameter"),
         (b"q=a&k=", "bad_parameter"),
         (b"q=a&k=%EF%BC%91", "bad_parameter"),  # a digit, but not of ASCII
-        (b"q=a&k=9999999999", "bad_parameter"),
+        (b"q=a&k=9999999999", "k_out_of_range"),
+        (b"q=a&k=99999999999999999", "bad_parameter"),  # more digits than a number needs
         (b"q=a&k=nan", "bad_parameter"),
         (b"q=a&titles=1", "bad_parameter"),
         (b"q=a&min_score=", "bad_parameter"),

@@ -42,6 +42,8 @@ class PastQueries:
         if at == len(self) or self.hashes[at] != wanted:
             return 0.0
         query = int(self.by_hash[at])
+        if not 0 <= query < len(self):  # a damaged folder
+            return 0.0
         counts = self.counts[self.offsets[query] : self.offsets[query + 1]]
         return float(np.expm1(counts.astype(np.float64)).sum())
 

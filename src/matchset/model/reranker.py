@@ -44,6 +44,9 @@ class Reranker:
     def __post_init__(self) -> None:
         if self.weights.shape != (2, len(FEATURES)):
             raise ValueError(f"weights must be 2 x {len(FEATURES)}; got {self.weights.shape}")
+        if self.knots.ndim != 1 or len(self.knots) == 0 or self.knots.shape != self.log_odds.shape:
+            found = f"{self.knots.shape} and {self.log_odds.shape}"
+            raise ValueError(f"knots and log_odds must be lists of one length; got {found}")
         for name in ("weights", "knots", "log_odds"):
             values = getattr(self, name)
             if values.dtype != np.float32 or not np.isfinite(values).all():

@@ -30,7 +30,7 @@ _NAMES = {
     "array": "an array",
     "object": "an object",
 }
-_MAX_DIGITS = 9
+_MAX_DIGITS = 16  # of an integer in a query string: 2^53 has so many
 _NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,3})?")  # of JSON
 
 
