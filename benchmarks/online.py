@@ -111,7 +111,7 @@ def run(crowd: Crowd, arms: Mapping[str, Retriever], mode: Mode = "ab") -> tuple
     experiment = define(list(arms), mode)
     named = {f"arm-{n}": arm for n, arm in enumerate(arms.values())}
     outcomes = serve_crowd(crowd, named, experiment).outcomes("shop")
-    return outcomes, analyze(outcomes, experiment=experiment, planned=crowd.n_customers)
+    return outcomes, analyze(outcomes, experiment=experiment, planned=len(outcomes.searches))
 
 
 def show_aa(crowd: Crowd, matcher: Retriever, runs: int) -> None:
