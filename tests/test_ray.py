@@ -80,8 +80,13 @@ def test_a_machine_that_is_lost_costs_its_tasks_and_no_others(cluster, tmp_path)
     journal = tmp_path / "journal"
     journal.mkdir()
     results = WorkFolder(tmp_path / "work")
-    given = {"folder": str(journal), "seconds": 5}  # it is found and killed well within that
-    tasks = [Task(f"t{i}", note, {"name": f"t{i}", **given}) for i in range(6)]
+    given = {"folder": str(journal)}
+    # The first one is soon done; then a machine is killed amid one of the others.
+    seconds = [0.5, *[5.0] * 5]
+    tasks = [
+        Task(f"t{i}", note, {"name": f"t{i}", "seconds": each, **given})
+        for i, each in enumerate(seconds)
+    ]
 
     def kill(_):
         busy = find_busy(journal, results)
