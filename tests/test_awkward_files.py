@@ -11,9 +11,7 @@ import json
 import logging
 import re
 import shutil
-import signal
 import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -26,7 +24,7 @@ import pytest
 
 import matchset as ms
 from matchset.cli import console
-from matchset.cli.app import COMMANDS, GROUPS, main
+from matchset.cli.app import COMMANDS, GROUPS
 from matchset.cli.options import Columns, Settings, VisitColumns
 from matchset.data.split import SplitOptions
 
@@ -52,27 +50,6 @@ def klicks(tmp_path):
     path = tmp_path / "klicks.csv"
     path.write_bytes(KLICKS.encode("latin-1"))
     return path
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Call the command line in this process: its exit code, output and errors."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["matchset", *map(str, arguments)])
-        monkeypatch.setattr(console.output, "width", 200)
-        before = signal.getsignal(signal.SIGTERM)
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def write(path, text, encoding="utf-8"):

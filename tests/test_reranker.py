@@ -11,7 +11,6 @@ from scipy.optimize import minimize
 import matchset as ms
 from matchset import _native
 from matchset.config import PARTS
-from matchset.learn.calibration import calibrate, fit_isotonic, measure_growth
 from matchset.learn.fit_reranker import PART_FEATURES, fit_weights, list_subsets
 from matchset.learn.hold_back import SHARE, hold_back
 from matchset.learn.labeled_candidates import (
@@ -20,6 +19,7 @@ from matchset.learn.labeled_candidates import (
     recall_of,
     score_candidates,
 )
+from matchset.learn.score_calibration import calibrate, fit_isotonic, measure_growth
 from matchset.matrices import Csr, offsets_of
 from matchset.model.match_set_model import Candidates
 from matchset.model.reranker import DEFAULT_WEIGHTS, FEATURES, WARM

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from matchset import _native
-from matchset.learn.calibration import calibrate
 from matchset.learn.labeled_candidates import LabeledCandidates, recall_of
+from matchset.learn.score_calibration import calibrate
 from matchset.matrices import Floats, rows_of
 from matchset.model.match_set_model import SOURCES
 from matchset.model.reranker import (
