@@ -140,6 +140,7 @@ class FreshMatcher(TrainedMatcher):
         """With these changes instead of those that it has."""
         trained = self._trained()
         present = apply_changes(trained.products, fresh.changes)
+        n_added = len(present.added[0])
         added = index_added(
             present.added,
             self.vectorizer,
@@ -147,14 +148,14 @@ class FreshMatcher(TrainedMatcher):
             towers=self.model.towers,
             is_gone=present.is_gone,
             before=None if self.model.added is None else self.model.added.rows,
-            threads=1 if len(present.added) <= _FEW else count_threads(None),
+            threads=1 if n_added <= _FEW else count_threads(None),
         )
         kept = trained.n_queries_of[~present.is_gone]
         return replace(
             self,
             model=replace(self.model, added=added),
             products=present.products,
-            n_queries_of=np.concatenate([kept, np.zeros(len(present.added), np.int64)]),
+            n_queries_of=np.concatenate([kept, np.zeros(n_added, np.int64)]),
             fresh=fresh,
         )
 
