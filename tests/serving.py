@@ -129,9 +129,10 @@ def serving(folder: Path, *options, model="model", workers=2, port=0):
         if process.poll() is None:
             process.terminate()
             try:
-                process.wait(20)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
         process.stdout.close()
 
 

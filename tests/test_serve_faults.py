@@ -14,6 +14,7 @@ from serving import eventually, serving
 BATCH = {"queries": ["sofa"] * 64, "k": 300}  # two megabytes of response
 N_ASKED = 100  # of those: more than any buffer on the way holds
 UNREAD = "--limits.unread-seconds"
+LONG = ("--limits.seconds", 600)  # no request takes too long, on a busy machine either
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def list_ended(server):
 
 
 def test_h3_responses_that_nobody_reads_end_after_a_while(folder):
-    with serving(folder, UNREAD, 1, workers=1) as server, ExitStack() as stack:
+    with serving(folder, UNREAD, 1, *LONG, workers=1) as server, ExitStack() as stack:
         whole = len(server.post("/v1/match", BATCH).body)
         unread = [ask_and_never_read(server, stack) for _ in range(3)]
         eventually(lambda: len(list_ended(server)) == 3)
@@ -137,7 +138,7 @@ def test_h3_responses_that_nobody_reads_end_after_a_while(folder):
 
 
 def test_h3_unsent_bytes_of_a_worker_are_bounded_and_count_as_in_flight(folder):
-    options = ["--limits.unsent-bytes", 4_000_000, UNREAD, 600]
+    options = ["--limits.unsent-bytes", 4_000_000, UNREAD, 600, *LONG]
     with serving(folder, *options, workers=1) as server, ExitStack() as stack:
         whole = len(server.post("/v1/match", BATCH).body)
         assert 2_000_000 < whole < 4_000_000
@@ -161,7 +162,7 @@ def test_h3_a_small_response_that_nobody_reads_ends_too(folder):
 
 
 def test_a_caller_who_leaves_amid_a_response_is_no_failure(folder):
-    with serving(folder, workers=1) as server:
+    with serving(folder, *LONG, workers=1) as server:
         for _ in range(5):
             with ExitStack() as stack:
                 ask_and_never_read(server, stack).recv(1000)

@@ -1,5 +1,6 @@
 """Products come, change and go over HTTP, on disk and in every worker before the answer."""
 
+import errno
 import shutil
 import threading
 
@@ -9,7 +10,12 @@ from reloading import AUTH
 from serving import KEY, serving
 
 import matchset as ms
+from matchset.model.upserts import Upsert
+from matchset.serve import writer as writer_module
+from matchset.serve.http.request_errors import RequestError
+from matchset.serve.http.requests import WriteRequest
 from matchset.serve.options import ServeConfig
+from matchset.serve.reload.snapshots import Sources
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +143,22 @@ def test_a_large_batch_is_one_step(server):
     write(server, remove=[one["id"] for one in told])
     too_many = write(server, remove=["x"] * 10_001)
     assert (too_many.status, too_many.code) == (400, "too_many_products")
+
+
+def test_writes_that_fail_keep_no_files_open(tmp_path, monkeypatch):
+    trained_shop().save(tmp_path / "model")
+    config = ServeConfig(writable=True, api_key_file=tmp_path / "keys")
+    writer = writer_module.Writer(None, Sources(tmp_path / "model"), config)
+    wanted = WriteRequest([Upsert("n1", "zyxo lamp")], [], None)
+
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    opened = []
+    monkeypatch.setattr(ms.MatchSet, "_publish", fail)
+    monkeypatch.setattr(writer_module, "load", lambda path: opened.append(path) or ms.load(path))
+    for _ in range(4):
+        with pytest.raises(RequestError, match="device; nothing changed") as raised:
+            writer.write(wanted)
+        assert raised.value.__context__ is None  # whose frames would keep the model
+    assert len(opened) == 1

@@ -48,13 +48,20 @@ class Writer:
             if not isinstance(model, MatchSet):
                 rule = f"products come and go in a match set alone; got a {model.kind} matcher"
                 raise RequestError("read_only", rule)
+            # Kept whatever comes: on a full disk, each attempt would open some dozens of files,
+            # which stay open as long as the traceback of its error.
+            self._model = model
             # It looks whether the folder holds something newer.
             self._model = model.upsert(
                 wanted.products, remove=wanted.remove, version=wanted.version
             )
-        except (ModelFileError, OSError, MemoryError) as error:
+        except ModelFileError as error:
             self._model = None
-            raise RequestError("not_written", f"{error}; nothing changed") from None
+            failure = RequestError("not_written", f"{error}; nothing changed")
+        except (OSError, MemoryError) as error:
+            failure = RequestError("not_written", f"{error}; nothing changed")
         except ValueError as error:
-            raise RequestError("bad_parameter", str(error)) from None
-        return self._model.freshness.generation
+            failure = RequestError("bad_parameter", str(error))
+        else:
+            return self._model.freshness.generation
+        raise failure  # here, or it would keep the error, and with it what that had opened
