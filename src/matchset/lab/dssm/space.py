@@ -19,7 +19,7 @@ from matchset.lab.dssm.settings import DSSMConfig, read_dssm_config
 from matchset.matchers.base import Matcher, TrainingRecord
 from matchset.matrices import Csr, Floats, Ids, offsets_of
 from matchset.model.products import Products, read_products, store_products
-from matchset.storage.sections import Section, under
+from matchset.storage.sections import Section, read_object, under
 from matchset.strings import Strings
 
 _TEXTS_AT_ONCE = 8192
@@ -220,7 +220,7 @@ def read_space(sections: Mapping[str, Section]) -> Space:
         query_hashes=memory["query_hashes"],
         n_queries_of=memory["n_queries_of"],
         config=read_dssm_config(about["config"]),
-        provenance=about["provenance"],
+        provenance=read_object(about["provenance"]),
     )
 
 
