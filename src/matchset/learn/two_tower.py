@@ -111,7 +111,7 @@ class TwoTower:
 
         Of length one, or zero where a text has no feature with an embedding.
         """
-        return _encode(texts, self.row_of, self.table, threads=count_threads(threads))
+        return encode_texts(texts, self.row_of, self.table, threads=count_threads(threads))
 
     def encode_titles(self, texts: Csr, *, threads: int | None = None) -> ByteVectors:
         """Vectors of titles as bytes, as `vectors` holds them."""
@@ -169,7 +169,7 @@ def train_two_tower(
         data, config, threads=threads, progress=progress, start=start, save=save
     )
     embeddings = quantize(table)
-    vectors = _encode(X_titles, row_of, embeddings, threads=threads)
+    vectors = encode_texts(X_titles, row_of, embeddings, threads=threads)
     return TwoTower(row_of, embeddings, quantize(vectors), losses)
 
 
@@ -284,7 +284,8 @@ def _take_rows(texts: Csr, row_of: Ids) -> tuple[Offsets, Ids]:
     return kept_before[texts.indptr].astype(np.int64), rows[is_kept]
 
 
-def _encode(texts: Csr, row_of: Ids, table: ByteVectors, *, threads: int) -> Floats:
+def encode_texts(texts: Csr, row_of: Ids, table: ByteVectors, *, threads: int) -> Floats:
+    """Vectors of texts, given as rows of features, (n, dimensions)."""
     vectors: Floats = _native.encode_texts(
         (texts.indptr, texts.indices),
         row_of,
