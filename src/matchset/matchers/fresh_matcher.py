@@ -36,7 +36,7 @@ from matchset.model.upserts import Upsert, upserting
 from matchset.storage.atomic import locked
 from matchset.storage.folders import checksum, verify_folder
 from matchset.storage.sections import Section
-from matchset.storage.segments import checksum_base, count_segments, write_segment
+from matchset.storage.segments import count_segments, identify_base, write_segment
 from matchset.strings import Strings
 
 _FEW = 32  # titles that are not worth more than one thread
@@ -110,11 +110,11 @@ class FreshMatcher(TrainedMatcher):
         folder = Path(self._home)
         with locked(folder):
             verify_folder(folder)
-            now, base = self._now(self._home), checksum_base(folder)
+            now, base = self._now(self._home), identify_base(folder)
         learned = now._learn(new, old)  # noqa: SLF001
 
         def finish(staged: Path) -> None:
-            if checksum_base(folder) != base:
+            if identify_base(folder) != base:
                 raise ValueError(f"{folder}: was replaced meanwhile; refresh it again")
             last = now._now(str(folder))  # noqa: SLF001
             changes = last._changed().rebase(  # noqa: SLF001

@@ -10,6 +10,7 @@ them.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 import shutil
@@ -63,11 +64,10 @@ def count_segments(path: PathLike) -> int:
     return len(_sort(read_folder(path, read_manifest).get("folders", {})))
 
 
-def checksum_base(path: PathLike) -> str:
-    """SHA-256 of what a folder held before it took segments."""
-    manifest = read_folder(path, read_manifest)
-    named = {k: v for k, v in manifest.get("folders", {}).items() if not is_segment(k)}
-    return hashlib.sha256(seal({**manifest, "folders": named, "sha256": ""})).hexdigest()
+def identify_base(path: PathLike) -> str:
+    """A digest of what a folder holds beside segments: the base that a training or refresh made."""
+    arrays = read_folder(path, read_manifest)["arrays"]
+    return hashlib.sha256(json.dumps(arrays).encode()).hexdigest()
 
 
 def write_segment(path: Path, section: Section, *, instead_of_all: bool = False) -> None:
