@@ -1,11 +1,16 @@
 """A refresh learns from the log since the training, and keeps all that did not change."""
 
 import dataclasses
+import shutil
+import tempfile
 
 import numpy as np
 import pytest
 from contract import CHECKS, Subject, name_of
 from fresh_shop import QUERIES, dump, list_goods, make_goods, trained_shop
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from match_sets import make_config, make_shop
 
 import matchset as ms
@@ -19,6 +24,7 @@ from matchset.model.packed import pack, unpack
 from matchset.strings import Strings
 
 SINCE = make_shop(60, seed=5)[0]  # the log since the training
+IDS = st.lists(st.sampled_from(["p000", "p005", "p159", "n1", "n2"]), max_size=3)
 NEW = {"n1": ("red rose zyxo", 5.0, "zeta"), "n2": ("white zyxo vase", 1.0, None)}
 
 
@@ -261,6 +267,57 @@ def test_refreshes_and_changes_in_turns_are_the_same_as_from_a_folder(base, tmp_
     assert in_memory.refreshed.new_products == 4  # n2 came twice: with another title
     assert (in_memory.freshness.added, in_memory.freshness.removed) == (0, 0)
     ms.verify(tmp_path / "model")
+
+
+class Nights(RuleBasedStateMachine):
+    """Days and nights of a shop: a folder holds what memory does, and the products of now."""
+
+    @initialize()
+    def begin(self):
+        self.folder = tempfile.mkdtemp()
+        self.memory, on_disk = trained_shop(), trained_shop()
+        on_disk.save(f"{self.folder}/model")
+        self.goods, self.n_refreshed = list_goods(), 0
+
+    def step(self, change):
+        self.memory = change(self.memory)
+        change(ms.load(f"{self.folder}/model"))
+
+    @rule(ids=IDS, title=st.sampled_from(["red rose zyxo", "mug", "qux lamp"]))
+    def add(self, ids, title):
+        rows = {product: (f"{title} {product}", 1.0, None) for product in ids}
+        self.step(lambda matcher: matcher.add(make_goods(rows)))
+        self.goods |= rows
+
+    @rule(ids=IDS)
+    def remove(self, ids):
+        self.step(lambda matcher: matcher.remove(ids))
+        for product in ids:
+            self.goods.pop(product, None)
+
+    @rule()
+    def merge(self):
+        ms.load(f"{self.folder}/model").merge()
+
+    @rule(seed=st.integers(0, 3))
+    def refresh(self, seed):
+        log, _ = make_shop(15, seed=seed)
+        self.step(lambda matcher: matcher.refresh(log))
+        self.n_refreshed += 1
+
+    def teardown(self):
+        if not hasattr(self, "folder"):
+            return
+        found = ms.load(f"{self.folder}/model")
+        assert dump(found) == dump(self.memory)
+        titles = dict(zip(found.products.ids, found.products.titles, strict=True))
+        assert titles == {product: row[0] for product, row in self.goods.items()}
+        assert (0 if found.refreshed is None else found.refreshed.refreshes) == self.n_refreshed
+        shutil.rmtree(self.folder)
+
+
+TestNights = Nights.TestCase
+TestNights.settings = settings(max_examples=5, stateful_step_count=6, deadline=None)
 
 
 def test_versions_are_remembered(base):
