@@ -86,3 +86,11 @@ def test_counts_and_vectors_are_those_of_plain_arithmetic(base):
         for word in ("oak", "handmade")
     }  # each is in one title, or beside one
     assert impacts[words["handmade"]] < impacts[words["oak"]]
+
+
+def test_a_refresh_reads_it_too(base):
+    goods = make_goods({"n1": ("tin bowl", 1.0, None), "n2": ("tin bowl", 1.0, None)})
+    log, _ = make_shop()
+    refreshed = base.add(with_text(goods, {"n1": "zyxo lapwing"})).refresh(log)
+    assert list(refreshed.match("zyxo", 1).ids) == ["n1"]
+    assert set(refreshed.match("lapwing", 10).ids) > {"c1", "p003", "n1"}

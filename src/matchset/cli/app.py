@@ -13,7 +13,7 @@ from typing import Literal
 from cyclopts import App, Group, Parameter
 from cyclopts.config import Env
 
-from matchset.cli.changing import add, merge, remove, update
+from matchset.cli.changing import add, merge, refresh, remove, update
 from matchset.cli.console import FlagFormatter, format_error, print_error
 from matchset.cli.decisions import experiment
 from matchset.cli.demo import demo
@@ -56,7 +56,7 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start here": (demo, simulate),
     "Data": (describe, split, plan),
     "Models": (train, match, explain, inspect, prune),
-    "Keep fresh": (add, update, remove, merge),
+    "Keep fresh": (add, update, remove, refresh, merge),
     "Measure": (evaluate, compare, sweep, shadow),
     "Serve": (serve,),
     "Help": (completion,),

@@ -33,12 +33,12 @@ from matchset.serve.reload.run_folder import (
 )
 from matchset.serve.reload.snapshots import (
     Sources,
-    identify_training,
     naming_sources,
     snapshot_folders,
     take_snapshots,
 )
 from matchset.storage.folders import verify_folder
+from matchset.storage.segments import identify_base
 
 logger = logging.getLogger(__name__)
 _POLL_SECONDS = 0.01
@@ -75,7 +75,7 @@ def make_version(
         made = replace(
             made,
             kinds=opened.kinds,
-            trained=identify_training(snapshot_folders(folder, 1)[0]),
+            trained=identify_base(snapshot_folders(folder, 1)[0]),
             generation=opened.freshness.generation,
         )
         _check_kinds(sources, made.kinds, kinds)
