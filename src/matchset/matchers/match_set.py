@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -173,6 +174,19 @@ class MatchSet(FreshMatcher):
             provenance=self.provenance,
             beam=model.bounds.tree_beam,
         )
+
+    def prepare_answer(
+        self, k: int, *, beam: int | None = None, titles: bool = True
+    ) -> Callable[[bytes, str, bool], tuple[bytes, int, int, bytes]]:
+        """What answers a query as JSON, in one native call.
+
+        It takes a head, a query, and whether ids are wanted too. It returns a body, the number of
+        products, microseconds, and the ids as a JSON array. The body is the head, then the fields
+        query, microseconds and products, then a brace.
+        """
+        k = min(k, len(self.products) or 1)
+        vocabulary, bounds = self.vectorizer.native, self._bounds(beam).native
+        return partial(self.model.native.answer, vocabulary, k, bounds, self.products.texts, titles)
 
     def _match_one(self, query: str, options: Options) -> Match:
         k, where, beam = options

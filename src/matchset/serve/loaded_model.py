@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from matchset.model.products import Products
 from matchset.online.definition import Arm, Experiment
 from matchset.serve.http.auth import Keys
 from matchset.serve.http.request_errors import RequestError, shorten
+from matchset.serve.http.requests import MatchOptions
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import ModelVersion, RunFolder, read_running
 from matchset.serve.reload.snapshots import Sources, snapshot_folders
@@ -34,15 +35,23 @@ PARTS = {
 KEYS = "keys"  # in the folder of a model version
 
 
+class Prepared(NamedTuple):
+    """What answers for the model with some options: see `MatchSet.prepare_answer`."""
+
+    head: bytes
+    answer: Callable[[bytes, str, bool], tuple[bytes, int, int, bytes]]
+
+
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """The open matchers of a model version; nothing in it changes but its cache of filters."""
+    """The open matchers of a model version; nothing in it changes but its caches."""
 
     opened_from: ModelVersion
     # By kind, the model first; then the parts of a match set, and fusions of an experiment.
     matchers: Mapping[str, Matcher]
     keys: Keys | None
     experiment: Experiment | None = None
+    prepared: dict[MatchOptions, Prepared | None] = field(default_factory=dict)  # a cache
     opened_at: str = field(
         default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds")
     )
