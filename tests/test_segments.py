@@ -51,6 +51,18 @@ def test_a_loaded_match_set_keeps_its_changes_in_its_folder(folder):
     ms.verify(folder)
 
 
+def test_a_match_set_that_is_reopened_is_the_one_that_is_loaded(folder, tmp_path):
+    old = ms.load(folder)
+    before = dump(old)
+    ms.load(folder).update(make_goods({"n1": ("zyxo", 6.0, None), "p001": ("", 2.0, None)}))
+    for change in (lambda m: m.remove(["n1", "p002"]), lambda m: m.add(make_goods(SECOND))):
+        change(ms.load(folder)).merge()
+        assert dump(old.reopen(folder)) == dump(ms.load(folder)) != before
+    assert dump(old) == before
+    trained_shop().with_beam(10).save(tmp_path / "trained")
+    assert dump(old.reopen(tmp_path / "trained")) == dump(ms.load(tmp_path / "trained"))
+
+
 def test_a_saved_match_set_keeps_its_changes_in_its_folder(tmp_path):
     matcher = trained_shop().with_beam(10)  # not the one that other tests share
     in_memory = matcher.add(make_goods(FIRST))
