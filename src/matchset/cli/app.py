@@ -20,6 +20,7 @@ from matchset.cli.demo import demo
 from matchset.cli.evaluate import evaluate
 from matchset.cli.experiments import compare, sweep
 from matchset.cli.inspection import inspect
+from matchset.cli.interrupts import STOPPED
 from matchset.cli.logs import describe, simulate, split
 from matchset.cli.match import explain, match
 from matchset.cli.models import prune, train
@@ -92,7 +93,7 @@ def main() -> None:
         print_error(f"matchset: {format_error(error)}")
         sys.exit(1)
     except KeyboardInterrupt:
-        print_error("matchset: stopped; nothing was saved")
+        print_error(STOPPED)
         is_terminated = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
         sys.exit(128 + (signal.SIGTERM if is_terminated else signal.SIGINT))
 
