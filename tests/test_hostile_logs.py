@@ -46,6 +46,17 @@ def test_l7_a_table_has_a_limit_of_columns(tmp_path, monkeypatch, name):
         read_log(tmp_path / name)
 
 
+def test_l7_many_keys_are_refused_before_the_types_of_their_values_are_found(tmp_path, monkeypatch):
+    def find(*_):
+        raise AssertionError
+
+    path = tmp_path / "log.jsonl"
+    write(path, ["query", "product_id", *(f"c{i}" for i in range(50_000))])
+    monkeypatch.setattr("matchset.data.tables._describe", find)
+    with pytest.raises(DataError, match="must have at most 10,000 columns; got 50,002"):
+        read_log(path)
+
+
 def write(path, columns):
     """One row of a table."""
     if path.suffix == ".jsonl":

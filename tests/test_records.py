@@ -6,6 +6,7 @@ import signal
 import threading
 
 import pytest
+from recorded import read_records
 from serving import eventually
 
 from matchset.errors import DataError
@@ -17,7 +18,6 @@ from matchset.online.record_files import (
     RecordFile,
     RecordsFullError,
     begin_records,
-    read_records,
 )
 from matchset.serve import journals as journals_module
 from matchset.serve.http.prometheus import Metrics

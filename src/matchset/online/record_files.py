@@ -53,15 +53,6 @@ def shadow_folder(folder: Path) -> Path:
     return target
 
 
-def read_records(folder: Path, stream: str) -> Iterator[dict[str, Any]]:
-    """Every record of a stream, without the one that is just being written."""
-    for file in sorted(folder.glob(f"{stream}-*.jsonl")):
-        with file.open("rb") as lines:
-            for line in lines:
-                if line.endswith(b"\n"):
-                    yield json.loads(line)
-
-
 class RecordFile:
     """The records of one stream that this process writes.
 
