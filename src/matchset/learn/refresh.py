@@ -90,6 +90,7 @@ def refresh_match_set(
         leaves=0 if tree is None else tree.n_leaves,
         solved_leaves=0 if tree is None else tree.n_solved,
         split_leaves=0 if tree is None else tree.n_split,
+        solved_above=tree is not None and tree.is_solved_above,
         products=len(known.products),
         new_products=len(known.products) - known.n_kept
         + (0 if before is None else before.new_products),
