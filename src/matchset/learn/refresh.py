@@ -23,13 +23,11 @@ from matchset.learn.refresh_data import Known, RefreshData, find_words, prepare_
 from matchset.learn.refresh_report import RefreshReport
 from matchset.learn.refresh_tree import RefreshedTree, refresh_tree
 from matchset.learn.training_data import Examples, join_titles
-from matchset.learn.two_tower import encode_texts
 from matchset.matrices import Csr, from_scipy, rows_of
-from matchset.model.inverted_lists import quantize
 from matchset.model.lexical import index_titles
 from matchset.model.match_set_model import MatchSetModel
 from matchset.model.neighbors import remember_queries
-from matchset.model.towers import TowerIndex
+from matchset.model.towers import TowerIndex, encode_products
 
 _ASKED = 2000  # queries of the new log that measure what the model found before, at most
 _KS = (10, 50, 100)
@@ -53,13 +51,18 @@ def refresh_match_set(
     began = time.perf_counter()
     data = prepare_refresh(known, log, old_log, threads=threads)
     recall, n_asked = _measure_recall(known, log, threads)
-    X_titles = from_scipy(data.vectorizer.transform(known.titles, threads=threads))
+    X_titles, *others = (
+        from_scipy(data.vectorizer.transform(texts, threads=threads)) for texts in known.texts
+    )
     model = known.model
     tree = _refresh_tree(known, data, X_titles, threads) if model.tree is not None else None
-    towers = _refresh_towers(known, data, X_titles, threads) if model.towers is not None else None
+    towers = None
+    if model.towers is not None:
+        towers = _refresh_towers(known, data, [X_titles, *others], threads)
     lexical = model.lexical and index_titles(
         X_titles,
         data.vectorizer.vocabulary,
+        X_more=others[0] if others else None,
         order=None if towers is None else towers.lists.labels,
     )
     neighbors = model.neighbors and remember_queries(
@@ -155,15 +158,16 @@ def _refresh_tree(known: Known, data: RefreshData, X_titles: Csr, threads: int) 
     )
 
 
-def _refresh_towers(known: Known, data: RefreshData, X_titles: Csr, threads: int) -> TowerIndex:
-    """The same embeddings; titles that came have vectors now, and lists that hold them."""
+def _refresh_towers(known: Known, data: RefreshData, texts: list[Csr], threads: int) -> TowerIndex:
+    """The same embeddings; products that came have vectors now, and lists that hold them."""
     towers = known.model.towers
     if towers is None:
         raise RuntimeError("towers must be there")
     row_of = np.full(data.vectorizer.n_features, -1, dtype=np.int32)
     row_of[data.feature_of] = towers.row_of
-    new = X_titles.slice(known.n_kept, len(X_titles))
-    vectors = quantize(encode_texts(new, row_of, towers.table, threads=threads))
+    new = [X.slice(known.n_kept, len(X)) for X in texts]
+    rows = [(X.indptr, X.indices) for X in new]
+    vectors = encode_products(rows, row_of, towers.table, threads=threads)
     seed = known.config.learn.seed
     lists = update_inverted_lists(towers.lists, known.label_of, vectors, seed=seed, threads=threads)
     return TowerIndex.of(row_of, towers.table, lists)

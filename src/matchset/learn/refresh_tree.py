@@ -252,11 +252,11 @@ def _take_kept(
     old: TreeModel, level: int, sources: Ids, feature_of: Ids
 ) -> dict[int, list[SolvedParents]]:
     """The parents whose weights stay, in runs; by their first number."""
-    layer, first_child = old.layers[level], old.tree.offsets[level]
-    return {
-        begin: [_take_parents(layer, first_child, sources[begin:end], feature_of)]
-        for begin, end in _find_runs(sources != _SOLVED)
-    }  # fmt: skip
+    found = {}
+    for begin, end in _find_runs(sources != _SOLVED):  # none where the tree was built anew
+        layer, first_child = old.layers[level], old.tree.offsets[level]
+        found[begin] = [_take_parents(layer, first_child, sources[begin:end], feature_of)]
+    return found
 
 
 def _take_parents(

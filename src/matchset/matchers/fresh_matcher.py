@@ -156,11 +156,14 @@ class FreshMatcher(TrainedMatcher):
         trained, changes = self._trained(), self._changed().changes
         is_gone = apply_changes(trained.products, changes).is_gone
         label_of = np.where(is_gone, -1, np.cumsum(~is_gone) - 1).astype(np.int32)
+        texts = [texts_of(self.products.titles)]
+        if self.products.more_text is not None:
+            texts.append(self.products.more_text)
         known = Known(
             self.model,
             self.vectorizer,
             self.products,
-            texts_of(self.products.titles),
+            texts,
             label_of,
             trained.n_queries_of,
             self.config,
@@ -218,7 +221,8 @@ class FreshMatcher(TrainedMatcher):
         """With these changes instead of those that it has."""
         trained = self._trained()
         present, added = apply_changes(trained.products, fresh.changes), None
-        if len(present.added) or present.is_gone.any():  # else parts answer as they are
+        n_added = len(present.added[0])
+        if n_added or present.is_gone.any():  # else parts answer as they are
             added = index_added(
                 present.added,
                 self.vectorizer,
@@ -226,14 +230,14 @@ class FreshMatcher(TrainedMatcher):
                 towers=self.model.towers,
                 is_gone=present.is_gone,
                 before=None if self.model.added is None else self.model.added.rows,
-                threads=1 if len(present.added) <= _FEW else count_threads(None),
+                threads=1 if n_added <= _FEW else count_threads(None),
             )
         kept = trained.n_queries_of[~present.is_gone]
         return replace(
             self,
             model=replace(self.model, added=added),
             products=present.products,
-            n_queries_of=np.concatenate([kept, np.zeros(len(present.added), np.int64)]),
+            n_queries_of=np.concatenate([kept, np.zeros(n_added, np.int64)]),
             fresh=fresh,
         )
 

@@ -111,7 +111,7 @@ class Present:
 
     products: Products  # those of the training in their order, then added ones by id
     is_gone: NDArray[np.bool_]  # of those of the training: removed, or with another title
-    added: Strings  # titles
+    added: tuple[Strings, ...]  # titles, and the text beside them if there is some
 
 
 def apply_changes(trained: Products, changes: Changes) -> Present:
@@ -129,7 +129,10 @@ def apply_changes(trained: Products, changes: Changes) -> Present:
     added = np.flatnonzero(~is_same)
     order = np.concatenate([rows[~is_gone], len(trained) + added])
     products = join_products([trained, changed], order)
-    return Present(products, is_gone, texts_of(changed.titles).take(added))
+    texts = [texts_of(changed.titles)]
+    if changed.more_text is not None:
+        texts.append(changed.more_text)
+    return Present(products, is_gone, tuple(each.take(added) for each in texts))
 
 
 def is_same_row(trained: Products, changed: Products) -> NDArray[np.bool_]:
