@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from fresh_shop import trained_shop
+from match_sets import make_shop
 from reloading import AUTH
 from serving import KEY, serving
 
@@ -178,3 +179,17 @@ def test_a_large_batch_is_one_step(server):
     write(server, remove=[one["id"] for one in told])
     too_many = write(server, remove=["x"] * 10_001)
     assert (too_many.status, too_many.code) == (400, "too_many_products")
+
+
+def test_a_model_that_was_refreshed_is_served_and_takes_more(server, shop):
+    before = write(server, products=[{"id": "r1", "title": "zyxo soap"}]).json["generation"]
+    log, _ = make_shop(30, seed=5, more=[("qwxyz thing", 1, 9)])
+    assert find(server, "qwxyz") == ()
+    ms.load(shop / "model").refresh(log)
+    reply = write(server, products=[{"id": "r2", "title": "zyxo chair"}])
+    assert reply.json["generation"] == before + 2
+    assert find(server, "qwxyz")[0] == "p001"
+    assert {"r1", "r2"} <= set(find(server, "zyxo"))
+    described = server.call("/v1/model", headers=AUTH).json
+    assert described["freshness"]["added"] == 1  # r1 is like any other by now
+    assert described["provenance"]["refresh"]["new_pairs"] > 1

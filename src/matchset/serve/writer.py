@@ -13,8 +13,9 @@ from matchset.serve.http.requests import WriteRequest
 from matchset.serve.loaded_model import LoadedModel
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import RunFolder
-from matchset.serve.reload.snapshots import Sources, identify_training
+from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reload.switch import reload_for
+from matchset.storage.segments import identify_base
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Writer:
             raise RequestError("read_only", "products need a server started with --writable")
         with self._lock:
             generation = self._write(wanted)
-            trained = identify_training(self._sources.model)
+            trained = identify_base(self._sources.model)
         wrote = trained, generation
         version = reload_for(self._run, self._sources, self._config, wrote, served)
         return Written(version, generation)

@@ -43,10 +43,12 @@ def write_folder(
     arrays: Arrays,
     overwrite: bool = False,
     inner: Inner | None = None,
+    finish: Callable[[Path], None] | None = None,
 ) -> None:
     """Write a folder beside `path`, flush it to disk, and move it there in one step.
 
-    `inner` writes folders into it. A process killed at any moment leaves what was there before, and
+    `inner` writes folders into it; `finish` adds to it what is known in the last moment (see
+    `publish_folder`). A process killed at any moment leaves what was there before, and
     perhaps a folder whose name starts with a dot and ends with `.tmp`, which the next write to
     `path` removes. `overwrite` replaces a folder that matchset wrote, and nothing else.
     """
@@ -62,7 +64,7 @@ def write_folder(
             }
         write_file(staged / MANIFEST, seal(manifest))
         flush_folder(staged)
-        publish_folder(staged, path, overwrite=overwrite)
+        publish_folder(staged, path, overwrite=overwrite, finish=finish)
         flush_folder(path.parent)
     remove_leftovers(path)
 

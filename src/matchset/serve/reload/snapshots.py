@@ -92,12 +92,6 @@ def version_of(folders: Iterable[Path]) -> str:
     return digest.hexdigest()[:_VERSION_DIGITS]
 
 
-def identify_training(folder: Path) -> str:
-    """A digest of a model without the segments that were added to its folder."""
-    arrays = read_folder(folder, read_manifest)["arrays"]
-    return hashlib.sha256(json.dumps(arrays).encode()).hexdigest()
-
-
 def _take(folder: Path, snapshot: Path, method: SnapshotMethod, served: Path | None) -> None:
     def take(handle: FolderHandle) -> None:
         shutil.rmtree(snapshot, ignore_errors=True)  # of an attempt that failed

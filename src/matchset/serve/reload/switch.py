@@ -33,12 +33,12 @@ from matchset.serve.reload.run_folder import (
 )
 from matchset.serve.reload.snapshots import (
     Sources,
-    identify_training,
     naming_sources,
     snapshot_folders,
     take_snapshots,
 )
 from matchset.storage.folders import verify_folder
+from matchset.storage.segments import identify_base
 
 logger = logging.getLogger(__name__)
 _POLL_SECONDS = 0.01
@@ -76,7 +76,7 @@ def make_version(
             name = take_snapshots(sources, folder, config.snapshot, known)
             if config.api_key_file is not None:
                 read_keys(config.api_key_file).save(folder / KEYS)
-            trained = identify_training(snapshot_folders(folder, 1)[0])
+            trained = identify_base(snapshot_folders(folder, 1)[0])
             is_same = before is not None and before.trained == trained
             base = before.base if before is not None and is_same else folder.name
             made = ModelVersion(number, folder.name, name, trained=trained, base=base)
