@@ -92,7 +92,8 @@ def main() -> None:
         print_error(f"matchset: {format_error(error)}")
         sys.exit(1)
     except KeyboardInterrupt:
-        print_error("matchset: stopped; nothing was saved")
+        is_server = sys.argv[1:2] == ["serve"]
+        print_error(f"matchset: stopped{'' if is_server else '; nothing was saved'}")
         is_terminated = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
         sys.exit(128 + (signal.SIGTERM if is_terminated else signal.SIGINT))
 
