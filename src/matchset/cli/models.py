@@ -15,6 +15,7 @@ from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
 from matchset.matchers.train import train as train_matcher
 from matchset.matchers.xr_linear import XRLinearMatcher
+from matchset.memory import limit_memory
 from matchset.storage.folders import check_target
 
 COLUMNS, SETTINGS = Columns(), Settings()
@@ -63,7 +64,7 @@ def train(
     chosen = make_config(config, settings)
     check_engine(engine, work)  # before a long log is read
     check_target(out, overwrite=overwrite)
-    with training_bar() as bar:
+    with training_bar() as bar, limit_memory(columns.memory, out.parent):
         read, goods = columns.read(log), columns.read_catalog(catalog)
         matcher = train_matcher(
             read,
@@ -73,6 +74,7 @@ def train(
             overwrite=overwrite,
             work=work,
             engine=engine,
+            memory=columns.memory,
             progress=bar,
         )
     print_text(str(matcher.summary))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.config import NGrams, VectorizerConfig, read_vectorizer_config
 from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
+from matchset.memory import memory_for_counters
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
@@ -99,7 +100,7 @@ def learn_vocabulary(
         lengths,
         limits,
         min_df,
-        config.memory_budget,
+        memory_for_counters(),
         threads,
         None if analyzed is None else (analyzed.data, analyzed.offsets),
     )
