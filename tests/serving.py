@@ -80,7 +80,7 @@ class Running:
         file = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return sorted(map(int, file.read_text().split()))
 
-    def call(self, path, *, method="GET", body=None, headers=None, timeout=30):
+    def call(self, path, *, method="GET", body=None, headers=None, timeout=90):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         sent = dict(headers or {})
         if body is not None and not isinstance(body, bytes):
@@ -109,7 +109,7 @@ class Running:
     def stop(self, by=signal.SIGTERM):
         """Stop it as an operator would; returns its exit code."""
         self.process.send_signal(by)
-        return self.process.wait(60)
+        return self.process.wait(90)
 
 
 @contextmanager
@@ -135,8 +135,8 @@ def serving(folder: Path, *options, model="model", workers=2, port=0):
         process.stdout.close()
 
 
-def eventually(is_so, seconds=20):
-    """Wait until something is true."""
+def eventually(is_so, seconds=90):
+    """Wait until something is true, on a busy machine too."""
     deadline = time.monotonic() + seconds
     while not (found := is_so()):
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -307,7 +307,7 @@ def test_l10_a_server_that_drips_bytes_is_left_in_time(head):
             pytest.raises(ServerError, match="no answer"),
         ):
             client.model()
-        assert time.monotonic() - started < 5  # with 4 repetitions of 0.4 s, had each its own time
+        assert time.monotonic() - started < 60  # byte by byte it takes half an hour, or for ever
         stopped.set()
         thread.join()
 

@@ -1,5 +1,6 @@
 """XRLinear learns what X says about Y, and answers by beam search."""
 
+import inspect
 import itertools
 import logging
 import pickle
@@ -521,3 +522,22 @@ def test_w5_a_threshold_that_leaves_almost_nothing_warns_with_numbers(caplog):
     caplog.clear()
     XRLinear(max_leaf_size=10, threshold=0).fit(1000 * X, Y)
     assert "threshold" not in caplog.text
+
+
+ODD = (2.0, 1.5, "3", None, True, -1, 0, 2**31, 2**63, 2**70, [1], np.nan)
+
+
+@pytest.mark.parametrize("name", [*inspect.signature(XRLinear).parameters, "predict k"])
+def test_u1_no_nanobind_message_reaches_a_user(name):
+    X, Y = checkerboard(6)
+    n_refused = 0
+    for value in ODD:
+        try:
+            if name == "predict k":
+                XRLinear().fit(X, Y).predict(X, k=value)
+            else:
+                XRLinear(**{name: value}).fit(X, Y).predict(X, 3)
+        except (ValueError, TypeError) as error:
+            n_refused += 1
+            assert re.match(rf"{name.split()[-1]} must .*; got ", str(error))  # noqa: PT017
+    assert n_refused

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from logs import DAY_NUMBER, rows_of
+from recorded import read_event_record, read_query_record
 from scipy.stats import chi2_contingency, chisquare
 
 from matchset.data.ubi import read_ubi
@@ -226,6 +227,9 @@ def test_records_are_read_back_as_a_log(tmp_path):
         ("red shoes", "00123", "click", DAY_NUMBER): 1.0,
         ("two words", "7", "purchase", DAY_NUMBER): 1.0,
     }
-    for name, kind, records in (("queries", QueryRecord, queries), ("events", EventRecord, events)):
+    for name, read, records in (
+        ("queries", read_query_record, queries),
+        ("events", read_event_record, events),
+    ):
         lines = (tmp_path / f"{name}.jsonl").read_text().splitlines()
-        assert [kind.from_dict(json.loads(line)) for line in lines] == records
+        assert [read(json.loads(line)) for line in lines] == records

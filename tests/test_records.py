@@ -6,6 +6,7 @@ import signal
 import threading
 
 import pytest
+from recorded import read_records
 from serving import eventually
 
 from matchset.errors import DataError
@@ -17,7 +18,6 @@ from matchset.online.record_files import (
     RecordFile,
     RecordsFullError,
     begin_records,
-    read_records,
 )
 from matchset.serve import journals as journals_module
 from matchset.serve.http.prometheus import Metrics
@@ -129,6 +129,10 @@ def test_a_running_experiment_cannot_change(tmp_path):
         with pytest.raises(DataError, match=f"{name} must stay as when the experiment began"):
             begin_records(tmp_path, make(**{name: changed}))
     begin_records(tmp_path, make(salt="t", name="other"))
+    for damaged in ("", "[]", '"x"', "{"):
+        (tmp_path / "test" / "experiment.json").write_text(damaged)
+        with pytest.raises(DataError, match="must be the definition that the experiment"):
+            begin_records(tmp_path, make())
 
 
 def test_the_salt_does_not_lie_beside_the_hashed_units(tmp_path):

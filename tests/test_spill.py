@@ -92,7 +92,6 @@ def test_m7_sigterm_while_a_log_is_read_leaves_nothing(temporary, tmp_path):
         while not any(temporary.iterdir()):
             assert time.monotonic() < end
             time.sleep(0.005)
-        time.sleep(0.2)
         child.send_signal(signal.SIGTERM)
         _, said = child.communicate(timeout=60)
     assert (child.returncode, said) == (143, b"matchset: stopped; nothing was saved\n")

@@ -36,6 +36,7 @@ FRAME = "frame"  # the format of a table in memory
 GIVEN_TABLE = "the given table"  # the name of a frame in messages
 JSON_NUMBER = "NUMBER"  # our type for a JSON column of decimal numbers, which is read as text
 _MAX_COLUMNS = 10_000  # read in seconds; time grows with the square
+_ROWS_COUNTED = 20_480  # of JSON, whose keys are counted before their types are found
 _NUMBERED = re.compile(r"_\d+$")
 # By default, DuckDB samples 20,480 rows and drops keys that first appear later. Looking at all of
 # 2 million rows costs 2 s, as does reading them. Rare keys must not become a MAP.
@@ -252,6 +253,10 @@ def _split_csv(header: str, delimiter: str, file: DataFile) -> list[str]:
 def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
     """Find the keys of all rows; plain values are read as text, nested ones as JSON."""
     form = ", format='newline_delimited'" if file.format == "JSON Lines" else ", format='auto'"
+    objects = f"read_json_objects({quote_files([file.data or file.path])}{form})"
+    first = f"SELECT unnest(json_keys(json)) AS key FROM (FROM {objects} LIMIT {_ROWS_COUNTED})"
+    counted = fetch_row(connection, f"SELECT count(DISTINCT key) FROM ({first})")
+    _check_width(counted[0] if counted else 0, path=file.path)
     rows = f"read_json({quote_files([file.data or file.path])}{form}{_JSON_SNIFF})"
     sniffed = _describe(connection, rows)
     _check_names(list(sniffed), path=file.path)
@@ -260,8 +265,7 @@ def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
     lower = {name.lower() for name in types}
     if any(name != (plain := _NUMBERED.sub("", name)) and plain in lower for name in lower):
         # "size" and "size_1" may be keys, or what DuckDB makes of "size" and "Size".
-        rows = f"read_json_objects({quote_files([file.data or file.path])}{form})"
-        sql = f"SELECT DISTINCT unnest(json_keys(json)) FROM {rows} ORDER BY 1"
+        sql = f"SELECT DISTINCT unnest(json_keys(json)) FROM {objects} ORDER BY 1"
         keys = connection.execute(sql).fetchall()
         _check_names([key for (key,) in keys], path=file.path)
     columns = ", ".join(
@@ -278,11 +282,15 @@ def _json_type(kind: str) -> str:
     return JSON_NUMBER if kind in ("DOUBLE", "FLOAT") else "VARCHAR"
 
 
+def _check_width(n_columns: int, **location: Any) -> None:
+    if n_columns > _MAX_COLUMNS:
+        rule = f"a table must have at most {_MAX_COLUMNS:,} columns; got {n_columns:,}"
+        raise DataError(rule, **location)
+
+
 def _check_names(names: Sequence[str], folders: Sequence[str] = (), **location: Any) -> None:
     """Refuse too many, or one twice, in any case; names of `folders` become columns too."""
-    if len(names) > _MAX_COLUMNS:
-        rule = f"a table must have at most {_MAX_COLUMNS:,} columns; got {len(names):,}"
-        raise DataError(rule, **location)
+    _check_width(len(names), **location)
     seen: set[str] = set()
     for name in (*names, *folders):
         if name.lower() in seen:

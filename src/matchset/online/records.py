@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 from matchset.online.interleaving import Origin
 
@@ -56,24 +55,6 @@ class QueryRecord:
             "query_attributes": attributes,
         }
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        attributes = document["query_attributes"]
-        origins = attributes.get("from")
-        return cls(
-            experiment=attributes["experiment"],
-            arm=attributes["arm"],
-            unit=document["client_id"],
-            query_id=document["query_id"],
-            query=document["user_query"],
-            timestamp=document["timestamp"],
-            ids=tuple(document["query_response_hit_ids"]),
-            origins=None if origins is None else tuple(origins),
-            microseconds=attributes["microseconds"],
-            model_version=attributes["model_version"],
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRecord:
@@ -102,19 +83,6 @@ class EventRecord:
             "timestamp": self.timestamp,
             "event_attributes": attributes,
         }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        attributes = document["event_attributes"]
-        return cls(
-            action=document["action_name"],
-            query_id=document["query_id"],
-            product=attributes["object"]["object_id"],
-            timestamp=document["timestamp"],
-            position=attributes.get("position", {}).get("ordinal"),
-            revenue=attributes.get("revenue"),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,21 +114,6 @@ class ShadowRecord:
                 "model_version": self.model_version,
             },
         }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        attributes = document["query_attributes"]
-        return cls(
-            query_id=document["query_id"],
-            timestamp=document["timestamp"],
-            matcher=attributes["matcher"],
-            ids=tuple(document["query_response_hit_ids"]),
-            shadow=attributes["shadow"],
-            shadow_ids=tuple(attributes["shadow_hit_ids"]),
-            model_version=attributes["model_version"],
-            query=document.get("user_query"),
-        )
 
 
 def write_record(record: QueryRecord | EventRecord) -> bytes:

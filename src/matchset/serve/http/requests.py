@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import numpy as np
 import orjson
 
+from matchset import _native
 from matchset.matchers.base import DEFAULT_K
 from matchset.matchers.fusion_rules import FusionRule
 from matchset.model.upserts import Upsert
@@ -275,4 +276,19 @@ def _load(body: bytes) -> Json:
     if not isinstance(given, dict):
         got = type(given).__name__
         raise RequestError("bad_json", f"the body must be a JSON object; got a {got}")
+    n_keys = _native.scan_json(body)[1]
+    if _count_keys(given) < n_keys:  # a proxy in front may have checked another of them
+        raise RequestError("bad_json", "an object must have each key once; got one twice")
     return given
+
+
+def _count_keys(given: Json) -> int:
+    n_keys, left = 0, list[Any]([given])
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            n_keys += len(one)
+            left.extend(one.values())
+        elif isinstance(one, list):
+            left.extend(one)
+    return n_keys
