@@ -158,7 +158,8 @@ def _is_too_large(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTab
         found = [fetch_row(connection, f"SELECT count(*) FROM {table.sql()}") for table in files]
     except duckdb.Error:  # reading says what is wrong
         return False
-    return _GROUP_BYTES * sum(row[0] for row in found if row) > memory_for_tables()
+    n_rows = sum(int(row[0]) for row in found if row)
+    return _GROUP_BYTES * n_rows > memory_for_tables()
 
 
 def _read(
