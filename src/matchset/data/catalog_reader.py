@@ -64,8 +64,9 @@ def read_catalog(
     value of a column is one and that is certain, which a warning says; else `decimal` ("." or ",")
     and `time_format` ("%d/%m/%Y") say it. `encoding` is that of text files that are not UTF-8.
 
-    `text` names columns, such as brand, category or description, that are searched beside the title
-    as `Catalog.more_text`. Titles, descriptions and that text are cleaned of HTML.
+    `text` names columns, such as brand or category, that a match set reads behind the title as
+    `Catalog.more_text`: a word there counts as much as one of the title. Titles, descriptions and
+    that text are cleaned of HTML.
 
     A product that occurs twice with different titles is a DataError that names both rows, unless
     `duplicates` is "first" or "last"; with the same title, the first row is kept.

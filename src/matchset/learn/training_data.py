@@ -84,7 +84,7 @@ def prepare_training_data(
         )
     has_titles = catalog is not None and config.titles == "instances"
     products = make_products(pairs.products, catalog, with_unseen=has_titles)
-    titles = products.titles if has_titles else None
+    titles = products.searched if has_titles else None
     learned, counts = pairs.queries, _count(log, pairs)
     if config.parts != ("tree",):  # XR-Linear of the paper learns from every word
         learned = forget_private_words(pairs.queries, counts, titles, least=config.min_query_count)

@@ -104,7 +104,7 @@ class Present:
 
     products: Products  # those of the training in their order, then added ones by id
     is_gone: NDArray[np.bool_]  # of those of the training: removed, or with another title
-    added: Strings  # titles
+    added: Strings  # what is searched of each of those
 
 
 def apply_changes(trained: Products, changes: Changes) -> Present:
@@ -122,7 +122,7 @@ def apply_changes(trained: Products, changes: Changes) -> Present:
     added = np.flatnonzero(~is_same)
     order = np.concatenate([rows[~is_gone], len(trained) + added])
     products = join_products([trained, changed], order)
-    return Present(products, is_gone, texts_of(changed.titles).take(added))
+    return Present(products, is_gone, texts_of(changed.searched).take(added))
 
 
 def _is_same_text(trained: Products, changed: Products, labels: Ids) -> NDArray[np.bool_]:

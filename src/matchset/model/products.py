@@ -49,6 +49,13 @@ class Products:
             self.more_text,
         )  # without what is cached
 
+    @property
+    def searched(self) -> Strings | None:
+        """What is searched of each product: its title, then the further text that it has."""
+        if self.titles is None or self.more_text is None:
+            return self.titles
+        return join_texts(self.titles, self.more_text)
+
     def filter(self, what: Where) -> Filter:
         """A filter of these products (see `make_filter`); recent expressions are cached."""
         return self._filters.make(self, what)
@@ -122,6 +129,15 @@ def make_products(
         for texts in (catalog.titles, catalog.more_text)
     )
     return Products(ids, titles, attributes, more_text)
+
+
+def join_texts(first: Strings, second: Strings) -> Strings:
+    """Each text with the one of the same place behind it, after a space."""
+    n = len(first)
+    pieces = Strings.concatenate([first, Strings.of([" "]), second])
+    order = np.column_stack([np.arange(n), np.full(n, n), n + 1 + np.arange(n)]).reshape(-1)
+    joined = pieces.take(order)
+    return Strings(joined.data, np.ascontiguousarray(joined.offsets[::3]))
 
 
 def take_or_empty(texts: Strings, indices: NDArray[np.int64]) -> Strings:
