@@ -103,7 +103,7 @@ def compare_refresh(
     whole = join_logs([train, first])
     half, spent_half = timed("refresh", lambda: known.refresh(first))
     again, spent_again = timed("refresh with the old log", lambda: known.refresh(first, train))
-    few = take_pairs(first, max(1, half.refreshed.leaves // 40))
+    few = take_pairs(first, train, max(1, half.refreshed.leaves // 40))
     small, spent_small = timed("refresh with few pairs", lambda: known.refresh(few))
     full, spent_full = timed("train on everything", lambda: ms.train(whole, catalog))
     answers = choose(ms.positives(rest), sample)
@@ -129,11 +129,15 @@ def choose(answers: ms.Positives, n: int) -> ms.Positives:
     return replace(answers, queries=answers.queries.take(rows), pairs=answers.pairs[rows])
 
 
-def take_pairs(log: ms.Log, n: int) -> ms.Log:
-    """The rows of some pairs that were bought."""
-    bought = log.event == log.events.index("purchase")
+def take_pairs(log: ms.Log, before: ms.Log, n: int) -> ms.Log:
+    """The rows of some pairs that were bought, and that an earlier log does not have."""
+    width = np.int64(len(before.products) + 1)
+    query = before.queries.index_of(log.queries)[log.query]
+    product = before.products.index_of(log.products)[log.product]
+    is_old = np.isin(query * width + product, before.query * width + before.product)
+    is_new = (log.event == log.events.index("purchase")) & ~(is_old & (query >= 0) & (product >= 0))
     keys = log.query * np.int64(len(log.products)) + log.product
-    chosen = np.random.default_rng(0).permutation(np.unique(keys[bought]))[:n]
+    chosen = np.random.default_rng(0).permutation(np.unique(keys[is_new]))[:n]
     return log.select(np.isin(keys, chosen))
 
 
