@@ -90,7 +90,7 @@ class TrainingRecord:
     def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
         """Which product ids had a positive pair in training, (n_ids,)."""
         labels = self.products.ids.index_of(ids)
-        return np.asarray((labels >= 0) & (self.n_queries_of[labels] > 0))
+        return np.asarray(np.append(self.n_queries_of, 0)[labels] > 0)  # the last: unknown ones
 
 
 class Matcher(ABC):
@@ -219,6 +219,11 @@ class Matcher(ABC):
         return label
 
     @property
+    def removed(self) -> Strings:
+        """Ids of products that were removed from it; a fusion shows them no more, either."""
+        return Strings.of([])
+
+    @property
     def training(self) -> TrainingRecord | None:
         """What it remembers of its training; None where it was not trained on a log."""
         return None
@@ -234,9 +239,14 @@ class Matcher(ABC):
         return None
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, all or nothing; the files never change afterwards."""
+        """Write it to a folder, all or nothing; the files never change afterwards.
+
+        Products that come and go are written to the folder that it was loaded from or saved to
+        first: any other is a copy.
+        """
         self._save(path, overwrite=overwrite)
-        object.__setattr__(self, "_home", str(Path(path).absolute()))  # frozen dataclasses too
+        if self._home is None:
+            object.__setattr__(self, "_home", str(Path(path).absolute()))  # frozen dataclasses too
 
     def _save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         header = {registry.HEADER: self.kind}
@@ -261,6 +271,8 @@ class Matcher(ABC):
 
         what = f"{cls.kind} matcher"
         matcher = read_section(folder, what, lambda: cls._read(sections, open_part))
+        if source[1] != checksum(folder):  # a writer came between: it is read again
+            raise ModelFileError("changed while it was read", path=folder)
         if folder.is_inner:  # belongs to the folder around it
             object.__setattr__(matcher, "_source", source)
             return matcher
@@ -273,14 +285,21 @@ class Matcher(ABC):
         return self
 
     def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
-        """Pickle a loaded matcher as its folder and checksum, any other as its arrays."""
-        if self._source is not None:
+        """Pickle a matcher as its folder and checksum, or as its arrays if that holds another."""
+        if self._source is not None and self._is_still_there(*self._source):
             return self._open_same, self._source
         sections = {
             name: Section(section.header, {key: np.asarray(a) for key, a in section.arrays.items()})
             for name, section in self._sections().items()
         }
         return self._rebuild, (sections, dict(self._parts()))
+
+    @staticmethod
+    def _is_still_there(folder: str, digest: str) -> bool:
+        try:
+            return checksum(folder) == digest
+        except (ModelFileError, OSError):
+            return False
 
     @classmethod
     def _open_same(cls, path: str, wanted: str) -> Self:

@@ -155,13 +155,12 @@ class MatchSet(FreshMatcher):
     def part(self, name: str) -> Matcher:
         """One part as a matcher of its own, over the same arrays.
 
-        The tree is an `XRLinearMatcher`, unless products changed since the training; the others
-        rank by what they know alone.
+        The tree is an `XRLinearMatcher`; the others rank by what they know alone.
         """
         if name not in self.model.parts:
             raise ValueError(f"part must be one of {', '.join(self.model.parts)}; got {name!r}")
         model = self.model.only([name])
-        if model.tree is None or model.added is not None:
+        if model.tree is None:
             return replace(self, model=model)
         return XRLinearMatcher(
             vectorizer=self.vectorizer,
@@ -172,6 +171,7 @@ class MatchSet(FreshMatcher):
             n_queries_of=self.n_queries_of,
             provenance=self.provenance,
             beam=model.bounds.tree_beam,
+            labels=model.trained_labels(),
         )
 
     def _match_one(self, query: str, options: Options) -> Match:

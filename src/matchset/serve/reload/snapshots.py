@@ -83,12 +83,6 @@ def version_of(folders: Iterable[Path]) -> str:
     return digest.hexdigest()[:_VERSION_DIGITS]
 
 
-def identify_training(folder: Path) -> str:
-    """A digest of a model without the segments that were added to its folder."""
-    arrays = read_folder(folder, read_manifest)["arrays"]
-    return hashlib.sha256(json.dumps(arrays).encode()).hexdigest()
-
-
 def _take(folder: Path, snapshot: Path, method: SnapshotMethod) -> None:
     def take(handle: FolderHandle) -> None:
         shutil.rmtree(snapshot, ignore_errors=True)  # of an attempt that failed
@@ -102,10 +96,11 @@ def _take_files(handle: FolderHandle, snapshot: Path, method: SnapshotMethod) ->
 
     Nothing else: what lies beside them may be a device, or a link to a whole disk.
     """
-    manifest = read_manifest(handle)
+    read_manifest(handle)  # refuses what is no model
     snapshot.mkdir(parents=True)
     with handle.open_file(MANIFEST) as stream:
         _take_file(handle, stream, snapshot / MANIFEST, method)
+    manifest = read_folder(snapshot, read_manifest)  # the one that was taken: it may be newer
     for name, entry in manifest["arrays"].items():
         with open_array(handle, name, entry) as stream:
             _take_file(handle, stream, snapshot / array_file(handle, name), method)

@@ -33,12 +33,11 @@ from matchset.serve.reload.run_folder import (
 )
 from matchset.serve.reload.snapshots import (
     Sources,
-    identify_training,
     naming_sources,
     snapshot_folders,
     take_snapshots,
 )
-from matchset.storage.folders import verify_folder
+from matchset.storage.folders import checksum, verify_folder
 
 logger = logging.getLogger(__name__)
 _POLL_SECONDS = 0.01
@@ -63,21 +62,17 @@ def make_version(
     kinds: tuple[str, ...] | None = None,
 ) -> ModelVersion:
     """A verified snapshot that has been opened once, of matchers of these kinds."""
-    folder = run.versions / str(number)
+    folder, begun = run.versions / str(number), time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)  # left by a reload that was killed
     try:
         with naming_sources(sources, folder):
             name = take_snapshots(sources, folder, config.snapshot)
             if config.api_key_file is not None:
                 read_keys(config.api_key_file).save(folder / KEYS)
-            made = ModelVersion(number, folder.name, name)
+            digest = checksum(snapshot_folders(folder, 1)[0])
+            made = ModelVersion(number, folder.name, name, digest=digest, begun=begun)
             opened = open_version(run, made, sources, config)
-        made = replace(
-            made,
-            kinds=opened.kinds,
-            trained=identify_training(snapshot_folders(folder, 1)[0]),
-            generation=opened.freshness.generation,
-        )
+        made = replace(made, kinds=opened.kinds)
         _check_kinds(sources, made.kinds, kinds)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -107,19 +102,19 @@ def reload(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResul
 
 
 def reload_for(
-    run: RunFolder, sources: Sources, config: ServeConfig, trained: str, generation: int
+    run: RunFolder, sources: Sources, config: ServeConfig, digest: str, written: float
 ) -> str:
-    """Serve this generation of the model's products, or a later one; returns its version.
+    """Serve what the model's folder held when it was written to, or later; returns its version.
 
     Returns when every worker has switched. One reload serves all that was written before it.
     """
     deadline = time.monotonic() + config.reload_seconds
-    while not (now := current_version(run)).has(trained, generation):
+    while not (now := current_version(run)).has(digest, written):
         with try_lock(run.path / RELOAD_LOCK) as is_mine:
-            if is_mine and not current_version(run).has(trained, generation):
+            if is_mine and not current_version(run).has(digest, written):
                 return _reload_locked(run, sources, config).version
         if time.monotonic() > deadline:
-            raise RequestError("reload_timeout", "the change is written, but not served yet")
+            raise RequestError("reload_timeout", "another reload takes too long")
         time.sleep(_POLL_SECONDS)
     _wait_for_workers(run, now, now, config.reload_seconds)
     return now.name
