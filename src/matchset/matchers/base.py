@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog
+from matchset.data.log import Log
 from matchset.data.tables import TableSource
 from matchset.errors import ModelFileError
 from matchset.filters.filter import Filter, Where
@@ -209,6 +210,14 @@ class Matcher(ABC):
         """Without these products; a ValueError unless it is a match set."""
         raise self._refuse_products()
 
+    def refresh(
+        self,
+        log: Log | TableSource,  # noqa: ARG002
+        old_log: Log | TableSource | None = None,  # noqa: ARG002
+    ) -> Matcher:
+        """With what a log tells since the training; a ValueError unless it is a match set."""
+        raise ValueError(f"a match set alone can be refreshed; got a {self.kind} matcher")
+
     def _refuse_products(self) -> ValueError:
         return ValueError(f"products come and go in a match set alone; got a {self.kind} matcher")
 
@@ -248,10 +257,21 @@ class Matcher(ABC):
         if self._home is None:
             object.__setattr__(self, "_home", str(Path(path).absolute()))  # frozen dataclasses too
 
-    def _save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        header = {registry.HEADER: self.kind}
-        inner = {name: part._save for name, part in self._parts().items()}  # noqa: SLF001
-        save_sections(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
+    def _save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        finish: Callable[[Path], None] | None = None,
+    ) -> None:
+        save_sections(
+            path,
+            self._sections(),
+            header={registry.HEADER: self.kind},
+            overwrite=overwrite,
+            inner={name: part._save for name, part in self._parts().items()},  # noqa: SLF001
+            finish=finish,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -271,8 +291,7 @@ class Matcher(ABC):
 
         what = f"{cls.kind} matcher"
         matcher = read_section(folder, what, lambda: cls._read(sections, open_part))
-        if source[1] != checksum(folder):  # a writer came between: it is read again
-            raise ModelFileError("changed while it was read", path=folder)
+        require_unchanged(folder, source[1])
         if folder.is_inner:  # belongs to the folder around it
             object.__setattr__(matcher, "_source", source)
             return matcher
@@ -349,6 +368,12 @@ class Matcher(ABC):
     def _parts(self) -> Mapping[str, Matcher]:
         """Whole matchers that this one consists of, by the name of their folder."""
         return {}
+
+
+def require_unchanged(folder: FolderHandle, digest: str) -> None:
+    """Raise where a writer came between: who opened the folder reads it again."""
+    if checksum(folder) != digest:
+        raise ModelFileError("changed while it was read", path=folder)
 
 
 def to_texts(queries: Iterable[str]) -> Strings:

@@ -6,9 +6,9 @@ sequence of steps gives the answers of one step with the same end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from matchset.strings import Strings
 from matchset.text import clean_markup, normalize_strings
 
 Versions = NDArray[np.int64]
+CompareTexts: TypeAlias = Callable[[Strings, Strings], NDArray[np.bool_]]
 NO_VERSION = -1  # of a change that came without a number
 
 
@@ -62,11 +63,7 @@ class Changes:
 
     def news(self, current: Products) -> Changes:
         """Without what changes nothing; one with a version stays, as that must be remembered."""
-        labels = current.index_of(self.products.ids).astype(np.int64)
-        is_new = (labels < 0) | (self.versions != NO_VERSION)
-        rows = np.flatnonzero(~is_new)
-        before, after = join_products([current], labels[rows]), join_products([self.products], rows)
-        is_new[rows] = ~_is_equal(before, after)
+        is_new = (self.versions != NO_VERSION) | ~is_same_row(current, self.products)
         is_there = current.index_of(self.removed) >= 0
         left = np.flatnonzero(is_there | (self.removed_versions != NO_VERSION))
         return self.take(np.flatnonzero(is_new), left)
@@ -131,7 +128,7 @@ class Present:
 
     products: Products  # those of the training in their order, then added ones by id
     is_gone: NDArray[np.bool_]  # of those of the training: removed, or with another title
-    added: Strings  # titles
+    added: tuple[Strings, ...]  # titles, and the text beside them if there is some
 
 
 def apply_changes(trained: Products, changes: Changes) -> Present:
@@ -139,7 +136,7 @@ def apply_changes(trained: Products, changes: Changes) -> Present:
     changed = changes.products
     labels = trained.index_of(changed.ids)
     is_same = labels >= 0
-    is_same[is_same] = _is_same_text(trained, changed, labels)
+    is_same[is_same] = _is_same_text(trained, changed, labels, _have_same_words)
     removed = trained.index_of(changes.removed)
     is_gone = np.zeros(len(trained), dtype=np.bool_)
     is_gone[labels[(labels >= 0) & ~is_same]] = True
@@ -149,17 +146,46 @@ def apply_changes(trained: Products, changes: Changes) -> Present:
     added = np.flatnonzero(~is_same)
     order = np.concatenate([rows[~is_gone], len(trained) + added])
     products = join_products([trained, changed], order)
-    return Present(products, is_gone, texts_of(changed.titles).take(added))
+    texts = tuple(each.take(added) for each in searched_texts(changed))
+    return Present(products, is_gone, texts)
 
 
-def _is_same_text(trained: Products, changed: Products, labels: Ids) -> NDArray[np.bool_]:
-    """Whether each changed product that was trained has the words that it had then."""
+def is_same_row(trained: Products, changed: Products) -> NDArray[np.bool_]:
+    """Which changed products are there, with the same texts and attributes."""
+    labels = trained.index_of(changed.ids)
+    is_same = labels >= 0
+    rows = np.flatnonzero(is_same)
+    same = _is_same_text(trained, changed, labels, _are_equal)
+    for name, column in changed.attributes.items():
+        before = trained.attributes[name].take(labels[rows].astype(np.int64))
+        same &= _is_same_value(before, column.take(rows))
+    is_same[rows] = same
+    return is_same
+
+
+def _is_same_value(first: Column, second: Column) -> NDArray[np.bool_]:
+    is_same = first.values == second.values
+    if first.categories is not None and second.categories is not None:
+        texts = [
+            take_or_empty(first.categories, first.values),
+            take_or_empty(second.categories, second.values),
+        ]
+        group, _ = Strings.concatenate(texts).factorize()
+        is_same = group[: len(is_same)] == group[len(is_same) :]
+    is_either, is_both = first.is_null | second.is_null, first.is_null & second.is_null
+    return np.where(is_either, is_both, is_same)
+
+
+def _is_same_text(
+    trained: Products, changed: Products, labels: Ids, compare: CompareTexts
+) -> NDArray[np.bool_]:
+    """Whether each changed product that was trained has the texts that it had then."""
     rows, before = np.flatnonzero(labels >= 0), labels[labels >= 0]
     is_same = np.ones(len(rows), dtype=np.bool_)
     texts = (trained.titles, changed.titles), (trained.more_text, changed.more_text)
     for old, new in texts:
         if old is not None and new is not None:
-            is_same &= _have_same_words(old.take(before), new.take(rows))
+            is_same &= compare(old.take(before), new.take(rows))
     return is_same
 
 
@@ -176,20 +202,6 @@ def _are_equal(first: Strings, second: Strings) -> NDArray[np.bool_]:
     """Whether texts are the same, each with each."""
     group, _ = Strings.concatenate([first, second]).factorize()
     is_equal: NDArray[np.bool_] = group[: len(first)] == group[len(first) :]
-    return is_equal
-
-
-def _is_equal(before: Products, after: Products) -> NDArray[np.bool_]:
-    """Whether products with the same ids are the same in all they have."""
-    n = len(before)
-    both = join_products([before, after], np.arange(2 * n))
-    is_equal = np.ones(n, dtype=np.bool_)
-    for texts in (both.titles, both.more_text):
-        if texts is not None:
-            is_equal &= _are_equal(texts.take(np.arange(n)), texts.take(np.arange(n, 2 * n)))
-    for column in both.attributes.values():
-        is_null = column.is_null
-        is_equal &= (column.values[:n] == column.values[n:]) | (is_null[:n] & is_null[n:])
     return is_equal
 
 
@@ -254,6 +266,12 @@ def check_distinct(ids: Strings) -> None:
     if len(first) < len(ids):
         again = np.flatnonzero(first[group] != np.arange(len(ids)))[0]
         raise ValueError(f"a step must tell each product once; got {ids[int(again)]!r} twice")
+
+
+def searched_texts(products: Products) -> tuple[Strings, ...]:
+    """Titles, and the text beside them if there is some."""
+    titles, more = texts_of(products.titles), products.more_text
+    return (titles,) if more is None else (titles, more)
 
 
 def texts_of(texts: Strings | None) -> Strings:

@@ -11,6 +11,7 @@ from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import WriteRequest
+from matchset.serve.loaded_model import LoadedModel
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import RunFolder
 from matchset.serve.reload.snapshots import Sources
@@ -36,16 +37,19 @@ class Writer:
         self._lock = threading.Lock()
         self._model: MatchSet | None = None  # as it was after the last write
 
-    def write(self, wanted: WriteRequest) -> Written:
-        """Write products to the model's folder, then serve them in all workers."""
+    def write(self, wanted: WriteRequest, served: LoadedModel) -> Written:
+        """Write products to the model's folder, then serve them in all workers.
+
+        `served` is what this worker has open: what it holds already is not read again.
+        """
         if not self._config.writable:
             raise RequestError("read_only", "products need a server started with --writable")
         with self._lock:
             generation = self._write(wanted)
         written = time.monotonic()
         try:
-            digest = checksum(self._sources.model)
-            version = reload_for(self._run, self._sources, self._config, digest, written)
+            wrote = checksum(self._sources.model), written
+            version = reload_for(self._run, self._sources, self._config, wrote, served)
         except RequestError as error:
             raise RequestError(error.code, f"{_NOT_SERVED}: {error.message}") from None
         except (ModelFileError, OSError) as error:

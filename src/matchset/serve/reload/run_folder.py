@@ -49,8 +49,10 @@ class ModelVersion:
     folder: str
     name: str  # a digest of the files
     kinds: tuple[str, ...] = ()  # of its matchers, the model first
+    trained: str = ""  # a digest of what was trained
     digest: str = ""  # of the model's manifest, which covers every byte
     begun: float = 0.0  # the monotonic time, which processes share, before its folder was read
+    base: str = ""  # folder of the version that first had the files of this training
 
     def has(self, digest: str, written: float) -> bool:
         """Whether it is what the model's folder held at this time, or holds since then.
