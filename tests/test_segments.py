@@ -95,7 +95,7 @@ def test_a_merge_leaves_one_segment_and_every_answer(folder):
 def test_many_steps_leave_few_segments(folder):
     matcher = ms.load(folder)
     for i in range(40):
-        matcher = matcher.update(make_goods({f"p{i:03}": ("", float(i), "nova")}))
+        matcher = matcher.update(make_goods({f"p{i:03}": ("", 100.0 + i, "nova")}))
     assert segments.count_segments(folder) <= 17
     assert matcher.fresh.generation == 41  # p009 is not there
     assert dump(ms.load(folder)) == dump(matcher)

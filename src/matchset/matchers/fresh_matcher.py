@@ -162,7 +162,7 @@ class FreshMatcher(TrainedMatcher):
         """The same match set after a step, which its folder holds too, if it has one."""
         if self._home is None:
             self._require_titles()
-            fresh, later = self._changed().take(step, self.products)
+            fresh, later = self._changed().take(step)
             return self._with_fresh(fresh) if len(later) else self
         with locked(Path(self._home)):
             return self._now(self._home)._write(step)  # noqa: SLF001
@@ -199,7 +199,7 @@ class FreshMatcher(TrainedMatcher):
 
     def _write(self, step: Step) -> Self:
         self._require_titles()
-        fresh, later = self._changed().take(step, self.products)
+        fresh, later = self._changed().take(step)
         if len(later) == 0:
             sweep_segments(Path(str(self._home)))
             return self

@@ -38,7 +38,8 @@ def upserting(products: Sequence[Upsert], ids: Sequence[str], version: int | Non
     """
     gone = Strings.of(list(dict.fromkeys(ids)), "remove")
     told = Strings.of([product.id for product in products], "ids")
-    check_distinct(Strings.concatenate([told, gone]))
+    named = Strings.concatenate([told, gone])
+    check_distinct(named)
     if np.any(told.lengths == 0):
         raise ValueError("a product must have an id; got an empty one")
 
@@ -47,7 +48,7 @@ def upserting(products: Sequence[Upsert], ids: Sequence[str], version: int | Non
         versions = number_versions(version, len(rows))
         return Changes(rows, gone, versions, number_versions(version, len(gone)))
 
-    return upsert
+    return Step(named, upsert)
 
 
 def _to_rows(products: Sequence[Upsert], current: Products) -> Products:
