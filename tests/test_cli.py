@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 from dataclasses import fields
 from urllib.request import urlopen
 
