@@ -179,7 +179,7 @@ def removing(ids: Strings, version: int | None) -> Step:
 
 def number_versions(version: int | None, n: int) -> Versions:
     """The version of each of n changes."""
-    if version is not None and (isinstance(version, bool) or not isinstance(version, int)):
+    if version is not None and (isinstance(version, bool) or not hasattr(version, "__index__")):
         raise TypeError(f"version must be an int; got {type(version).__name__}")
     if version is not None and not 0 <= version < 2**63:
         raise ValueError(f"version must be from 0 to 2^63 - 1; got {version}")
