@@ -87,7 +87,9 @@ def _select(table: Table, choices: dict[str, str | None]) -> tuple[str, str]:
     written = f"{quote_name(column)}::VARCHAR"
     texts = f"{text_of(table, query)} AS query, {id_of(table, product)} AS product"
     numbers = f"try_cast({written} AS DOUBLE) AS number, {written} AS written"
-    return f"SELECT {texts}, {numbers} FROM {table.sql()}", order
+    # A row with neither is a query that the engine had no answer to.
+    rows = f"SELECT {texts}, {numbers} FROM {table.sql()}"
+    return f"FROM ({rows}) WHERE coalesce(product, written) IS NOT NULL", order
 
 
 def _check(table: Table, columns, order: str):  # type: ignore[no-untyped-def]

@@ -20,6 +20,7 @@ from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
 from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
+from matchset.errors import ParameterError
 from matchset.learn.summary import Stopwatch, TrainSummary, summarize
 from matchset.learn.train import Progress
 from matchset.learn.train_match_set import (
@@ -64,9 +65,7 @@ def train(
     The process owns at most about `memory` (bytes, or "3GB"): arrays that need more are mapped from
     temporary files beside `out`, in the work folder, or else in the folder for temporary files.
     """
-    check_engine(engine, work)
-    if out is not None:
-        check_target(Path(out), overwrite=overwrite)
+    check_places(engine, work, out, overwrite=overwrite)
     config = config or TrainConfig()
     with limit_memory(memory, work if out is None else Path(out).parent):
         watch = Stopwatch(progress)
@@ -77,14 +76,31 @@ def train(
         trained = train_match_set(log, catalog, config, work=work, engine=engine, progress=watch)
         summary = summarize(trained, watch.seconds)
         logger.info("%s", summary)
-        matcher = _make_matcher(trained, config, summary)
+        matcher = _make_matcher(trained, config, _make_provenance(summary, log))
         if out is not None:
             matcher.save(out, overwrite=overwrite)
         return matcher
 
 
+def check_places(
+    engine: EngineName,
+    work: str | os.PathLike[str] | None,
+    out: str | os.PathLike[str] | None,
+    *,
+    overwrite: bool,
+) -> None:
+    """Raise where a training cannot run or save, before a long log is read."""
+    check_engine(engine, work)
+    if out is None:
+        return
+    check_target(Path(out), overwrite=overwrite)
+    if work is not None and Path(work).resolve().is_relative_to(Path(out).resolve()):
+        rule = f"must lie outside the model's folder, {os.fspath(out)}; got {os.fspath(work)}"
+        raise ParameterError(rule, parameter="work")
+
+
 def _make_matcher(
-    trained: TrainedMatchSet, config: TrainConfig, summary: TrainSummary
+    trained: TrainedMatchSet, config: TrainConfig, provenance: dict[str, Any]
 ) -> XRLinearMatcher | MatchSet:
     """The matcher of the model: the tree alone is one of its own."""
     data, model = trained.data, trained.model
@@ -93,17 +109,18 @@ def _make_matcher(
         "config": config,
         "query_hashes": np.sort(data.positives.queries.hashes()),
         "n_queries_of": data.n_queries_of,
-        "provenance": _make_provenance(summary),
+        "provenance": provenance,
     }
     if config.parts == ("tree",) and model.tree is not None:
         return XRLinearMatcher(vectorizer=data.vectorizer, tree=model.tree, **shared)
     return MatchSet(vectorizer=forget_names(data.vectorizer), model=model, **shared)
 
 
-def _make_provenance(summary: TrainSummary) -> dict[str, Any]:
-    """When, where and by which version a model was made."""
+def _make_provenance(summary: TrainSummary, log: Log) -> dict[str, Any]:
+    """When, where and by which version a model was made, and up to which day of the log."""
     return {
         "trained": datetime.now(UTC).isoformat(timespec="seconds"),
+        "last_day": None if log.days is None else log.days[1].isoformat(),
         "matchset": version("matchset"),
         "python": platform.python_version(),
         "machine": platform.machine(),
