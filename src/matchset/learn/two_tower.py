@@ -51,6 +51,8 @@ class TwoTowerConfig:
     "Share of a title's n-grams in that part."
     min_df: int = 2
     "N-grams that fewer queries and titles have get no embedding."
+    max_ngrams: int = 1_000_000
+    "N-grams with an embedding at most, the most frequent ones: learning takes 1 KB for each."
     seed: int = 0
     "Of every random choice."
     threads: int | None = None
@@ -58,7 +60,8 @@ class TwoTowerConfig:
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""
-        least = {"dimensions": 16, "epochs": 0, "batch_size": 1, "min_df": 1, "seed": 0}
+        least = {"dimensions": 16, "epochs": 0, "batch_size": 1, "min_df": 1, "max_ngrams": 1}
+        least["seed"] = 0
         for name, low in least.items():
             value = getattr(self, name)
             if name == "epochs" and value is None:
@@ -165,7 +168,7 @@ def train_two_tower(
     """
     config = config or TwoTowerConfig()
     threads = count_threads(config.threads)
-    row_of = number_features(X_queries, X_titles, config.min_df)
+    row_of = number_features(X_queries, X_titles, config.min_df, config.max_ngrams)
     data = select_pairs(X_queries, X_titles, Y, row_of)
     table, losses = train_table(
         data, config, threads=threads, progress=progress, start=start, save=save
@@ -176,8 +179,11 @@ def train_two_tower(
     return TwoTower(row_of, embeddings, vectors, losses)
 
 
-def number_features(X_queries: Csr, X_titles: Csr, min_df: int) -> Ids:
-    """Row of each feature that at least `min_df` queries and titles have; -1 for the others."""
+def number_features(X_queries: Csr, X_titles: Csr, min_df: int, most: int = 2**31 - 1) -> Ids:
+    """Row of each feature that at least `min_df` queries and titles have; -1 for the others.
+
+    Of more than `most` features, the most frequent have a row; ties go to the smaller number.
+    """
     if X_queries.n_cols != X_titles.n_cols:
         raise ValueError(
             f"queries and titles must have the same features; got {X_queries.n_cols} and "
@@ -188,6 +194,8 @@ def number_features(X_queries: Csr, X_titles: Csr, min_df: int) -> Ids:
         df += np.bincount(texts.indices, minlength=len(df))
     row_of = np.full(len(df), -1, dtype=np.int32)
     kept = np.flatnonzero(df >= min_df)
+    if len(kept) > most:
+        kept = np.sort(kept[np.argsort(-df[kept], kind="stable")[:most]])
     row_of[kept] = np.arange(len(kept), dtype=np.int32)
     return row_of
 
