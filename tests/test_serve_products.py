@@ -133,6 +133,22 @@ def test_many_writers_at_once_lose_nothing(server):
     write(server, remove=[f"m{number}" for number in range(6)])
 
 
+def test_a_client_writes_as_it_reads(server):
+    with ms.Client(server.address, api_key=KEY) as client:
+        lamp = {"id": "c/1", "title": "zyxo lamp", "attributes": {"price": 3, "brand": None}}
+        first = client.upsert([lamp, {"id": "c2", "title": "zyxo mug"}], version=1)
+        assert set(client.match("zyxo", 5).ids) == {"c/1", "c2"}
+        assert client.upsert([{"id": "c2", "attributes": {"price": 9}}]) == first + 1
+        assert client.match("zyxo", 5, where="price > 5").ids == ("c2",)
+        assert client.upsert([{"id": "c/1", "title": "mug"}], version=1) == first + 1  # too late
+        assert client.remove(["c/1", "c2", "unheard"], version=2) == first + 2
+        assert not client.match("zyxo", 5).ids
+        with pytest.raises(ValueError, match="a new product must have a title"):
+            client.upsert([{"id": "new"}])
+        with pytest.raises(TypeError, match="remove"):
+            client.remove("c2")
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

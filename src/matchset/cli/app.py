@@ -93,7 +93,7 @@ def main() -> None:
         print_error(f"matchset: {format_error(error)}")
         sys.exit(1)
     except KeyboardInterrupt:
-        print_error(STOPPED)
+        print_error("matchset: stopped" if sys.argv[1:2] == ["serve"] else STOPPED)
         is_terminated = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
         sys.exit(128 + (signal.SIGTERM if is_terminated else signal.SIGINT))
 

@@ -6,6 +6,7 @@ sequence of steps gives the answers of one step with the same end.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -281,7 +282,15 @@ def _convert(name: str, given: Column, wanted: Column) -> Column:
     is_zero_or_one = np.isin(given.values, [0, 1]) | given.is_null
     if (given.kind, wanted.kind) == ("number", "boolean") and is_zero_or_one.all():
         return Column("boolean", np.where(given.is_null, -1, given.values).astype(np.int8))
-    raise ValueError(f"{name} must be a {wanted.kind} as in the model; got a {given.kind}")
+    got = f"a {given.kind}, such as {_find_odd(given)!r}"
+    raise ValueError(f"{name} must be a {wanted.kind} as in the model; got {got}")
+
+
+def _find_odd(given: Column) -> object:
+    """A value of a column to show: the first that is no number, else the first."""
+    values = [value for value in given.to_list() if value is not None]
+    plain = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)*\s*")
+    return next((each for each in values if not plain.fullmatch(str(each))), values[0])
 
 
 def _to_texts(given: Column) -> Column:
