@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import unquote
 
 import numpy as np
 import orjson
@@ -262,12 +261,9 @@ def _parse(query_string: bytes, schema: Json) -> Json:
 
 def _decode(value: bytes) -> str:
     try:
-        text = value.decode("utf-8")
-        if "%" in text or "+" in text:
-            return unquote(text.replace("+", " "), errors="strict")
+        return _native.decode_parameter(value)
     except UnicodeDecodeError:
         raise RequestError("bad_parameter", "a parameter must be UTF-8; got other bytes") from None
-    return text
 
 
 def _load(body: bytes) -> Json:

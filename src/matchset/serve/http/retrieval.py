@@ -42,10 +42,12 @@ def match_inline(
     query_id: str | None = None,
 ) -> Answer | None:
     """What `match_one` returns, if it takes only microseconds; None if it deserves a thread."""
-    if name_matcher(exposure, options) != model.default or not _is_short(options):
+    if name_matcher(exposure, options) != model.default:
         return None
     if (prepared := _prepare(model, options)) is not None:
         return _answer(prepared, model, query, exposure, query_id)
+    if not _is_short(options):
+        return None
     if options.where is not None and not model.has_filter(options.where):
         return None
     return match_one(model, query, options, exposure, query_id)
@@ -65,7 +67,8 @@ def _prepare(model: LoadedModel, options: MatchOptions) -> Prepared | None:
             model.prepared.clear()
     matcher, prepared = model.matchers[model.default], None
     cuts = options.where, options.min_score, options.min_relative
-    if isinstance(matcher, MatchSet) and all(each is None for each in cuts):
+    is_usual = _is_short(options) and all(each is None for each in cuts)
+    if isinstance(matcher, MatchSet) and is_usual:
         beam = options.beam if model.default in model.with_beam else None
         answer = matcher.prepare_answer(options.k, beam=beam, titles=options.titles)
         prepared = Prepared(write_head(model.version, model.default), answer)
