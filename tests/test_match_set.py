@@ -355,21 +355,6 @@ def test_a_log_with_one_product_answers_with_it(has_catalog):
     assert matcher.match("red", 3).ids[0] == log.products[0]
 
 
-def test_further_text_of_a_catalog_is_searched_and_never_shown(tmp_path):
-    log, catalog = make_shop(50)
-    brands = Strings.of(["brandt" if i % 40 == 7 else "" for i in range(len(catalog))])
-    catalog = dataclasses.replace(catalog, more_text=brands)
-    matcher = ms.train(log, catalog, make_config(tune=False))
-    branded = {catalog.ids[i] for i in range(7, len(catalog), 40)}
-    assert set(matcher.match("brandt", len(branded)).ids) == branded
-    assert not any("brandt" in title for title in matcher.match("brandt", 10).titles)
-    new, title, text = (Strings.of([each]) for each in ("new", "steel kettle", "zunft"))
-    matcher.save(tmp_path / "model")
-    added = ms.load(tmp_path / "model").add(ms.Catalog(new, title, more_text=text))
-    assert added.match("zunft", 1).ids[0] == "new"
-    assert ms.load(tmp_path / "model").match("zunft", 1).ids[0] == "new"
-
-
 def test_without_tuning_the_weights_are_the_defaults():
     matcher = make_match_set(tune=False)
     assert matcher.model.reranker.facts == {"is_learned": False, "reason": "tune is off"}

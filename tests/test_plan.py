@@ -114,8 +114,27 @@ def test_a_projection_lists_every_stage_and_more_cores_are_faster(capsys):
     assert all(1.001 * time >= 3600 * hours / cores for cores, time in times.items())
     show_projection(PAPER, stages, (64,), 0.05)
     said = capsys.readouterr().out
-    for part in ("100,000,000 products", "solve", "work folder", "64 cores: ", "price of"):
+    for part in ("100,000,000 products", "solve", "work folder", "64 cores: "):
         assert part in said
+
+
+def test_a_price_is_that_of_all_cores_for_the_whole_time(capsys):
+    stages = plan_stages(PAPER, ms.TrainConfig())
+    show_projection(PAPER, stages, (16, 1024), 0.05)
+    said = capsys.readouterr()
+    for cores in (16, 1024):
+        paid = cores * project(stages, cores) / 3600
+        assert f"{paid:,.1f} core hours, price {0.05 * paid:,.2f}" in said.out
+    assert "idle ones are paid for too" in said.out
+
+
+def test_a_task_that_no_usual_machine_holds_is_told(capsys):
+    small = PAPER.scale(1_000_000, most_features=10**7)
+    show_projection(small, plan_stages(small, ms.TrainConfig()), (16,), None)
+    assert not capsys.readouterr().err
+    stages = [replace(stage, memory=300e9) for stage in plan_stages(small, ms.TrainConfig())]
+    show_projection(small, stages, (16,), None)
+    assert "needs 300 GB: more than machines of 16 cores usually have" in capsys.readouterr().err
 
 
 def test_a_shop_is_scaled_with_all_that_it_has():

@@ -181,7 +181,7 @@ def install_command(extra: str) -> str:
     """The command that installs the packages of an extra, however matchset itself was installed."""
     marked = [requirement.partition(";") for requirement in requires("matchset") or ()]
     needed = [name.strip() for name, _, marker in marked if extra in shlex.split(marker)]
-    return f"pip install {shlex.join(needed)}"
+    return f"pip install {shlex.join(needed or [f'matchset[{extra}]'])}"
 
 
 def not_fitted(message: str) -> Exception:

@@ -8,14 +8,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from matchset.cli.console import print_text, training_bar
+from matchset.cli.interrupts import ending_soon
 from matchset.cli.options import Columns, Settings, make_config
 from matchset.errors import ParameterError
-from matchset.learn.train_match_set import EngineName, check_engine
+from matchset.learn.train_match_set import EngineName
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
+from matchset.matchers.train import check_places
 from matchset.matchers.train import train as train_matcher
 from matchset.matchers.xr_linear import XRLinearMatcher
-from matchset.storage.folders import check_target
+from matchset.memory import limit_memory
 
 COLUMNS, SETTINGS = Columns(), Settings()
 
@@ -61,20 +63,21 @@ def train(
 
     """
     chosen = make_config(config, settings)
-    check_engine(engine, work)  # before a long log is read
-    check_target(out, overwrite=overwrite)
-    with training_bar() as bar:
+    check_places(engine, work, out, overwrite=overwrite)  # before a long log is read
+    with training_bar() as bar, limit_memory(columns.memory, out.parent):
         read, goods = columns.read(log), columns.read_catalog(catalog)
-        matcher = train_matcher(
-            read,
-            goods,
-            chosen,
-            out=out,
-            overwrite=overwrite,
-            work=work,
-            engine=engine,
-            progress=bar,
-        )
+        with ending_soon():  # reading a log is interrupted at once, and removes what it spilled
+            matcher = train_matcher(
+                read,
+                goods,
+                chosen,
+                out=out,
+                overwrite=overwrite,
+                work=work,
+                engine=engine,
+                memory=columns.memory,
+                progress=bar,
+            )
     print_text(str(matcher.summary))
     print_text(f"saved to {out}")
 

@@ -18,10 +18,11 @@ from matchset.cli.console import (
 from matchset.cli.options import Columns, Settings, make_config
 from matchset.errors import ParameterError
 from matchset.learn.cost import Sizes, TrainingPlan, plan_training
-from matchset.learn.projection import PAPER, StagePlan, plan_stages, project
+from matchset.learn.projection import MACHINE_CORES, PAPER, StagePlan, plan_stages, project
 
 COLUMNS, SETTINGS = Columns(), Settings()
 CORES = (16, 64, 256, 1024)
+USUAL_MEMORY = 256e9  # bytes of a large machine of so many cores
 
 
 def plan(
@@ -51,7 +52,7 @@ def plan(
     cores
         Numbers of cores to project the time for, in machines of 16 that share a disk.
     price
-        Price of a core for an hour, to project what the training costs.
+        Price of a core for an hour, to project what each number of cores costs.
     catalog
         The products: id, title and attributes.
     config
@@ -97,7 +98,7 @@ def show_plan(plan: TrainingPlan) -> None:
     sizes = plan.sizes
     print_text(
         f"{sizes.pairs:,} pairs of {sizes.queries:,} queries and {sizes.products:,} products, "
-        f"{sizes.features:,} features; {plan.threads} threads, without reading the log"
+        f"{sizes.features:,} features; {plan.threads} threads; the times leave out reading the log"
     )
     print_text(f"memory: {plan.memory / 1e9:.2f} GB at most")
     free = read_free_memory()
@@ -112,7 +113,7 @@ def show_projection(
     print_heading(f"Projection for {sizes.products:,} products")
     print_text(
         f"{sizes.pairs:,} pairs of {sizes.queries:,} queries, {sizes.features:,} features; "
-        "from constants measured on small shops, without reading the log"
+        "from constants measured on small shops; the times leave out reading the log"
     )
     names = ("stage", "tasks", "memory of a task", "work folder", "core hours")
     table = Table(*names, box=None, pad_edge=False, padding=(0, 3, 0, 0))
@@ -125,9 +126,18 @@ def show_projection(
     output.print(table)
     print_text(f"model: {sum(stage.cost.disk for stage in stages) / 1e9:,.2f} GB")
     for n in cores:
-        print_text(f"{n:,} cores: {format_seconds(project(stages, n))}")
+        seconds = project(stages, n)
+        paid = n * seconds / 3600
+        money = "" if price is None else f"; {paid:,.1f} core hours, price {price * paid:,.2f}"
+        print_text(f"{n:,} cores: {format_seconds(seconds)}{money}")
     if price is not None:
-        print_text(f"price of {hours:,.1f} core hours: {price * hours:,.2f}")
+        print_text("The price is that of all cores for the whole time: idle ones are paid for too.")
+    largest = max(stages, key=lambda stage: stage.memory)
+    if largest.memory > USUAL_MEMORY:
+        print_error(
+            f"a task of {largest.name!r} needs {largest.memory / 1e9:,.0f} GB: more than machines "
+            f"of {MACHINE_CORES} cores usually have (up to {USUAL_MEMORY / 1e9:.0f} GB)"
+        )
 
 
 def read_free_memory() -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog
+from matchset.data.log import Log
 from matchset.data.tables import TableSource
 from matchset.errors import ModelFileError
 from matchset.filters.filter import Filter, Where
@@ -38,6 +40,11 @@ from matchset.storage.segments import open_segments
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
+logger = logging.getLogger(__name__)
+DROPPED = (
+    "%s: what changed there since the last training is dropped, with its versions (%s); send again "
+    "what changed after the catalog of this training was exported"
+)
 DEFAULT_K = 100
 DEFAULT_BEAM = 10
 Sections: TypeAlias = Mapping[str, Section]
@@ -209,6 +216,14 @@ class Matcher(ABC):
         """Without these products; a ValueError unless it is a match set."""
         raise self._refuse_products()
 
+    def refresh(
+        self,
+        log: Log | TableSource,  # noqa: ARG002
+        old_log: Log | TableSource | None = None,  # noqa: ARG002
+    ) -> Matcher:
+        """With what a log tells since the training; a ValueError unless it is a match set."""
+        raise ValueError(f"a match set alone can be refreshed; got a {self.kind} matcher")
+
     def _refuse_products(self) -> ValueError:
         return ValueError(f"products come and go in a match set alone; got a {self.kind} matcher")
 
@@ -234,14 +249,44 @@ class Matcher(ABC):
         return None
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, all or nothing; the files never change afterwards."""
+        """Write it to a folder, all or nothing; the files never change afterwards.
+
+        Where `overwrite` drops products that came, changed or went, a warning says how many.
+        """
+        dropped = self._find_dropped(path) if overwrite else None
         self._save(path, overwrite=overwrite)
         object.__setattr__(self, "_home", str(Path(path).absolute()))  # frozen dataclasses too
+        if dropped is not None:
+            logger.warning(DROPPED, path, dropped)
 
-    def _save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        header = {registry.HEADER: self.kind}
-        inner = {name: part._save for name, part in self._parts().items()}  # noqa: SLF001
-        save_sections(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
+    def _find_dropped(self, path: str | os.PathLike[str]) -> object | None:
+        """What changed since the training in the folder at `path`, and is not in this matcher."""
+        try:
+            before = registry.load(path) if Path(path).exists() else None
+        except ModelFileError:  # an old or a damaged one
+            return None
+        changed, ours = (getattr(each, "freshness", None) for each in (before, self))
+        if before is None or changed is None or changed.generation == 0:
+            return None
+        trained = [getattr(each, "provenance", None) for each in (before, self)]
+        is_later = ours is not None and ours.generation >= changed.generation
+        return None if trained[0] == trained[1] and is_later else changed
+
+    def _save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        finish: Callable[[Path], None] | None = None,
+    ) -> None:
+        save_sections(
+            path,
+            self._sections(),
+            header={registry.HEADER: self.kind},
+            overwrite=overwrite,
+            inner={name: part._save for name, part in self._parts().items()},  # noqa: SLF001
+            finish=finish,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -6,6 +6,7 @@ sequence of steps gives the answers of one step with the same end.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,15 @@ from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog, Column
 from matchset.matrices import Ids
-from matchset.model.products import Products, join_products, read_products, store_products, unite
+from matchset.model.products import (
+    Products,
+    append_columns,
+    join_products,
+    read_products,
+    store_products,
+    take_or_empty,
+    unite,
+)
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
@@ -104,7 +113,7 @@ class Present:
 
     products: Products  # those of the training in their order, then added ones by id
     is_gone: NDArray[np.bool_]  # of those of the training: removed, or with another title
-    added: Strings  # what is searched of each of those
+    added: tuple[Strings, ...]  # titles, and the text beside them if there is some
 
 
 def apply_changes(trained: Products, changes: Changes) -> Present:
@@ -120,9 +129,71 @@ def apply_changes(trained: Products, changes: Changes) -> Present:
     rows = np.arange(len(trained), dtype=np.int64)
     rows[labels[is_same]] = len(trained) + np.flatnonzero(is_same)
     added = np.flatnonzero(~is_same)
-    order = np.concatenate([rows[~is_gone], len(trained) + added])
-    products = join_products([trained, changed], order)
-    return Present(products, is_gone, texts_of(changed.searched).take(added))
+    kept = np.flatnonzero(~is_gone)
+    order = np.concatenate([rows[kept], len(trained) + added])
+    attributes = {
+        name: append_columns([column, changed.attributes[name]]).take(order)
+        for name, column in trained.attributes.items()
+    }
+
+    def join(before: Strings | None, after: Strings | None) -> Strings | None:
+        """Of trained products that are kept, the texts are those of the training."""
+        if before is None or after is None:
+            return None
+        trained_texts = before.take(kept) if is_gone.any() else before
+        return Strings.concatenate([trained_texts, after.take(added)])
+
+    products = Products(
+        texts_of(join(trained.ids, changed.ids)),
+        join(trained.titles, changed.titles),
+        attributes,
+        join(trained.more_text, changed.more_text),
+    )
+    texts = tuple(each.take(added) for each in searched_texts(changed))
+    return Present(products, is_gone, texts)
+
+
+def is_same_row(trained: Products, changed: Products) -> NDArray[np.bool_]:
+    """Which changed products are there, with the same text and attributes."""
+    labels = trained.index_of(changed.ids)
+    is_same = labels >= 0
+    rows = np.flatnonzero(is_same)
+    same = _is_same_text(trained, changed, labels)
+    for name, column in changed.attributes.items():
+        before = trained.attributes[name].take(labels[rows].astype(np.int64))
+        same &= _is_same_value(before, column.take(rows))
+    is_same[rows] = same
+    return is_same
+
+
+def _is_same_value(first: Column, second: Column) -> NDArray[np.bool_]:
+    is_same = first.values == second.values
+    if first.categories is not None and second.categories is not None:
+        texts = [
+            take_or_empty(first.categories, first.values),
+            take_or_empty(second.categories, second.values),
+        ]
+        group, _ = Strings.concatenate(texts).factorize()
+        is_same = group[: len(is_same)] == group[len(is_same) :]
+    is_either, is_both = first.is_null | second.is_null, first.is_null & second.is_null
+    return np.where(is_either, is_both, is_same)
+
+
+def find_present(ids: Strings, trained: Products, changes: Changes) -> Products:
+    """The products with these ids, as they are after some changes; others are left out.
+
+    Takes as long as there are changes and ids, however many products were trained.
+    """
+    changed = changes.products.ids.index_of(ids)
+    label = trained.index_of(ids)
+    is_trained = (changed < 0) & (label >= 0) & (changes.removed.index_of(ids) < 0)
+    parts = [
+        join_products([trained], label[is_trained].astype(np.int64)),
+        join_products([changes.products], changed[changed >= 0]),
+    ]
+    rows = join_products(parts, np.arange(sum(map(len, parts)), dtype=np.int64))
+    attributes = {name: _drop_unused(one) for name, one in rows.attributes.items()}
+    return replace(rows, attributes=attributes)
 
 
 def _is_same_text(trained: Products, changed: Products, labels: Ids) -> NDArray[np.bool_]:
@@ -177,6 +248,12 @@ def overlay(catalog: Catalog, current: Products) -> tuple[Products, int]:
     return Products(after.ids, titles, attributes, more_text), len(catalog) - len(known)
 
 
+def searched_texts(products: Products) -> tuple[Strings, ...]:
+    """Titles, and the text beside them if there is some."""
+    titles, more = texts_of(products.titles), products.more_text
+    return (titles,) if more is None else (titles, more)
+
+
 def texts_of(texts: Strings | None) -> Strings:
     """Texts that must be there."""
     if texts is None:
@@ -205,7 +282,15 @@ def _convert(name: str, given: Column, wanted: Column) -> Column:
     is_zero_or_one = np.isin(given.values, [0, 1]) | given.is_null
     if (given.kind, wanted.kind) == ("number", "boolean") and is_zero_or_one.all():
         return Column("boolean", np.where(given.is_null, -1, given.values).astype(np.int8))
-    raise ValueError(f"{name} must be a {wanted.kind} as in the model; got a {given.kind}")
+    got = f"a {given.kind}, such as {_find_odd(given)!r}"
+    raise ValueError(f"{name} must be a {wanted.kind} as in the model; got {got}")
+
+
+def _find_odd(given: Column) -> object:
+    """A value of a column to show: the first that is no number, else the first."""
+    values = [value for value in given.to_list() if value is not None]
+    plain = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)*\s*")
+    return next((each for each in values if not plain.fullmatch(str(each))), values[0])
 
 
 def _to_texts(given: Column) -> Column:

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,9 @@ from matchset.model.changes import (
     NO_VERSION,
     Changes,
     Versions,
+    find_present,
     fold_changes,
+    is_same_row,
     overlay,
     read_changes,
     removed,
@@ -28,7 +29,7 @@ from matchset.model.changes import (
     to_rows,
     upserted,
 )
-from matchset.model.products import Products
+from matchset.model.products import Products, join_products
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
@@ -47,20 +48,43 @@ class Fresh:
     generation: int = 0  # steps since the training
     changed: str = ""  # when the last step was taken
 
-    def take(self, step: Step, current: Products) -> tuple[Fresh, Changes]:
-        """After a step, and what it adds to the changes; `current` are the products before it."""
+    def take(self, step: Step) -> tuple[Fresh, Changes]:
+        """After a step, and what it adds to the changes."""
+        current = find_present(step.ids, self.products, self.changes)
         later = self.changes.on_time(step(current))
         changes = fold_changes([self.changes, later], self.products)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         after = replace(self, changes=changes, generation=self.generation + 1, changed=now)
         return after, later
 
+    def rebase(
+        self, products: Products, n_queries_of: NDArray[np.int64], current: Products
+    ) -> Fresh:
+        """What is left of the changes once products were learned; `current` are there now.
+
+        Versions are remembered: a change that comes too late still does.
+        """
+        changes = self.changes
+        gone = products.ids.take(np.flatnonzero(current.index_of(products.ids) < 0))
+        is_told = (changes.versions != NO_VERSION) | ~is_same_row(products, changes.products)
+        left = Changes(
+            join_products([changes.products], np.flatnonzero(is_told)),
+            changes.removed,
+            changes.versions[is_told],
+            changes.removed_versions,
+        )
+        first = removed(gone, number_versions(None, len(gone)), products)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return Fresh(
+            products, n_queries_of, fold_changes([first, left], products), self.generation + 1, now
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How far products have moved from what was trained."""
+    """How far products have moved from what was trained, or learned by the last refresh."""
 
-    generation: int  # steps since the training
+    generation: int  # steps since the training; a refresh is one
     changed: str | None  # when the last step was taken
     added: int  # products that were not trained
     updated: int  # trained ones with another title or other attributes
@@ -72,7 +96,7 @@ class Freshness:
         return (
             f"generation {self.generation:,}: {self.added:,} added ({self.share_added:.1%}), "
             f"{self.updated:,} updated, {self.removed:,} removed ({self.share_removed:.1%}) "
-            f"since the training"
+            f"since it was trained or refreshed"
         )
 
 
@@ -81,9 +105,10 @@ def measure(fresh: Fresh | None, n_products: int) -> Freshness:
     if fresh is None:
         return Freshness(0, None, 0, 0, 0, 0.0, 0.0)
     trained, changes = fresh.products, fresh.changes
-    n_updated = int(np.count_nonzero(trained.index_of(changes.products.ids) >= 0))
+    is_trained = trained.index_of(changes.products.ids) >= 0
+    n_updated = int(np.count_nonzero(is_trained & ~is_same_row(trained, changes.products)))
     n_removed = int(np.count_nonzero(trained.index_of(changes.removed) >= 0))
-    n_added = len(changes.products) - n_updated
+    n_added = int(np.count_nonzero(~is_trained))
     return Freshness(
         fresh.generation,
         fresh.changed or None,
@@ -95,7 +120,16 @@ def measure(fresh: Fresh | None, n_products: int) -> Freshness:
     )
 
 
-Step: TypeAlias = Callable[[Products], Changes]  # of products as they are now
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """What a user asks for, told of some ids."""
+
+    ids: Strings  # distinct
+    make: Callable[[Products], Changes]  # of those of these products that are there, as they are
+
+    def __call__(self, current: Products) -> Changes:
+        """The changes that it makes."""
+        return self.make(current)
 
 
 def adding(catalog: Catalog, version: int | None) -> Step:
@@ -108,7 +142,7 @@ def adding(catalog: Catalog, version: int | None) -> Step:
             logger.warning("attributes that the model lacks are left out: %s", ", ".join(left_out))
         return upserted(rows, versions)
 
-    return add
+    return Step(catalog.ids, add)
 
 
 def updating(catalog: Catalog, version: int | None) -> Step:
@@ -121,7 +155,7 @@ def updating(catalog: Catalog, version: int | None) -> Step:
             logger.warning("%s products that are not in the model are left out", f"{n_unknown:,}")
         return upserted(rows, np.repeat(number, len(rows)))
 
-    return update
+    return Step(catalog.ids, update)
 
 
 def removing(ids: Strings, version: int | None) -> Step:
@@ -135,7 +169,7 @@ def removing(ids: Strings, version: int | None) -> Step:
             logger.warning("%s products to remove are not in the model", f"{n_unknown:,}")
         return removed(distinct, versions, current)
 
-    return remove
+    return Step(distinct, remove)
 
 
 def number_versions(version: int | None, n: int) -> Versions:
