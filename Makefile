@@ -35,7 +35,7 @@ test-all: test docs $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everythi
 	$(BIN)/python tests/fuzz.py --minutes 0.5 --seed 1
 
 MINUTES ?= 10
-fuzz: $(VENV)/installed $(VENV)/test $(VENV)/dssm ## Fuzz models, requests, filters, logs, products and experiments for MINUTES=10
+fuzz: $(VENV)/installed $(VENV)/test $(VENV)/dssm ## Fuzz models, requests, filters, logs, products, experiments and work folders for MINUTES=10
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES)
 
 test-slow: test-all fuzz $(FLOORS)/installed $(VENV)/ray ## Test what takes long: fuzzing, a Ray cluster, and the lowest version of every dependency

@@ -142,7 +142,7 @@ def serve(model: Path, *options: object, workers: int = 2) -> Iterator[Server]:
         try:
             url = process.stdout.readline().strip() if process.stdout else ""
             if not url.startswith("http://127.0.0.1:"):
-                raise SystemExit(f"the server did not start; {log.name} says why")
+                raise SystemExit(f"the server did not start: {Path(log.name).read_text()}")
             wait_for(url)
             yield Server(url, process.pid)
         finally:

@@ -4,17 +4,17 @@
     python benchmarks/soak.py --minutes 3 --products 5000
 
 Callers ask without a pause, each over a connection that it keeps: queries, filters, batches,
-explanations. Meanwhile, in turn: the model is replaced and reloaded, a worker is killed, the disk
-is full for a while (where this user may mount one), and callers stop reading their responses. Only
-requests on a killed worker's connections, or sent to it before the kernel noticed, may fail. The
-exit code is 1 if others did, or if memory, open files or left-over files kept growing.
+explanations. A shop adds products and removes some, and each must be found, or not, at once.
+Meanwhile, in turn: the model is replaced and reloaded, a worker is killed, segments are merged, the
+disk is full for a while (where this user may mount one), and callers stop reading their responses.
+Only requests on a killed worker's connections, or sent to it before the kernel noticed, may fail.
+The exit code is 1 if others did, or if memory, open files or left-over files kept growing.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import http.client
 import json
 import os
 import random
@@ -29,86 +29,30 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import urllib3
 from serving import KEY, Server, make_model, serve
+from soak_load import HEADERS, Soak
 
 import matchset as ms
 
 CALLERS = 16
-KINDS = ("query", "filter", "batch", "explain", "model")
-WEIGHTS = (70, 10, 10, 5, 5)
 KILL_SECONDS = 1.5  # around a kill, in which requests may fail
-HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
-BATCH = json.dumps({"queries": ["sofa", "red table", "lamp"] * 8, "k": 50}).encode()
 LARGE = json.dumps({"queries": ["sofa"] * 250, "k": 500}).encode()
-
-
-@dataclass
-class Soak:
-    """What happened so far."""
-
-    server: Server
-    paths: list[str]
-    model: Path  # that is served
-    models: list[Path]  # that take turns
-    counts: Counter[str] = field(default_factory=Counter)
-    kills: list[float] = field(default_factory=list)
-    failures: list[tuple[float, str]] = field(default_factory=list)
-    stopped: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def port(self) -> int:
-        """Where the server listens."""
-        return int(self.server.url.rpartition(":")[2])
-
-    def call(self) -> None:
-        """Ask over and over, as one caller."""
-        rng, connection = random.Random(threading.get_ident()), self.connect()
-        while not self.stopped.is_set():
-            (kind,) = rng.choices(KINDS, WEIGHTS)
-            path, body = self.choose(kind, rng)
-            try:
-                connection.request("GET" if body is None else "POST", path, body, HEADERS)
-                answer = connection.getresponse()
-                answer.read()
-            except (OSError, http.client.HTTPException) as error:
-                self.failures.append((time.monotonic(), type(error).__name__))
-                connection.close()
-                connection = self.connect()
-                continue
-            if answer.status == 200:
-                self.counts["answered"] += 1
-            else:
-                self.failures.append((time.monotonic(), f"status {answer.status} of {kind}"))
-        connection.close()
-
-    def choose(self, kind: str, rng: random.Random) -> tuple[str, bytes | None]:
-        """A request of a kind."""
-        path = rng.choice(self.paths)
-        if kind == "batch":
-            return "/v1/match", BATCH
-        if kind == "explain":
-            query = {"query": "sofa", "product": "P00000001"}
-            return ("/v1/explain", json.dumps(query).encode()) if self.explains else (path, None)
-        if kind == "model":
-            return "/v1/model", None
-        return (f"{path}&where=price%3C{rng.randint(1, 60)}" if kind == "filter" else path), None
-
-    explains = False  # whether the model can
-
-    def connect(self) -> http.client.HTTPConnection:
-        """A connection of a caller."""
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
 
 
 def reload_model(soak: Soak) -> None:
     """Replace the model, and reload it; on a full disk it may be refused."""
     source = soak.models[soak.counts["reloads"] % len(soak.models)]
-    with contextlib.suppress(OSError):
-        ms.load(source).save(soak.model, overwrite=True)
+    with soak.writing:
+        with contextlib.suppress(OSError):
+            ms.load(source).save(soak.model, overwrite=True)
+        reload_now(soak)
+
+
+def reload_now(soak: Soak) -> None:
+    """Let the server open what is there now."""
     pool = urllib3.PoolManager(retries=False)
     try:
         answer = pool.request("POST", f"{soak.server.url}/v1/reload", headers=HEADERS, timeout=120)
@@ -116,6 +60,13 @@ def reload_model(soak: Soak) -> None:
         soak.counts[name] += 1
     except urllib3.exceptions.HTTPError:
         soak.counts["reloads cut off"] += 1  # by the kill of the worker that did it
+
+
+def merge_segments(soak: Soak) -> None:
+    """Fold what was written since the last reload into one segment, beside the server."""
+    with soak.writing:
+        ms.load(soak.model).merge()
+        soak.counts["merges"] += 1
 
 
 def kill_worker(soak: Soak) -> None:
@@ -192,9 +143,10 @@ def main() -> None:
         shutil.copytree(made / "model", folder / "served")
         (folder / "key").write_text(KEY)
         (folder / "key").chmod(0o600)
-        limits = ["--limits.unread-seconds", 2]
-        with serve(folder / "served", "--api-key-file", folder / "key", *limits) as server:
-            faults = [reload_model, kill_worker, read_slowly, *([fill_disk] if is_disk else [])]
+        flags = ["--api-key-file", folder / "key", "--writable", "--limits.unread-seconds", 2]
+        with serve(folder / "served", *flags) as server:
+            faults = [reload_model, kill_worker, merge_segments, read_slowly]
+            faults += [fill_disk] if is_disk else []
             paths = (made / "paths.txt").read_text().splitlines()
             soak = Soak(server, paths, folder / "served", [made / "other", made / "model"])
             soak.explains = ms.load(made / "model").can_explain
@@ -206,7 +158,8 @@ def main() -> None:
 
 def run(soak: Soak, faults: list[Callable[[Soak], None]], folder: Path, seconds: float) -> bool:
     """Do one fault after another under load; returns whether all was right."""
-    callers = [threading.Thread(target=soak.call) for _ in range(CALLERS)]
+    asked = [soak.call] * CALLERS + [soak.write]
+    callers = [threading.Thread(target=one, daemon=True) for one in asked]
     for caller in callers:
         caller.start()
     end, n_faults = time.monotonic() + seconds, 0

@@ -79,16 +79,33 @@ class BlockWriter {
 
   void put_scales(std::vector<std::uint8_t>& out) {
     scales_.assign(shape_.n_children, 0.0F);
-    for (const Row& row : rows_)
-      for (std::size_t i = 0; i < row.children.size(); ++i) {
-        float& scale = scales_[row.children[i] - row.child_base];
-        scale = std::max(scale, std::fabs(row.weights[i]) / 127);
-      }
-    for (float& scale : scales_) {  // rounded up to a number that the upper half of the bits can hold
-      const auto half = static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(scale) + 0xFFFF) >> 16);
-      scale = std::bit_cast<float>(std::uint32_t{half} << 16);
+    for_each_weight(
+        [&](std::size_t child, float weight) { scales_[child] = std::max(scales_[child], std::fabs(weight)); });
+    // Weights that were rounded before are whole multiples of a scale, up to 126 or 127 times. Such a scale stays, so
+    // that packing what was unpacked changes no weight.
+    kept_.assign(scales_.begin(), scales_.end());
+    for (float& scale : kept_) {
+      const float largest = scale;
+      scale /= 126;
+      if ((std::bit_cast<std::uint32_t>(scale) & 0xFFFF) != 0 || scale * 126 != largest) scale = 0;
+    }
+    for_each_weight([&](std::size_t child, float weight) {
+      if (kept_[child] != 0 && std::nearbyint(weight / kept_[child]) * kept_[child] != weight) kept_[child] = 0;
+    });
+    for (std::size_t child = 0; child < scales_.size(); ++child) {
+      // Rounded up to a number that the upper half of the bits can hold.
+      const float wanted = kept_[child] != 0 ? kept_[child] : scales_[child] / 127;
+      const auto half = static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(wanted) + 0xFFFF) >> 16);
+      scales_[child] = std::bit_cast<float>(std::uint32_t{half} << 16);
       put(out, half);
     }
+  }
+
+  // Calls visit(child of the block, weight) for every weight.
+  template <typename Visit>
+  void for_each_weight(Visit&& visit) const {
+    for (const Row& row : rows_)
+      for (std::size_t i = 0; i < row.children.size(); ++i) visit(row.children[i] - row.child_base, row.weights[i]);
   }
 
   // The number of buckets that gives the smallest block: more buckets may make the tags shorter.
@@ -182,7 +199,7 @@ class BlockWriter {
   Shuffle shuffle_;
   RowShape shape_{};
   std::vector<Row> rows_;
-  std::vector<float> scales_;
+  std::vector<float> scales_, kept_;
 };
 
 struct PackedParent {

@@ -2,15 +2,11 @@
 
 import os
 import shutil
-import signal
-import sys
 
 import pytest
+from command_line import call_main
 from hypothesis import settings
 from serving import make_shop
-
-from matchset.cli import console
-from matchset.cli.app import main
 
 pytest_plugins = ["browser", "pages"]  # fixtures
 
@@ -34,21 +30,6 @@ def folder(served_shop, tmp_path):
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
+def call():
     """Call the command line in this process: its exit code, output and errors."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["matchset", *map(str, arguments)])
-        monkeypatch.setattr(console.output, "width", 200)
-        before = signal.getsignal(signal.SIGTERM)
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
+    return call_main

@@ -10,6 +10,7 @@ limits on time and memory. One that fails is kept in `tests/fuzz_found`, which t
 
 import argparse
 import json
+import logging
 import multiprocessing
 import os
 import resource
@@ -27,6 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 import fuzz_folders
+import fuzz_runs
 import fuzz_texts
 
 FOUND = Path(__file__).parent / "fuzz_found"
@@ -38,6 +40,8 @@ TARGETS = {
     "logs": (fuzz_texts.choose_log, fuzz_texts.run_log),
     "products": (fuzz_texts.choose_products, fuzz_texts.run_products),
     "experiments": (fuzz_texts.choose_experiment, fuzz_texts.run_experiment),
+    "records": (fuzz_runs.choose_records, fuzz_runs.run_records),
+    "work": (fuzz_runs.choose_work, fuzz_runs.run_work),
 }
 CASE_SECONDS = 30
 LOOK_SECONDS = 0.05
@@ -140,6 +144,9 @@ def main():
             for file in files:
                 replay(file, models, Path(folder))
             return
+        logging.disable()  # damaged results of a training are told of
+        if "work" in options.only:
+            fuzz_runs.make_work(models)  # once, for all children
         counts, n_failed = dict.fromkeys(options.only, 0), 0
         end = time.monotonic() + 60 * options.minutes
         while time.monotonic() < end:

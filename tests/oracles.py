@@ -10,6 +10,8 @@ import numpy as np
 MAX_CHARS = 4096
 APOSTROPHES = {"'", "`", *"\u2018\u2019\u201b\u02bc\u2032\u2035"}
 QUOTES = {'"', *"\u201c\u201d\u201e\u201f"}
+DIGITS = {*"0123456789"}
+PLAIN = {"\u2120": " ", "\u2122": " ", "\u00b4": "'", "\u1ffd": "'", "\u00d7": "x"}
 LEGAL_MARKS = {*"\u00a9\u00ae\u00b0\u2117\ufffd"}
 VULGAR_FRACTIONS = {*"\u00bc\u00bd\u00be\u2189", *map(chr, range(0x2150, 0x215F))}
 
@@ -29,7 +31,7 @@ def is_symbol(char):
 
 
 def is_digit(char):
-    return char in set("0123456789")
+    return char in DIGITS
 
 
 def is_word(char):
@@ -42,8 +44,7 @@ def detach_signs(text):
     for char in text:
         if char in VULGAR_FRACTIONS and is_digit(out[-1:] or " "):
             out += " "
-        plain = {"\u2120": " ", "\u2122": " ", "\u00b4": "'", "\u1ffd": "'", "\u00d7": "x"}
-        out += plain.get(char, char)
+        out += PLAIN.get(char, char)
     return out
 
 

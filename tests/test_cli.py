@@ -1,16 +1,16 @@
 """The command line, as a person calls it."""
 
 import json
-import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 from dataclasses import fields
-from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from command_line import COMMAND, run
 from match_sets import make_match_set
 
 import matchset as ms
@@ -18,26 +18,11 @@ from matchset.cli.app import COMMANDS
 from matchset.cli.options import IN_FILES_ONLY, MATRICES_ONLY, Settings, make_config
 from matchset.model.reranker import FEATURES
 
-COMMAND = Path(sys.executable).with_name("matchset")
-
-
-def run(*arguments, stdin=None, ok=True):
-    done = subprocess.run(
-        [COMMAND, *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
-    )
-    assert (done.returncode == 0) is ok, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout if ok else done.stderr
-
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shop")
-    said = run("simulate", "--products", 500, "--out", folder)
+    said = run("simulate", "--products", 150, "--out", folder)
     assert "products.parquet" in said
     return folder
 
@@ -246,16 +231,22 @@ def test_a_server_that_is_not_there_is_one_line(shop):
     assert said.count("\n") == 1
 
 
-def test_the_demo_runs_and_runs_again(tmp_path):
-    out = tmp_path / "demo"
-    said = run("demo", "--products", 500, "--out", out)
-    for part in ("A simulated shop of 500 products", "Training", "Recall", "never seen"):
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The folder of a demo, and what it said."""
+    out = tmp_path_factory.mktemp("demo") / "demo"
+    return out, run("demo", "--products", 150, "--out", out)
+
+
+def test_the_demo_runs_and_runs_again(demo, tmp_path):
+    out, said = demo
+    for part in ("A simulated shop of 150 products", "Training", "Recall", "never seen"):
         assert part in said
     assert f"report: {out / 'report.html'}\n" in said
-    assert said.endswith(f"matchset demo --serve --products 500 --out {out}\n")
+    assert said.endswith(f"matchset demo --serve --products 150 --out {out}\n")
     assert "Of 1,000 searches," in said
     assert "These figures are of 5,000 test queries at most" in said
-    assert "(stored)" in run("demo", "--products", 500, "--out", out)
+    assert "(stored)" in run("demo", "--products", 150, "--out", out)
     foreign = tmp_path / "mine"
     foreign.mkdir()
     (foreign / "letter.txt").write_text("dear")
@@ -307,20 +298,18 @@ def test_mistakes_of_experiments_are_one_sentence(shop, tmp_path):
         assert part in run(*arguments, ok=False)
 
 
-def test_the_demo_is_served_from_what_an_earlier_one_kept(tmp_path):
-    for is_new in (True, False):
-        said, model = _serve_demo(tmp_path, "--products", 500)
-        assert ("A simulated shop" in said) is is_new
+def test_the_demo_is_served_from_what_an_earlier_one_kept(demo, tmp_path):
+    out = shutil.copytree(demo[0], tmp_path / "demo")
+    for products in (150, 160):
+        said, model = _serve_demo(out, "--products", products)
+        assert ("A simulated shop" in said) is (products == 160)
         names = [each["name"] for each in model["matchers"]]
         assert names[:3] == ["match_set", "bm25", "title_similarity"]
-        assert (model["products"], model["has_purchases"]) == (500, True)
-    said, model = _serve_demo(tmp_path, "--products", 600)
-    assert model["products"] == 600
+        assert (model["products"], model["has_purchases"]) == (products, True)
 
 
-def test_the_demo_invites_nobody_to_a_port_that_is_taken(tmp_path):
-    options = ["demo", "--products", 500, "--out", tmp_path]
-    run(*options)
+def test_the_demo_invites_nobody_to_a_port_that_is_taken(demo):
+    options = ["demo", "--products", 150, "--out", demo[0]]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""`matchset add`, `update`, `remove` and `merge` change a model where it lies."""
+"""`matchset add`, `update`, `remove`, `refresh` and `merge` change a model where it lies."""
 
 import errno
 
@@ -6,8 +6,9 @@ import pytest
 from fresh_shop import make_goods, trained_shop
 
 import matchset as ms
-from matchset.cli.changing import add, merge, remove, update
+from matchset.cli.changing import add, merge, refresh, remove, update
 from matchset.cli.inspection import inspect
+from matchset.cli.options import LogColumns
 from matchset.errors import ParameterError
 
 
@@ -60,6 +61,26 @@ def test_each_command_says_what_its_step_did(model, tmp_path, capsys):
     assert "x4, ... 160 products" in said
 
 
+def test_refresh_learns_from_a_log_and_says_what_it_did(model, tmp_path, capsys):
+    log = tmp_path / "log.csv"
+    log.write_text("query,sku,clicks\nblue soap,p159,9\nlarge mug,p001,9\nmug,stranger,2\n")
+    goods = tmp_path / "goods.csv"
+    goods.write_text("sku,title,price,brand\nn1,zyxo rose,3,acme\n")
+    add(model, goods)
+    told(capsys)
+    refresh(model, [str(log)], columns=LogColumns(count="clicks"))
+    said = told(capsys)
+    assert "161 products; generation 2: 0 added (0.0%)" in said
+    assert "2 new pairs of" in said
+    assert "old ones from past queries; 1 of its products are not in the model: add them" in said
+    assert "no full training is due" in said
+    assert "p159" in ms.load(model).match("blue soap", 10).ids
+    inspect(model, verify=True)
+    assert "no full training is due" in told(capsys)
+    refresh(model, [str(log)], old_log=(str(log),), columns=LogColumns(count="clicks"))
+    assert "old ones from the old log" in told(capsys)
+
+
 def test_inspect_says_that_nothing_changed(model, capsys):
     inspect(model)
     assert "as trained" in told(capsys)
@@ -76,6 +97,8 @@ def test_commands_say_what_they_need(model, tmp_path):
         remove(tmp_path / "tree", id=("p001",))
     with pytest.raises(ParameterError, match="must be a match set; got a xr_linear"):
         merge(tmp_path / "tree")
+    with pytest.raises(ParameterError, match="must be a match set; got a xr_linear"):
+        refresh(tmp_path / "tree", ["nothing.csv"])
 
 
 def told(capsys):

@@ -1,13 +1,11 @@
 """`matchset evaluate` shows what counts as relevant, and warns if it tests on the training log."""
 
 import json
-import os
-import subprocess
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_cli import COMMAND
+from command_line import call_main
 
 import matchset as ms
 from matchset.evaluate.segments import choose_rule
@@ -21,14 +19,10 @@ def read_rows(rows, *names):
 
 
 def evaluate(*arguments):
-    done = subprocess.run(
-        [COMMAND, "evaluate", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+    """Output and errors of the command."""
+    code, out, err = call_main("evaluate", *arguments)
+    assert code == 0, err
+    return out, err
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +65,13 @@ def test_the_rule_is_said_and_the_log_of_the_training_is_noticed(matcher, tmp_pa
     model, file = tmp_path / "model", tmp_path / "log.parquet"
     matcher.save(model)
     pq.write_table(read_rows(RATED, "stars"), file)
-    done = evaluate(model, file, "--count", "stars")
-    assert "Relevant: count of at least 2.33." in done.stdout
-    assert "8 relevant products" in done.stdout
+    said, warned = evaluate(model, file, "--count", "stars")
+    assert "Relevant: count of at least 2.33." in said
+    assert "8 relevant products" in said
     # The log has a query without a positive pair, which training did not see.
-    assert "is it the log that the model was trained on?" in done.stderr
-    done = evaluate(model, file, "--count", "stars", "--min-count", 1)
-    assert "Relevant: count of at least 1." in done.stdout
+    assert "is it the log that the model was trained on?" in warned
+    said, _ = evaluate(model, file, "--count", "stars", "--min-count", 1)
+    assert "Relevant: count of at least 1." in said
 
 
 @pytest.fixture(scope="module")
@@ -92,15 +86,15 @@ def later(tmp_path_factory):
 
 
 def test_a_later_month_is_not_taken_for_the_log_of_the_training(later):
-    done = evaluate(later / "model", later / "test.parquet")
-    assert "Relevant: 1 x purchase of at least 1." in done.stdout
-    assert done.stderr == ""
+    said, warned = evaluate(later / "model", later / "test.parquet")
+    assert "Relevant: 1 x purchase of at least 1." in said
+    assert warned == ""
 
 
 def test_recall_and_size_are_told_for_each_least_score(later):
-    shown = evaluate(later / "model", later / "test.parquet").stdout
+    shown, _ = evaluate(later / "model", later / "test.parquet")
     assert "min_score" in shown
-    found = json.loads(evaluate(later / "model", later / "test.parquet", "--form", "json").stdout)
+    found = json.loads(evaluate(later / "model", later / "test.parquet", "--form", "json")[0])
     cuts = found["min_score"]
     assert [cut["min_score"] for cut in cuts[:2]] == [0, 0.001]
     for name in ("recall", "size"):
@@ -115,8 +109,8 @@ def test_a_file_of_answers_is_evaluated_like_a_model(later, tmp_path):
     test = ms.read_log(later / "test.parquet")
     matches = ms.load(later / "model").match(test.queries, 10)
     matches.to_pandas().to_csv(tmp_path / "mine.csv", index=False)
-    done = evaluate(tmp_path / "mine.csv", later / "test.parquet", "--form", "json")
-    found = json.loads(done.stdout)
+    said, _ = evaluate(tmp_path / "mine.csv", later / "test.parquet", "--form", "json")
+    found = json.loads(said)
     again = ms.evaluate(ms.load(later / "model"), test, ks=[10], resamples=5)
     recall = next(s for s in found["scores"] if (s["metric"], s["k"]) == ("recall", 10))
     assert recall["value"] == pytest.approx(again.recall(10))

@@ -1,7 +1,7 @@
 """`matchset split` writes the two sides of a log as files."""
 
 import pytest
-from test_cli import run
+from command_line import run
 
 import matchset as ms
 from matchset.data.split import SplitOptions

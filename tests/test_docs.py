@@ -22,14 +22,15 @@ PORT = "8080"  # in the guides
 
 
 def script_of(blocks):
-    """The commands of a guide, its Python among them, with a port that is free."""
+    """The commands of a guide, its Python among them, with a port that is free and a small shop."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = str(listening.getsockname()[1])
     commands = [
         block if language == "sh" else f"python - <<'PYTHON'\n{block}PYTHON\n"
         for language, block in blocks
     ]
-    return PREAMBLE + "".join(commands).replace(PORT, port)
+    script = "".join(commands).replace(PORT, port)
+    return PREAMBLE + re.sub(r"--products \d+", "--products 200", script)
 
 
 @pytest.mark.parametrize("guide", IN_PYTHON)

@@ -36,6 +36,34 @@ def test_l1_ctrl_c_while_a_log_is_read_ends_at_once(tmp_path, monkeypatch):
     assert (child.returncode, said) == (130, b"matchset: stopped; nothing was saved\n")
 
 
+TRAINS = """
+import hashlib, sys
+from matchset.cli import app, models
+def solve(*_, **__):  # native code that takes minutes, without the GIL
+    print("begun", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+models.train_matcher = solve
+app.main()
+"""
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_l1_a_training_ends_soon_after_ctrl_c_whatever_native_code_is_doing(tmp_path, by):
+    path = tmp_path / "log.csv"
+    path.write_text("query,sku\na,b\n")
+    command = [sys.executable, "-c", TRAINS, "train", str(path), "--out", str(tmp_path / "model")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as child:
+        try:
+            assert child.stdout.readline() == b"begun\n"
+            child.send_signal(by)
+            _, said = child.communicate(timeout=60)
+        finally:
+            child.kill()
+    assert (child.returncode, said) == (128 + by, b"matchset: stopped; nothing was saved\n")
+    assert [one.name for one in tmp_path.iterdir()] == ["log.csv"]
+
+
 @pytest.mark.parametrize("name", ["log.csv", "log.tsv", "log.jsonl", "log.parquet"])
 def test_l7_a_table_has_a_limit_of_columns(tmp_path, monkeypatch, name):
     monkeypatch.setattr("matchset.data.tables._MAX_COLUMNS", 20)

@@ -317,7 +317,7 @@ def test_the_language_is_that_of_function_words():
 
 
 def test_the_simulated_shop_is_english():
-    shop = ms.simulate_shop(products=600, queries=1500)
+    shop = ms.simulate_shop(products=150)
     matcher = ms.train(shop.log, shop.catalog)
     assert matcher.summary.language == matcher.vectorizer.vocabulary.language == "en"
     assert "language: en" in str(matcher.summary)

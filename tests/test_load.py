@@ -7,7 +7,7 @@ import sys
 import pyarrow as pa
 import pytest
 from bookshelf import QUERIES, make_catalog, make_pairs
-from test_cli import run
+from command_line import run
 
 import matchset as ms
 from matchset.errors import ModelFileError

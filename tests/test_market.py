@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import run
+from command_line import run
 from test_shop import fingerprint
 
 from matchset.config import LearnConfig, TrainConfig

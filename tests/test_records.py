@@ -129,6 +129,10 @@ def test_a_running_experiment_cannot_change(tmp_path):
         with pytest.raises(DataError, match=f"{name} must stay as when the experiment began"):
             begin_records(tmp_path, make(**{name: changed}))
     begin_records(tmp_path, make(salt="t", name="other"))
+    for damaged in ("", "[]", '"x"', "{"):
+        (tmp_path / "test" / "experiment.json").write_text(damaged)
+        with pytest.raises(DataError, match="must be the definition that the experiment"):
+            begin_records(tmp_path, make())
 
 
 def test_the_salt_does_not_lie_beside_the_hashed_units(tmp_path):

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import pytest
 from fresh_shop import dump, make_goods, trained_shop
+from match_sets import make_shop
 
 import matchset as ms
 from matchset.errors import ModelFileError
@@ -19,6 +20,7 @@ from matchset.storage.folders import write_folder
 
 FIRST = {"n1": ("red rose zyxo", 5.0, "zeta")}
 SECOND = {"n2": ("white zyxo vase", 1.0, None)}
+SINCE = make_shop(20, seed=5)[0]  # the log since the training
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,18 @@ def test_a_loaded_match_set_keeps_its_changes_in_its_folder(folder):
     assert dump(ms.load(folder)) == dump(new) != before
     assert list_files(folder) == ["manifest.json", *(f"segment{i}" for i in range(1, 5))]
     ms.verify(folder)
+
+
+def test_a_match_set_that_is_reopened_is_the_one_that_is_loaded(folder, tmp_path):
+    old = ms.load(folder)
+    before = dump(old)
+    ms.load(folder).update(make_goods({"n1": ("zyxo", 6.0, None), "p001": ("", 2.0, None)}))
+    for change in (lambda m: m.remove(["n1", "p002"]), lambda m: m.add(make_goods(SECOND))):
+        change(ms.load(folder)).merge()
+        assert dump(old.reopen(folder)) == dump(ms.load(folder)) != before
+    assert dump(old) == before
+    trained_shop().with_beam(10).save(tmp_path / "trained")
+    assert dump(old.reopen(tmp_path / "trained")) == dump(ms.load(tmp_path / "trained"))
 
 
 def test_a_saved_match_set_keeps_its_changes_in_its_folder(tmp_path):
@@ -184,7 +198,16 @@ def test_a_segment_that_cannot_be_is_refused(folder, change, said):
         ms.load(folder)
 
 
-def test_a_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch):
+STEPS = {
+    "add": lambda matcher: matcher.add(make_goods(SECOND)),
+    "remove": lambda matcher: matcher.remove(["p000"]),
+    "merge": lambda matcher: matcher.merge(),
+    "refresh": lambda matcher: matcher.refresh(SINCE),
+}
+
+
+@pytest.mark.parametrize("step", ["add", "refresh"])
+def test_a_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch, step):
     before, files = dump(ms.load(folder)), list_files(folder)
     real, n_left = folders.write_file, 0
 
@@ -197,24 +220,21 @@ def test_a_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch):
 
     monkeypatch.setattr(folders, "write_file", write)
     monkeypatch.setattr(segments, "write_file", write)
-    for n in range(100):
+    # A refresh writes some fifty arrays beside the folder before it adds what is told in the end.
+    for n in range(100) if step == "add" else (0, 1, 20, *range(47, 100)):
         n_left = n
         try:
-            ms.load(folder).add(make_goods(SECOND))
+            STEPS[step](ms.load(folder))
         except OSError:
             assert list_files(folder) == files
+            assert [file.name for file in folder.parent.iterdir()] == ["model"]
             assert dump(ms.load(folder)) == before
         else:
             break
     assert 2 < n < 99
-    assert "n2" in ms.load(folder).products.ids
+    assert dump(ms.load(folder)) != before
 
 
-STEPS = {
-    "add": lambda matcher: matcher.add(make_goods(SECOND)),
-    "remove": lambda matcher: matcher.remove(["p000"]),
-    "merge": lambda matcher: matcher.merge(),
-}
 WRITES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "os.listdir")
 
 
@@ -250,8 +270,9 @@ def test_a_writer_that_is_killed_anywhere_leaves_the_old_or_the_new_state(
     monkeypatch.setattr(os, "fsync", lambda _: None)  # slow, and for crashes of the system
     seen, n = [], 0
     while True:
-        n += 1
-        folder = shutil.copytree(saved, tmp_path / f"model{n}", copy_function=os.link)
+        is_alike = step == "refresh" and not 45 < n < 75  # one of many arrays
+        n += 9 if is_alike else 1
+        folder = shutil.copytree(saved, tmp_path / f"{n}" / "model", copy_function=os.link)
         was_killed = kill_at(folder, step, n)
         ms.verify(folder)
         found = ms.load(folder)
@@ -259,13 +280,14 @@ def test_a_writer_that_is_killed_anywhere_leaves_the_old_or_the_new_state(
         found.update(make_goods({"p001": ("", 9.0, None)}))  # the next writer
         named = set(json.loads((folder / "manifest.json").read_bytes())["folders"])
         assert set(list_files(folder)) == {"manifest.json", *named}
+        assert [file.name for file in folder.parent.iterdir()] == ["model"]
         if not was_killed:
             break
         shutil.rmtree(folder)
     old = sorted(ms.load(saved).products.ids)
     assert seen[0] == (2, old)
     n_old = seen.count(seen[0])
-    assert seen == [seen[0]] * n_old + [seen[-1]] * (n - n_old)  # never between
-    assert 5 < n_old < n
-    new = {"add": {*old, *SECOND}, "remove": {*old} - {"p000"}, "merge": {*old}}[step]
-    assert seen[-1] == (1 if step == "merge" else 3, sorted(new))
+    assert seen == [seen[0]] * n_old + [seen[-1]] * (len(seen) - n_old)  # never between
+    assert 5 < n_old < len(seen)
+    new = {"add": {*old, *SECOND}, "remove": {*old} - {"p000"}}.get(step, {*old})
+    assert seen[-1] == (3 if step in ("add", "remove") else 1, sorted(new))

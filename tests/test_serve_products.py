@@ -1,15 +1,20 @@
 """Products come, change and go over HTTP, on disk and in every worker before the answer."""
 
+import hashlib
 import shutil
 import threading
 
 import pytest
 from fresh_shop import trained_shop
+from match_sets import make_shop
 from reloading import AUTH
 from serving import KEY, serving
 
 import matchset as ms
+from matchset.model.upserts import Upsert
 from matchset.serve.options import ServeConfig
+from matchset.serve.reload.snapshots import Sources, take_snapshots, version_of
+from matchset.storage.folders import verify_folder
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +67,43 @@ def test_products_are_found_by_all_workers_and_are_on_disk_when_the_answer_comes
     assert described["products"] == 160
     assert described["freshness"]["generation"] == generation + 4
     assert described["freshness"]["added"] == 0
+
+
+def test_a_removal_is_counted_under_its_route(server):
+    def count(route):
+        lines = server.call("/metrics", headers=AUTH).body.decode().splitlines()
+        counted = [line for line in lines if line.startswith("matchset_requests_total")]
+        found = [line.split()[-1] for line in counted if f'route="{route}",status="200"' in line]
+        return sum(map(float, found))
+
+    before, others = count("/v1/products/{id}"), count("other")
+    assert server.call("/v1/products/not-there", method="DELETE", headers=AUTH).status == 200
+    assert (count("/v1/products/{id}"), count("other")) == (before + 1, others)
+    assert server.call("/v1/products/", method="DELETE", headers=AUTH).status == 404
+
+
+def test_an_upsert_reads_its_segment_and_nothing_that_is_served_already(server, shop, monkeypatch):
+    write(server, products=[{"id": "s1", "title": "zyxo shelf"}])
+    (run,) = shop.glob(".model.*.serving")
+    (served,) = (run / "versions").iterdir()
+    hashed, digest = [], hashlib.file_digest
+    monkeypatch.setattr(
+        "matchset.storage.folders.hashlib.file_digest",
+        lambda stream, kind: hashed.append(stream.name) or digest(stream, kind),
+    )
+    ms.load(shop / "model").upsert([Upsert("s2", "zyxo shelf")])
+    segment = max((shop / "model").glob("segment*"), key=lambda one: int(one.name[7:])).name
+    for method in ("link", "copy"):
+        hashed.clear()
+        version = take_snapshots(Sources(shop / "model"), shop / method, method, served)
+        assert version == version_of([shop / "model"])
+        assert len(hashed) == 1
+        taken = shop / method / "0"
+        assert (taken / segment / "data.bin").read_bytes() == (
+            shop / "model" / segment / "data.bin"
+        ).read_bytes()
+        verify_folder(taken)
+    write(server, remove=["s1", "s2"])
 
 
 def test_an_older_version_changes_nothing(server):
@@ -153,3 +195,17 @@ def test_a_large_batch_is_one_step(server):
     write(server, remove=[one["id"] for one in told])
     too_many = write(server, remove=["x"] * 10_001)
     assert (too_many.status, too_many.code) == (400, "too_many_products")
+
+
+def test_a_model_that_was_refreshed_is_served_and_takes_more(server, shop):
+    before = write(server, products=[{"id": "r1", "title": "zyxo soap"}]).json["generation"]
+    log, _ = make_shop(30, seed=5, more=[("qwxyz thing", 1, 9)])
+    assert find(server, "qwxyz") == ()
+    ms.load(shop / "model").refresh(log)
+    reply = write(server, products=[{"id": "r2", "title": "zyxo chair"}])
+    assert reply.json["generation"] == before + 2
+    assert find(server, "qwxyz")[0] == "p001"
+    assert {"r1", "r2"} <= set(find(server, "zyxo"))
+    described = server.call("/v1/model", headers=AUTH).json
+    assert described["freshness"]["added"] == 1  # r1 is like any other by now
+    assert described["provenance"]["refresh"]["new_pairs"] > 1

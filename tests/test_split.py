@@ -82,8 +82,9 @@ def test_splits_by_time_refuse_what_makes_no_sense():
             split_by_time(two_days(), **wrong)
     with pytest.raises(ValueError, match="test_from must be a date such as 2026-10-01; got 'soon'"):
         split_by_time(two_days(), test_from="soon")
-    with pytest.raises(ValueError, match="test_days must be positive; got 0"):
-        split_by_time(two_days(), test_days=0)
+    for n_days in (0, -1, 2.5, True):  # u3: 2.5 was taken for 2
+        with pytest.raises(ValueError, match=f"test_days must be a positive integer; got {n_days}"):
+            split_by_time(two_days(), test_days=n_days)
     with pytest.raises(DataError, match="got 2 days for a log from 2026-09-01 to 2026-09-02"):
         split_by_time(two_days(), test_days=2)
 

@@ -47,7 +47,7 @@ def make_data(problem, min_df=2):
 
 
 def train_digest(threads=1, **options):
-    config = TwoTowerConfig(dimensions=80, batch_size=37, threads=threads, **options)
+    config = TwoTowerConfig(dimensions=80, batch_size=137, threads=threads, **options)
     tower = train_two_tower(*make_problem(3, 300, 200, 150), config)
     assert len(tower.losses)
     digest = hashlib.sha256()
@@ -79,6 +79,16 @@ def test_training_equals_numpy_for_one_long_batch_with_many_positives():
     slow_table, slow_losses = train_slowly(data, config)
     np.testing.assert_allclose(losses, slow_losses, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(table, slow_table, atol=1e-3)
+
+
+def test_training_equals_numpy_for_batches_that_no_power_of_two_divides():
+    """More columns than are compared at once, and a rest."""
+    config = TwoTowerConfig(dimensions=80, batch_size=137, epochs=2, learning_rate=0.05)
+    data = make_data(make_problem(3, 300, 200, 150))
+    table, losses = train_table(data, config, threads=1)
+    slow_table, slow_losses = train_slowly(data, config)
+    np.testing.assert_allclose(losses, slow_losses, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(table, slow_table, atol=2e-3)
 
 
 def test_other_positives_of_a_query_are_left_out():

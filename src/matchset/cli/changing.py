@@ -11,7 +11,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from matchset.cli.console import print_text
-from matchset.cli.options import READING
+from matchset.cli.options import READING, LogColumns
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import Duplicates, read_catalog
 from matchset.data.number_forms import Decimal
@@ -59,7 +59,7 @@ class ProductColumns:
         )
 
 
-COLUMNS = ProductColumns()
+COLUMNS, LOG_COLUMNS = ProductColumns(), LogColumns()
 _FEW = 5  # ids that are shown of many
 
 
@@ -149,6 +149,40 @@ def remove(
     _take(model, named, lambda matcher: matcher.remove(ids, version=version))
 
 
+def refresh(
+    model: Path,
+    log: list[str],
+    /,
+    *,
+    old_log: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
+    columns: LogColumns = LOG_COLUMNS,
+) -> None:
+    """Learn from the log since the training, far cheaper than by a full one; says when that is due.
+
+    Changes of products are learned too. N-grams and their embeddings, the upper layers of the tree,
+    leaves without new pairs and the re-ranker stay as they are.
+
+    Parameters
+    ----------
+    model
+        Folder of a match set that was trained with a catalog.
+    log
+        Files, globs or folders of what customers did since then.
+    old_log
+        What the model was trained on: without it, old pairs come from past queries in the model,
+        without pairs that had too few events and, of very large logs, without rare queries.
+    columns
+        Columns of the logs.
+
+    """
+    matcher = _load_match_set(model)
+    matcher.check_refresh()
+    old = columns.read(list(old_log)) if old_log else None
+    refreshed = matcher.refresh(columns.read(log), old)
+    _tell(refreshed)
+    print_text(str(refreshed.refreshed))
+
+
 def merge(model: Path, /) -> None:
     """Fold all changes of a model into one segment: it opens faster, and no answer changes.
 
@@ -158,10 +192,14 @@ def merge(model: Path, /) -> None:
         Folder of a match set.
 
     """
+    _tell(_load_match_set(model).merge())
+
+
+def _load_match_set(model: Path) -> MatchSet:
     matcher = load(model)
     if not isinstance(matcher, MatchSet):
         raise ParameterError(f"must be a match set; got a {matcher.kind}", parameter="model")
-    _tell(matcher.merge())
+    return matcher
 
 
 def _take(model: Path, ids: Strings, step: Callable[[Matcher], Matcher]) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from matchset.cli.console import print_text, training_bar
+from matchset.cli.interrupts import ending_soon
 from matchset.cli.options import Columns, Settings, make_config
 from matchset.errors import ParameterError
 from matchset.learn.train_match_set import EngineName
@@ -64,16 +65,17 @@ def train(
     check_places(engine, work, out, overwrite=overwrite)  # before a long log is read
     with training_bar() as bar:
         read, goods = columns.read(log), columns.read_catalog(catalog)
-        matcher = train_matcher(
-            read,
-            goods,
-            chosen,
-            out=out,
-            overwrite=overwrite,
-            work=work,
-            engine=engine,
-            progress=bar,
-        )
+        with ending_soon():  # reading a log is interrupted at once, and removes what it spilled
+            matcher = train_matcher(
+                read,
+                goods,
+                chosen,
+                out=out,
+                overwrite=overwrite,
+                work=work,
+                engine=engine,
+                progress=bar,
+            )
     print_text(str(matcher.summary))
     print_text(f"saved to {out}")
 

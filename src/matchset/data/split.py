@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from matchset.config import as_int
 from matchset.data.arrow import NO_DAY
 from matchset.data.events import EventRule
 from matchset.data.log import Log
@@ -127,9 +128,11 @@ def split_by_time(
             "a split by time needs times; the log has none (a split by query needs none)"
         )
     if test_days is not None:
-        if test_days < 1:
-            raise ParameterError(f"must be positive; got {test_days}", parameter="test_days")
-        first_test_day = (log.days[1] - _EPOCH).days - test_days + 1
+        n_days = as_int(test_days)
+        if n_days is None or n_days < 1:
+            rule = "must be a positive integer"
+            raise ParameterError(f"{rule}; got {test_days}", parameter="test_days")
+        first_test_day = (log.days[1] - _EPOCH).days - n_days + 1
     else:
         first_test_day = (_to_date(test_from) - _EPOCH).days
     is_dated = log.day != NO_DAY

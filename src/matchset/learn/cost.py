@@ -134,7 +134,7 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "solve": (Rate("passes", parallel=0.021), Rate("pairs", kept=190.0)),
     "pack": (Rate("pairs", serial=0.4, parallel=0.2, disk=55.0, kept=55.0, memory=400.0),),
     "fit": (
-        Rate("pairs_seen", serial=2.7, parallel=28.0),
+        Rate("pairs_seen", serial=2.7, parallel=18.0),
         Rate("entries", memory=10.0),
         Rate("features", kept=115.0, memory=1100.0),
         Rate("products", kept=260.0),

@@ -102,7 +102,7 @@ def plan_ranges(sizes: Sequence[tuple[Offsets, Offsets]]) -> list[Range]:
     most = max(LEAST_COST, sum(int(cost.sum()) for cost in costs) // MOST_RANGES)
     found: list[Range] = []
     for level, (cost, (_, children)) in enumerate(zip(costs, sizes, strict=True)):
-        for begin, end in _cut(cost, most):
+        for begin, end in cut_ranges(cost, most):
             n_groups = -(-int(children[end] - children[begin]) // LANES)
             total = float(cost[begin:end].sum())
             if end - begin > 1 or total <= most or n_groups < 2:
@@ -113,7 +113,7 @@ def plan_ranges(sizes: Sequence[tuple[Offsets, Offsets]]) -> list[Range]:
     return found
 
 
-def _cut(cost: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+def cut_ranges(cost: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
     """Ranges of at most that cost, and of one parent where it costs more."""
     before, begin = offsets_of(cost), 0
     while begin < len(cost):
@@ -198,7 +198,7 @@ def join_layer(
         own = positives.slice(int(first_child[begin]), int(first_child[end]))
         children = [_choose_children(own, one.group or 0) for one, _ in found]
         ordered.append(_merge([part for _, part in found], children))
-    return SolvedLayer(_concatenate(ordered), sum(part.n_unconverged for part in ordered))
+    return SolvedLayer(join_parents(ordered), sum(part.n_unconverged for part in ordered))
 
 
 def _begin(part: tuple[Range, SolvedParents]) -> tuple[int, int, int]:
@@ -227,7 +227,9 @@ def _merge(groups: list[SolvedParents], children: list[NDArray[np.int64]]) -> So
     )
 
 
-def _concatenate(parts: list[SolvedParents]) -> LayerWeights:
+def join_parents(parts: Sequence[SolvedParents]) -> LayerWeights:
+    """The layer of all parents, one after another."""
+
     def join(name: str) -> Any:
         return np.concatenate([getattr(part, name) for part in parts])
 

@@ -22,7 +22,7 @@ from matchset.model.lexical import index_titles
 from matchset.model.match_set_model import MatchSetModel
 from matchset.model.neighbors import remember_queries
 from matchset.model.reranker import Reranker, default_reranker
-from matchset.model.towers import TowerIndex
+from matchset.model.towers import TowerIndex, encode_products
 from matchset.work.tasks import Job, Results
 
 INPUT, HELD, RERANKER = "input", "tune/held", "tune/reranker"  # tasks
@@ -78,8 +78,8 @@ def remember(job: Job, source: PartSource) -> Mapping[str, Any]:
     """The query neighbors."""
     data = read_data(job.results, source)
     n_known = data.vectorizer.vocabulary.n_known
-    queries = data.positives.queries
-    past = remember_queries(queries, data.X, data.Y, n_known=n_known, frequency=data.counts)
+    hashes = data.positives.queries.hashes()
+    past = remember_queries(hashes, data.X, data.Y, n_known=n_known, frequency=data.counts)
     return {"neighbors": past}
 
 
@@ -110,6 +110,10 @@ def encode_titles(job: Job, source: PartSource, config: TrainConfig) -> Mapping[
     row_of, table, vectors = (
         job.results.get(source.prefix + "fit", name) for name in ("row_of", "table", "vectors")
     )
+    data = read_data(job.results, source)
+    if data.X_more is not None:
+        texts = [(X.indptr, X.indices) for X in (_titles(data), data.X_more)]
+        vectors = encode_products(texts, row_of, table, threads=job.threads)
     lists = build_inverted_lists(vectors, seed=config.learn.seed, threads=job.threads)
     return {"towers": TowerIndex.of(row_of, table, lists)}
 
@@ -119,7 +123,8 @@ def index_lexical(job: Job, source: PartSource) -> Mapping[str, Any]:
     data, order = read_data(job.results, source), None
     if "towers" in source.parts:
         order = job.results.get(source.prefix + "encode", "towers").lists.labels
-    return {"lexical": index_titles(_titles(data), data.vectorizer.vocabulary, order=order)}
+    vocabulary = data.vectorizer.vocabulary
+    return {"lexical": index_titles(_titles(data), vocabulary, X_more=data.X_more, order=order)}
 
 
 def _titles(data: TrainingData) -> Csr:

@@ -53,6 +53,7 @@ class TrainingData:
     n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
     n_missing: int  # products with positive queries that are not in the catalog
     counts: NDArray[np.float64]  # how often each positive query occurred, (n_queries,)
+    X_more: Csr | None = None  # products x features of the text beside titles
 
     @property
     def X(self) -> Csr:  # noqa: N802 (one meaning everywhere)
@@ -84,14 +85,17 @@ def prepare_training_data(
         )
     has_titles = catalog is not None and config.titles == "instances"
     products = make_products(pairs.products, catalog, with_unseen=has_titles)
-    titles = products.titles if has_titles else None
+    titles = public = products.titles if has_titles else None
+    more_text = products.more_text if config.parts != ("tree",) else None
+    if titles is not None and more_text is not None:
+        public = Strings.concatenate([titles, more_text])
     learned, counts = pairs.queries, _count(log, pairs)
     if config.parts != ("tree",):  # XR-Linear of the paper learns from every word
-        learned = forget_private_words(pairs.queries, counts, titles, least=config.min_query_count)
+        learned = forget_private_words(pairs.queries, counts, public, least=config.min_query_count)
     vectorizer = fit_vectorizer(
         log,
         pairs,
-        titles,
+        public,
         config.vectorizer,
         min_query_count=config.min_query_count,
         language=config.language,
@@ -112,7 +116,12 @@ def prepare_training_data(
         n_queries_of,
         n_missing=0 if catalog is None else _count_missing(pairs.products, catalog),
         counts=counts,
+        X_more=_transform(vectorizer, more_text, threads) if has_titles else None,
     )
+
+
+def _transform(vectorizer: Vectorizer, texts: Strings | None, threads: int | None) -> Csr | None:
+    return None if texts is None else from_scipy(vectorizer.transform(texts, threads=threads))
 
 
 def _count_missing(known: Strings, catalog: Catalog) -> int:
@@ -167,14 +176,20 @@ def _make_examples(
     threads: int | None,
 ) -> Examples:
     """The queries with their products, then each title with its own product."""
-    X = vectorizer.transform(queries, threads=threads)
+    X = from_scipy(vectorizer.transform(queries, threads=threads))
     if titles is None:
-        return Examples(from_scipy(X), from_scipy(Y))
-    n_products = len(titles)
-    X = sp.vstack([X, vectorizer.transform(titles, threads=threads)], format="csr")
-    wide = sp.csr_array((Y.data, Y.indices, Y.indptr), shape=(Y.shape[0], n_products))
+        return Examples(X, from_scipy(Y))
+    X_titles = from_scipy(vectorizer.transform(titles, threads=threads))
+    return join_titles(X, from_scipy(Y), X_titles, title_weight)
+
+
+def join_titles(X: Csr, Y: Csr, X_titles: Csr, title_weight: float) -> Examples:
+    """Queries with their products, then each title with its own product."""
+    n_products = len(X_titles)
+    rows = sp.vstack([X.to_scipy(), X_titles.to_scipy()], format="csr")
+    wide = sp.csr_array((Y.data, Y.indices, Y.indptr), shape=(len(Y), n_products))
     own = sp.eye_array(n_products, format="csr", dtype=np.float32)
-    weights = np.ones(X.shape[0], dtype=np.float32)
-    weights[len(queries) :] = title_weight
-    Y = sp.vstack([wide, own], format="csr")
-    return Examples(from_scipy(X), from_scipy(Y), instance_weights=weights)
+    weights = np.ones(len(X) + n_products, dtype=np.float32)
+    weights[len(X) :] = title_weight
+    pairs = sp.vstack([wide, own], format="csr")
+    return Examples(from_scipy(rows), from_scipy(pairs), instance_weights=weights)

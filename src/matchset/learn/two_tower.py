@@ -15,6 +15,7 @@ from matchset import _native
 from matchset.config import count_threads
 from matchset.matrices import Csr, Floats, Ids, Offsets
 from matchset.model.inverted_lists import ByteVectors, quantize
+from matchset.model.towers import encode_products, encode_texts
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +112,8 @@ class TwoTower:
 
         Of length one, or zero where a text has no feature with an embedding.
         """
-        return _encode(texts, self.row_of, self.table, threads=count_threads(threads))
+        rows = texts.indptr, texts.indices
+        return encode_texts(rows, self.row_of, self.table, threads=count_threads(threads))
 
     def encode_titles(self, texts: Csr, *, threads: int | None = None) -> ByteVectors:
         """Vectors of titles as bytes, as `vectors` holds them."""
@@ -169,8 +171,9 @@ def train_two_tower(
         data, config, threads=threads, progress=progress, start=start, save=save
     )
     embeddings = quantize(table)
-    vectors = _encode(X_titles, row_of, embeddings, threads=threads)
-    return TwoTower(row_of, embeddings, quantize(vectors), losses)
+    rows = X_titles.indptr, X_titles.indices
+    vectors = encode_products([rows], row_of, embeddings, threads=threads)
+    return TwoTower(row_of, embeddings, vectors, losses)
 
 
 def number_features(X_queries: Csr, X_titles: Csr, min_df: int) -> Ids:
@@ -282,14 +285,3 @@ def _take_rows(texts: Csr, row_of: Ids) -> tuple[Offsets, Ids]:
     is_kept: NDArray[np.bool_] = rows >= 0
     kept_before = np.concatenate([[0], np.cumsum(is_kept)])
     return kept_before[texts.indptr].astype(np.int64), rows[is_kept]
-
-
-def _encode(texts: Csr, row_of: Ids, table: ByteVectors, *, threads: int) -> Floats:
-    vectors: Floats = _native.encode_texts(
-        (texts.indptr, texts.indices),
-        row_of,
-        table.arrays,
-        dimensions=table.dimensions,
-        threads=threads,
-    )
-    return vectors.reshape(len(texts), table.dimensions)

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog
+from matchset.data.log import Log
 from matchset.data.tables import TableSource
 from matchset.errors import ModelFileError
 from matchset.filters.filter import Filter, Where
@@ -215,6 +216,14 @@ class Matcher(ABC):
         """Without these products; a ValueError unless it is a match set."""
         raise self._refuse_products()
 
+    def refresh(
+        self,
+        log: Log | TableSource,  # noqa: ARG002
+        old_log: Log | TableSource | None = None,  # noqa: ARG002
+    ) -> Matcher:
+        """With what a log tells since the training; a ValueError unless it is a match set."""
+        raise ValueError(f"a match set alone can be refreshed; got a {self.kind} matcher")
+
     def _refuse_products(self) -> ValueError:
         return ValueError(f"products come and go in a match set alone; got a {self.kind} matcher")
 
@@ -257,16 +266,27 @@ class Matcher(ABC):
         except ModelFileError:  # an old or a damaged one
             return None
         changed, ours = (getattr(each, "freshness", None) for each in (before, self))
-        if before is None or changed is None or changed.generation == 0:
+        if changed is None or not changed.added + changed.updated + changed.removed:
             return None
-        trained = [getattr(each, "provenance", None) for each in (before, self)]
+        trained = [getattr(each, "provenance", {}).get("trained") for each in (before, self)]
         is_later = ours is not None and ours.generation >= changed.generation
         return None if trained[0] == trained[1] and is_later else changed
 
-    def _save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        header = {registry.HEADER: self.kind}
-        inner = {name: part._save for name, part in self._parts().items()}  # noqa: SLF001
-        save_sections(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
+    def _save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        finish: Callable[[Path], None] | None = None,
+    ) -> None:
+        save_sections(
+            path,
+            self._sections(),
+            header={registry.HEADER: self.kind},
+            overwrite=overwrite,
+            inner={name: part._save for name, part in self._parts().items()},  # noqa: SLF001
+            finish=finish,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -29,7 +31,10 @@ from matchset.model.match_set_model import (
     widen_beam,
 )
 from matchset.model.packed import prune_packed
-from matchset.storage.segments import is_segment
+from matchset.storage.folders import checksum
+from matchset.storage.handles import FolderHandle, read_folder
+from matchset.storage.sections import open_sections, read_section
+from matchset.storage.segments import is_segment, open_segments
 from matchset.strings import Strings
 from matchset.text import normalize
 
@@ -174,6 +179,19 @@ class MatchSet(FreshMatcher):
             beam=model.bounds.tree_beam,
         )
 
+    def prepare_answer(
+        self, k: int, *, beam: int | None = None, titles: bool = True
+    ) -> Callable[[bytes, str, bool], tuple[bytes, int, int, bytes]]:
+        """What answers a query as JSON, in one native call.
+
+        It takes a head, a query, and whether ids are wanted too. It returns a body, the number of
+        products, microseconds, and the ids as a JSON array. The body is the head, then the fields
+        query, microseconds and products, then a brace.
+        """
+        k = min(k, len(self.products) or 1)
+        vocabulary, bounds = self.vectorizer.native, self._bounds(beam).native
+        return partial(self.model.native.answer, vocabulary, k, bounds, self.products.texts, titles)
+
     def _match_one(self, query: str, options: Options) -> Match:
         k, where, beam = options
         allowed = None if where is None else self._allow(where)
@@ -210,11 +228,24 @@ class MatchSet(FreshMatcher):
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
         trained = cls(model=read_match_set(sections), **cls._read_shared(sections))
+        return trained._read_changes(sections)
+
+    def _read_changes(self, sections: Sections) -> Self:
+        """The same training, with the changes of these sections instead of those that it has."""
         changes = [each for name, each in sections.items() if name == FRESH or is_segment(name)]
+        trained = self._trained()
         if not changes:
             return trained
-        fresh = read_fresh(changes, trained.products, trained.n_queries_of)
-        return trained._with_fresh(fresh)
+        return self._with_fresh(read_fresh(changes, trained.products, trained.n_queries_of))
+
+    def reopen(self, path: str | os.PathLike[str]) -> Self:
+        """What a folder with the training of this match set holds: only changes are read."""
+        return read_folder(path, self._reopen)
+
+    def _reopen(self, folder: FolderHandle) -> Self:
+        sections = {**open_sections(folder)[1], **open_segments(folder)}
+        opened = read_section(folder, "changes", lambda: self._read_changes(sections))
+        return opened._settle(str(folder.path.absolute()), checksum(folder))  # noqa: SLF001
 
     def _prepare_filter(self, chosen: Filter) -> _native.MatchSetFilter | None:
         """None where it allows everything."""

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset import _native
 from matchset.features.vectorizer import Vectorizer
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of, rows_of, take_entries
 from matchset.model.impact_lists import LARGEST, ImpactLists, round_impacts
-from matchset.model.inverted_lists import ByteVectors, assign_clusters, quantize
-from matchset.model.lexical import LexicalIndex, find_idf, saturate
-from matchset.model.towers import TowerIndex
+from matchset.model.inverted_lists import ByteVectors, assign_clusters
+from matchset.model.lexical import MORE_WEIGHT, LexicalIndex, find_idf, saturate
+from matchset.model.towers import TowerIndex, encode_products
 from matchset.strings import Strings
 
+_Words = tuple[Offsets, NDArray[np.uint64], Ids, Floats]  # as `TitleRows` has them
 _NO_WIDTH = 16  # dimensions of vectors where there are none
 
 
@@ -62,7 +62,7 @@ class AddedVectors:
 class TitleRows:
     """What was read of titles, each by itself, so that the next step reads new ones alone."""
 
-    titles: Strings
+    texts: tuple[Strings, ...]  # titles, and the text beside them if there is some
     starts: Offsets  # of each title's words
     keys: NDArray[np.uint64]  # of words, ascending in a title
     features: Ids  # of words, -1 where the vocabulary lacks it
@@ -75,22 +75,22 @@ class TitleRows:
         entries, starts = take_entries(self.starts, rows)
         words = (self.keys[entries], self.features[entries], self.counts[entries])
         return TitleRows(
-            self.titles.take(rows), starts, *words, self.vectors.take(rows), self.clusters[rows]
+            tuple(texts.take(rows) for texts in self.texts),
+            starts,
+            *words,
+            self.vectors.take(rows),
+            self.clusters[rows],
         )
 
     def join(self, more: TitleRows) -> TitleRows:
         """These titles, then others."""
-        vectors = ByteVectors(
-            np.concatenate([self.vectors.values, more.vectors.values]),
-            np.concatenate([self.vectors.scales, more.vectors.scales]),
-        )
         return TitleRows(
-            Strings.concatenate([self.titles, more.titles]),
+            _join(self.texts, more.texts),
             np.concatenate([self.starts, self.starts[-1] + more.starts[1:]]),
             np.concatenate([self.keys, more.keys]),
             np.concatenate([self.features, more.features]),
             np.concatenate([self.counts, more.counts]),
-            vectors,
+            self.vectors.join(more.vectors),
             np.concatenate([self.clusters, more.clusters]),
         )
 
@@ -112,7 +112,7 @@ class AddedProducts:
 
 
 def index_added(
-    titles: Strings,
+    texts: tuple[Strings, ...],
     vectorizer: Vectorizer,
     *,
     lexical: LexicalIndex | None,
@@ -121,25 +121,26 @@ def index_added(
     before: TitleRows | None = None,
     threads: int = 1,
 ) -> AddedProducts:
-    """Products with these titles; `is_gone` says which of the trained ones are shown no more.
+    """Products with these titles, and with the text beside them if there is some.
 
-    What was read `before` of the same titles is not read again.
+    `is_gone` says which of the trained ones are shown no more. What was read `before` of the same
+    texts is not read again.
     """
-    n_trained, n = len(is_gone), len(titles)
+    n_trained, n = len(is_gone), len(texts[0])
     labels = np.concatenate([np.flatnonzero(~is_gone), n_trained + np.arange(n)]).astype(np.int32)
     shown = np.full(n_trained + n, -1, dtype=np.int32)
     shown[labels] = np.arange(len(labels), dtype=np.int32)
     kinds = [(kind.unit, kind.n) for kind in vectorizer.vocabulary.config.ngrams]
     kind = kinds.index(("word", 1)) if lexical is not None and ("word", 1) in kinds else None
 
-    def read(texts: Strings) -> TitleRows:
-        return _read_titles(texts, vectorizer, towers, kind=kind, threads=threads)
+    def read(new: tuple[Strings, ...]) -> TitleRows:
+        return _read_titles(new, vectorizer, towers, kind=kind, threads=threads)
 
     width = _NO_WIDTH if towers is None else towers.table.dimensions
     if before is None or before.vectors.dimensions != width:  # parts were left out since
-        rows = read(titles)
+        rows = read(texts)
     else:
-        rows = _read_new(titles, before, read)
+        rows = _read_new(texts, before, read)
     words, vectors = _no_words(n), _no_vectors(n)
     if lexical is not None and kind is not None:
         words = _index_words(rows, kind, lexical, n_trained)
@@ -149,46 +150,69 @@ def index_added(
 
 
 def _read_new(
-    titles: Strings, before: TitleRows, read: Callable[[Strings], TitleRows]
+    texts: tuple[Strings, ...],
+    before: TitleRows,
+    read: Callable[[tuple[Strings, ...]], TitleRows],
 ) -> TitleRows:
-    together, n_before = Strings.concatenate([before.titles, titles]), len(before.titles)
-    group, first = together.factorize()
-    source = first[group[n_before:]]  # the first equal title
+    together, n_before = _join(before.texts, texts), len(before.clusters)
+    group, first = together[0].factorize()
+    for more in together[1:]:
+        pair = group.astype(np.int64) * len(more) + more.factorize()[0]
+        _, first, group = np.unique(pair, return_index=True, return_inverse=True)
+    source = first[group[n_before:]]  # the first equal product
     new = np.unique(source[source >= n_before])
     known = np.where(source < n_before, source, n_before + np.searchsorted(new, source))
-    return before.join(read(together.take(new))).take(known)
+    return before.join(read(tuple(each.take(new) for each in together))).take(known)
+
+
+def _join(texts: tuple[Strings, ...], more: tuple[Strings, ...]) -> tuple[Strings, ...]:
+    return tuple(Strings.concatenate(both) for both in zip(texts, more, strict=True))
 
 
 def _read_titles(
-    titles: Strings,
+    texts: tuple[Strings, ...],
     vectorizer: Vectorizer,
     towers: TowerIndex | None,
     *,
     kind: int | None,
     threads: int,
 ) -> TitleRows:
-    n, none = len(titles), np.empty(0, np.int32)
+    n, none = len(texts[0]), np.empty(0, np.int32)
     words = np.zeros(n + 1, np.int64), np.empty(0, np.uint64), none, np.empty(0, np.float32)
     if kind is not None:
-        words = vectorizer.native.hash_words(titles.data, titles.offsets, kind)
+        hash_words = vectorizer.native.hash_words
+        words = _add_up([hash_words(each.data, each.offsets, kind) for each in texts])
     vectors = ByteVectors(np.zeros((n, _NO_WIDTH), np.int8), np.zeros(n, np.float32))
     clusters = np.full(n, -1, dtype=np.int32)
     if towers is not None:
-        vectors = _encode(titles, vectorizer, towers, threads=threads)
+        vectors = _encode(texts, vectorizer, towers, threads=threads)
         placed = np.flatnonzero(vectors.scales > 0)
         clusters[placed] = assign_clusters(vectors.take(placed), towers.lists, threads=threads)
-    return TitleRows(titles, *words, vectors, clusters)
+    return TitleRows(texts, *words, vectors, clusters)
+
+
+def _add_up(words: list[_Words]) -> _Words:
+    """Words of titles and of the text beside them, which counts less, as one text."""
+    if len(words) == 1:
+        return words[0]
+    row = np.concatenate([rows_of(starts) for starts, *_ in words])
+    keys, features = (np.concatenate([each[i] for each in words]) for i in (1, 2))
+    counts = np.concatenate([words[0][3], np.float32(MORE_WEIGHT) * words[1][3]])
+    order = np.lexsort((keys, row))
+    row, keys = row[order], keys[order]
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = (row[1:] != row[:-1]) | (keys[1:] != keys[:-1])
+    starts = offsets_of(np.bincount(row[is_first], minlength=len(words[0][0]) - 1))
+    counts = np.add.reduceat(counts[order], np.flatnonzero(is_first)) if len(order) else counts
+    return starts, keys[is_first], features[order][is_first], counts
 
 
 def _encode(
-    titles: Strings, vectorizer: Vectorizer, towers: TowerIndex, *, threads: int
+    texts: tuple[Strings, ...], vectorizer: Vectorizer, towers: TowerIndex, *, threads: int
 ) -> ByteVectors:
-    starts, ids, _ = vectorizer.native.vectorize_all(titles.data, titles.offsets, threads)
-    table = towers.table
-    floats = _native.encode_texts(
-        (starts, ids), towers.row_of, table.arrays, dimensions=table.dimensions, threads=threads
-    )
-    return quantize(floats.reshape(len(titles), table.dimensions))
+    vectorize = vectorizer.native.vectorize_all
+    rows = [vectorize(each.data, each.offsets, threads)[:2] for each in texts]
+    return encode_products(rows, towers.row_of, towers.table, threads=threads)
 
 
 def _index_words(rows: TitleRows, kind: int, lexical: LexicalIndex, first_label: int) -> AddedWords:
@@ -219,7 +243,7 @@ def _place_vectors(rows: TitleRows, towers: TowerIndex, first_label: int) -> Add
     placed = np.flatnonzero(rows.clusters >= 0)
     cluster = rows.clusters[placed]
     order = placed[np.argsort(cluster, kind="stable")]
-    position_of = np.full(len(rows.titles), -1, dtype=np.int32)
+    position_of = np.full(len(rows.clusters), -1, dtype=np.int32)
     position_of[order] = np.arange(len(order), dtype=np.int32)
     return AddedVectors(
         offsets_of(np.bincount(cluster, minlength=towers.lists.n_lists)),

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog, Column
 from matchset.matrices import Ids
-from matchset.model.products import Products, join_products, read_products, store_products, unite
+from matchset.model.products import (
+    Products,
+    join_products,
+    read_products,
+    store_products,
+    take_or_empty,
+    unite,
+)
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
@@ -105,7 +112,7 @@ class Present:
 
     products: Products  # those of the training in their order, then added ones by id
     is_gone: NDArray[np.bool_]  # of those of the training: removed, or with another title
-    added: Strings  # titles
+    added: tuple[Strings, ...]  # titles, and the text beside them if there is some
 
 
 def apply_changes(trained: Products, changes: Changes) -> Present:
@@ -123,7 +130,34 @@ def apply_changes(trained: Products, changes: Changes) -> Present:
     added = np.flatnonzero(~is_same)
     order = np.concatenate([rows[~is_gone], len(trained) + added])
     products = join_products([trained, changed], order)
-    return Present(products, is_gone, texts_of(changed.titles).take(added))
+    texts = tuple(each.take(added) for each in searched_texts(changed))
+    return Present(products, is_gone, texts)
+
+
+def is_same_row(trained: Products, changed: Products) -> NDArray[np.bool_]:
+    """Which changed products are there, with the same text and attributes."""
+    labels = trained.index_of(changed.ids)
+    is_same = labels >= 0
+    rows = np.flatnonzero(is_same)
+    same = _is_same_text(trained, changed, labels)
+    for name, column in changed.attributes.items():
+        before = trained.attributes[name].take(labels[rows].astype(np.int64))
+        same &= _is_same_value(before, column.take(rows))
+    is_same[rows] = same
+    return is_same
+
+
+def _is_same_value(first: Column, second: Column) -> NDArray[np.bool_]:
+    is_same = first.values == second.values
+    if first.categories is not None and second.categories is not None:
+        texts = [
+            take_or_empty(first.categories, first.values),
+            take_or_empty(second.categories, second.values),
+        ]
+        group, _ = Strings.concatenate(texts).factorize()
+        is_same = group[: len(is_same)] == group[len(is_same) :]
+    is_either, is_both = first.is_null | second.is_null, first.is_null & second.is_null
+    return np.where(is_either, is_both, is_same)
 
 
 def _is_same_text(trained: Products, changed: Products, labels: Ids) -> NDArray[np.bool_]:
@@ -176,6 +210,12 @@ def overlay(catalog: Catalog, current: Products) -> tuple[Products, int]:
         for name, column in before.attributes.items()
     }
     return Products(after.ids, titles, attributes, more_text), len(catalog) - len(known)
+
+
+def searched_texts(products: Products) -> tuple[Strings, ...]:
+    """Titles, and the text beside them if there is some."""
+    titles, more = texts_of(products.titles), products.more_text
+    return (titles,) if more is None else (titles, more)
 
 
 def texts_of(texts: Strings | None) -> Strings:

@@ -21,6 +21,7 @@ from matchset.model.changes import (
     Changes,
     Versions,
     fold_changes,
+    is_same_row,
     overlay,
     read_changes,
     removed,
@@ -28,7 +29,7 @@ from matchset.model.changes import (
     to_rows,
     upserted,
 )
-from matchset.model.products import Products
+from matchset.model.products import Products, join_products
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
@@ -55,12 +56,34 @@ class Fresh:
         after = replace(self, changes=changes, generation=self.generation + 1, changed=now)
         return after, later
 
+    def rebase(
+        self, products: Products, n_queries_of: NDArray[np.int64], current: Products
+    ) -> Fresh:
+        """What is left of the changes once products were learned; `current` are there now.
+
+        Versions are remembered: a change that comes too late still does.
+        """
+        changes = self.changes
+        gone = products.ids.take(np.flatnonzero(current.index_of(products.ids) < 0))
+        is_told = (changes.versions != NO_VERSION) | ~is_same_row(products, changes.products)
+        left = Changes(
+            join_products([changes.products], np.flatnonzero(is_told)),
+            changes.removed,
+            changes.versions[is_told],
+            changes.removed_versions,
+        )
+        first = removed(gone, number_versions(None, len(gone)), products)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return Fresh(
+            products, n_queries_of, fold_changes([first, left], products), self.generation + 1, now
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How far products have moved from what was trained."""
+    """How far products have moved from what was trained, or learned by the last refresh."""
 
-    generation: int  # steps since the training
+    generation: int  # steps since the training; a refresh is one
     changed: str | None  # when the last step was taken
     added: int  # products that were not trained
     updated: int  # trained ones with another title or other attributes
@@ -72,7 +95,7 @@ class Freshness:
         return (
             f"generation {self.generation:,}: {self.added:,} added ({self.share_added:.1%}), "
             f"{self.updated:,} updated, {self.removed:,} removed ({self.share_removed:.1%}) "
-            f"since the training"
+            f"since it was trained or refreshed"
         )
 
 
@@ -81,9 +104,10 @@ def measure(fresh: Fresh | None, n_products: int) -> Freshness:
     if fresh is None:
         return Freshness(0, None, 0, 0, 0, 0.0, 0.0)
     trained, changes = fresh.products, fresh.changes
-    n_updated = int(np.count_nonzero(trained.index_of(changes.products.ids) >= 0))
+    is_trained = trained.index_of(changes.products.ids) >= 0
+    n_updated = int(np.count_nonzero(is_trained & ~is_same_row(trained, changes.products)))
     n_removed = int(np.count_nonzero(trained.index_of(changes.removed) >= 0))
-    n_added = len(changes.products) - n_updated
+    n_added = int(np.count_nonzero(~is_trained))
     return Freshness(
         fresh.generation,
         fresh.changed or None,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset import _native
 from matchset.data.catalog import Catalog, Column
 from matchset.filters.filter import Filter, FilterCache, Where
 from matchset.matrices import Ids
@@ -89,6 +90,12 @@ class Products:
         """Ids and titles of some of the products, which get labels from 0 on."""
         titles = None if self.titles is None else self.titles.take(labels)
         return Products(self.ids.take(labels), titles)
+
+    @cached_property
+    def texts(self) -> _native.ProductTexts:
+        """Ids and titles in the form that JSON is written from."""
+        titles = None if self.titles is None else (self.titles.data, self.titles.offsets)
+        return _native.ProductTexts((self.ids.data, self.ids.offsets), titles)
 
     @cached_property
     def _by_hash(self) -> tuple[NDArray[np.uint64], Ids]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from matchset.matrices import Ids
-from matchset.model.inverted_lists import ByteVectors, InvertedLists
+from matchset import _native
+from matchset.matrices import Floats, Ids, Offsets
+from matchset.model.inverted_lists import ByteVectors, InvertedLists, quantize
 from matchset.storage.folders import Arrays
 from matchset.storage.sections import Section
 
@@ -47,6 +49,34 @@ class TowerIndex:
     def n_bytes(self) -> int:
         """Size of the arrays."""
         return sum(array.nbytes for array in store_towers(self).arrays.values())
+
+
+MORE_WEIGHT = 0.3  # of the vector of the text beside a title
+
+
+def encode_products(
+    texts: Sequence[tuple[Offsets, Ids]], row_of: Ids, table: ByteVectors, *, threads: int
+) -> ByteVectors:
+    """Vectors of products: of their titles and, which counts less, of the text beside them."""
+    vectors = [encode_texts(each, row_of, table, threads=threads) for each in texts]
+    if len(vectors) == 1:
+        return quantize(vectors[0])
+    mixed = vectors[0] + np.float32(MORE_WEIGHT) * vectors[1]
+    squares = np.zeros(len(mixed), dtype=np.float32)
+    for values in mixed.T:  # in one order, for any number of products and on any machine
+        squares += values * values
+    mixed /= np.sqrt(np.where(squares > 0, squares, np.float32(1)))[:, None]
+    return quantize(mixed)
+
+
+def encode_texts(
+    texts: tuple[Offsets, Ids], row_of: Ids, table: ByteVectors, *, threads: int
+) -> Floats:
+    """The mean embedding of each text's features, of length one; zero where none has one."""
+    vectors: Floats = _native.encode_texts(
+        texts, row_of, table.arrays, dimensions=table.dimensions, threads=threads
+    )
+    return vectors.reshape(-1, table.dimensions)
 
 
 def store_towers(towers: TowerIndex) -> Section:

@@ -39,7 +39,7 @@ def begin_records(folder: Path, experiment: Experiment) -> Path:
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     file, now = target / _DEFINITION, _describe(experiment)
     if file.exists():
-        _check_same(file, json.loads(file.read_text("utf-8")), now)
+        _check_same(file, now)
     else:
         with atomic_file(file) as staged:
             staged.write_text(json.dumps(now, indent=2) + "\n", "utf-8")
@@ -129,7 +129,14 @@ def _describe(experiment: Experiment) -> dict[str, Any]:
     return dict(values)
 
 
-def _check_same(file: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+def _check_same(file: Path, now: dict[str, Any]) -> None:
+    try:
+        before = json.loads(file.read_bytes())
+    except ValueError:
+        before = None
+    if not isinstance(before, dict):
+        rule = "must be the definition that the experiment began with"
+        raise DataError(f"{rule}; got something else", path=file)
     for name in now:
         if before.get(name) != now[name]:
             raise DataError(

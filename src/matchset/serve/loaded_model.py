@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from matchset.model.products import Products
 from matchset.online.definition import Arm, Experiment
 from matchset.serve.http.auth import Keys
 from matchset.serve.http.request_errors import RequestError, shorten
+from matchset.serve.http.requests import MatchOptions
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import ModelVersion, RunFolder, read_running
 from matchset.serve.reload.snapshots import Sources, snapshot_folders
@@ -34,15 +35,23 @@ PARTS = {
 KEYS = "keys"  # in the folder of a model version
 
 
+class Prepared(NamedTuple):
+    """What answers for the model with some options: see `MatchSet.prepare_answer`."""
+
+    head: bytes
+    answer: Callable[[bytes, str, bool], tuple[bytes, int, int, bytes]]
+
+
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """The open matchers of a model version; nothing in it changes but its cache of filters."""
+    """The open matchers of a model version; nothing in it changes but its caches."""
 
     opened_from: ModelVersion
     # By kind, the model first; then the parts of a match set, and fusions of an experiment.
     matchers: Mapping[str, Matcher]
     keys: Keys | None
     experiment: Experiment | None = None
+    prepared: dict[MatchOptions, Prepared | None] = field(default_factory=dict)  # a cache
     opened_at: str = field(
         default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds")
     )
@@ -180,15 +189,19 @@ def matcher_of(arm: Arm) -> str:
 
 
 def open_matchers(
-    folders: Sequence[Path], experiment: Experiment | None = None
+    folders: Sequence[Path], experiment: Experiment | None = None, known: Matcher | None = None
 ) -> dict[str, Matcher]:
     """The matchers in folders, by kind, and the parts of a match set, which share its arrays.
 
-    Arms of an experiment that fuse matchers come last.
+    Arms of an experiment that fuse matchers come last. Where the training of the first folder is
+    `known`, only what changed since is read.
     """
     matchers: dict[str, Matcher] = {}
-    for folder in folders:
-        matcher = load(folder)
+    for number, folder in enumerate(folders):
+        if number == 0 and isinstance(known, MatchSet):
+            matcher: Matcher = known.reopen(folder)
+        else:
+            matcher = load(folder)
         if matcher.kind in matchers:
             rule = f"matchers must be of different kinds; got two {matcher.kind}"
             raise ModelFileError(rule, path=folder)
@@ -218,12 +231,22 @@ def _fuse_arms(experiment: Experiment, matchers: Mapping[str, Matcher]) -> dict[
 
 
 def open_version(
-    run: RunFolder, version: ModelVersion, sources: Sources, config: ServeConfig
+    run: RunFolder,
+    version: ModelVersion,
+    sources: Sources,
+    config: ServeConfig,
+    before: LoadedModel | None = None,
 ) -> LoadedModel:
-    """Open a snapshot, with the API keys that were read when it was made."""
+    """Open a snapshot, with the API keys that were read when it was made.
+
+    Of the training of a model that was opened `before`, only changes of products are read.
+    """
     folder = run.versions / version.folder
     experiment = read_running(run)
-    matchers = open_matchers(snapshot_folders(folder, len(sources.folders)), experiment)
+    is_same = before is not None and version.base == before.opened_from.base != ""
+    known = before.matchers[before.default] if before is not None and is_same else None
+    folders = snapshot_folders(folder, len(sources.folders))
+    matchers = open_matchers(folders, experiment, known)
     if config.shadow is not None and config.shadow not in matchers:
         rule = f"shadow must be one of {', '.join(matchers)}"
         raise ValueError(f"{rule}; got {config.shadow!r}")

@@ -10,10 +10,12 @@ from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import WriteRequest
+from matchset.serve.loaded_model import LoadedModel
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import RunFolder
-from matchset.serve.reload.snapshots import Sources, identify_training
+from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reload.switch import reload_for
+from matchset.storage.segments import identify_base
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,18 @@ class Writer:
         self._lock = threading.Lock()
         self._model: MatchSet | None = None  # as it was after the last write
 
-    def write(self, wanted: WriteRequest) -> Written:
-        """Write products to the model's folder, then serve them in all workers."""
+    def write(self, wanted: WriteRequest, served: LoadedModel) -> Written:
+        """Write products to the model's folder, then serve them in all workers.
+
+        `served` is what this worker has open: what it holds already is not read again.
+        """
         if not self._config.writable:
             raise RequestError("read_only", "products need a server started with --writable")
         with self._lock:
             generation = self._write(wanted)
-            trained = identify_training(self._sources.model)
-        version = reload_for(self._run, self._sources, self._config, trained, generation)
+            trained = identify_base(self._sources.model)
+        wrote = trained, generation
+        version = reload_for(self._run, self._sources, self._config, wrote, served)
         return Written(version, generation)
 
     def _write(self, wanted: WriteRequest) -> int:

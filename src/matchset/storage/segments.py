@@ -9,6 +9,8 @@ them.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 import shutil
@@ -19,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from matchset.storage.atomic import atomic_file
+from matchset.storage.atomic import atomic_file, remove_leftovers
 from matchset.storage.folders import (
     checksum,
     flush_folder,
@@ -62,6 +64,12 @@ def count_segments(path: PathLike) -> int:
     return len(_sort(read_folder(path, read_manifest).get("folders", {})))
 
 
+def identify_base(path: PathLike) -> str:
+    """A digest of what a folder holds beside segments: the base that a training or refresh made."""
+    arrays = read_folder(path, read_manifest)["arrays"]
+    return hashlib.sha256(json.dumps(arrays).encode()).hexdigest()
+
+
 def write_segment(path: Path, section: Section, *, instead_of_all: bool = False) -> None:
     """Add a segment to a folder, perhaps instead of all that it has; the caller holds the lock.
 
@@ -69,6 +77,7 @@ def write_segment(path: Path, section: Section, *, instead_of_all: bool = False)
     """
     manifest = read_folder(path, read_manifest)
     named = dict(manifest.get("folders", {}))
+    remove_leftovers(path)
     _remove_unnamed(path, named)
     number = 1 + max((_number(name) for name in named if is_segment(name)), default=0)
     name = f"segment{number}"

@@ -51,6 +51,7 @@ class ModelVersion:
     kinds: tuple[str, ...] = ()  # of its matchers, the model first
     trained: str = ""  # a digest of what was trained
     generation: int = 0  # of the model's products, since then
+    base: str = ""  # folder of the version that first had the files of this training
 
     def has(self, trained: str, generation: int) -> bool:
         """Whether it is this generation of what was trained, or a later one."""

@@ -1,0 +1,57 @@
+"""Interrupts: how does a command end soon after Ctrl-C, whatever native code is doing?
+
+Python handles a signal between two of its own steps. A kernel that solves or indexes for seconds,
+with every core, would keep a user waiting for as long.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from matchset.cli.console import print_error
+
+STOPPED = "matchset: stopped; nothing was saved"
+_SECONDS = 1.0  # for what is running to end by itself
+
+
+@contextmanager
+def ending_soon() -> Iterator[None]:
+    """End the process a second after Ctrl-C or SIGTERM, if it has not ended by then.
+
+    Only around what leaves nothing on disk that a killed process may not leave.
+    """
+    if threading.current_thread() is not threading.main_thread():  # others get no signals
+        yield
+        return
+    seen, sent = socket.socketpair()
+    sent.setblocking(False)
+    before = signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
+    watching = threading.Thread(target=_watch, args=(seen,), daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        sent.close()  # ends the thread
+        watching.join()
+        seen.close()
+
+
+def _watch(seen: socket.socket) -> None:
+    number = b"\0"
+    while number and number[0] not in (signal.SIGINT, signal.SIGTERM):
+        number = seen.recv(1)
+    if not number:
+        return
+    seen.settimeout(_SECONDS)
+    try:
+        while seen.recv(1):  # another signal; nothing is the end
+            pass
+    except TimeoutError:
+        print_error(STOPPED)
+        os._exit(128 + number[0])
