@@ -10,6 +10,7 @@ import matchset
 ROOMS = [
     ["_native"],
     ["errors", "config"],
+    ["memory"],
     ["matrices"],
     ["strings"],
     ["text"],

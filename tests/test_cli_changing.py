@@ -43,6 +43,30 @@ def test_commands_add_update_remove_and_merge(model, tmp_path, capsys):
     assert "last change" in said
 
 
+def test_refresh_learns_from_a_log_and_says_what_it_did(model, tmp_path, capsys):
+    log = tmp_path / "log.csv"
+    rows = "blue soap,p159,9", "large mug,p001,9", "mug,stranger,2"
+    dated = [f"{row},2031-01-02\n" for row in rows]
+    log.write_text("".join(["query,sku,clicks,date\n", *dated]))
+    goods = tmp_path / "goods.csv"
+    goods.write_text("sku,title,price,brand\nn1,zyxo rose,3,acme\n")
+    add(model, goods)
+    told(capsys)
+    refresh(model, [str(log)], columns=LogColumns(count="clicks"))
+    said = told(capsys)
+    assert "161 products; generation 2: 0 added (0.0%)" in said
+    assert "2 new pairs of" in said
+    assert "old ones from past queries; 1 of its products are not in the model: add them" in said
+    assert "no full training is due" in said
+    refreshed = ms.load(model)
+    assert "p159" in refreshed.match("blue soap", 10).ids
+    assert refreshed.provenance["last_day"] == "2031-01-02"
+    inspect(model, verify=True)
+    assert "no full training is due" in told(capsys)
+    refresh(model, [str(log)], old_log=(str(log),), columns=LogColumns(count="clicks"))
+    assert "old ones from the old log" in told(capsys)
+
+
 def test_each_command_says_what_its_step_did(model, tmp_path, capsys):
     goods, gone = tmp_path / "goods.csv", tmp_path / "gone.csv"
     first = ms.load(model).products
@@ -59,26 +83,6 @@ def test_each_command_says_what_its_step_did(model, tmp_path, capsys):
     said = told(capsys)
     assert said.startswith("0 added, 0 updated, 1 removed, 0 unchanged, 7 not in the model: x0, x1")
     assert "x4, ... 160 products" in said
-
-
-def test_refresh_learns_from_a_log_and_says_what_it_did(model, tmp_path, capsys):
-    log = tmp_path / "log.csv"
-    log.write_text("query,sku,clicks\nblue soap,p159,9\nlarge mug,p001,9\nmug,stranger,2\n")
-    goods = tmp_path / "goods.csv"
-    goods.write_text("sku,title,price,brand\nn1,zyxo rose,3,acme\n")
-    add(model, goods)
-    told(capsys)
-    refresh(model, [str(log)], columns=LogColumns(count="clicks"))
-    said = told(capsys)
-    assert "161 products; generation 2: 0 added (0.0%)" in said
-    assert "2 new pairs of" in said
-    assert "old ones from past queries; 1 of its products are not in the model: add them" in said
-    assert "no full training is due" in said
-    assert "p159" in ms.load(model).match("blue soap", 10).ids
-    inspect(model, verify=True)
-    assert "no full training is due" in told(capsys)
-    refresh(model, [str(log)], old_log=(str(log),), columns=LogColumns(count="clicks"))
-    assert "old ones from the old log" in told(capsys)
 
 
 def test_inspect_says_that_nothing_changed(model, capsys):

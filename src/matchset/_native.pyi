@@ -7,6 +7,22 @@ import numpy
 import numpy.typing
 from numpy.typing import NDArray
 
+def limit_memory(most: int, folder: str) -> tuple[int, str]:
+    """
+    Map arrays as files in a folder when the process would own more bytes than that (0: never); returns the limit before.
+    """
+
+def mapped_bytes() -> int:
+    """Bytes of the arrays that are mapped now."""
+
+def was_disk_full() -> bool:
+    """Whether an array found no room on disk since the limit was set."""
+
+def set_numpy_handler(handler: object | None = None) -> object:
+    """
+    Let NumPy allocate arrays by this handler in the current context, or by ours; returns the one before.
+    """
+
 def pack_strings(
     texts: object, what: str
 ) -> tuple[

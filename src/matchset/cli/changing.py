@@ -159,8 +159,8 @@ def refresh(
 ) -> None:
     """Learn from the log since the training, far cheaper than by a full one; says when that is due.
 
-    Changes of products are learned too. N-grams and their embeddings, the upper layers of the tree,
-    leaves without new pairs and the re-ranker stay as they are.
+    Changes of products are learned too. N-grams and their embeddings, leaves of the tree without
+    new pairs and the re-ranker stay as they are.
 
     Parameters
     ----------

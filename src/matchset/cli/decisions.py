@@ -11,10 +11,10 @@ from rich.table import Table
 
 from matchset.cli.console import output, print_error, print_text
 from matchset.cli.options import LogColumns, VisitColumns
-from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT
 from matchset.data.events import advise_weights
 from matchset.errors import DataError, ParameterError
 from matchset.lab.report.experiment_page import format_compared, write_reading
+from matchset.memory import DEFAULT_MEMORY
 from matchset.online.decision import list_decision
 from matchset.online.definition import read_experiment
 from matchset.online.intervals import PLANNED_SEARCHES, Moments
@@ -106,7 +106,7 @@ def read_command(
     planned: int = PLANNED_SEARCHES,
     final: Annotated[bool, Parameter(negative="")] = False,
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
-    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+    memory: str = DEFAULT_MEMORY,
 ) -> None:
     """Read what an experiment showed: a verdict in words, its numbers and its checks.
 
@@ -134,7 +134,7 @@ def read_command(
         This is the one reading that was planned: decide by the narrower interval.
     out
         File for the report, a web page such as report.html.
-    memory_limit
+    memory
         Memory for reading; what needs more goes to a temporary folder.
 
     """
@@ -142,7 +142,7 @@ def read_command(
     chosen = defined.name if defined is not None and name is None else name
     source = events[0] if len(events) == 1 else events
     reading = analyze(
-        read_outcomes(source, name=chosen, memory_limit=memory_limit),
+        read_outcomes(source, name=chosen, memory=memory),
         experiment=defined,
         control=control,
         units=None if units is None else [*filter(None, units.read_text("utf-8").splitlines())],

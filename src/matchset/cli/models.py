@@ -17,6 +17,7 @@ from matchset.matchers.registry import load
 from matchset.matchers.train import check_places
 from matchset.matchers.train import train as train_matcher
 from matchset.matchers.xr_linear import XRLinearMatcher
+from matchset.memory import limit_memory
 
 COLUMNS, SETTINGS = Columns(), Settings()
 
@@ -63,7 +64,7 @@ def train(
     """
     chosen = make_config(config, settings)
     check_places(engine, work, out, overwrite=overwrite)  # before a long log is read
-    with training_bar() as bar:
+    with training_bar() as bar, limit_memory(columns.memory, out.parent):
         read, goods = columns.read(log), columns.read_catalog(catalog)
         with ending_soon():  # reading a log is interrupted at once, and removes what it spilled
             matcher = train_matcher(
@@ -74,6 +75,7 @@ def train(
                 overwrite=overwrite,
                 work=work,
                 engine=engine,
+                memory=columns.memory,
                 progress=bar,
             )
     print_text(str(matcher.summary))

@@ -92,7 +92,7 @@ def shadow(
     first, second = open_matcher(ours, None), open_matcher(theirs, api_key_file)
     source = log[0] if len(log) == 1 else log
     is_named = columns.user is not None or columns.session is not None
-    has_units = is_named or has_visitors(source, memory_limit=columns.memory_limit)
+    has_units = is_named or has_visitors(source, memory=columns.memory)
     rows = columns.read_rows(log) if has_units else columns.read(log)
     options: dict[str, Any] = {"k": k, "sample": sample, "seed": seed, "events": events}
     found = measure_shadow(rows, first, second, **options)

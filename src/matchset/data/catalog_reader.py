@@ -16,7 +16,6 @@ from matchset.data.attributes import Attribute, Forms, find_attributes, merge_ki
 from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
 from matchset.data.columns import CATALOG_NAMES, ColumnChoice, choose_column, describe_columns
 from matchset.data.duckdb_session import (
-    DEFAULT_MEMORY_LIMIT,
     explain,
     naming_errors,
     raise_unless_data_error,
@@ -27,6 +26,7 @@ from matchset.data.sql import id_of, text_of
 from matchset.data.tables import Table, TableSource, open_tables
 from matchset.data.time_forms import check_time_format
 from matchset.errors import DataError, ParameterError, format_path
+from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.strings import Strings
 from matchset.text import clean_markup
 
@@ -47,7 +47,7 @@ def read_catalog(
     encoding: str | None = None,
     decimal: Decimal | None = None,
     time_format: str | None = None,
-    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+    memory: Memory = DEFAULT_MEMORY,
     requires_title: bool = True,
 ) -> Catalog:
     """Read a catalog from anything that `read_log` takes.
@@ -78,19 +78,26 @@ def read_catalog(
         raise ParameterError(rule, parameter="duplicates")
     check_decimal(decimal)
     choices = {"product": product, "title": title, "description": description}
-    opened = open_tables(source, memory_limit=memory_limit, is_ordered=True, encoding=encoding)
-    with opened as (connection, (tables,)):
-        forms = Forms(decimal, check_time_format(connection, time_format))
-        parts = [
-            _find_part(
-                connection, table, choices, attributes, text, forms, requires_title=requires_title
-            )
-            for table in tables
-        ]
-        kinds = merge_kinds([part.attributes for part in parts])
-        columns = _read_parts(connection, parts, kinds)
-    files = [format_path(path) for table in tables for path in table.files] or [tables[0].label]
-    catalog = _to_catalog(columns, kinds, files=files, duplicates=duplicates)
+    with limit_memory(memory):
+        opened = open_tables(source, is_ordered=True, encoding=encoding)
+        with opened as (connection, (tables,)):
+            forms = Forms(decimal, check_time_format(connection, time_format))
+            parts = [
+                _find_part(
+                    connection,
+                    table,
+                    choices,
+                    attributes,
+                    text,
+                    forms,
+                    requires_title=requires_title,
+                )
+                for table in tables
+            ]
+            kinds = merge_kinds([part.attributes for part in parts])
+            columns = _read_parts(connection, parts, kinds)
+        files = [format_path(path) for table in tables for path in table.files] or [tables[0].label]
+        catalog = _to_catalog(columns, kinds, files=files, duplicates=duplicates)
     report = catalog.report
     if report.without_product or report.without_title or report.duplicates:
         logger.warning("%s: %s", files[0], report)

@@ -12,6 +12,7 @@ from matchset import _native
 from matchset.config import NGrams, VectorizerConfig, read_vectorizer_config
 from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
 from matchset.matrices import Ids, offsets_of
+from matchset.memory import memory_for_counters
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
@@ -166,7 +167,7 @@ def _count_ngrams(
             lengths,
             limits,
             min_df,
-            config.memory_budget,
+            memory_for_counters(),
             threads,
             None if analyzed is None else (analyzed.data, analyzed.offsets),
         )

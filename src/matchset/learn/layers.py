@@ -102,7 +102,7 @@ def plan_ranges(sizes: Sequence[tuple[Offsets, Offsets]]) -> list[Range]:
     most = max(LEAST_COST, sum(int(cost.sum()) for cost in costs) // MOST_RANGES)
     found: list[Range] = []
     for level, (cost, (_, children)) in enumerate(zip(costs, sizes, strict=True)):
-        for begin, end in cut_ranges(cost, most):
+        for begin, end in _cut(cost, most):
             n_groups = -(-int(children[end] - children[begin]) // LANES)
             total = float(cost[begin:end].sum())
             if end - begin > 1 or total <= most or n_groups < 2:
@@ -113,7 +113,7 @@ def plan_ranges(sizes: Sequence[tuple[Offsets, Offsets]]) -> list[Range]:
     return found
 
 
-def cut_ranges(cost: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+def _cut(cost: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
     """Ranges of at most that cost, and of one parent where it costs more."""
     before, begin = offsets_of(cost), 0
     while begin < len(cost):
@@ -189,6 +189,14 @@ def join_layer(
     parts: Sequence[tuple[Range, SolvedParents]], positives: Csr, first_child: Offsets
 ) -> SolvedLayer:
     """All ranges of a level as one layer; `positives` has the instances of all its children."""
+    ordered = order_parents(parts, positives, first_child)
+    return SolvedLayer(join_parents(ordered), sum(part.n_unconverged for part in ordered))
+
+
+def order_parents(
+    parts: Sequence[tuple[Range, SolvedParents]], positives: Csr, first_child: Offsets
+) -> list[SolvedParents]:
+    """Ranges of a level one after another; groups of the children of a parent become one."""
     ordered: list[SolvedParents] = []
     for (begin, end), same in groupby(sorted(parts, key=_begin), key=lambda part: _begin(part)[:2]):
         found = list(same)
@@ -198,7 +206,7 @@ def join_layer(
         own = positives.slice(int(first_child[begin]), int(first_child[end]))
         children = [_choose_children(own, one.group or 0) for one, _ in found]
         ordered.append(_merge([part for _, part in found], children))
-    return SolvedLayer(join_parents(ordered), sum(part.n_unconverged for part in ordered))
+    return ordered
 
 
 def _begin(part: tuple[Range, SolvedParents]) -> tuple[int, int, int]:

@@ -8,7 +8,6 @@ calibration. Past queries, popularity and the lexical index are made anew, which
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -52,15 +51,18 @@ def refresh_match_set(
     began = time.perf_counter()
     data = prepare_refresh(known, log, old_log, threads=threads)
     recall, n_asked = _measure_recall(known, log, threads)
-    transform = data.vectorizer.transform
-    X_titles, *more = (from_scipy(transform(each, threads=threads)) for each in known.texts)
+    X_titles, *others = (
+        from_scipy(data.vectorizer.transform(texts, threads=threads)) for texts in known.texts
+    )
     model = known.model
     tree = _refresh_tree(known, data, X_titles, threads) if model.tree is not None else None
-    towers = _refresh_towers(known, data, [X_titles, *more], threads) if model.towers else None
+    towers = None
+    if model.towers is not None:
+        towers = _refresh_towers(known, data, [X_titles, *others], threads)
     lexical = model.lexical and index_titles(
         X_titles,
         data.vectorizer.vocabulary,
-        X_more=more[0] if more else None,
+        X_more=others[0] if others else None,
         order=None if towers is None else towers.lists.labels,
     )
     neighbors = model.neighbors and remember_queries(
@@ -91,6 +93,7 @@ def refresh_match_set(
         leaves=0 if tree is None else tree.n_leaves,
         solved_leaves=0 if tree is None else tree.n_solved,
         split_leaves=0 if tree is None else tree.n_split,
+        solved_above=tree is not None and tree.is_solved_above,
         products=len(known.products),
         new_products=len(known.products) - known.n_kept
         + (0 if before is None else before.new_products),
@@ -155,10 +158,8 @@ def _refresh_tree(known: Known, data: RefreshData, X_titles: Csr, threads: int) 
     )
 
 
-def _refresh_towers(
-    known: Known, data: RefreshData, texts: Sequence[Csr], threads: int
-) -> TowerIndex:
-    """The same embeddings; titles that came have vectors now, and lists that hold them."""
+def _refresh_towers(known: Known, data: RefreshData, texts: list[Csr], threads: int) -> TowerIndex:
+    """The same embeddings; products that came have vectors now, and lists that hold them."""
     towers = known.model.towers
     if towers is None:
         raise RuntimeError("towers must be there")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,7 @@ class Known:
     model: MatchSetModel  # with what changed since the training
     vectorizer: Vectorizer
     products: Products  # as they are now: those of the training that stay, then others
-    texts: tuple[Strings, ...]  # titles, and the text beside them if there is some
+    texts: Sequence[Strings]  # titles of the products, and the text beside them if there is some
     label_of: Ids  # of each product of the training now, -1 if it is gone or has another title
     n_queries_of: NDArray[np.int64]  # of each product of the training
     config: TrainConfig
@@ -90,9 +90,9 @@ def prepare_refresh(known: Known, log: Log, old_log: Log | None, *, threads: int
             f"{len(whole):,} rows: {pairs.rule} makes {len(pairs):,} pairs positive"
         )
     learned = _forget_words(known, whole, pairs).take(kept)
-    rows = np.arange(known.n_kept, len(known.products))
-    added = [normalize_strings(each.take(rows)) for each in known.texts]
-    texts = Strings.concatenate([learned, *added])
+    added = np.arange(known.n_kept, len(known.products))
+    public = [normalize_strings(texts.take(added)) for texts in known.texts]
+    texts = Strings.concatenate([learned, *public])
     vocabulary, feature_of = extend_vocabulary(known.vectorizer.vocabulary, texts, threads=threads)
     vectorizer = Vectorizer.of(vocabulary)
     X = _round(from_scipy(vectorizer.transform(learned, threads=threads)), vocabulary.n_known)

@@ -25,6 +25,7 @@ class RefreshReport:
     leaves: int  # of the tree
     solved_leaves: int
     split_leaves: int
+    solved_above: bool  # whether all layers above the leaves were solved again, too
     products: int
     new_products: int  # came since the training
     share_unknown_words: float  # in the log's queries
@@ -86,7 +87,8 @@ class RefreshReport:
             f"{self.new_pairs:,} new pairs of {self.pairs:,}; old ones from {source}"
             f"{left_out * bool(self.unknown_products)}\n"
             f"{self.solved_leaves:,} of {self.leaves:,} leaves solved again, "
-            f"{self.split_leaves:,} split; {self.seconds:.1f} s\n"
+            f"{self.split_leaves:,} split; layers above "
+            f"{'solved again' if self.solved_above else 'kept'}; {self.seconds:.1f} s\n"
             f"Recall@10/50/100 on {self.recall_queries:,} queries of the log, before: {recall} %"
             f"{trained}\n"
             f"since the training: {self.share_new_products:.1%} new products, "

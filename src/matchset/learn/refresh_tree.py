@@ -1,9 +1,10 @@
 """Refreshing a tree: which leaves are solved again when pairs and products have changed?
 
-The structure and the layers above the leaves stay. A leaf is solved again where one of its products
-has come, gone, or has other pairs than before; a product with its first pair goes to the leaf whose
-products are most like it. A leaf that has grown to more than one and a half times its size is
-split, and the children of its parent are solved again.
+The structure stays. A leaf is solved again where one of its products has come, gone, or has other
+pairs than before; a product with its first pair goes to the leaf whose products are most like it. A
+leaf that has grown to more than one and a half times its size is split, and the children of its
+parent are solved again. Where more than one leaf in twenty is solved again, so are all layers above
+the leaves; else they stay.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,12 +22,12 @@ from matchset.config import LearnConfig
 from matchset.learn.embeddings import embed_labels, normalize_rows
 from matchset.learn.label_tree import build_tree, cut_labels
 from matchset.learn.layers import (
-    LEAST_COST,
     LayerProblem,
     Range,
     SolvedParents,
-    cut_ranges,
     join_parents,
+    order_parents,
+    plan_ranges,
     solve,
 )
 from matchset.learn.negatives import propagate_labels, select_instances
@@ -36,6 +38,7 @@ from matchset.model.tree import LabelTree, LayerWeights, TreeModel
 
 _LARGEST = 1.5  # leaves of more than this many times their size are split
 _COMPARED = 1024  # products whose nearest leaves are looked for at once
+_MOST_CHANGED = 0.05  # of the leaves, while the layers above them stay
 _SOLVED = -1  # in place of the parent whose weights stay
 
 
@@ -47,6 +50,7 @@ class RefreshedTree:
     n_leaves: int
     n_solved: int  # leaves
     n_split: int  # leaves that were too large
+    is_solved_above: bool  # whether all layers above the leaves were solved again, too
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,13 +83,14 @@ def refresh_tree(
     levels = propagate_labels(examples.Y, shape.tree)
     layers: list[LayerWeights] = []
     for level, sources in enumerate(shape.sources):
-        solved: dict[int, SolvedParents] = {}
+        solved: dict[int, list[SolvedParents]] = {}
         if (sources == _SOLVED).any():
             top = TreeModel(shape.tree, tuple(layers), examples.X.n_cols, examples.Y.n_cols)
             problem = _make_problem(examples, top, levels, config, threads)
             solved = _solve_again(problem, level, sources, config, threads)
         kept = _take_kept(old, level, sources, feature_of)
-        layers.append(join_parents([part for _, part in sorted({**kept, **solved}.items())]))
+        runs = sorted({**kept, **solved}.items())
+        layers.append(join_parents([part for _, run in runs for part in run]))
     model = TreeModel(shape.tree, tuple(layers), examples.X.n_cols, examples.Y.n_cols)
     last = shape.sources[-1]
     return RefreshedTree(
@@ -93,6 +98,7 @@ def refresh_tree(
         len(last),
         int(np.count_nonzero(last == _SOLVED)),
         shape.n_split,
+        is_solved_above=all((each == _SOLVED).all() for each in shape.sources[:-1]),
     )
 
 
@@ -188,15 +194,16 @@ def _find_parents(
 ) -> tuple[tuple[Offsets, ...], tuple[Ids, ...]]:
     """The levels above the leaves, given by their old numbers, and sources of all parents.
 
-    A parent is solved again if its children are not those of before.
+    A parent is solved again if its children are not those of before, or if many leaves are.
     """
+    are_many = np.count_nonzero(is_solved[nodes]) > _MOST_CHANGED * len(nodes)
     offsets, sources = list[Offsets](), list[Ids]()
     for level in range(tree.depth - 1, 0, -1):
         sources.insert(0, np.where(is_solved[nodes], _SOLVED, nodes).astype(np.int32))
         parent_of, n_before = tree.parents(level - 1), np.diff(tree.offsets[level - 1])
         above, n_children = np.unique(parent_of[nodes], return_counts=True)
         n_distinct = np.bincount(parent_of[np.unique(nodes)], minlength=len(n_before))
-        is_solved = n_distinct != n_before  # some are gone
+        is_solved = are_many | (n_distinct != n_before)  # some are gone
         is_solved[above] |= n_children != n_before[above]  # some were split
         offsets.insert(0, offsets_of(n_children))
         nodes = above.astype(np.int32)
@@ -218,18 +225,21 @@ def _make_problem(
 
 def _solve_again(
     problem: LayerProblem, level: int, sources: Ids, config: LearnConfig, threads: int
-) -> dict[int, SolvedParents]:
-    """The parents without weights, solved in ranges of about equal cost; by their first number."""
-    cost = np.diff(problem.instances.indptr)
-    ranges = [
-        Range(level, begin + first, begin + last)
-        for begin, end in _find_runs(sources == _SOLVED)
-        for first, last in cut_ranges(cost[begin:end], LEAST_COST)
-    ]
-    seed = config.seed * 64 + level
+) -> dict[int, list[SolvedParents]]:
+    """The parents without weights, in runs; by their first number."""
+    seed, found = config.seed * 64 + level, {}
     with ThreadPoolExecutor(threads) as pool:
-        found = pool.map(lambda one: solve(problem.take(one), config, seed=seed), ranges)
-        return {one.begin: part for one, part in zip(ranges, found, strict=True)}
+        for begin, end in _find_runs(sources == _SOLVED):
+            run = problem.take(Range(level, begin, end))
+            ranges = plan_ranges([(run.instances.indptr, run.first_child)])
+            parts = pool.map(partial(_solve_range, run, config, seed), ranges)
+            solved = list(zip(ranges, parts, strict=True))
+            found[begin] = order_parents(solved, run.positives, run.first_child)
+    return found
+
+
+def _solve_range(run: LayerProblem, config: LearnConfig, seed: int, one: Range) -> SolvedParents:
+    return solve(run.take(one), config, seed=seed)
 
 
 def _find_runs(is_chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
@@ -240,13 +250,13 @@ def _find_runs(is_chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
 
 def _take_kept(
     old: TreeModel, level: int, sources: Ids, feature_of: Ids
-) -> dict[int, SolvedParents]:
+) -> dict[int, list[SolvedParents]]:
     """The parents whose weights stay, in runs; by their first number."""
-    return {
-        begin: _take_parents(old.layers[level], old.tree.offsets[level], sources[begin:end],
-                             feature_of)
-        for begin, end in _find_runs(sources != _SOLVED)
-    }  # fmt: skip
+    found = {}
+    for begin, end in _find_runs(sources != _SOLVED):  # none where the tree was built anew
+        layer, first_child = old.layers[level], old.tree.offsets[level]
+        found[begin] = [_take_parents(layer, first_child, sources[begin:end], feature_of)]
+    return found
 
 
 def _take_parents(

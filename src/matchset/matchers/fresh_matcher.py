@@ -147,7 +147,7 @@ class FreshMatcher(TrainedMatcher):
         """The same match set after a step, which its folder holds too, if it has one."""
         self._require_titles()
         if self._home is None:
-            return self._with_fresh(self._changed().take(step, self.products)[0])
+            return self._with_fresh(self._changed().take(step)[0])
         with locked(Path(self._home)):
             return self._now(self._home)._write(step)  # noqa: SLF001
 
@@ -186,7 +186,7 @@ class FreshMatcher(TrainedMatcher):
         return self if self.fresh is None else self._publish(self.fresh, store_fresh(self.fresh))
 
     def _write(self, step: Step) -> Self:
-        fresh, later = self._changed().take(step, self.products)
+        fresh, later = self._changed().take(step)
         if len(later) == 0:
             return self
         is_many = count_segments(str(self._home)) >= _MOST_SEGMENTS

@@ -31,6 +31,7 @@ from matchset.learn.train_match_set import (
 )
 from matchset.matchers.match_set import MatchSet, forget_names
 from matchset.matchers.xr_linear import XRLinearMatcher
+from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.storage.folders import check_target
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ def train(
     overwrite: bool = False,
     work: str | os.PathLike[str] | None = None,
     engine: EngineName = "threads",
+    memory: Memory = DEFAULT_MEMORY,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> XRLinearMatcher | MatchSet:
     """Learn from a search log which products answer a query.
@@ -59,20 +61,25 @@ def train(
     however it did. Then `engine` may say where the steps run: in "threads" of this process, in
     "processes" of this machine, or on a "ray" cluster whose machines share that folder. Neither
     changes a byte of the model. The folder holds queries; remove it when the model is there.
+
+    The process owns at most about `memory` (bytes, or "3GB"): arrays that need more are mapped from
+    temporary files beside `out`, in the work folder, or else in the folder for temporary files.
     """
     check_places(engine, work, out, overwrite=overwrite)
     config = config or TrainConfig()
-    watch = Stopwatch(progress)
-    log = log if isinstance(log, Log) else read_log(log)
-    catalog = read_catalog(catalog) if not isinstance(catalog, Catalog | None) else catalog
-    watch(Progress("read", 1, 1))
-    trained = train_match_set(log, catalog, config, work=work, engine=engine, progress=watch)
-    summary = summarize(trained, watch.seconds)
-    logger.info("%s", summary)
-    matcher = _make_matcher(trained, config, _make_provenance(summary, log))
-    if out is not None:
-        matcher.save(out, overwrite=overwrite)
-    return matcher
+    with limit_memory(memory, work if out is None else Path(out).parent):
+        watch = Stopwatch(progress)
+        log = log if isinstance(log, Log) else read_log(log, memory=memory)
+        if not isinstance(catalog, Catalog | None):
+            catalog = read_catalog(catalog, memory=memory)
+        watch(Progress("read", 1, 1))
+        trained = train_match_set(log, catalog, config, work=work, engine=engine, progress=watch)
+        summary = summarize(trained, watch.seconds)
+        logger.info("%s", summary)
+        matcher = _make_matcher(trained, config, _make_provenance(summary, log))
+        if out is not None:
+            matcher.save(out, overwrite=overwrite)
+        return matcher
 
 
 def check_places(

@@ -18,6 +18,7 @@ from matchset.data.catalog import Catalog, Column
 from matchset.matrices import Ids
 from matchset.model.products import (
     Products,
+    append_columns,
     join_products,
     read_products,
     store_products,
@@ -128,8 +129,26 @@ def apply_changes(trained: Products, changes: Changes) -> Present:
     rows = np.arange(len(trained), dtype=np.int64)
     rows[labels[is_same]] = len(trained) + np.flatnonzero(is_same)
     added = np.flatnonzero(~is_same)
-    order = np.concatenate([rows[~is_gone], len(trained) + added])
-    products = join_products([trained, changed], order)
+    kept = np.flatnonzero(~is_gone)
+    order = np.concatenate([rows[kept], len(trained) + added])
+    attributes = {
+        name: append_columns([column, changed.attributes[name]]).take(order)
+        for name, column in trained.attributes.items()
+    }
+
+    def join(before: Strings | None, after: Strings | None) -> Strings | None:
+        """Of trained products that are kept, the texts are those of the training."""
+        if before is None or after is None:
+            return None
+        trained_texts = before.take(kept) if is_gone.any() else before
+        return Strings.concatenate([trained_texts, after.take(added)])
+
+    products = Products(
+        texts_of(join(trained.ids, changed.ids)),
+        join(trained.titles, changed.titles),
+        attributes,
+        join(trained.more_text, changed.more_text),
+    )
     texts = tuple(each.take(added) for each in searched_texts(changed))
     return Present(products, is_gone, texts)
 
@@ -158,6 +177,23 @@ def _is_same_value(first: Column, second: Column) -> NDArray[np.bool_]:
         is_same = group[: len(is_same)] == group[len(is_same) :]
     is_either, is_both = first.is_null | second.is_null, first.is_null & second.is_null
     return np.where(is_either, is_both, is_same)
+
+
+def find_present(ids: Strings, trained: Products, changes: Changes) -> Products:
+    """The products with these ids, as they are after some changes; others are left out.
+
+    Takes as long as there are changes and ids, however many products were trained.
+    """
+    changed = changes.products.ids.index_of(ids)
+    label = trained.index_of(ids)
+    is_trained = (changed < 0) & (label >= 0) & (changes.removed.index_of(ids) < 0)
+    parts = [
+        join_products([trained], label[is_trained].astype(np.int64)),
+        join_products([changes.products], changed[changed >= 0]),
+    ]
+    rows = join_products(parts, np.arange(sum(map(len, parts)), dtype=np.int64))
+    attributes = {name: _drop_unused(one) for name, one in rows.attributes.items()}
+    return replace(rows, attributes=attributes)
 
 
 def _is_same_text(trained: Products, changed: Products, labels: Ids) -> NDArray[np.bool_]:

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from matchset.model.changes import (
     NO_VERSION,
     Changes,
     Versions,
+    find_present,
     fold_changes,
     is_same_row,
     overlay,
@@ -48,8 +48,9 @@ class Fresh:
     generation: int = 0  # steps since the training
     changed: str = ""  # when the last step was taken
 
-    def take(self, step: Step, current: Products) -> tuple[Fresh, Changes]:
-        """After a step, and what it adds to the changes; `current` are the products before it."""
+    def take(self, step: Step) -> tuple[Fresh, Changes]:
+        """After a step, and what it adds to the changes."""
+        current = find_present(step.ids, self.products, self.changes)
         later = self.changes.on_time(step(current))
         changes = fold_changes([self.changes, later], self.products)
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -119,7 +120,16 @@ def measure(fresh: Fresh | None, n_products: int) -> Freshness:
     )
 
 
-Step: TypeAlias = Callable[[Products], Changes]  # of products as they are now
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """What a user asks for, told of some ids."""
+
+    ids: Strings  # distinct
+    make: Callable[[Products], Changes]  # of those of these products that are there, as they are
+
+    def __call__(self, current: Products) -> Changes:
+        """The changes that it makes."""
+        return self.make(current)
 
 
 def adding(catalog: Catalog, version: int | None) -> Step:
@@ -132,7 +142,7 @@ def adding(catalog: Catalog, version: int | None) -> Step:
             logger.warning("attributes that the model lacks are left out: %s", ", ".join(left_out))
         return upserted(rows, versions)
 
-    return add
+    return Step(catalog.ids, add)
 
 
 def updating(catalog: Catalog, version: int | None) -> Step:
@@ -145,7 +155,7 @@ def updating(catalog: Catalog, version: int | None) -> Step:
             logger.warning("%s products that are not in the model are left out", f"{n_unknown:,}")
         return upserted(rows, np.repeat(number, len(rows)))
 
-    return update
+    return Step(catalog.ids, update)
 
 
 def removing(ids: Strings, version: int | None) -> Step:
@@ -159,7 +169,7 @@ def removing(ids: Strings, version: int | None) -> Step:
             logger.warning("%s products to remove are not in the model", f"{n_unknown:,}")
         return removed(distinct, versions, current)
 
-    return remove
+    return Step(distinct, remove)
 
 
 def number_versions(version: int | None, n: int) -> Versions:

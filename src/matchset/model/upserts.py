@@ -32,15 +32,16 @@ def upserting(products: Sequence[Upsert], ids: Sequence[str], version: int | Non
     The last one counts where an id is told twice. One that is new and has no title is a ValueError,
     as is an attribute that the model lacks or a value of another kind.
     """
-    told = {product.id: product for product in products}
+    removed = set(ids)
+    told = {product.id: product for product in products if product.id not in removed}
     gone = Strings.of(list(dict.fromkeys(ids)))
 
     def upsert(current: Products) -> Changes:
-        rows = _to_rows([told[each] for each in told if each not in set(ids)], current)
+        rows = _to_rows(list(told.values()), current)
         versions = number_versions(version, len(rows))
         return Changes(rows, gone, versions, number_versions(version, len(gone)))
 
-    return upsert
+    return Step(Strings.of(list(told)), upsert)
 
 
 def _to_rows(products: Sequence[Upsert], current: Products) -> Products:
