@@ -263,7 +263,7 @@ class Matcher(ABC):
         """What changed since the training in the folder at `path`, and is not in this matcher."""
         try:
             before = registry.load(path) if Path(path).exists() else None
-        except ModelFileError:  # an old or a damaged one
+        except (ModelFileError, ImportError):  # an old one, a damaged one, or one of an extra
             return None
         changed, ours = (getattr(each, "freshness", None) for each in (before, self))
         if changed is None or not changed.added + changed.updated + changed.removed:
