@@ -48,7 +48,9 @@ def test_commands_add_update_remove_and_merge(model, tmp_path, capsys):
 
 def test_refresh_learns_from_a_log_and_says_what_it_did(model, tmp_path, capsys):
     log = tmp_path / "log.csv"
-    log.write_text("query,sku,clicks\nblue soap,p159,9\nlarge mug,p001,9\nmug,stranger,2\n")
+    rows = "blue soap,p159,9", "large mug,p001,9", "mug,stranger,2"
+    dated = [f"{row},2031-01-02\n" for row in rows]
+    log.write_text("".join(["query,sku,clicks,date\n", *dated]))
     goods = tmp_path / "goods.csv"
     goods.write_text("sku,title,price,brand\nn1,zyxo rose,3,acme\n")
     add(model, goods)
@@ -59,7 +61,9 @@ def test_refresh_learns_from_a_log_and_says_what_it_did(model, tmp_path, capsys)
     assert "2 new pairs of" in said
     assert "old ones from past queries; 1 of its products are not in the model: add them" in said
     assert "no full training is due" in said
-    assert "p159" in ms.load(model).match("blue soap", 10).ids
+    refreshed = ms.load(model)
+    assert "p159" in refreshed.match("blue soap", 10).ids
+    assert refreshed.provenance["last_day"] == "2031-01-02"
     inspect(model, verify=True)
     assert "no full training is due" in told(capsys)
     refresh(model, [str(log)], old_log=(str(log),), columns=LogColumns(count="clicks"))

@@ -271,12 +271,12 @@ class Matcher(ABC):
         """What changed since the training in the folder at `path`, and is not in this matcher."""
         try:
             before = registry.load(path) if Path(path).exists() else None
-        except ModelFileError:  # an old or a damaged one
+        except (ModelFileError, ImportError):  # an old one, a damaged one, or one of an extra
             return None
         changed, ours = (getattr(each, "freshness", None) for each in (before, self))
-        if before is None or changed is None or changed.generation == 0:
+        if changed is None or not changed.added + changed.updated + changed.removed:
             return None
-        trained = [getattr(each, "provenance", None) for each in (before, self)]
+        trained = [getattr(each, "provenance", {}).get("trained") for each in (before, self)]
         is_later = ours is not None and ours.generation >= changed.generation
         return None if trained[0] == trained[1] and is_later else changed
 

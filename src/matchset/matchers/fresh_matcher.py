@@ -12,7 +12,7 @@ import numpy as np
 from matchset.config import count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
-from matchset.data.log import Log
+from matchset.data.log import Log, find_last_day
 from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
 from matchset.learn.refresh import refresh_match_set
@@ -190,7 +190,11 @@ class FreshMatcher(TrainedMatcher):
             vectorizer=found.vectorizer,
             n_queries_of=found.n_queries_of,
             query_hashes=np.union1d(self.query_hashes, found.query_hashes),
-            provenance={**self.provenance, "refresh": asdict(found.report)},
+            provenance={
+                **self.provenance,
+                "refresh": asdict(found.report),
+                "last_day": find_last_day(log, self.provenance.get("last_day")),
+            },
             fresh=None,
         )
 
