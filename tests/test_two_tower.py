@@ -223,7 +223,7 @@ def test_the_data_decides_only_what_is_not_set():
     few, many = TwoTowerConfig().settle(40_000, 55_000), TwoTowerConfig().settle(500_000, 50_000)
     assert (few.learning_rate, few.title_rows) == (0.02, 1.0)
     assert (many.learning_rate, many.title_rows) == (0.05, 0.5)
-    assert [TwoTowerConfig().settle(n, 50_000).epochs for n in (0, 700_000, 10**7)] == [4, 3, 2]
+    assert [TwoTowerConfig().settle(n, 50_000).epochs for n in (0, 700_000, 10**7)] == [4, 3, 3]
     fixed = TwoTowerConfig(learning_rate=0.3, title_rows=0.0, epochs=1)
     assert fixed.settle(500_000, 50_000) == fixed
 

@@ -587,6 +587,11 @@ def write_ids(
 ) -> bytes:
     """Ids of products as a JSON array."""
 
+def decode_parameter(value: bytes) -> str:
+    """
+    The text of a value in a query string; a UnicodeDecodeError unless it is UTF-8.
+    """
+
 def scan_json(body: bytes) -> tuple[int, int, int, int]:
     """
     How many values and keys a JSON text has, how deep it is, and the bytes of its longest string.

@@ -24,7 +24,7 @@ _STEPS_PER_CALL = 32  # of training between two chances to report or to stop
 _FEW_PAIRS = 50_000  # with fewer, learning goes slower
 _FEW_PAIRS_PER_TITLE = 2  # with fewer, more is learned from titles alone
 _PAIRS_TO_SEE = 2_000_000  # in all epochs together, as far as their limits allow
-_FEWEST_EPOCHS, _MOST_EPOCHS = 2, 4
+_FEWEST_EPOCHS, _MOST_EPOCHS = 3, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class TwoTowerConfig:
     dimensions: int = 256
     "Length of a vector, a multiple of 16."
     epochs: int | None = None
-    "Passes over the positive pairs. None: 4, or fewer where there are many pairs."
+    "Passes over the positive pairs. None: 4, or 3 where there are many pairs."
     batch_size: int = 2048
     "Pairs per step at most; the more there are, the more wrong products a query is compared with."
     learning_rate: float | None = None
@@ -90,6 +90,8 @@ class TwoTowerConfig:
         of 1,024: a shop 56.0/87.4/95.5 and 59.3/88.8/95.9, Home Depot 42.4/70.0/78.9 and
         43.5/71.9/80.0. Batches of 1,024 and 2,048: a shop of 50,000 products 59.6/90.4/96.7 and
         60.8/90.9/96.9, of 300,000 37.5/63.9/77.2 and 38.9/64.8/77.4; no difference with few pairs.
+        Two, three and four epochs on a shop of 50,000 products, the month before its test:
+        63.6/91.5/96.8, 64.6/91.8/97.0 and 65.1/91.8/97.0.
         """
         rate, title_rows, epochs = self.learning_rate, self.title_rows, self.epochs
         if epochs is None:
