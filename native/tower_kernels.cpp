@@ -1,6 +1,7 @@
 #include "tower_kernels.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -41,7 +42,16 @@ MATCHSET_CLONES void add_scaled(const std::int8_t* row, float weight, std::size_
 }
 
 #ifdef MATCHSET_AVX512
-// The same for V vectors' worth, which stays in registers.
+MATCHSET_AVX512 void find_nonzero_512(const float* row, std::size_t n, std::vector<WeightedRow>& found) {
+  for (std::size_t k = 0; k < n; k += kLanes)
+    for (unsigned left = _mm512_cmp_ps_mask(_mm512_loadu_ps(row + k), _mm512_setzero_ps(), _CMP_NEQ_UQ); left != 0;
+         left &= left - 1) {
+      const std::size_t i = k + static_cast<std::size_t>(std::countr_zero(left));
+      found.push_back({static_cast<std::uint32_t>(i), row[i]});
+    }
+}
+
+// Sum of V vectors' worth of weighted rows, which stays in registers.
 template <std::size_t V>
 MATCHSET_AVX512 void add_weighted_slab(const ByteVectors& rows, std::size_t begin, std::span<const WeightedRow> some,
                                        float* out) {
@@ -113,8 +123,11 @@ MATCHSET_CLONES float softmax(float* row, std::size_t n, std::size_t target, con
   return log_positive(sum) - own;
 }
 
-MATCHSET_CLONES void find_nonzero(const float* row, std::size_t n, std::vector<WeightedRow>& found) {
+void find_nonzero(const float* row, std::size_t n, std::vector<WeightedRow>& found) {
   found.clear();
+#ifdef MATCHSET_AVX512
+  if (has_avx512) return find_nonzero_512(row, n, found);
+#endif
   for (std::size_t k = 0; k < n; k += kLanes) {
     if (!any_nonzero<kLanes>(load(row + k))) continue;
     for (std::size_t i = k; i < k + kLanes; ++i)

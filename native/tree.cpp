@@ -15,10 +15,10 @@ namespace {
 
 // The rows of one node, with its features renumbered densely so that a center stays in the cache.
 struct Rows {
-  Buffer<std::int32_t> label;          // (n,)
-  Buffer<std::size_t> begin{0};        // (n + 1,)
-  std::vector<std::uint32_t> feature;  // (n_entries,)
-  std::vector<float> value;            // (n_entries,)
+  Buffer<std::int32_t> label;     // (n,)
+  Buffer<std::size_t> begin{0};   // (n + 1,)
+  Buffer<std::uint32_t> feature;  // (n_entries,)
+  Buffer<float> value;            // (n_entries,)
   std::uint32_t n_features = 0;
 
   std::size_t size() const { return label.size(); }

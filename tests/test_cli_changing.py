@@ -25,13 +25,16 @@ def test_commands_add_update_remove_and_merge(model, tmp_path, capsys):
     gone.write_text("product_id\nn2\np002\n")
     add(model, goods)
     said = told(capsys)
-    assert "162 products; generation 1: 2 added (1.2%), 0 updated, 0 removed" in said
+    assert "162 products; generation 1: 2 added (1.2%), 0 updated, 0 retitled, 0 removed" in said
     update(model, prices, version=4)
-    assert "generation 2: 2 added (1.2%), 1 updated, 0 removed" in told(capsys)
+    assert "generation 2: 2 added (1.2%), 1 updated, 0 retitled, 0 removed" in told(capsys)
     update(model, prices, version=4)
     assert "generation 2:" in told(capsys)
     remove(model, gone, id=("p003",))
-    assert "159 products; generation 3: 1 added (0.6%), 1 updated, 2 removed (1.2%)" in told(capsys)
+    assert (
+        "159 products; generation 3: 1 added (0.6%), 1 updated, 0 retitled, 2 removed (1.2%)"
+        in told(capsys)
+    )
     merge(model)
     assert "generation 3:" in told(capsys)
     found = ms.load(model)
@@ -45,7 +48,9 @@ def test_commands_add_update_remove_and_merge(model, tmp_path, capsys):
 
 def test_refresh_learns_from_a_log_and_says_what_it_did(model, tmp_path, capsys):
     log = tmp_path / "log.csv"
-    log.write_text("query,sku,clicks\nblue soap,p159,9\nlarge mug,p001,9\nmug,stranger,2\n")
+    rows = "blue soap,p159,9", "large mug,p001,9", "mug,stranger,2"
+    dated = [f"{row},2031-01-02\n" for row in rows]
+    log.write_text("".join(["query,sku,clicks,date\n", *dated]))
     goods = tmp_path / "goods.csv"
     goods.write_text("sku,title,price,brand\nn1,zyxo rose,3,acme\n")
     add(model, goods)
@@ -56,7 +61,9 @@ def test_refresh_learns_from_a_log_and_says_what_it_did(model, tmp_path, capsys)
     assert "2 new pairs of" in said
     assert "old ones from past queries; 1 of its products are not in the model: add them" in said
     assert "no full training is due" in said
-    assert "p159" in ms.load(model).match("blue soap", 10).ids
+    refreshed = ms.load(model)
+    assert "p159" in refreshed.match("blue soap", 10).ids
+    assert refreshed.provenance["last_day"] == "2031-01-02"
     inspect(model, verify=True)
     assert "no full training is due" in told(capsys)
     refresh(model, [str(log)], old_log=(str(log),), columns=LogColumns(count="clicks"))
@@ -111,7 +118,7 @@ def test_a_training_over_a_changed_model_says_what_it_drops(model, caplog):
     changed.prune(0.1).save(model, overwrite=True)
     assert not caplog.text  # all changes are in it
     trained_shop().save(model, overwrite=True)
-    assert "generation 2: 1 added (0.6%), 0 updated, 1 removed" in caplog.text
+    assert "generation 2: 1 added (0.6%), 0 updated, 0 retitled, 1 removed" in caplog.text
     assert "send again what changed after the catalog" in caplog.text
     caplog.clear()
     trained_shop().save(model, overwrite=True)

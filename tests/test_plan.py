@@ -79,10 +79,15 @@ def test_a_plan_counts_what_training_counts_and_knows_the_size_of_the_model(shop
 
 def test_a_plan_is_printed_by_part(shop, capsys):
     plan = plan_training(shop.log, shop.catalog, ms.TrainConfig(parts=ALL))
-    show_plan(plan)
+    show_plan(plan, 10**12)
     said = capsys.readouterr().out
     for name in (*plan.parts, "all", "memory", "300 products"):
         assert name in said
+    assert "temporary files" not in said
+    show_plan(plan, 1000)
+    said = capsys.readouterr().out
+    assert "memory: 0.00 GB at most" in said
+    assert f"temporary files: {plan.memory / 1e9:.2f} GB, since it needs more than --memory" in said
     times = [format_seconds(time) for time in (1.26, 600, 9000)]
     assert times == ["1.3 s", "10 min", "2.5 h"]
 

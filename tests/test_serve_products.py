@@ -5,15 +5,21 @@ import shutil
 import threading
 
 import pytest
-from fresh_shop import trained_shop
+from fresh_shop import list_goods, make_goods, trained_shop
 from match_sets import make_shop
 from reloading import AUTH
 from serving import KEY, serving
 
 import matchset as ms
 from matchset.model.upserts import Upsert
+from matchset.serve import writer
+from matchset.serve.http.request_errors import RequestError
+from matchset.serve.http.requests import WriteRequest
 from matchset.serve.options import ServeConfig
+from matchset.serve.reload import snapshots
+from matchset.serve.reload.run_folder import RunFolder
 from matchset.serve.reload.snapshots import Sources, take_snapshots, version_of
+from matchset.serve.writer import Writer
 from matchset.storage.folders import verify_folder
 
 
@@ -115,6 +121,57 @@ def test_an_older_version_changes_nothing(server):
     assert write(server, remove=["v1"], version=6).json["generation"] == first + 1
 
 
+def test_a_folder_that_begins_anew_is_served_before_the_answer_comes(shop, tmp_path):
+    trained_shop().save(tmp_path / "model")
+    shutil.copy(shop / "keys", tmp_path / "keys")
+    (tmp_path / "model" / ".segment99.0a0b0c0d.tmp").mkdir()
+    options = ("--api-key-file", tmp_path / "keys", "--writable")
+    with serving(tmp_path, *options, workers=1) as running:
+        assert not (tmp_path / "model" / ".segment99.0a0b0c0d.tmp").exists()
+        for number in range(3):
+            write(running, products=[{"id": f"a{number}", "title": "zyxo lamp"}])
+        # The same training again, as from a backup: its count of changes is behind.
+        trained_shop().save(tmp_path / "model", overwrite=True)
+        assert write(running, products=[{"id": "late", "title": "zyxo tent"}]).status == 200
+        assert find(running, "zyxo") == ("late",)
+        (tmp_path / "model" / "manifest.json").write_text("{}")
+        reply = write(running, products=[{"id": "never", "title": "zyxo pot"}])
+        assert (reply.status, reply.code) == (507, "not_written")
+
+
+def test_a_snapshot_taken_while_a_writer_publishes_is_whole(tmp_path, monkeypatch):
+    trained_shop().save(tmp_path / "model")
+    matcher, real = ms.load(tmp_path / "model"), snapshots.read_manifest
+    waiting = ["zyxo one", "zyxo two"]
+
+    def read(handle, *kind):
+        manifest = real(handle, *kind)
+        if waiting and not handle.is_inner:
+            title = waiting.pop()
+            matcher.upsert([Upsert(title, title)])
+        return manifest
+
+    monkeypatch.setattr(snapshots, "read_manifest", read)
+    take_snapshots(Sources(tmp_path / "model"), tmp_path / "kept", "link")
+    assert not waiting
+    assert ms.load(tmp_path / "kept" / "0").match("zyxo").ids
+
+
+def test_a_change_that_is_written_and_not_served_says_so(tmp_path, monkeypatch):
+    trained_shop().save(tmp_path / "model")
+    config = ServeConfig(writable=True, api_key_file=tmp_path / "keys", workers=1)
+    made = Writer(RunFolder(tmp_path), Sources(tmp_path / "model"), config)
+
+    def fail(*_):
+        raise RequestError("model_rejected", "no memory; still serving the old model")
+
+    monkeypatch.setattr(writer, "reload_for", fail)
+    with pytest.raises(RequestError, match="is written, but not served yet: no memory") as error:
+        made.write(WriteRequest([Upsert("n1", "zyxo lamp")], [], None), served=None)
+    assert error.value.code == "model_rejected"
+    assert list(ms.load(tmp_path / "model").match("zyxo").ids) == ["n1"]
+
+
 def test_many_writers_at_once_lose_nothing(server):
     failed = []
 
@@ -157,6 +214,9 @@ def test_a_client_writes_as_it_reads(server):
         ({"products": [{"id": "p001", "attributes": {"size": 3}}]}, "attributes must be among"),
         ({"products": [{"id": "p001", "attributes": {"price": "x"}}]}, "price must be a number"),
         ({"products": [{"id": "p001", "attributes": {"price": [1]}}]}, "price must be a number"),
+        ({"products": [{"id": "", "title": "a"}]}, "must have an id; got an empty one"),
+        ({"products": [{"id": "x", "title": " "}]}, "a title must have words"),
+        ({"products": [{"id": "p001"}, {"id": "p001"}]}, "got 'p001' twice"),
         ({"remove": [3]}, "remove[0] must be a string"),
         ({"version": -1}, "version must be from 0"),
         ({"prices": []}, "a field must be one of"),
@@ -168,6 +228,43 @@ def test_what_cannot_be_written_is_refused_and_changes_nothing(server, body, sai
     assert (reply.status, reply.code) == (400, "bad_parameter")
     assert said in reply.json["error"]["message"]
     assert server.call("/v1/model", headers=AUTH).json["freshness"]["generation"] == before
+
+
+def test_a_removed_product_is_shown_by_no_matcher_of_the_server(shop, tmp_path):
+    trained_shop().save(tmp_path / "model")
+    goods, (log, _) = make_goods(list_goods()), make_shop()
+    ms.BM25.from_catalog(goods).save(tmp_path / "words")
+    log.save(tmp_path / "log.parquet")
+    shutil.copy(shop / "keys", tmp_path / "keys")
+    options = ("--api-key-file", tmp_path / "keys", "--writable", "--also", tmp_path / "words")
+    with serving(tmp_path, *options, "--log", tmp_path / "log.parquet", workers=1) as running:
+
+        def ask(path, **body):
+            reply = (
+                running.post(path, body, headers=AUTH) if body else running.call(path, headers=AUTH)
+            )
+            assert reply.status == 200, reply.body
+            return str(reply.json)
+
+        def show():
+            yield ask("/v1/match?q=red+rose+small&matcher=bm25&k=160")
+            yield ask("/v1/match?q=red+rose+small&matcher=bm25&k=160&where=price%3C90")
+            yield ask("/v1/match", queries=["red rose small"], candidates=[["p000"]], k=160)
+            yield ask("/v1/match", queries=["red"], candidates=[["p000"]], where=["p000", "p001"])
+            yield ask("/v1/purchases?q=red+rose")
+
+        assert all("'p000'" in shown for shown in show())
+        told = [{"id": "a/b", "title": "zyxo tent"}]
+        assert write(running, products=told, remove=["p000"]).status == 200
+        assert not any("'p000'" in shown for shown in show())
+        asked = {"query": "red rose", "product": "p000"}
+        assert running.post("/v1/explain", asked, headers=AUTH).code == "unknown_product"
+        found = running.call("/v1/match?q=red+rose&matcher=tree", headers=AUTH).json["products"]
+        assert found[0]["score"] > 0.1  # as before, without calibration
+        assert find(running, "zyxo") == ("a/b",)
+        for path, status in (("/v1/products/a%2Fb", 200), ("/v1/products/", 404)):
+            assert running.call(path, method="DELETE", headers=AUTH).status == status
+        assert find(running, "zyxo") == ()
 
 
 def test_writing_needs_a_key(server):

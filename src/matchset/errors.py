@@ -104,6 +104,15 @@ class ModelFileError(InputError, ValueError):
     """A saved file is missing, damaged, of another kind or too new; the message names the file."""
 
 
+class UncertainWriteError(InputError, OSError):
+    """A change was written, but not known to be safe on disk; the same step again makes it so."""
+
+    def __init__(self, path: str | os.PathLike[str], reason: BaseException) -> None:
+        rule = f"the change may be written, and may be lost; take the same step again ({reason})"
+        super().__init__(rule, path=path)
+        self.args = (path, reason)  # for pickle
+
+
 class TargetExistsError(InputError, FileExistsError):
     """There is something at `path` already, and `parameter` would replace it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +35,10 @@ class ProductColumns:
     "Column of the title; an update needs none."
     text: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = ()
     "Columns that are searched beside the title, as in training."
+    attributes: Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True, negative="")] = (
+        None
+    )
+    "Columns to read as attributes; all others if not set."
     duplicates: Duplicates = "error"
     "Row that is kept of a product that the file has with several titles."
     time_format: str | None = None
@@ -51,6 +55,7 @@ class ProductColumns:
             product=self.product,
             title=self.title,
             text=self.text,
+            attributes=self.attributes,
             duplicates=self.duplicates,
             time_format=self.time_format,
             decimal=self.decimal,
@@ -73,7 +78,7 @@ def add(
 ) -> None:
     """Add products to a model, without a retraining; they are found at once.
 
-    A product that the model has is replaced.
+    A product that the model has is replaced; an empty title stays.
 
     Parameters
     ----------
@@ -106,7 +111,7 @@ def update(
     model
         Folder of a match set that was trained with a catalog.
     file
-        Ids, and the columns that change: titles, attributes, or both.
+        Ids, and the columns that change: titles, attributes, or both. Empty cells change nothing.
     version
         Number of this change: products that have this version or a later one stay as they are.
     columns
@@ -144,7 +149,8 @@ def remove(
     """
     if file is None and not id:
         raise ParameterError("must be given, or a file; got neither", parameter="id")
-    ids = [*id, *(() if file is None else columns.read(file).ids)]
+    once = replace(columns, duplicates="first")  # an id twice is removed once
+    ids = [*id, *(() if file is None else once.read(file).ids)]
     named = Strings.of(ids, "ids")
     _take(model, named, lambda matcher: matcher.remove(ids, version=version))
 

@@ -71,7 +71,7 @@ def read_catalog(
     `duplicates` is "first" or "last"; with the same title, the first row is kept.
 
     Without `requires_title`, a table may have no titles: all are empty, as updates of attributes
-    need no more.
+    need no more. Where it has none, a product that occurs twice is a DataError too.
     """
     if duplicates not in ("error", "first", "last"):
         rule = f"must be error, first or last; got {duplicates!r}"
@@ -99,7 +99,8 @@ def read_catalog(
         files = [format_path(path) for table in tables for path in table.files] or [tables[0].label]
         catalog = _to_catalog(columns, kinds, files=files, duplicates=duplicates)
     report = catalog.report
-    if report.without_product or report.without_title or report.duplicates:
+    is_lacking = report.without_title > 0 and any("title" in part.roles for part in parts)
+    if report.without_product or is_lacking or report.duplicates:
         logger.warning("%s: %s", files[0], report)
     return catalog
 
@@ -193,7 +194,8 @@ def _to_catalog(
     duplicates: str,
 ) -> Catalog:
     ids = columns["product"].texts
-    if "title" not in columns:
+    has_titles = "title" in columns
+    if not has_titles:
         columns = {
             **columns,
             "title": replace(columns["product"], texts=Strings.of([""] * len(ids))),
@@ -203,6 +205,10 @@ def _to_catalog(
         rule = f"must have a row with a product id; got {len(ids):,} rows without one"
         raise DataError(rule, source=files[0], parameter="product")
     group, first = ids.take(kept).factorize()
+    if duplicates == "error" and not has_titles and len(first) < len(kept):
+        again = int(kept[np.flatnonzero(first[group] != np.arange(len(kept)))[0]])
+        rule = f"must be 'first' or 'last' where a product has several rows; got {ids[again]!r}"
+        raise DataError(rule, source=files[0], parameter="duplicates")
     if duplicates == "error":
         _refuse_other_titles(columns, kept, group=group, first=first, files=files)
     chosen = first

@@ -1,8 +1,8 @@
 """Refresh: how does a match set learn from the log since its training, at a fraction of the cost?
 
-It is a training in which all is kept that did not change: n-grams and their embeddings, the upper
-layers of the tree and the leaves whose pairs are those of before, the re-ranker and its
-calibration. Past queries, popularity and the lexical index are made anew, which costs little.
+It is a training in which all is kept that did not change: n-grams and their embeddings, leaves of
+the tree whose pairs are those of before, the re-ranker and its calibration. Past queries,
+popularity and the lexical index are made anew, which costs little.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,6 @@ def refresh_match_set(
     """Learn from a log; `before` tells of an earlier refresh since the training."""
     began = time.perf_counter()
     data = prepare_refresh(known, log, old_log, threads=threads)
-    recall, n_asked = _measure_recall(known, log, threads)
     X_titles, *others = (
         from_scipy(data.vectorizer.transform(texts, threads=threads)) for texts in known.texts
     )
@@ -81,38 +81,46 @@ def refresh_match_set(
         neighbors=neighbors,
         added=None,
     )
-    facts = model.reranker.facts
+    measured = _measure_recall(known, log, threads)
     report = RefreshReport(
         refreshed=datetime.now(UTC).isoformat(timespec="seconds"),
-        refreshes=1 + (0 if before is None else before.refreshes),
-        new_pairs=data.n_new_pairs,
-        pairs=len(data.Y.indices),
-        queries=len(data.hashes),
+        refreshes=1 if before is None else before.refreshes + 1,
         from_old_log=old_log is not None,
-        unknown_products=data.n_unknown,
-        leaves=0 if tree is None else tree.n_leaves,
-        solved_leaves=0 if tree is None else tree.n_solved,
-        split_leaves=0 if tree is None else tree.n_split,
-        solved_above=tree is not None and tree.is_solved_above,
-        products=len(known.products),
-        new_products=len(known.products) - known.n_kept
-        + (0 if before is None else before.new_products),
         share_unknown_words=_measure_unknown(known, log),
-        recall=recall,
-        recall_queries=n_asked,
-        recall_trained=tuple(facts["recall"]["all"]) if model.reranker.is_learned else None,
         seconds=time.perf_counter() - began,
-    )  # fmt: skip
+        **_count(known, data, tree, 0 if before is None else before.new_products),
+        **measured,
+    )
     return RefreshedMatchSet(refreshed, data.vectorizer, data.n_queries_of, data.hashes, report)
 
 
-def _measure_recall(known: Known, log: Log, threads: int) -> tuple[tuple[float, ...], int]:
-    """Recall@10, 50 and 100 of a log's queries before anything is learned from it."""
+def _count(
+    known: Known, data: RefreshData, tree: RefreshedTree | None, n_before: int
+) -> dict[str, Any]:
+    """What a report counts; `n_before` products came before the last refresh."""
+    return {
+        "new_pairs": data.n_new_pairs,
+        "pairs": len(data.Y.indices),
+        "queries": len(data.hashes),
+        "unknown_products": data.n_unknown,
+        "leaves": 0 if tree is None else tree.n_leaves,
+        "solved_leaves": 0 if tree is None else tree.n_solved,
+        "split_leaves": 0 if tree is None else tree.n_split,
+        "solved_above": tree is not None and tree.is_solved_above,
+        "products": len(known.products),
+        "new_products": n_before + len(known.products) - known.n_kept,
+    }
+
+
+def _measure_recall(known: Known, log: Log, threads: int) -> dict[str, Any]:
+    """Recall@10, 50 and 100 of a log's queries before anything is learned from it, and then."""
+    reranker = known.model.reranker
+    then = tuple(reranker.facts["recall"]["all"]) if reranker.is_learned else None
     wanted = apply_rule(log, known.relevance_rule(log))
     n = len(wanted.queries)
     rows = np.sort(np.random.default_rng(known.config.learn.seed).permutation(n)[:_ASKED])
     if len(rows) == 0:
-        return (0.0,) * len(_KS), 0
+        return {"recall": (0.0,) * len(_KS), "recall_queries": 0, "recall_trained": then}
     native, queries = known.vectorizer.native, wanted.queries.take(rows)
     found = known.model.search_texts(native, queries, max(_KS), threads=threads)
     pairs = from_scipy(wanted.pairs).take(rows)
@@ -125,7 +133,7 @@ def _measure_recall(known: Known, log: Log, threads: int) -> tuple[tuple[float, 
         is_hit = (label >= 0) & np.isin(keys + label, shown)
         hits = np.bincount(pairs.row_of_entry[is_hit], minlength=len(rows))
         recalls.append(round(float((hits / n_wanted).mean()), 4))
-    return tuple(recalls), len(rows)
+    return {"recall": tuple(recalls), "recall_queries": len(rows), "recall_trained": then}
 
 
 def _measure_unknown(known: Known, log: Log) -> float:

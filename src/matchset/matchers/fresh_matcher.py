@@ -12,7 +12,7 @@ import numpy as np
 from matchset.config import count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
-from matchset.data.log import Log
+from matchset.data.log import Log, find_last_day
 from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
 from matchset.learn.refresh import refresh_match_set
@@ -36,7 +36,12 @@ from matchset.model.upserts import Upsert, upserting
 from matchset.storage.atomic import locked
 from matchset.storage.folders import checksum, verify_folder
 from matchset.storage.sections import Section
-from matchset.storage.segments import count_segments, identify_base, write_segment
+from matchset.storage.segments import (
+    count_segments,
+    identify_base,
+    sweep_segments,
+    write_segment,
+)
 from matchset.strings import Strings
 
 _FEW = 32  # titles that are not worth more than one thread
@@ -57,19 +62,20 @@ class FreshMatcher(TrainedMatcher):
     def add(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
         """With these products too, which may be new or take the place of those with their ids.
 
-        They are found at once, by their words and by what their titles mean; attributes that the
-        model lacks are left out. What comes with a `version` is left out where the product has
-        that version or a later one.
+        They are found at once, by their words and by what their titles mean. Attributes must be
+        some of the model's; those that are not given become null, and an empty title stays. What
+        comes with a `version` is left out where the product has that version or a later one.
         """
-        return self._change(adding(self._to_catalog(products), version))
+        catalog = _to_catalog(products, requires_title=True)
+        return self._change(adding(catalog, version))
 
     def update(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
         """With what these products have anew: a title, or attributes alone, which is cheapest.
 
-        Titles that are empty or not given stay, as do attributes that are not given; ids that the
-        model does not know are left out.
+        What is empty or not given stays, cell by cell: `add` makes an attribute null, as does
+        `upsert` with None. Ids that the model does not know are left out.
         """
-        return self._change(updating(self._to_catalog(products), version))
+        return self._change(updating(_to_catalog(products), version))
 
     def remove(self, ids: Iterable[str], *, version: int | None = None) -> Self:
         """Without these products; ids that the model does not know are left out."""
@@ -139,15 +145,25 @@ class FreshMatcher(TrainedMatcher):
         return None if stored is None else RefreshReport.from_dict(stored)
 
     @property
+    def removed(self) -> Strings:
+        """Ids of products that were removed from it."""
+        return super().removed if self.fresh is None else self.fresh.changes.removed
+
+    @property
     def freshness(self) -> Freshness:
         """How far its products have moved from those that it was trained with."""
-        return measure(self.fresh, len(self.products))
+        n_gone = 0
+        if self.fresh is not None and self.model.added is not None:
+            shown = self.model.added.shown[: len(self.fresh.products)]
+            n_gone = int(np.count_nonzero(shown < 0))
+        return measure(self.fresh, len(self.products), n_gone)
 
     def _change(self, step: Step) -> Self:
         """The same match set after a step, which its folder holds too, if it has one."""
-        self._require_titles()
         if self._home is None:
-            return self._with_fresh(self._changed().take(step)[0])
+            self._require_titles()
+            fresh, later = self._changed().take(step)
+            return self._with_fresh(fresh) if len(later) else self
         with locked(Path(self._home)):
             return self._now(self._home)._write(step)  # noqa: SLF001
 
@@ -174,7 +190,11 @@ class FreshMatcher(TrainedMatcher):
             vectorizer=found.vectorizer,
             n_queries_of=found.n_queries_of,
             query_hashes=np.union1d(self.query_hashes, found.query_hashes),
-            provenance={**self.provenance, "refresh": asdict(found.report)},
+            provenance={
+                **self.provenance,
+                "refresh": asdict(found.report),
+                "last_day": find_last_day(log, self.provenance.get("last_day")),
+            },
             fresh=None,
         )
 
@@ -182,8 +202,10 @@ class FreshMatcher(TrainedMatcher):
         return self if self.fresh is None else self._publish(self.fresh, store_fresh(self.fresh))
 
     def _write(self, step: Step) -> Self:
+        self._require_titles()
         fresh, later = self._changed().take(step)
         if len(later) == 0:
+            sweep_segments(Path(str(self._home)))
             return self
         is_many = count_segments(str(self._home)) >= _MOST_SEGMENTS
         return self._publish(fresh, store_fresh(fresh, None if is_many else later))
@@ -206,13 +228,8 @@ class FreshMatcher(TrainedMatcher):
     def _require_titles(self) -> None:
         if self.products.titles is None or not {"lexical", "towers"} & set(self.model.parts):
             rule = "to take products, a match set must have titles, and a lexical index or towers"
-            raise ValueError(f"{rule}; got {', '.join(self.model.parts)}")
-
-    @staticmethod
-    def _to_catalog(products: Catalog | TableSource) -> Catalog:
-        if isinstance(products, Catalog):
-            return products
-        return read_catalog(products, requires_title=False)
+            titles = "no titles" if self.products.titles is None else "titles"
+            raise ValueError(f"{rule}; got {titles}, and {', '.join(self.model.parts)}")
 
     def _with_fresh(self, fresh: Fresh) -> Self:
         """With these changes instead of those that it has."""
@@ -249,3 +266,9 @@ class FreshMatcher(TrainedMatcher):
             n_queries_of=self.fresh.n_queries_of,
             fresh=None,
         )
+
+
+def _to_catalog(products: Catalog | TableSource, *, requires_title: bool = False) -> Catalog:
+    if isinstance(products, Catalog):
+        return products
+    return read_catalog(products, requires_title=requires_title)

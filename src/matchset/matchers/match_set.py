@@ -15,7 +15,14 @@ from matchset.config import count_threads
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import Vocabulary
 from matchset.filters.filter import Filter, Where
-from matchset.matchers.base import DEFAULT_K, Matcher, OpenPart, Options, Sections
+from matchset.matchers.base import (
+    DEFAULT_K,
+    Matcher,
+    OpenPart,
+    Options,
+    Sections,
+    require_unchanged,
+)
 from matchset.matchers.explanation import Explanation
 from matchset.matchers.fresh_matcher import FreshMatcher
 from matchset.matchers.match import Match, Matches
@@ -160,13 +167,12 @@ class MatchSet(FreshMatcher):
     def part(self, name: str) -> Matcher:
         """One part as a matcher of its own, over the same arrays.
 
-        The tree is an `XRLinearMatcher`, unless products changed since the training; the others
-        rank by what they know alone.
+        The tree is an `XRLinearMatcher`; the others rank by what they know alone.
         """
         if name not in self.model.parts:
             raise ValueError(f"part must be one of {', '.join(self.model.parts)}; got {name!r}")
         model = self.model.only([name])
-        if model.tree is None or model.added is not None:
+        if model.tree is None:
             return replace(self, model=model)
         return XRLinearMatcher(
             vectorizer=self.vectorizer,
@@ -177,6 +183,7 @@ class MatchSet(FreshMatcher):
             n_queries_of=self.n_queries_of,
             provenance=self.provenance,
             beam=model.bounds.tree_beam,
+            labels=model.trained_labels(),
         )
 
     def prepare_answer(
@@ -243,9 +250,11 @@ class MatchSet(FreshMatcher):
         return read_folder(path, self._reopen)
 
     def _reopen(self, folder: FolderHandle) -> Self:
+        digest = checksum(folder)
         sections = {**open_sections(folder)[1], **open_segments(folder)}
         opened = read_section(folder, "changes", lambda: self._read_changes(sections))
-        return opened._settle(str(folder.path.absolute()), checksum(folder))  # noqa: SLF001
+        require_unchanged(folder, digest)
+        return opened._settle(str(folder.path.absolute()), digest)  # noqa: SLF001
 
     def _prepare_filter(self, chosen: Filter) -> _native.MatchSetFilter | None:
         """None where it allows everything."""

@@ -17,7 +17,7 @@ import numpy as np
 from matchset.config import TrainConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
-from matchset.data.log import Log
+from matchset.data.log import Log, find_last_day
 from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
 from matchset.errors import ParameterError
@@ -120,7 +120,7 @@ def _make_provenance(summary: TrainSummary, log: Log) -> dict[str, Any]:
     """When, where and by which version a model was made, and up to which day of the log."""
     return {
         "trained": datetime.now(UTC).isoformat(timespec="seconds"),
-        "last_day": None if log.days is None else log.days[1].isoformat(),
+        "last_day": find_last_day(log),
         "matchset": version("matchset"),
         "python": platform.python_version(),
         "machine": platform.machine(),

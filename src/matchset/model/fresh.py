@@ -51,7 +51,9 @@ class Fresh:
     def take(self, step: Step) -> tuple[Fresh, Changes]:
         """After a step, and what it adds to the changes."""
         current = find_present(step.ids, self.products, self.changes)
-        later = self.changes.on_time(step(current))
+        later = self.changes.on_time(step(current)).news(current)
+        if len(later) == 0:
+            return self, later
         changes = fold_changes([self.changes, later], self.products)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         after = replace(self, changes=changes, generation=self.generation + 1, changed=now)
@@ -87,7 +89,8 @@ class Freshness:
     generation: int  # steps since the training; a refresh is one
     changed: str | None  # when the last step was taken
     added: int  # products that were not trained
-    updated: int  # trained ones with another title or other attributes
+    updated: int  # trained ones with other attributes
+    retitled: int  # trained ones with another title: what was learned of them counts no more
     removed: int  # trained ones that are gone
     share_added: float  # of all products
     share_removed: float  # of the trained ones
@@ -95,25 +98,30 @@ class Freshness:
     def __str__(self) -> str:
         return (
             f"generation {self.generation:,}: {self.added:,} added ({self.share_added:.1%}), "
-            f"{self.updated:,} updated, {self.removed:,} removed ({self.share_removed:.1%}) "
+            f"{self.updated:,} updated, {self.retitled:,} retitled, "
+            f"{self.removed:,} removed ({self.share_removed:.1%}) "
             f"since it was trained or refreshed"
         )
 
 
-def measure(fresh: Fresh | None, n_products: int) -> Freshness:
-    """How far `n_products` products have moved from those that were trained."""
+def measure(fresh: Fresh | None, n_products: int, n_gone: int) -> Freshness:
+    """How far `n_products` products have moved from those that were trained.
+
+    `n_gone` trained ones are removed or have another title.
+    """
     if fresh is None:
-        return Freshness(0, None, 0, 0, 0, 0.0, 0.0)
+        return Freshness(0, None, 0, 0, 0, 0, 0.0, 0.0)
     trained, changes = fresh.products, fresh.changes
     is_trained = trained.index_of(changes.products.ids) >= 0
-    n_updated = int(np.count_nonzero(is_trained & ~is_same_row(trained, changes.products)))
+    n_changed = int(np.count_nonzero(is_trained & ~is_same_row(trained, changes.products)))
     n_removed = int(np.count_nonzero(trained.index_of(changes.removed) >= 0))
-    n_added = int(np.count_nonzero(~is_trained))
+    n_added, n_retitled = int(np.count_nonzero(~is_trained)), n_gone - n_removed
     return Freshness(
         fresh.generation,
         fresh.changed or None,
         n_added,
-        n_updated,
+        n_changed - n_retitled,
+        n_retitled,
         n_removed,
         n_added / max(1, n_products),
         n_removed / max(1, len(trained)),
@@ -137,10 +145,7 @@ def adding(catalog: Catalog, version: int | None) -> Step:
     versions = number_versions(version, len(catalog))
 
     def add(current: Products) -> Changes:
-        rows, left_out = to_rows(catalog, current)
-        if left_out:
-            logger.warning("attributes that the model lacks are left out: %s", ", ".join(left_out))
-        return upserted(rows, versions)
+        return upserted(to_rows(catalog, current), versions)
 
     return Step(catalog.ids, add)
 
@@ -174,6 +179,8 @@ def removing(ids: Strings, version: int | None) -> Step:
 
 def number_versions(version: int | None, n: int) -> Versions:
     """The version of each of n changes."""
+    if version is not None and (isinstance(version, bool) or not hasattr(version, "__index__")):
+        raise TypeError(f"version must be an int; got {type(version).__name__}")
     if version is not None and not 0 <= version < 2**63:
         raise ValueError(f"version must be from 0 to 2^63 - 1; got {version}")
     return np.full(n, NO_VERSION if version is None else version, dtype=np.int64)

@@ -210,7 +210,7 @@ def unite_products(parts: Sequence[Products]) -> tuple[Products, tuple[Ids, ...]
             attributes[name] = parts[0].attributes[name]
             continue
         columns = [parts[index].attributes[name] for index in owners]
-        attributes[name] = _unite_columns(columns, [labels[index] for index in owners], len(first))
+        attributes[name] = unite_columns(columns, [labels[index] for index in owners], len(first))
     titles = parts[0].titles if is_all else None
     if titles is None:
         titles = _unite_titles(parts, labels, len(first))
@@ -238,7 +238,7 @@ def _unite_titles(
     return together.take(chosen)
 
 
-def _unite_columns(columns: Sequence[Column], labels: Sequence[Ids], n_products: int) -> Column:
+def unite_columns(columns: Sequence[Column], labels: Sequence[Ids], n_products: int) -> Column:
     """The first value of each product that is not null; columns of another kind are ignored."""
     kind, dtype = columns[0].kind, columns[0].values.dtype
     alike = [each for each in zip(columns, labels, strict=True) if each[0].kind == kind]

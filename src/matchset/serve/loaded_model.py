@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from matchset.errors import ModelFileError
+from matchset.filters.filter import Filter, Where
 from matchset.matchers.base import Matcher
 from matchset.matchers.fusion import Fusion
 from matchset.matchers.match_set import MatchSet
@@ -25,6 +27,7 @@ from matchset.serve.http.requests import MatchOptions
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import ModelVersion, RunFolder, read_running
 from matchset.serve.reload.snapshots import Sources, snapshot_folders
+from matchset.strings import Strings
 
 PARTS = {
     "tree": "Tree",
@@ -52,6 +55,9 @@ class LoadedModel:
     keys: Keys | None
     experiment: Experiment | None = None
     prepared: dict[MatchOptions, Prepared | None] = field(default_factory=dict)  # a cache
+    _joined: WeakKeyDictionary[Filter, Filter] = field(
+        init=False, repr=False, default_factory=WeakKeyDictionary
+    )
     opened_at: str = field(
         default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds")
     )
@@ -95,6 +101,33 @@ class LoadedModel:
         """Whether the model's filter for an expression is cached."""
         return isinstance(wanted, str) and self._products.has_filter(wanted)
 
+    @cached_property
+    def removed(self) -> frozenset[str]:
+        """Ids of products that were removed from the model: no matcher here shows them."""
+        return frozenset(self.matchers[self.default].removed)
+
+    @cached_property
+    def _present(self) -> dict[str, Filter]:
+        """What matchers may show that still have products which the model does not."""
+        ids, found = Strings.of(list(self.removed)), {}
+        others = {n: one for n, one in self.matchers.items() if one.products is not self._products}
+        for name, matcher in others.items():
+            gone = matcher.products.index_of(ids)
+            if np.any(gone >= 0):
+                is_there = np.ones(len(matcher.products), dtype=np.bool_)
+                is_there[gone[gone >= 0]] = False
+                found[name] = matcher.filter(is_there)
+        return found
+
+    def filter_for(self, name: str, wanted: Where | None) -> Filter | None:
+        """The filter of a matcher, which also leaves out what was removed from the model."""
+        chosen = None if wanted is None else self.find(name).filter(wanted)
+        if (present := self._present.get(name)) is None or chosen is None:
+            return chosen or present
+        if (joined := self._joined.get(chosen)) is None:
+            joined = self._joined[chosen] = chosen & present
+        return joined
+
     def find_explainer(self, wanted: str | None) -> str:
         """The name of the first matcher that can explain its results, or of the wanted one."""
         names = self.names if wanted is None else (wanted,)
@@ -107,8 +140,14 @@ class LoadedModel:
         """Title of each id, empty if the model does not know it."""
         return self._products.titles_of(ids)
 
-    def find_allowed(self, ids: Sequence[str], wanted: str | Sequence[str]) -> list[str]:
-        """The ids that a filter allows; an expression allows those that the model does not know."""
+    def find_allowed(self, ids: Sequence[str], wanted: str | Sequence[str] | None) -> list[str]:
+        """The ids that a filter allows, and that were not removed from the model.
+
+        An expression allows those that the model does not know.
+        """
+        ids = [product for product in ids if product not in self.removed]
+        if wanted is None:
+            return ids
         if not isinstance(wanted, str):
             listed = set(wanted)
             return [product for product in ids if product in listed]
@@ -145,7 +184,7 @@ class LoadedModel:
     def freshness(self) -> Freshness:
         """How far the model's products have moved from those that it was trained with."""
         model = self.matchers[self.default]
-        return model.freshness if isinstance(model, MatchSet) else measure(None, 0)
+        return model.freshness if isinstance(model, MatchSet) else measure(None, 0, 0)
 
     def describe(self) -> dict[str, Any]:
         """What `GET /v1/model` says about it."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 
-from matchset.errors import ModelFileError
+from matchset.errors import ModelFileError, UncertainWriteError
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
 from matchset.serve.http.request_errors import RequestError
@@ -15,7 +16,9 @@ from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import RunFolder
 from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reload.switch import reload_for
-from matchset.storage.segments import identify_base
+from matchset.storage.folders import checksum
+
+_NOT_SERVED = "the change is written, but not served yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,14 @@ class Writer:
             raise RequestError("read_only", "products need a server started with --writable")
         with self._lock:
             generation = self._write(wanted)
-            trained = identify_base(self._sources.model)
-        wrote = trained, generation
-        version = reload_for(self._run, self._sources, self._config, wrote, served)
+        written = time.monotonic()
+        try:
+            wrote = checksum(self._sources.model), written
+            version = reload_for(self._run, self._sources, self._config, wrote, served)
+        except RequestError as error:
+            raise RequestError(error.code, f"{_NOT_SERVED}: {error.message}") from None
+        except (ModelFileError, OSError) as error:
+            raise RequestError("model_rejected", f"{_NOT_SERVED}: {error}") from None
         return Written(version, generation)
 
     def _write(self, wanted: WriteRequest) -> int:
@@ -58,6 +66,9 @@ class Writer:
             self._model = model.upsert(
                 wanted.products, remove=wanted.remove, version=wanted.version
             )
+        except UncertainWriteError as error:
+            self._model = None
+            raise RequestError("maybe_written", str(error)) from None
         except (ModelFileError, OSError, MemoryError) as error:
             self._model = None
             raise RequestError("not_written", f"{error}; nothing changed") from None

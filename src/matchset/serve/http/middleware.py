@@ -193,9 +193,10 @@ class Middleware:
 
     def _name_route(self, path: str) -> str:
         """The label of a path that ends with a parameter, such as an id."""
-        prefix, slash, value = path.rpartition("/")
-        known = self._prefixes.get(prefix + slash) if value else None
-        return OTHER if known is None else self._labels[known]
+        for prefix, known in self._prefixes.items():
+            if path.startswith(prefix) and path != prefix:
+                return self._labels[known]
+        return OTHER
 
     def _log(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
         route = self._labels.get(scope["path"]) or self._name_route(scope["path"])

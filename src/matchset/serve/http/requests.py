@@ -191,6 +191,8 @@ class RequestReader:
     def read_removal(self, product: str, query_string: bytes) -> WriteRequest:
         """What `DELETE /v1/products/{id}` removes."""
         self._check_length(query_string)
+        if not product:
+            raise RequestError("not_found", "there is nothing at this path")
         schema = self._schemas["removal"]
         values = check("", {**_parse(query_string, schema), "id": product}, schema)
         return WriteRequest([], [values["id"]], values["version"])

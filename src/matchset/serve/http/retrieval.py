@@ -235,8 +235,7 @@ class _Search:
 
     def _to_match(self, query: str, candidates: Sequence[str]) -> Match:
         """A caller's own ranking, filtered: scores fall with the rank, titles are the model's."""
-        if self._options.where is not None:
-            candidates = self._model.find_allowed(candidates, self._options.where)
+        candidates = self._model.find_allowed(candidates, self._options.where)
         scores = [1.0 / rank for rank in range(1, len(candidates) + 1)]
         return Match.of(query, candidates, scores, self._model.titles_of(candidates))
 
@@ -257,7 +256,7 @@ class _Source:
 
     def __init__(self, model: LoadedModel, name: str, options: MatchOptions) -> None:
         self._matcher = model.find(name)
-        self._where = None if options.where is None else self._matcher.filter(options.where)
+        self._where = model.filter_for(name, options.where)
         self._beam = options.beam if name in model.with_beam else None
         self._options = options
 
@@ -277,7 +276,8 @@ def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
     """Why a query finds a product, or why not."""
     name = model.find_explainer(request.matcher)
     matcher = model.find(name)
-    if matcher.products.index_of([request.product])[0] < 0:
+    is_known = matcher.products.index_of([request.product])[0] >= 0
+    if not is_known or request.product in model.removed:
         rule = "product must be one of the model's"
         raise RequestError(
             "unknown_product", f"{rule}; got {request.product!r}", parameter="product"
@@ -285,7 +285,7 @@ def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
     options: dict[str, Any] = {
         "k": request.k,
         "beam": request.beam if name in model.with_beam else None,
-        "where": None if request.where is None else matcher.filter(request.where),
+        "where": model.filter_for(name, request.where),
     }
     reasons = matcher.explain(request.query, request.product, **options)
     cut: dict[str, Any] = {

@@ -107,10 +107,12 @@ def _take_files(
 
     Nothing else: what lies beside them may be a device, or a link to a whole disk.
     """
-    manifest, known = read_manifest(handle), read_entries(served)
+    read_manifest(handle)  # refuses what is no model
+    known = read_entries(served)
     snapshot.mkdir(parents=True)
     with handle.open_file(MANIFEST) as stream:
         _take_file(handle, stream, snapshot / MANIFEST, method)
+    manifest = read_folder(snapshot, read_manifest)  # the one that was taken: it may be newer
     for name, entry in manifest["arrays"].items():
         file = array_file(handle, name)
         if served is not None and known.get(name) == entry:

@@ -37,7 +37,7 @@ from matchset.serve.reload.snapshots import (
     snapshot_folders,
     take_snapshots,
 )
-from matchset.storage.folders import verify_folder
+from matchset.storage.folders import checksum, verify_folder
 from matchset.storage.segments import identify_base
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def make_version(
 
     What a model that is `served` holds already is not read again.
     """
-    folder = run.versions / str(number)
+    folder, begun = run.versions / str(number), time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)  # left by a reload that was killed
     try:
         with naming_sources(sources, folder):
@@ -76,12 +76,21 @@ def make_version(
             name = take_snapshots(sources, folder, config.snapshot, known)
             if config.api_key_file is not None:
                 read_keys(config.api_key_file).save(folder / KEYS)
-            trained = identify_base(snapshot_folders(folder, 1)[0])
+            taken = snapshot_folders(folder, 1)[0]
+            trained = identify_base(taken)
             is_same = before is not None and before.trained == trained
             base = before.base if before is not None and is_same else folder.name
-            made = ModelVersion(number, folder.name, name, trained=trained, base=base)
+            made = ModelVersion(
+                number,
+                folder.name,
+                name,
+                trained=trained,
+                digest=checksum(taken),
+                begun=begun,
+                base=base,
+            )
             opened = open_version(run, made, sources, config, served)
-        made = replace(made, kinds=opened.kinds, generation=opened.freshness.generation)
+        made = replace(made, kinds=opened.kinds)
         _check_kinds(sources, made.kinds, kinds)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -114,10 +123,12 @@ def reload_for(
     run: RunFolder,
     sources: Sources,
     config: ServeConfig,
-    wanted: tuple[str, int],
+    wanted: tuple[str, float],
     served: LoadedModel,
 ) -> str:
-    """Serve a training and generation of the model's products, or later ones; returns its version.
+    """Serve what the model's folder held when it was written to, or later; returns its version.
+
+    `wanted` is the digest of its manifest, and the time.
 
     Returns when every worker has switched. One reload serves all that was written before it, and
     reads that alone.
@@ -128,7 +139,7 @@ def reload_for(
             if is_mine and not current_version(run).has(*wanted):
                 return _reload_locked(run, sources, config, served).version
         if time.monotonic() > deadline:
-            raise RequestError("reload_timeout", "the change is written, but not served yet")
+            raise RequestError("reload_timeout", "another reload takes too long")
         time.sleep(_POLL_SECONDS)
     _wait_for_workers(run, now, now, config.reload_seconds)
     return now.name
