@@ -133,7 +133,7 @@ class Reader {
   }
 
   void append_nulls(const Batch& batch) {
-    std::vector<std::uint8_t>& nulls = column.nulls;
+    Buffer<std::uint8_t>& nulls = column.nulls;
     if (batch.array.null_count != 0 && batch.values<std::uint8_t>(0)) {
       nulls.resize(n_rows_, 0);
       for (std::size_t i = 0; i < batch.n; ++i) nulls.push_back(batch.is_null(i));
@@ -172,13 +172,13 @@ class Reader {
   }
 
   template <typename From, typename To>
-  void append_numbers(const Batch& batch, std::vector<To>& out) {
+  void append_numbers(const Batch& batch, Buffer<To>& out) {
     const auto* values = batch.values<From>();
     for (std::size_t i = 0; i < batch.n; ++i) out.push_back(batch.is_null(i) ? To{} : To(values[batch.begin + i]));
   }
 
   void append_int64s(const Batch& batch) {
-    std::vector<std::int64_t>& out = column.int64s;
+    Buffer<std::int64_t>& out = column.int64s;
     switch (format_[0]) {
       case 'c': return append_numbers<std::int8_t>(batch, out);
       case 'C': return append_numbers<std::uint8_t>(batch, out);

@@ -53,13 +53,13 @@ enum class ArrowKind { kText, kCode, kInt32, kInt64, kDouble, kBool };
 struct ArrowColumn {
   std::string name;
   ArrowKind kind = ArrowKind::kText;
-  OwnedStrings texts;                // kText: every value; kCode: the distinct values
-  std::vector<std::int32_t> codes;   // kCode: index into texts, -1 for null
-  std::vector<std::int32_t> int32s;  // kInt32
-  std::vector<std::int64_t> int64s;  // kInt64
-  std::vector<double> doubles;       // kDouble
-  std::vector<std::uint8_t> bools;   // kBool
-  std::vector<std::uint8_t> nulls;   // 1 for null; empty if no value is
+  OwnedStrings texts;           // kText: every value; kCode: the distinct values
+  Buffer<std::int32_t> codes;   // kCode: index into texts, -1 for null
+  Buffer<std::int32_t> int32s;  // kInt32
+  Buffer<std::int64_t> int64s;  // kInt64
+  Buffer<double> doubles;       // kDouble
+  Buffer<std::uint8_t> bools;   // kBool
+  Buffer<std::uint8_t> nulls;   // 1 for null; empty if no value is
 };
 
 // Reads a stream to its end. Text columns named in `coded` come as codes into their distinct values,

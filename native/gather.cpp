@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 namespace matchset {
 namespace {
@@ -14,9 +15,9 @@ constexpr float kProportional = 1e-6F;
 
 // Entries of the gathered rows by feature: instances ascend within each feature.
 struct ByFeature {
-  std::vector<std::size_t> begin;  // (n_features + 1,)
-  std::vector<std::uint32_t> row;
-  std::vector<float> value;
+  Buffer<std::size_t> begin;  // (n_features + 1,)
+  Buffer<std::uint32_t> row;
+  Buffer<float> value;
 
   std::size_t count(std::size_t f) const { return begin[f + 1] - begin[f]; }
 };

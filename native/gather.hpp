@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "buffer.hpp"
 #include "csr.hpp"
 
 namespace matchset {
@@ -17,15 +17,15 @@ namespace matchset {
 // sqrt(sum_f a_f^2) times its weight. A column that occurs in one instance only needs no weight at
 // all: its share of w.x is v_i times its square, kept in `own`.
 struct NodeProblem {
-  std::vector<std::int32_t> rows;        // rows of X, ascending, (n_rows,)
-  std::vector<std::size_t> begin;        // (n_rows + 1,)
-  std::vector<std::uint32_t> column;     // frequent columns first, (n_entries,)
-  std::vector<float> value;              // (n_entries,)
-  std::vector<float> own;                // squared length of the part that no other instance has, (n_rows,)
-  std::vector<float> squared_length;     // of the whole row, without the bias, (n_rows,)
-  std::vector<std::int32_t> features;    // columns of X that occur here, ascending, (n_features,)
-  std::vector<std::uint32_t> column_of;  // column of each feature; n_columns + row if only that row has it
-  std::vector<float> scale;              // of each feature: its weight is scale times that of its column
+  Buffer<std::int32_t> rows;        // rows of X, ascending, (n_rows,)
+  Buffer<std::size_t> begin;        // (n_rows + 1,)
+  Buffer<std::uint32_t> column;     // frequent columns first, (n_entries,)
+  Buffer<float> value;              // (n_entries,)
+  Buffer<float> own;                // squared length of the part that no other instance has, (n_rows,)
+  Buffer<float> squared_length;     // of the whole row, without the bias, (n_rows,)
+  Buffer<std::int32_t> features;    // columns of X that occur here, ascending, (n_features,)
+  Buffer<std::uint32_t> column_of;  // column of each feature; n_columns + row if only that row has it
+  Buffer<float> scale;              // of each feature: its weight is scale times that of its column
   std::uint32_t n_columns = 0;
 
   std::size_t n_rows() const { return rows.size(); }

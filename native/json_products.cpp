@@ -120,31 +120,58 @@ std::size_t prefetch_texts(const StringsView& texts, std::span<const std::int32_
   return n_bytes;
 }
 
-}  // namespace
-
-std::string_view write_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
-                                std::span<const float> scores, JsonScratch& scratch) {
+// Makes room for the products, and for some bytes before them; their texts are in `scratch` then.
+char* prepare_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
+                       std::span<const float> scores, std::size_t n_before, JsonScratch& scratch) {
   if (labels.size() != scores.size()) throw std::invalid_argument("each label must have a score");
   prefetch_offsets(ids, labels);
   if (titles != nullptr) prefetch_offsets(*titles, labels);
   std::size_t n_bytes = titles == nullptr ? 0 : prefetch_texts(*titles, labels, scratch.titles);
   n_bytes += prefetch_texts(ids, labels, scratch.ids);
-  const std::size_t most = kWidest * n_bytes + kAround * labels.size() + kBlock;
+  const std::size_t most = n_before + kWidest * n_bytes + kAround * (labels.size() + 1);
   if (scratch.out.size() < most) scratch.out.resize(most);
-  char* const begin = scratch.out.data();
-  char* out = put("[", begin);
-  for (std::size_t i = 0; i < labels.size(); ++i) {
+  return scratch.out.data();
+}
+
+char* put_products(std::span<const float> scores, bool has_titles, JsonScratch& scratch, char* out) {
+  *out++ = '[';
+  for (std::size_t i = 0; i < scores.size(); ++i) {
     out = put(i == 0 ? "{\"id\":" : ",{\"id\":", out);
     out = put_text(scratch.ids[i], scratch, out);
     out = put(",\"score\":", out);
     out = put_score(scores[i], out);
-    if (titles != nullptr) {
+    if (has_titles) {
       out = put(",\"title\":", out);
       out = put_text(scratch.titles[i], scratch, out);
     }
     *out++ = '}';
   }
   *out++ = ']';
+  return out;
+}
+
+}  // namespace
+
+std::string_view write_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
+                                std::span<const float> scores, JsonScratch& scratch) {
+  char* const begin = prepare_products(ids, titles, labels, scores, 0, scratch);
+  char* const end = put_products(scores, titles != nullptr, scratch, begin);
+  return {begin, static_cast<std::size_t>(end - begin)};
+}
+
+std::string_view write_answer(std::string_view head, std::string_view query, std::int64_t microseconds,
+                              const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
+                              std::span<const float> scores, JsonScratch& scratch) {
+  const std::size_t n_before = head.size() + kWidest * query.size() + kAround;
+  char* const begin = prepare_products(ids, titles, labels, scores, n_before, scratch);
+  char* out = put(head, begin);
+  out = put("\"query\":", out);
+  out = put_text(query, scratch, out);
+  out = put(",\"microseconds\":", out);
+  out = std::to_chars(out, out + 20, microseconds).ptr;
+  out = put(",\"products\":", out);
+  out = put_products(scores, titles != nullptr, scratch, out);
+  *out++ = '}';
   return {begin, static_cast<std::size_t>(out - begin)};
 }
 

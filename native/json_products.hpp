@@ -23,6 +23,11 @@ struct JsonScratch {
 std::string_view write_products(const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
                                 std::span<const float> scores, JsonScratch& scratch);
 
+// The body of a response: `head`, then `"query":"...","microseconds":43,"products":[...]}`, under the same rules.
+std::string_view write_answer(std::string_view head, std::string_view query, std::int64_t microseconds,
+                              const StringsView& ids, const StringsView* titles, std::span<const std::int32_t> labels,
+                              std::span<const float> scores, JsonScratch& scratch);
+
 // `["...", ...]`: the ids alone, under the same rules.
 std::string_view write_ids(const StringsView& ids, std::span<const std::int32_t> labels, JsonScratch& scratch);
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "buffer.hpp"
 #include "csr.hpp"
 #include "solver.hpp"
 
@@ -28,13 +29,13 @@ struct PruneRule {
 
 // Weights by parent, feature and child: for each parent its features ascend, for each feature its children.
 struct LayerWeights {
-  std::vector<std::int64_t> n_features;  // of each parent, (n_parents,)
-  std::vector<std::int32_t> features;    // (n_rows,)
-  std::vector<std::int32_t> n_entries;   // of each feature, (n_rows,)
-  std::vector<std::uint16_t> children;   // number of the child among its siblings, (n_entries,)
-  std::vector<float> weights;            // (n_entries,)
-  std::vector<float> bias;               // of each child, (n_children,)
-  std::int64_t n_unfinished = 0;         // children whose solver reached max_iter
+  Buffer<std::int64_t> n_features;  // of each parent, (n_parents,)
+  Buffer<std::int32_t> features;    // (n_rows,)
+  Buffer<std::int32_t> n_entries;   // of each feature, (n_rows,)
+  Buffer<std::uint16_t> children;   // number of the child among its siblings, (n_entries,)
+  Buffer<float> weights;            // (n_entries,)
+  Buffer<float> bias;               // of each child, (n_children,)
+  std::int64_t n_unfinished = 0;    // children whose solver reached max_iter
 };
 
 // Bias of a child without positives: the limit of the margin in a problem with negatives only.

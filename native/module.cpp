@@ -8,6 +8,7 @@
 NB_MODULE(_native, m) {
   nanobind::set_leak_warnings(false);  // Python's caches hold native values until the process ends
   m.doc() = "Kernels of matchset: plain arrays in, plain arrays out.";
+  matchset::bind_memory(m);
   matchset::bind_strings(m);
   matchset::bind_arrow(m);
   matchset::bind_features(m);

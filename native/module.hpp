@@ -15,6 +15,7 @@ void bind_features(nb::module_& m);       // module_features.cpp
 void bind_json_products(nb::module_& m);  // module_json_products.cpp
 void bind_learn(nb::module_& m);          // module_learn.cpp
 void bind_match_set(nb::module_& m);      // module_match_set.cpp
+void bind_memory(nb::module_& m);         // module_memory.cpp
 void bind_postings(nb::module_& m);       // module_postings.cpp
 void bind_search(nb::module_& m);         // module_search.cpp
 void bind_strings(nb::module_& m);        // module_strings.cpp

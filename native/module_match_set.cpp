@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -18,11 +19,13 @@
 #include <utility>
 #include <vector>
 
+#include "json_products.hpp"
 #include "match_set.hpp"
 #include "module.hpp"
 #include "newton.hpp"
 #include "python_arrays.hpp"
 #include "python_csr.hpp"
+#include "python_products.hpp"
 #include "python_tree.hpp"
 #include "python_vocabulary.hpp"
 #include "reranker.hpp"
@@ -263,6 +266,34 @@ RowOut py_search_text(const MatchSet& self, const Vocabulary& vocabulary, nb::ha
   return {Out<std::int32_t>(labels, {n}, out), Out<float>(scores, {n}, out)};
 }
 
+// Body, number of products, microseconds of the search, ids.
+using AnswerOut = std::tuple<nb::bytes, std::size_t, std::int64_t, nb::bytes>;
+
+AnswerOut py_answer(const MatchSet& self, const Vocabulary& vocabulary, std::size_t k, const SearchBounds& bounds,
+                    const ProductTexts& products, bool titles, const nb::bytes& head, nb::handle text, bool with_ids) {
+  self.check_vocabulary(vocabulary);
+  static thread_local JsonScratch json;
+  static thread_local std::vector<std::int32_t> labels;
+  static thread_local std::vector<float> scores;
+  nb::object owner;
+  const std::string_view query = query_to_utf8(text, owner);
+  MatchSetScratch& scratch = own_scratch();
+  const auto started = std::chrono::steady_clock::now();
+  without_gil([&] {  // held, it would delay the thread that takes requests in
+    vectorize(query, vocabulary.view(), scratch.query);
+    search_match_set(self.view(), k, bounds, self.find_allowed(nullptr), scratch);
+  });
+  const auto taken = std::chrono::steady_clock::now() - started;
+  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(taken).count();
+  labels.clear(), scores.clear();
+  for (const auto& [label, score] : scratch.found) labels.push_back(self.shown(label)), scores.push_back(score);
+  const auto to_bytes = [](std::string_view text) { return nb::bytes(text.data(), text.size()); };
+  const nb::bytes ids = to_bytes(with_ids ? write_ids(products.ids(), labels, json) : std::string_view());
+  const nb::bytes body = to_bytes(write_answer({head.c_str(), head.size()}, query, microseconds, products.ids(),
+                                               titles ? products.titles() : nullptr, labels, scores, json));
+  return {body, labels.size(), microseconds, ids};
+}
+
 constexpr std::size_t kQueries = 16;  // per item of work
 
 // Calls visit(i, scratch) for each text, whose features are in scratch.query.
@@ -381,6 +412,11 @@ void bind_searches(nb::class_<MatchSet>& match_set) {
            nb::sig("def search_text(self, vocabulary: Vocabulary, text: str, k: int, bounds: SearchBounds, "
                    "allowed: MatchSetFilter | None = None) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]"),
            "Labels and calibrated scores of one text, best first.")
+      .def("answer", &py_answer, "vocabulary"_a, "k"_a, "bounds"_a, "products"_a, "titles"_a, "head"_a, "text"_a,
+           "with_ids"_a,
+           nb::sig("def answer(self, vocabulary: Vocabulary, k: int, bounds: SearchBounds, products: ProductTexts, "
+                   "titles: bool, head: bytes, text: str, with_ids: bool) -> tuple[bytes, int, int, bytes]"),
+           "`head` with query, microseconds and products of one text as JSON; how many products, microseconds, ids.")
       .def("search_texts", &py_search_texts, "vocabulary"_a, "data"_a.noconvert(), "offsets"_a.noconvert(), "k"_a,
            "bounds"_a, "allowed"_a.none() = nb::none(), nb::kw_only(), "threads"_a,
            "Offsets, labels and calibrated scores of texts, each best first.")

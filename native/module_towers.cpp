@@ -86,7 +86,7 @@ matchset::ByteVectors to_vectors(const Bytes& vectors, std::size_t dimensions) {
 
 std::tuple<Out<std::int8_t>, Out<float>> py_quantize(const In<float>& vectors, std::size_t dimensions) {
   check_dimensions(dimensions, vectors.size());
-  std::vector<std::int8_t> values(vectors.size());
+  matchset::Buffer<std::int8_t> values(vectors.size());
   std::vector<float> scales(vectors.size() / dimensions);
   {
     nb::gil_scoped_release release;
@@ -99,7 +99,7 @@ Out<float> py_encode_texts(const Lists& texts, const In<std::int32_t>& row_of, c
                            std::size_t dimensions, unsigned threads) {
   const auto lists = view(texts);
   const auto rows = to_vectors(table, dimensions);
-  std::vector<float> vectors(lists.size() * dimensions);
+  matchset::Buffer<float> vectors(lists.size() * dimensions);
   {
     nb::gil_scoped_release release;
     matchset::encode_texts(lists, to_span(row_of), rows, vectors, threads);

@@ -56,7 +56,7 @@ class CountTable {
   }
   std::size_t size() const { return size_; }
   std::size_t bytes() const { return counters_.size() * sizeof(Counter); }
-  const std::vector<Counter>& counters() const { return counters_; }
+  const Buffer<Counter>& counters() const { return counters_; }
 
  private:
   Counter& find(std::uint64_t key) {
@@ -65,12 +65,12 @@ class CountTable {
       if (counters_[at].df == 0 || counters_[at].key == key) return counters_[at];
   }
   void grow() {
-    std::vector<Counter> old(std::max<std::size_t>(64, 2 * counters_.size()));
+    Buffer<Counter> old(std::max<std::size_t>(64, 2 * counters_.size()));
     old.swap(counters_);
     for (const Counter& counter : old)
       if (counter.df != 0) find(counter.key) = counter;
   }
-  std::vector<Counter> counters_;
+  Buffer<Counter> counters_;
   std::size_t size_ = 0;
 };
 
@@ -212,7 +212,7 @@ class NGramCounter {
   std::span<const VocabularyRule> rules_;
   std::size_t budget_;
   unsigned n_threads_;
-  std::vector<std::vector<NGramCandidate>> candidates_;
+  std::vector<Buffer<NGramCandidate>> candidates_;
   std::vector<std::uint64_t> n_distinct_;
 };
 

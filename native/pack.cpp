@@ -22,7 +22,7 @@ struct Row {
 };
 
 template <typename T>
-void put(std::vector<std::uint8_t>& out, T value) {
+void put(Buffer<std::uint8_t>& out, T value) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(&value);
   out.insert(out.end(), bytes, bytes + sizeof value);
 }
@@ -34,7 +34,7 @@ class BlockWriter {
       : layer_(layer), parent_(parent), precision_(precision), shuffle_(shuffle) {}
 
   // Appends the block to `out` and returns its bucket bits.
-  std::uint8_t write(std::size_t begin, std::size_t end, std::vector<std::uint8_t>& out) {
+  std::uint8_t write(std::size_t begin, std::size_t end, Buffer<std::uint8_t>& out) {
     const auto first = static_cast<std::size_t>(layer_.first_child[parent_]);
     const std::size_t start = out.size();
     shape_ = {static_cast<std::uint32_t>(end - begin), static_cast<std::uint32_t>(bytes_of(precision_))};
@@ -77,18 +77,35 @@ class BlockWriter {
     std::sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) { return a.hash < b.hash; });
   }
 
-  void put_scales(std::vector<std::uint8_t>& out) {
+  void put_scales(Buffer<std::uint8_t>& out) {
     scales_.assign(shape_.n_children, 0.0F);
-    for (const Row& row : rows_)
-      for (std::size_t i = 0; i < row.children.size(); ++i) {
-        float& scale = scales_[row.children[i] - row.child_base];
-        scale = std::max(scale, std::fabs(row.weights[i]) / 127);
-      }
-    for (float& scale : scales_) {  // rounded up to a number that the upper half of the bits can hold
-      const auto half = static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(scale) + 0xFFFF) >> 16);
-      scale = std::bit_cast<float>(std::uint32_t{half} << 16);
+    for_each_weight(
+        [&](std::size_t child, float weight) { scales_[child] = std::max(scales_[child], std::fabs(weight)); });
+    // Weights that were rounded before are whole multiples of a scale, up to 126 or 127 times. Such a scale stays, so
+    // that packing what was unpacked changes no weight.
+    kept_.assign(scales_.begin(), scales_.end());
+    for (float& scale : kept_) {
+      const float largest = scale;
+      scale /= 126;
+      if ((std::bit_cast<std::uint32_t>(scale) & 0xFFFF) != 0 || scale * 126 != largest) scale = 0;
+    }
+    for_each_weight([&](std::size_t child, float weight) {
+      if (kept_[child] != 0 && std::nearbyint(weight / kept_[child]) * kept_[child] != weight) kept_[child] = 0;
+    });
+    for (std::size_t child = 0; child < scales_.size(); ++child) {
+      // Rounded up to a number that the upper half of the bits can hold.
+      const float wanted = kept_[child] != 0 ? kept_[child] : scales_[child] / 127;
+      const auto half = static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(wanted) + 0xFFFF) >> 16);
+      scales_[child] = std::bit_cast<float>(std::uint32_t{half} << 16);
       put(out, half);
     }
+  }
+
+  // Calls visit(child of the block, weight) for every weight.
+  template <typename Visit>
+  void for_each_weight(Visit&& visit) const {
+    for (const Row& row : rows_)
+      for (std::size_t i = 0; i < row.children.size(); ++i) visit(row.children[i] - row.child_base, row.weights[i]);
   }
 
   // The number of buckets that gives the smallest block: more buckets may make the tags shorter.
@@ -117,7 +134,7 @@ class BlockWriter {
     return false;
   }
 
-  void put_rows(unsigned bits, std::size_t start, std::vector<std::uint8_t>& out) {
+  void put_rows(unsigned bits, std::size_t start, Buffer<std::uint8_t>& out) {
     const unsigned tag_bits = shuffle_.bits - bits;
     const std::size_t n_buckets = std::size_t{1} << bits, buckets_at = out.size();
     std::vector<std::uint32_t> chunk_at(n_buckets, 0);
@@ -138,7 +155,7 @@ class BlockWriter {
     }
   }
 
-  void put_chunk(std::span<const Row> rows, unsigned tag_bits, std::vector<std::uint8_t>& out) {
+  void put_chunk(std::span<const Row> rows, unsigned tag_bits, Buffer<std::uint8_t>& out) {
     out.push_back(static_cast<std::uint8_t>(rows.size()));
     for (const Row& row : rows) {
       const auto tag = static_cast<std::uint32_t>(row.hash & ((std::uint64_t{1} << tag_bits) - 1));
@@ -151,7 +168,7 @@ class BlockWriter {
     for (const Row& row : rows) put_row(row, out);
   }
 
-  void put_row(const Row& row, std::vector<std::uint8_t>& out) {
+  void put_row(const Row& row, Buffer<std::uint8_t>& out) {
     const std::size_t n = row.children.size(), at = out.size(), width = bytes_of(precision_);
     const std::uint32_t code = shape_.code(static_cast<std::uint32_t>(n));
     const bool is_dense = code == kDenseCode, is_bitmap = !is_dense && shape_.room(code) >= shape_.bitmap_from();
@@ -182,12 +199,12 @@ class BlockWriter {
   Shuffle shuffle_;
   RowShape shape_{};
   std::vector<Row> rows_;
-  std::vector<float> scales_;
+  std::vector<float> scales_, kept_;
 };
 
 struct PackedParent {
   std::vector<PackedBlock> blocks;
-  std::vector<std::uint8_t> data;
+  Buffer<std::uint8_t> data;
 };
 
 PackedParent pack_parent(const LayerView& layer, std::size_t parent, Precision precision, Shuffle shuffle) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "buffer.hpp"
 #include "csr.hpp"
 #include "packed.hpp"
 
@@ -23,7 +24,7 @@ struct LayerView {
 struct PackedArrays {
   std::vector<std::uint32_t> first_block;
   std::vector<PackedBlock> blocks;
-  std::vector<std::uint8_t> data;
+  Buffer<std::uint8_t> data;
 };
 PackedArrays pack(std::span<const LayerView> layers, std::uint32_t n_features, Precision precision, unsigned n_threads);
 

@@ -65,27 +65,38 @@ void scale_to_one(std::vector<Entry>& entries) {
 OwnedCsr sum_instances(const CsrView& X, const CsrView& instances, std::size_t max_entries, unsigned n_threads) {
   constexpr std::size_t kChunk = 1024;
   const std::size_t n_labels = instances.n_rows(), n_chunks = (n_labels + kChunk - 1) / kChunk;
-  std::vector<std::vector<std::vector<Entry>>> chunks(n_chunks);
+  std::vector<OwnedCsr> chunks(n_chunks);
   parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
     Sum sum(X.n_columns);
+    std::vector<Entry> entries;
+    OwnedCsr& own = chunks[chunk];
     for (std::size_t label = chunk * kChunk; label < std::min(n_labels, (chunk + 1) * kChunk); ++label) {
       const SparseRow row = instances[label];
       for (std::size_t k = 0; k < row.size(); ++k) sum.add(X[static_cast<std::size_t>(row.index[k])], row.value[k]);
-      auto& entries = chunks[chunk].emplace_back();
+      entries.clear();
       sum.take(entries);
       keep_largest(entries, max_entries);
       scale_to_one(entries);
+      for (const auto& [feature, value] : entries) {
+        own.columns.push_back(feature);
+        own.values.push_back(value);
+      }
+      own.offsets.push_back(static_cast<std::int64_t>(own.columns.size()));
     }
   });
   OwnedCsr out{{0}, {}, {}};
-  for (const auto& chunk : chunks)
-    for (const auto& entries : chunk) {
-      for (const auto& [feature, value] : entries) {
-        out.columns.push_back(feature);
-        out.values.push_back(value);
-      }
-      out.offsets.push_back(static_cast<std::int64_t>(out.columns.size()));
-    }
+  out.offsets.reserve(n_labels + 1);
+  std::size_t n_entries = 0;
+  for (const OwnedCsr& own : chunks) n_entries += own.columns.size();
+  out.columns.reserve(n_entries);
+  out.values.reserve(n_entries);
+  for (OwnedCsr& own : chunks) {
+    const auto before = static_cast<std::int64_t>(out.columns.size());
+    for (const std::int64_t end : own.offsets) out.offsets.push_back(before + end);
+    out.columns.insert(out.columns.end(), own.columns.begin(), own.columns.end());
+    out.values.insert(out.values.end(), own.values.begin(), own.values.end());
+    own = {};
+  }
   return out;
 }
 

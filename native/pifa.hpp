@@ -3,16 +3,16 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "buffer.hpp"
 #include "csr.hpp"
 
 namespace matchset {
 
 struct OwnedCsr {
-  std::vector<std::int64_t> offsets;
-  std::vector<std::int32_t> columns;
-  std::vector<float> values;
+  Buffer<std::int64_t> offsets;
+  Buffer<std::int32_t> columns;
+  Buffer<float> values;
 };
 
 // For each label the weighted sum of the rows of X listed for it (positive instance feature

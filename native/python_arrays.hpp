@@ -24,11 +24,12 @@ template <typename T>
 using In = nanobind::ndarray<nanobind::numpy, const T, nanobind::ndim<1>, nanobind::c_contig>;
 
 // Hands a vector over to NumPy without a copy.
-template <typename T, typename Stored = T>
-Out<T> to_numpy(std::vector<Stored>&& values) {
+template <typename T, typename Stored, typename Allocator>
+Out<T> to_numpy(std::vector<Stored, Allocator>&& values) {
   static_assert(sizeof(T) == sizeof(Stored));
-  auto* owned = new std::vector<Stored>(std::move(values));  // owned by the capsule below
-  nanobind::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<Stored>*>(p); });
+  using Vector = std::vector<Stored, Allocator>;
+  auto* owned = new Vector(std::move(values));  // owned by the capsule below
+  nanobind::capsule owner(owned, [](void* p) noexcept { delete static_cast<Vector*>(p); });
   return Out<T>(reinterpret_cast<T*>(owned->data()), {owned->size()}, owner);
 }
 

@@ -6,6 +6,7 @@
 #include <new>
 #include <numeric>
 
+#include "buffer.hpp"
 #include "rng.hpp"
 #include "simd.hpp"
 #include "target_clones.hpp"
@@ -19,18 +20,22 @@ constexpr float kRelaxation = 1.4F;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Aligned to a cache line, so that a row of sixteen lanes never crosses one.
-constexpr std::align_val_t kLine{64};
-struct AlignedFree {
-  void operator()(float* p) const { ::operator delete[](p, kLine); }
+constexpr std::size_t kLine = 64;
+struct Release {
+  void operator()(void* p) const { release(p); }
 };
 class LaneArray {
  public:
-  explicit LaneArray(std::size_t n)
-      : data_(static_cast<float*>(::operator new[](std::max<std::size_t>(1, n) * sizeof(float), kLine))) {}
-  float* data() const { return data_.get(); }
+  explicit LaneArray(std::size_t n) : memory_(allocate(n * sizeof(float) + kLine)) {
+    if (!memory_) throw std::bad_alloc();
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory_.get());
+    data_ = reinterpret_cast<float*>((begin + kLine - 1) / kLine * kLine);
+  }
+  float* data() const { return data_; }
 
  private:
-  std::unique_ptr<float[], AlignedFree> data_;
+  std::unique_ptr<void, Release> memory_;
+  float* data_;
 };
 
 // State of the solver; every array has one row of N lanes per item. Dual variables are kept as

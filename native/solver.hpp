@@ -37,8 +37,8 @@ struct Positives {
 // Solutions of up to 16 children, lane by lane.
 struct BatchSolution {
   std::size_t n_lanes = 0;
-  std::vector<float> weight;     // (n_columns, n_lanes)
-  std::vector<float> dual;       // y_i alpha_i, (n_rows, n_lanes)
+  Buffer<float> weight;          // (n_columns, n_lanes)
+  Buffer<float> dual;            // y_i alpha_i, (n_rows, n_lanes)
   std::vector<float> bias;       // of the constant feature, times its value, (n_lanes,)
   std::size_t n_unfinished = 0;  // lanes that reached max_iter
 };

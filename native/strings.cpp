@@ -7,7 +7,7 @@
 namespace matchset {
 
 void StringTable::grow() {
-  std::vector<Slot> old(2 * slots_.size());
+  Buffer<Slot> old(2 * slots_.size());
   old.swap(slots_);
   const std::size_t mask = slots_.size() - 1;
   for (const Slot& slot : old) {
@@ -69,7 +69,7 @@ std::vector<std::int64_t> sort_strings(const StringsView& strings) {
     std::int64_t index;
   };
   const auto text_at = [&](const Entry& entry) { return strings[static_cast<std::size_t>(entry.index)]; };
-  std::vector<Entry> entries(strings.size());
+  Buffer<Entry> entries(strings.size());
   for (std::size_t i = 0; i < strings.size(); ++i) {
     const std::string_view text = strings[i];
     entries[i] = {sort_prefix(text), static_cast<std::int64_t>(i)};

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "buffer.hpp"
 #include "hash.hpp"
 
 namespace matchset {
@@ -44,8 +45,8 @@ inline std::uint64_t sort_prefix(std::string_view text) {
 }
 
 struct OwnedStrings {
-  std::vector<char> data;
-  std::vector<std::int64_t> offsets{0};
+  Buffer<char> data;
+  Buffer<std::int64_t> offsets{0};
 
   void append(std::string_view text) {
     data.insert(data.end(), text.begin(), text.end());
@@ -93,7 +94,7 @@ class StringTable {
   }
   void grow();
 
-  std::vector<Slot> slots_;
+  Buffer<Slot> slots_;
   std::size_t n_used_ = 0;
 };
 

@@ -222,9 +222,11 @@ OwnedStrings normalize_all(const StringsView& texts, unsigned n_threads) {
   parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
     TextScratch scratch;
     OwnedStrings& part = parts[chunk];
+    std::vector<char> text;
     for (std::size_t i = chunk * kChunk; i < std::min(texts.size(), (chunk + 1) * kChunk); ++i) {
-      normalize(texts[i], scratch, part.data);
-      part.offsets.push_back(static_cast<std::int64_t>(part.data.size()));
+      text.clear();
+      normalize(texts[i], scratch, text);
+      part.append({text.data(), text.size()});
     }
   });
   OwnedStrings all;

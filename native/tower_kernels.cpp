@@ -1,11 +1,13 @@
 #include "tower_kernels.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numbers>
 
+#include "avx512.hpp"
 #include "dense.hpp"
 #include "target_clones.hpp"
 
@@ -35,16 +37,43 @@ MATCHSET_INLINE void add_all(const float* rows, std::size_t d, const Id* ids, st
   for (; k < d; k += kLanes) add_slab<1>(rows + k, d, ids, n, out + k);
 }
 
-template <std::size_t V>
-MATCHSET_INLINE void add_weighted_slab(const float* rows, std::size_t d, std::span<const WeightedRow> some,
-                                       float* out) {
-  Wide sums[V] = {};
-  for (const WeightedRow& each : some) {
-    const float* row = rows + std::size_t{each.id} * d;
-    for (std::size_t v = 0; v < V; ++v) sums[v] += load(row + v * kLanes) * each.weight;
-  }
-  for (std::size_t v = 0; v < V; ++v) store(out + v * kLanes, sums[v]);
+MATCHSET_CLONES void add_scaled(const std::int8_t* row, float weight, std::size_t d, float* sum) {
+  for (std::size_t k = 0; k < d; ++k) sum[k] += static_cast<float>(row[k]) * weight;
 }
+
+#ifdef MATCHSET_AVX512
+MATCHSET_AVX512 void find_nonzero_512(const float* row, std::size_t n, std::vector<WeightedRow>& found) {
+  for (std::size_t k = 0; k < n; k += kLanes)
+    for (unsigned left = _mm512_cmp_ps_mask(_mm512_loadu_ps(row + k), _mm512_setzero_ps(), _CMP_NEQ_UQ); left != 0;
+         left &= left - 1) {
+      const std::size_t i = k + static_cast<std::size_t>(std::countr_zero(left));
+      found.push_back({static_cast<std::uint32_t>(i), row[i]});
+    }
+}
+
+// Sum of V vectors' worth of weighted rows, which stays in registers.
+template <std::size_t V>
+MATCHSET_AVX512 void add_weighted_slab(const ByteVectors& rows, std::size_t begin, std::span<const WeightedRow> some,
+                                       float* out) {
+  __m512 sums[V] = {};
+  for (const WeightedRow& each : some) {
+    const std::int8_t* row = rows.row(each.id) + begin;
+    const __m512 weight = _mm512_set1_ps(each.weight * rows.scales[each.id]);
+    for (std::size_t v = 0; v < V; ++v) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + v * kLanes));
+      sums[v] = _mm512_add_ps(sums[v], _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)), weight));
+    }
+  }
+  for (std::size_t v = 0; v < V; ++v) _mm512_storeu_ps(out + begin + v * kLanes, sums[v]);
+}
+
+MATCHSET_AVX512 void add_weighted_512(const ByteVectors& rows, std::span<const WeightedRow> some, float* out) {
+  std::size_t k = 0;
+  for (; k + 16 * kLanes <= rows.dimensions; k += 16 * kLanes) add_weighted_slab<16>(rows, k, some, out);
+  for (; k + 4 * kLanes <= rows.dimensions; k += 4 * kLanes) add_weighted_slab<4>(rows, k, some, out);
+  for (; k < rows.dimensions; k += kLanes) add_weighted_slab<1>(rows, k, some, out);
+}
+#endif
 
 // ln x for a positive, normal x: m * 2^e with ln m = 2 artanh((m - 1) / (m + 1)) as a series.
 float log_positive(float given) {
@@ -94,8 +123,11 @@ MATCHSET_CLONES float softmax(float* row, std::size_t n, std::size_t target, con
   return log_positive(sum) - own;
 }
 
-MATCHSET_CLONES void find_nonzero(const float* row, std::size_t n, std::vector<WeightedRow>& found) {
+void find_nonzero(const float* row, std::size_t n, std::vector<WeightedRow>& found) {
   found.clear();
+#ifdef MATCHSET_AVX512
+  if (has_avx512) return find_nonzero_512(row, n, found);
+#endif
   for (std::size_t k = 0; k < n; k += kLanes) {
     if (!any_nonzero<kLanes>(load(row + k))) continue;
     for (std::size_t i = k; i < k + kLanes; ++i)
@@ -103,11 +135,13 @@ MATCHSET_CLONES void find_nonzero(const float* row, std::size_t n, std::vector<W
   }
 }
 
-MATCHSET_CLONES void add_weighted(const float* rows, std::size_t d, std::span<const WeightedRow> some, float* out) {
-  std::size_t k = 0;
-  for (; k + 8 * kLanes <= d; k += 8 * kLanes) add_weighted_slab<8>(rows + k, d, some, out + k);
-  for (; k + 4 * kLanes <= d; k += 4 * kLanes) add_weighted_slab<4>(rows + k, d, some, out + k);
-  for (; k < d; k += kLanes) add_weighted_slab<1>(rows + k, d, some, out + k);
+void add_weighted(const ByteVectors& rows, std::span<const WeightedRow> some, float* out) {
+#ifdef MATCHSET_AVX512
+  if (has_avx512) return add_weighted_512(rows, some, out);
+#endif
+  std::fill_n(out, rows.dimensions, 0.0F);
+  for (const WeightedRow& each : some)
+    add_scaled(rows.row(each.id), each.weight * rows.scales[each.id], rows.dimensions, out);
 }
 
 MATCHSET_CLONES void pull_through_length(const float* vector, const float* gradient, float scale, std::size_t d,
@@ -120,11 +154,6 @@ MATCHSET_CLONES void step_row(const float* gradient, std::size_t d, float rate, 
   squares += dot(gradient, gradient, d) / static_cast<float>(d);
   const float pace = rate / (std::sqrt(squares) + kEpsilon);
   for (std::size_t k = 0; k < d; k += kLanes) store(row + k, load(row + k) - load(gradient + k) * pace);
-}
-
-MATCHSET_CLONES void copy_to_panels(const float* vector, const Panels& panels, std::size_t k) {
-  for (std::size_t column = 0; column < panels.n_columns; column += kLanes)
-    store(panels.at(k, column), load(vector + column));
 }
 
 float half_cosine(std::size_t step, std::size_t n) {

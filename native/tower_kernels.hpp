@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "matmul.hpp"
+#include "vectors.hpp"
 
 namespace matchset {
 
@@ -39,17 +39,14 @@ struct WeightedRow {
 // Finds the entries of a row that are not zero, in order.
 void find_nonzero(const float* row, std::size_t n, std::vector<WeightedRow>& found);
 
-// Sum of weight * row, in order; each product is rounded before it is added, as `multiply` does.
-void add_weighted(const float* rows, std::size_t d, std::span<const WeightedRow> some, float* out);
+// Sum of weight * row, in order.
+void add_weighted(const ByteVectors& rows, std::span<const WeightedRow> some, float* out);
 
 // out = (gradient - vector * (vector . gradient)) * scale: the gradient before division by the length.
 void pull_through_length(const float* vector, const float* gradient, float scale, std::size_t d, float* out);
 
 // One step of row-wise Adagrad: rare n-grams keep learning fast.
 void step_row(const float* gradient, std::size_t d, float rate, float* row, float& squares);
-
-// The vector as row k of panels.
-void copy_to_panels(const float* vector, const Panels& panels, std::size_t k);
 
 // 1 at the first of n steps, falling to 0 along a half cosine.
 float half_cosine(std::size_t step, std::size_t n);

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <utility>
 
+#include "cosines.hpp"
 #include "crew.hpp"
 #include "dense.hpp"
-#include "matmul.hpp"
 #include "rng.hpp"
 #include "threads.hpp"
 #include "tower_kernels.hpp"
@@ -16,9 +16,9 @@ namespace matchset {
 namespace {
 
 constexpr std::size_t kTexts = 16;      // per item of work
-constexpr std::size_t kChunk = 32;      // rows or columns per item of work
+constexpr std::size_t kRows = 16;       // per item of work
+constexpr std::size_t kColumns = 64;    // per item of work
 constexpr std::size_t kFeatures = 128;  // per item of work
-constexpr std::size_t kSparse = 4;      // gradients with at most one entry in so many are added entry by entry
 // Of chance, below which a probability is zero. Nearly all are, and a step takes half the time; recall of the towers
 // stays the same (a shop of 20,000 products 68.4/95.9/98.6 and 68.3/95.9/98.6 with a tenth, on validation queries).
 constexpr float kLeastShare = 0.2F;
@@ -26,18 +26,20 @@ constexpr float kLeastShare = 0.2F;
 constexpr std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
 constexpr std::size_t count_chunks(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit; }
 
+// What the gradient of a cosine makes of its row and column.
+struct Pull {
+  std::uint32_t row, column;
+  float weight;
+};
+
 // What a step computes for one block of the batch.
 struct BlockMemory {
-  BlockMemory(std::size_t max_size, std::size_t d)
-      : stride(round_up(max_size, kLanes) + kLanes),  // no power of two: rows would share cache sets
-        logits(round_up(max_size, kChunk) * stride), rows(max_size * d), columns(max_size * d),
-        turned(round_up(max_size, kLanes) * d) {}
+  BlockMemory(std::size_t max_size, std::size_t d) : columns(max_size, d), pulls(count_chunks(max_size, kRows)) {
+    for (auto& of_columns : pulls) of_columns.resize(count_chunks(max_size, kColumns));
+  }
 
-  std::size_t stride;          // of logits
-  std::vector<float> logits;   // cosines, then the gradient for each, (size, stride)
-  std::vector<float> rows;     // panels of the rows' vectors
-  std::vector<float> columns;  // panels of the columns' vectors
-  std::vector<float> turned;   // panels of the same, with dimensions as rows
+  CosineColumns columns;
+  std::vector<std::vector<std::vector<Pull>>> pulls;  // by chunk of rows and chunk of columns, row after row
 };
 
 class Trainer {
@@ -50,9 +52,11 @@ class Trainer {
     const std::size_t n_titles = Batch::count_titles(data, rule, n), n_rows = n + n_titles;
     blocks_.emplace_back(n, d_);
     blocks_.emplace_back(n_titles, d_);
-    vectors_.resize((2 * n_rows + kTileRows) * d_);  // the last four rows may be fewer
-    gradients_.resize(2 * n_rows * d_);
+    vectors_.resize(2 * n_rows * d_);
     scales_.resize(2 * n_rows);
+    bytes_.resize(2 * n_rows * d_);
+    byte_scales_.resize(2 * n_rows);
+    gradients_.resize(2 * n_rows * d_);
     losses_.resize(n_rows);
   }
 
@@ -64,42 +68,37 @@ class Trainer {
   }
 
  private:
-  using Entries = std::vector<WeightedRow>;
   struct Scratch {
-    std::vector<float> rows;    // (kChunk, d)
-    std::vector<float> packed;  // columns of logits, (size, kChunk)
-    Entries found;              // of a piece of a row of logits
-    Entries entries[kChunk];    // of rows or columns of logits
-  };
-  struct Chunk {
-    std::size_t block, begin;  // up to kChunk rows or columns
+    std::vector<float> logits;  // cosines, then the gradient for each, of kRows rows
+    std::vector<float> sum;     // (d,)
+    std::vector<WeightedRow> found;
+    std::vector<WeightedRow> of_columns[kColumns];
   };
 
   // What every member of the crew does.
   void train(Crew& crew) {
-    Scratch scratch{std::vector<float>(kChunk * d_), {}, {}, {}};
+    Scratch scratch{{}, std::vector<float>(d_), {}, {}};
     bool is_going = crew.each(1, [&](std::size_t) { take_batch(steps_.begin); });
     for (std::size_t at = steps_.begin; is_going && at < steps_.end; ++at) is_going = train_batch(crew, at, scratch);
   }
 
   bool train_batch(Crew& crew, std::size_t at, Scratch& scratch) {
     const Batch& batch = batches_[at % 2];
-    const std::size_t n_first = count_chunks(batch.blocks[0].size, kChunk);
-    const std::size_t n_chunks = n_first + count_chunks(batch.blocks[1].size, kChunk);
-    const auto find = [&](std::size_t item) {
-      return item < n_first ? Chunk{0, item * kChunk} : Chunk{1, (item - n_first) * kChunk};
-    };
-    return crew.each(count_chunks(batch.n_texts(), kTexts), [&](std::size_t item) { encode(batch, item); }) &&
-           crew.each(n_chunks + 1,
-                     [&](std::size_t item) {
-                       if (item > 0) return compare_rows(batch, find(item - 1), scratch);
-                       if (at + 1 < steps_.end) take_batch(at + 1);  // meanwhile
-                     }) &&
-           crew.each(n_chunks, [&](std::size_t item) { pull_columns(batch, find(item), scratch); }) &&
-           crew.each(count_chunks(batch.features.size(), kFeatures) + 1, [&](std::size_t item) {
-             if (item > 0) return update(batch, item - 1, steps_.first_step + at, scratch);
-             add_losses(batch);
-           });
+    const std::size_t n_rows = count_chunks(batch.blocks[0].size, kRows);
+    const std::size_t n_columns = count_chunks(batch.blocks[0].size, kColumns);
+    return crew.each(count_chunks(batch.n_texts(), kTexts), [&](std::size_t item) {
+      encode(batch, item);
+    }) && crew.each(n_rows + count_chunks(batch.blocks[1].size, kRows) + 1, [&](std::size_t item) {
+      if (item > n_rows) return compare_rows(batch, 1, item - 1 - n_rows, scratch);
+      if (item > 0) return compare_rows(batch, 0, item - 1, scratch);
+      if (at + 1 < steps_.end) take_batch(at + 1);  // meanwhile
+    }) && crew.each(n_columns + count_chunks(batch.blocks[1].size, kColumns), [&](std::size_t item) {
+      if (item < n_columns) return pull_columns(batch, 0, item, scratch);
+      pull_columns(batch, 1, item - n_columns, scratch);
+    }) && crew.each(count_chunks(batch.features.size(), kFeatures) + 1, [&](std::size_t item) {
+      if (item > 0) return update(batch, item - 1, steps_.first_step + at, scratch);
+      add_losses(batch);
+    });
   }
 
   void take_batch(std::size_t at) {
@@ -110,93 +109,59 @@ class Trainer {
   void encode(const Batch& batch, std::size_t item) {
     const std::size_t end = std::min(batch.n_texts(), (item + 1) * kTexts);
     for (std::size_t text = item * kTexts; text < end; ++text) {
-      float* vector = vectors_.data() + text * d_;
+      const std::span vector(vectors_.data() + text * d_, d_);
       const std::uint32_t begin = batch.text_begin[text], size = batch.text_begin[text + 1] - begin;
-      scales_[text] = mean_of_rows(table_.data(), d_, batch.text_features.data() + begin, size, vector);
+      scales_[text] = mean_of_rows(table_.data(), d_, batch.text_features.data() + begin, size, vector.data());
+      quantize(vector, d_, {bytes_.data() + text * d_, d_}, {&byte_scales_[text], 1});
       const std::size_t b = text >= batch.blocks[1].first_text ? 1 : 0;
-      const Block& block = batch.blocks[b];
-      BlockMemory& memory = blocks_[b];
-      const std::size_t row = text - block.first_text;
-      if (row < block.size) {
-        copy_to_panels(vector, {memory.rows.data(), block.size, d_}, row);
-      } else {
-        copy_to_panels(vector, {memory.columns.data(), block.size, d_}, row - block.size);
-        const Panels turned{memory.turned.data(), d_, round_up(block.size, kLanes)};
-        for (std::size_t k = 0; k < d_; ++k) *turned.at(k, row - block.size) = vector[k];
-      }
+      const std::size_t row = text - batch.blocks[b].first_text, size_of_block = batch.blocks[b].size;
+      if (row >= size_of_block) blocks_[b].columns.set(row - size_of_block, bytes_.data() + text * d_);
     }
+  }
+
+  // Vectors as cosines see them.
+  ByteVectors texts(std::size_t begin, std::size_t n) const {
+    return {{bytes_.data() + begin * d_, n * d_}, {byte_scales_.data() + begin, n}, d_};
   }
 
   // Cosines of some rows with all columns, the loss, and the gradients of the cosines and of the rows.
-  void compare_rows(const Batch& batch, Chunk chunk, Scratch& scratch) {
-    const Block& block = batch.blocks[chunk.block];
-    BlockMemory& memory = blocks_[chunk.block];
-    const std::size_t n = std::min(kChunk, block.size - chunk.begin), n_padded = round_up(n, kTileRows);
-    const std::size_t first_text = block.first_text + chunk.begin, width = round_up(block.size, kLanes);
-    float* logits = memory.logits.data() + chunk.begin * memory.stride;
-    multiply({vectors_.data() + first_text * d_, d_, 1}, n_padded, {memory.turned.data(), d_, width}, logits,
-             memory.stride);
+  void compare_rows(const Batch& batch, std::size_t b, std::size_t item, Scratch& scratch) {
+    const Block& block = batch.blocks[b];
+    const std::size_t begin = item * kRows, n = std::min(kRows, block.size - begin);
+    const std::size_t first_text = block.first_text + begin, width = round_up(block.size, kLanes);
+    const ByteVectors columns = texts(block.first_text + block.size, block.size);
+    scratch.logits.resize(kRows * width);
+    find_cosines(texts(first_text, n), columns, blocks_[b].columns, scratch.logits.data(), width);
     const SoftmaxRule softmax_rule{1 / rule_.temperature, kLeastShare / static_cast<float>(block.size),
                                    1 / (rule_.temperature * static_cast<float>(batch.n_rows()))};
-    const std::size_t first_row = chunk.begin + (chunk.block == 0 ? 0 : batch.blocks[0].size);
+    const std::size_t first_loss = begin + (b == 0 ? 0 : batch.blocks[0].size);
+    auto& pulls = blocks_[b].pulls[item];
+    for (auto& of_columns : pulls) of_columns.clear();
     for (std::size_t i = 0; i < n; ++i) {
-      float* row = logits + i * memory.stride;
-      std::fill(row + block.size, row + width, kMasked);
-      for (std::uint32_t m = block.mask_begin[chunk.begin + i]; m < block.mask_begin[chunk.begin + i + 1]; ++m)
-        row[block.mask[m]] = kMasked;
-      losses_[first_row + i] = softmax(row, width, chunk.begin + i, softmax_rule);
+      float* logits = scratch.logits.data() + i * width;
+      std::fill(logits + block.size, logits + width, kMasked);
+      for (std::uint32_t m = block.mask_begin[begin + i]; m < block.mask_begin[begin + i + 1]; ++m)
+        logits[block.mask[m]] = kMasked;
+      losses_[first_loss + i] = softmax(logits, width, begin + i, softmax_rule);
+      find_nonzero(logits, width, scratch.found);
+      for (const auto& [column, weight] : scratch.found)
+        pulls[column / kColumns].push_back({static_cast<std::uint32_t>(begin + i), column, weight});
+      add_weighted(columns, scratch.found, scratch.sum.data());
+      pull_back(first_text + i, scratch.sum.data());
     }
-    const std::span<Entries> entries(scratch.entries, n);
-    for (std::size_t i = 0; i < n; ++i) find_nonzero(logits + i * memory.stride, width, entries[i]);
-    if (are_few(entries, block.size))
-      add_entries(entries, block.first_text + block.size, scratch);
-    else
-      multiply({logits, memory.stride, 1}, n_padded, {memory.columns.data(), block.size, d_}, scratch.rows.data(), d_);
-    for (std::size_t i = 0; i < n; ++i) pull_back(first_text + i, scratch.rows.data() + i * d_);
   }
 
   // Gradients of some columns.
-  void pull_columns(const Batch& batch, Chunk chunk, Scratch& scratch) {
-    const Block& block = batch.blocks[chunk.block];
-    const BlockMemory& memory = blocks_[chunk.block];
-    const std::size_t n = std::min(kChunk, block.size - chunk.begin), n_padded = round_up(n, kTileRows);
-    const std::span<Entries> entries(scratch.entries, n);
-    find_columns(memory, block.size, chunk.begin, entries, scratch);
-    if (are_few(entries, block.size)) {
-      add_entries(entries, block.first_text, scratch);
-    } else {
-      scratch.packed.resize(block.size * kChunk);
-      for (std::size_t row = 0; row < block.size; ++row)
-        std::copy_n(memory.logits.data() + row * memory.stride + chunk.begin, n_padded,
-                    scratch.packed.data() + row * kChunk);
-      const Panels rows{blocks_[chunk.block].rows.data(), block.size, d_};
-      multiply({scratch.packed.data(), 1, kChunk}, n_padded, rows, scratch.rows.data(), d_);
+  void pull_columns(const Batch& batch, std::size_t b, std::size_t item, Scratch& scratch) {
+    const Block& block = batch.blocks[b];
+    const std::size_t begin = item * kColumns, n = std::min(kColumns, block.size - begin);
+    for (auto& rows : scratch.of_columns) rows.clear();
+    for (const auto& of_rows : blocks_[b].pulls)
+      for (const Pull& pull : of_rows[item]) scratch.of_columns[pull.column - begin].push_back({pull.row, pull.weight});
+    for (std::size_t i = 0; i < n; ++i) {
+      add_weighted(texts(block.first_text, block.size), scratch.of_columns[i], scratch.sum.data());
+      pull_back(block.first_text + block.size + begin + i, scratch.sum.data());
     }
-    for (std::size_t i = 0; i < n; ++i)
-      pull_back(block.first_text + block.size + chunk.begin + i, scratch.rows.data() + i * d_);
-  }
-
-  // What is not zero in some columns of the gradients of cosines.
-  static void find_columns(const BlockMemory& memory, std::size_t size, std::size_t begin, std::span<Entries> columns,
-                           Scratch& scratch) {
-    for (Entries& each : columns) each.clear();
-    for (std::size_t row = 0; row < size; ++row) {
-      find_nonzero(memory.logits.data() + row * memory.stride + begin, round_up(columns.size(), kLanes), scratch.found);
-      for (const auto& [column, weight] : scratch.found)
-        if (column < columns.size()) columns[column].push_back({static_cast<std::uint32_t>(row), weight});
-    }
-  }
-
-  // Whether adding entry by entry is faster; the sums are the same.
-  static bool are_few(std::span<const Entries> some, std::size_t size) {
-    std::size_t n_entries = 0;
-    for (const Entries& each : some) n_entries += each.size();
-    return n_entries * kSparse <= some.size() * size;
-  }
-
-  void add_entries(std::span<const Entries> some, std::size_t first_text, Scratch& scratch) const {
-    for (std::size_t i = 0; i < some.size(); ++i)
-      add_weighted(vectors_.data() + first_text * d_, d_, some[i], scratch.rows.data() + i * d_);
   }
 
   // From the gradient of a unit vector to that of the sum of its embeddings.
@@ -212,8 +177,8 @@ class Trainer {
       const auto feature = static_cast<std::size_t>(batch.features[slot]);
       if (slot + kReadAhead < end)
         prefetch_row(table_.data() + static_cast<std::size_t>(batch.features[slot + kReadAhead]) * d_, d_);
-      add_rows(gradients_.data(), d_, batch.feature_texts.data() + first, n, scratch.rows.data());
-      step_row(scratch.rows.data(), d_, rate, table_.data() + feature * d_, squares_[feature]);
+      add_rows(gradients_.data(), d_, batch.feature_texts.data() + first, n, scratch.sum.data());
+      step_row(scratch.sum.data(), d_, rate, table_.data() + feature * d_, squares_[feature]);
     }
   }
 
@@ -231,6 +196,8 @@ class Trainer {
   std::vector<BlockMemory> blocks_;
   std::vector<float> vectors_, gradients_;  // of texts, (n_texts, d)
   std::vector<float> scales_;               // one over the length of each text's sum, or 0
+  std::vector<std::int8_t> bytes_;          // vectors_ in steps, for cosines
+  std::vector<float> byte_scales_;          // of the texts
   std::vector<float> losses_;               // of rows
   std::vector<float> mean_losses_;          // of steps
 };

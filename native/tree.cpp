@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "buffer.hpp"
 #include "rng.hpp"
 #include "threads.hpp"
 
@@ -14,10 +15,10 @@ namespace {
 
 // The rows of one node, with its features renumbered densely so that a center stays in the cache.
 struct Rows {
-  std::vector<std::int32_t> label;     // (n,)
-  std::vector<std::size_t> begin{0};   // (n + 1,)
-  std::vector<std::uint32_t> feature;  // (n_entries,)
-  std::vector<float> value;            // (n_entries,)
+  Buffer<std::int32_t> label;     // (n,)
+  Buffer<std::size_t> begin{0};   // (n + 1,)
+  Buffer<std::uint32_t> feature;  // (n_entries,)
+  Buffer<float> value;            // (n_entries,)
   std::uint32_t n_features = 0;
 
   std::size_t size() const { return label.size(); }
@@ -191,9 +192,22 @@ Range whole(const CsrView& embeddings, const TreePlan& plan) {
   return range;
 }
 
+// Cuts a range down to its leaves.
+void finish(Range range, const TreePlan& plan, std::span<std::int32_t> order) {
+  if (range.n_parts <= 1) {
+    std::ranges::copy(range.rows.label, order.begin() + static_cast<std::ptrdiff_t>(range.begin));
+    return;
+  }
+  auto [left, right] = cut(range, plan, 1);
+  range.rows = {};
+  finish(std::move(left), plan, order);
+  finish(std::move(right), plan, order);
+}
+
 }  // namespace
 
 std::vector<std::int32_t> order_labels(const CsrView& embeddings, const TreePlan& plan, unsigned n_threads) {
+  constexpr std::size_t kSmall = 4096;  // labels of a range that one thread finishes, so that few ranges are in memory
   std::vector<std::int32_t> order(embeddings.n_rows());
   std::vector<Range> ranges;
   ranges.push_back(whole(embeddings, plan));
@@ -202,11 +216,11 @@ std::vector<std::int32_t> order_labels(const CsrView& embeddings, const TreePlan
     // Few ranges: threads share the work inside each. Many: a range per thread.
     const bool are_few = ranges.size() < n_threads;
     parallel_for(ranges.size(), are_few ? 1 : n_threads, [&](std::size_t i) {
-      if (ranges[i].n_parts > 1)
-        std::tie(halves[2 * i], halves[2 * i + 1]) = cut(ranges[i], plan, are_few ? n_threads : 1);
+      Range range = std::move(ranges[i]);
+      if (range.n_parts > 1 && (are_few || range.rows.size() > kSmall))
+        std::tie(halves[2 * i], halves[2 * i + 1]) = cut(range, plan, are_few ? n_threads : 1);
       else
-        std::ranges::copy(ranges[i].rows.label, order.begin() + static_cast<std::ptrdiff_t>(ranges[i].begin));
-      ranges[i].rows = {};
+        finish(std::move(range), plan, order);
     });
     std::erase_if(halves, [](const Range& half) { return half.rows.size() == 0; });
     ranges = std::move(halves);

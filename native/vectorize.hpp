@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "buffer.hpp"
 #include "ngrams.hpp"
 #include "strings.hpp"
 #include "text.hpp"
@@ -38,9 +39,9 @@ struct QueryFeatures {
 void vectorize(std::string_view text, const VocabularyView& vocabulary, QueryFeatures& features);
 
 struct SparseRows {
-  std::vector<std::int64_t> starts;  // (n + 1,)
-  std::vector<std::int32_t> ids;
-  std::vector<float> weights;
+  Buffer<std::int64_t> starts;  // (n + 1,)
+  Buffer<std::int32_t> ids;
+  Buffer<float> weights;
 };
 SparseRows vectorize_all(const StringsView& texts, const VocabularyView& vocabulary, unsigned n_threads);
 

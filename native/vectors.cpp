@@ -1,6 +1,7 @@
 #include "vectors.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
@@ -145,16 +146,19 @@ void prefetch_row(std::int32_t feature, std::span<const std::int32_t> row_of, co
   table.prefetch(at);
 }
 
-float quantize_one(const float* vector, std::size_t d, std::int8_t* values) {
-  float top = 0;
-  for (std::size_t k = 0; k < d; ++k) top = std::max(top, std::fabs(vector[k]));
-  if (!(top >= 1e-30F) || !std::isfinite(top)) {
+MATCHSET_CLONES float quantize_one(const float* vector, std::size_t d, std::int8_t* values) {
+  constexpr std::uint32_t kInfinity = 0x7F800000;
+  constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
+  std::uint32_t bits = 0;                // magnitudes are in the order of their bits
+  for (std::size_t k = 0; k < d; ++k) bits = std::max(bits, std::bit_cast<std::uint32_t>(vector[k]) & ~(1U << 31));
+  const float top = std::bit_cast<float>(bits);
+  if (bits >= kInfinity || top < 1e-30F) {
     std::fill_n(values, d, std::int8_t{0});
     return 0;
   }
   const float unit = 127 / top;
   for (std::size_t k = 0; k < d; ++k)
-    values[k] = static_cast<std::int8_t>(std::lrint(std::clamp(vector[k] * unit, -127.0F, 127.0F)));
+    values[k] = static_cast<std::int8_t>(std::bit_cast<std::int32_t>(vector[k] * unit + kMagic));
   return top / 127;
 }
 

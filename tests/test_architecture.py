@@ -10,6 +10,7 @@ import matchset
 ROOMS = [
     ["_native"],
     ["errors", "config"],
+    ["memory"],
     ["matrices"],
     ["strings"],
     ["text"],
@@ -25,6 +26,7 @@ ROOMS = [
     ["lab", "client"],
     ["serve"],
     ["cli"],
+    ["__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 PACKAGE = Path(matchset.__file__).parent

@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 from dataclasses import fields
 from urllib.request import urlopen
 
@@ -80,6 +81,28 @@ def test_a_bad_target_is_an_error_before_the_log_is_read(model, tmp_path):
     assert "already exists" in run("train", tmp_path / "no.log", "-o", model, ok=False)
 
 
+@pytest.mark.parametrize("inside", [".", "steps"])
+def test_a_work_folder_in_the_place_of_the_model_is_refused_at_once(call, tmp_path, inside):
+    out = tmp_path / "model"
+    code, _, said = call("train", tmp_path / "no.log", "-o", out, "--work", out / inside)
+    assert code == 1
+    assert "--work must lie outside the model's folder" in said
+    assert not out.exists()
+
+
+def test_a_server_that_is_stopped_before_it_is_ready_says_nothing_of_saving(call, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("matchset.cli.serve.start", stop)
+    assert call("serve", "model")[2] == "matchset: stopped\n"
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "matchset", "--version"], capture_output=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("command", ["split", "evaluate", "sweep", "serve"])
 def test_a_command_without_a_catalog_has_no_flags_for_one(command):
     assert "--catalog" not in run(command, "--help")
@@ -118,6 +141,22 @@ def test_queries_are_matched_in_every_form(model):
     ]  # fmt: skip
     lines = run("match", model, "-k", 1, "--where", "price < 30", stdin="sofa\n").splitlines()
     assert [len(line.split("\t")) for line in lines] == [5]
+
+
+def test_queries_without_products_are_told(call, model, tmp_path):
+    queries = tmp_path / "queries.txt"
+    queries.write_text("sofa\nqqqqqq\n")
+    options = "match", model, "--file", queries, "-k", 1
+    code, said, error = call(*options, "--form", "tsv")
+    assert (code, len(said.splitlines())) == (0, 1)
+    assert error == "1 queries without products have no line\n"
+    code, said, error = call(*options, "--form", "jsonl")
+    assert (code, error) == (0, "")
+    rows = [json.loads(line) for line in said.splitlines()]
+    assert [row["query"] for row in rows] == ["sofa", "qqqqqq"]
+    assert rows[1]["product_id"] is None
+    (tmp_path / "run.jsonl").write_text(said)
+    assert len(ms.read_run(tmp_path / "run.jsonl").match("sofa")) == 1  # it is a run all the same
 
 
 def test_queries_come_from_standard_input_named_by_a_hyphen(model):

@@ -67,6 +67,32 @@ def test_a_log_without_customers_is_planned_with_by_its_number_of_searches(call,
     assert "must be at least the number of events" in error
 
 
+def test_events_of_any_name_are_planned_with_if_they_are_named(call, tmp_path):
+    names = {"impression": "Anzeige", "click": "Klick", "purchase": "Kauf"}
+    make_rows().with_columns(pl.col("event").replace(names)).write_csv(tmp_path / "log.csv")
+    code, _, error = call("experiment", "plan", tmp_path / "log.csv")
+    assert code == 1
+    assert "a log must hold purchases, carts or clicks to plan with; got" in error
+    assert "such as --events.Klick 1" in error  # not what was merely shown
+    code, said, error = call("experiment", "plan", tmp_path / "log.csv", "--events.Kauf", 1)
+    assert code == 0
+    assert not error  # searches that led to nothing are there
+    assert "event rate" in said
+    usual = tmp_path / "usual.csv"
+    make_rows().write_csv(usual)
+    plain = call("experiment", "plan", usual, "--events.purchase", 1)[1]
+    assert said == plain
+    counted = call("experiment", "plan", usual, "--events.click", 1, "--searches", 10_000)[1]
+    assert "each search is taken to be of another one" in counted
+
+
+def test_an_effect_that_no_rate_can_have_is_refused(call, log):
+    code, _, error = call("experiment", "plan", log, "--effect", 50)
+    assert code == 1
+    assert "--effect must give a rate between 0 and 1" in error
+    assert "got 50, which is +5,000% (0.05 means 5 %)" in error
+
+
 def test_a_plan_says_what_to_read_it_with(call, log):
     _, said, _ = call("experiment", "plan", log)
     ab = r"A/B --planned (\d+) \(([\d,]+) customers\)"
@@ -100,6 +126,7 @@ def test_an_experiment_is_read_and_reported(call, tmp_path):
     assert said.startswith("Yes: new sells more than old.\n")
     assert "Of 800 units sent, 800 were recorded" in said
     assert "revenue per search" in said
+    assert re.search(r"difference is \+[0-9.]+ to \+[0-9.]+ percentage points at any time", said)
     assert "Verdict" in (tmp_path / "r.html").read_text()
 
 

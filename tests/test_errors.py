@@ -70,3 +70,7 @@ def test_a_hint_names_the_packages_of_an_extra_and_not_ours():
     names = {re.match(r"[a-z-]+", word)[0] for word in words[2:]}
     assert {"starlette", "granian", "orjson"} <= names
     assert not names & {"matchset", "numpy", "matplotlib"}
+
+
+def test_a_hint_names_the_extra_where_its_packages_are_not_known():
+    assert install_command("unheard") == "pip install 'matchset[unheard]'"

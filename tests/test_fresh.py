@@ -14,6 +14,7 @@ from fresh_shop import BRANDS, QUERIES, dump, list_goods, make_goods, trained_sh
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from match_sets import make_config, make_shop
 
 import matchset as ms
 from matchset.config import PARTS, TrainConfig
@@ -165,7 +166,7 @@ def test_other_attributes_change_filters_and_no_score(base):
     assert [one.scores.tobytes() for one in cheap.match(QUERIES)] == [
         one.scores.tobytes() for one in base.match(QUERIES)
     ]
-    assert len(cheap.model.added.vectors.labels) == 0
+    assert cheap.model.added is None
 
 
 def test_another_title_is_found_and_the_old_one_no_more(base):
@@ -190,10 +191,9 @@ def test_an_update_changes_what_it_tells_and_nothing_else(base, tmp_path):
 
 
 def test_attributes_of_another_kind_are_converted_or_refused(base, tmp_path):
-    (tmp_path / "goods.csv").write_text("product_id,title,brand,color\nn9,red rose,42,red\n")
+    (tmp_path / "goods.csv").write_text("product_id,title,brand\nn9,red rose,42\n")
     grown = base.add(tmp_path / "goods.csv")
     assert list(grown.match("red rose", where="brand = '42'").ids) == ["n9"]
-    assert "color" not in grown.products.attributes
     (tmp_path / "goods.csv").write_text("product_id,title,price\nn9,red rose,cheap\n")
     with pytest.raises(ValueError, match="price must be a number as in the model; got a text"):
         base.add(tmp_path / "goods.csv")
@@ -211,6 +211,186 @@ def test_a_change_with_an_older_version_comes_too_late(base):
     assert "n1" in gone.add(make_goods(NEW), version=9).products.ids
     with pytest.raises(ValueError, match="version must be from 0"):
         base.remove(["p001"], version=-1)
+
+
+def test_a_change_without_a_version_keeps_the_last_one(base):
+    first = base.add(make_goods({"n1": ("red rose zyxo", 1.0, None)}), version=7)
+    cheap = first.update(make_goods({"n1": ("", 0.5, None)}))
+    assert dump(cheap.add(make_goods({"n1": ("stale mug", 9.0, None)}), version=3)) == dump(cheap)
+    gone = cheap.remove(["n1"])
+    assert dump(gone.add(make_goods({"n1": ("stale mug", 9.0, None)}), version=7)) == dump(base)
+    assert "n1" in gone.add(make_goods({"n1": ("mug", 9.0, None)}), version=8).products.ids
+
+
+def test_a_cell_that_a_row_does_not_give_stays_as_it_is(base, tmp_path, caplog):
+    rows = '{"product_id":"p001","price":7}\n{"product_id":"p002","brand":"omega","price":null}\n'
+    (tmp_path / "rows.jsonl").write_text(rows)
+    changed = base.update(tmp_path / "rows.jsonl")
+    assert not caplog.records  # updates need no titles
+    before, after = (
+        {name: column.to_list() for name, column in one.products.attributes.items()}
+        for one in (base, changed)
+    )
+    assert (after["price"][1], after["brand"][1]) == (7.0, before["brand"][1])
+    assert (after["price"][2], after["brand"][2]) == (before["price"][2], "omega")
+    assert before["price"][2] is not None
+    none = changed.upsert([ms.Upsert("p002", attributes={"price": None})])
+    assert none.products.attributes["price"].to_list()[2] is None
+
+
+def test_an_added_row_without_a_title_keeps_the_one_that_a_product_has(base, tmp_path):
+    (tmp_path / "prices.csv").write_text("product_id,price\np001,3\n")
+    with pytest.raises(ms.DataError, match="title"):
+        base.add(tmp_path / "prices.csv")
+    kept = base.add(make_goods({"p001": ("", 3.0, None)}))
+    assert kept.products.titles_of(["p001"]) == [list_goods()["p001"][0]]
+    assert kept.n_queries_of[1] == base.n_queries_of[1]
+
+
+@pytest.mark.parametrize("change", [str.upper, "<b>{}</b> &amp;".format])
+def test_letter_case_and_markup_of_a_title_lose_nothing_that_was_learned(base, change):
+    product = base.match("red rose", 1).ids[0]
+    title = list_goods()[product][0]
+    for again in (
+        base.upsert([ms.Upsert(product, change(title))]),
+        base.update(make_goods({product: (change(title), None, None)})),
+    ):
+        assert (
+            again.match("red rose", 5).scores.tolist() == base.match("red rose", 5).scores.tolist()
+        )
+        assert (again.freshness.updated, again.freshness.retitled) == (1, 0)
+    assert "<" not in base.upsert([ms.Upsert(product, change(title))]).products.titles[2]
+    renamed = base.update(make_goods({product: ("zyxo tent", None, None)})).freshness
+    assert (renamed.updated, renamed.retitled) == (0, 1)
+
+
+def test_a_catalog_without_the_searched_columns_keeps_their_text():
+    log, goods = make_shop(60)
+    texts = Strings.of([f"quux{i}" for i in range(len(goods))])
+    plain = dataclasses.replace(goods, attributes={})
+    trained = ms.train(log, dataclasses.replace(plain, more_text=texts), make_config(tune=False))
+    label = int(np.argmax(trained.n_queries_of))
+    product = trained.products.ids[label]
+    at = int(plain.ids.index_of(Strings.of([product]))[0])
+    row = dataclasses.replace(
+        plain, ids=Strings.of([product]), titles=plain.titles.take(np.array([at]))
+    )
+    again = trained.add(row, version=1)
+    assert again.products.more_text[label] == trained.products.more_text[label] != ""
+    assert again.n_queries_of[label] == trained.n_queries_of[label] > 0
+
+
+def test_a_step_that_changes_nothing_is_no_step(base):
+    goods = list_goods()
+    for same in (
+        base.add(make_goods(goods)),
+        base.update(make_goods({"p001": goods["p001"], "p002": ("", None, None)})),
+        base.remove(["nobody"]),
+        base.upsert([ms.Upsert("p001", goods["p001"][0])], remove=["nobody"]),
+    ):
+        assert same is base
+    assert base.update(make_goods({"p001": goods["p001"]}), version=3).freshness.generation == 1
+
+
+def test_every_way_in_refuses_what_the_model_does_not_have(base, tmp_path):
+    (tmp_path / "goods.csv").write_text("product_id,title,prcie\np001,red rose,3\n")
+    said = "among those of the model, price, brand; got 'prcie'"
+    for step in (base.add, base.update):
+        with pytest.raises(ValueError, match=said):
+            step(tmp_path / "goods.csv")
+    with pytest.raises(ValueError, match=said):
+        base.upsert([ms.Upsert("p001", attributes={"prcie": 3})])
+
+
+def test_every_way_in_refuses_a_product_that_is_told_twice(base, tmp_path):
+    said = "must tell each product once; got 'n1' twice"
+    with pytest.raises(ValueError, match=said):
+        base.upsert([ms.Upsert("n1", "zyxo"), ms.Upsert("n1", attributes={"price": 1})])
+    with pytest.raises(ValueError, match=said):
+        base.upsert([ms.Upsert("n1", "zyxo")], remove=["n1"])
+    goods = make_goods({"n1": ("zyxo", 1.0, None), "n2": ("mug", 2.0, None)})
+    twice = dataclasses.replace(goods, ids=Strings.of(["n1", "n1"]))
+    for step in (base.add, base.update):
+        with pytest.raises(ValueError, match=said):
+            step(twice)
+    (tmp_path / "prices.csv").write_text("product_id,price\np001,3\np001,4\n")
+    with pytest.raises(ms.DataError, match="'p001'"):
+        base.update(tmp_path / "prices.csv")
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (ms.Upsert("", "rose"), "must have an id; got an empty one"),
+        (ms.Upsert("n1", "  "), "a title must have words; got '  ' for 'n1'"),
+        (ms.Upsert("p001", "<br>"), "a title must have words"),
+        (ms.Upsert("p001", attributes={"price": 10**400}), "price must be a finite number"),
+        (ms.Upsert("p001", attributes={"price": math.inf}), "price must be a finite number"),
+    ],
+)
+def test_what_cannot_be_told_is_refused(base, told, said):
+    with pytest.raises(ValueError, match=said):
+        base.upsert([told])
+
+
+@pytest.mark.parametrize("version", [True, 1.7, "1"])
+def test_a_version_that_is_no_integer_is_refused(base, version):
+    with pytest.raises(TypeError, match="version must be an int"):
+        base.remove(["p001"], version=version)
+
+
+def test_the_tree_of_a_changed_match_set_ranks_as_before(base, changed, tmp_path):
+    tree = changed.part("tree")
+    assert tree.kind == "xr_linear"
+    for query in QUERIES:
+        found, wanted = tree.match(query, 50), base.part("tree").match(query, 60)
+        pairs = zip(wanted.ids, wanted.scores.tolist(), strict=True)
+        left = [pair for pair in pairs if pair[0] not in ("p000", "p031")][:50]
+        assert list(zip(found.ids, found.scores.tolist(), strict=True)) == left
+    tree.save(tmp_path / "tree")
+    assert dump(ms.load(tmp_path / "tree")) == dump(tree)
+    assert tree.explain("red rose", tree.match("red rose").ids[0]).is_returned
+    assert "not in the tree" in tree.explain("red rose", "n1").verdict
+    undone = base.add(make_goods(NEW)).remove(list(NEW))
+    assert dump(undone.part("tree")) == dump(base.part("tree"))
+    assert undone.part("tree").match("red rose", min_score=0.05).ids
+
+
+def test_all_products_can_go_and_come_again(base):
+    gone = base.remove(list(base.products.ids))
+    assert not gone.training.is_warm(Strings.of(["p001"])).any()
+    assert set(gone.add(make_goods(NEW)).match("zyxo").ids) == {"n1", "n3"}
+
+
+def test_a_fusion_shows_nothing_that_was_removed_from_a_part(base, tmp_path):
+    goods = list_goods()
+    words = ms.BM25.from_catalog(make_goods(goods))
+    for fused in (
+        ms.Fusion([base.remove(["p000"]), words]),
+        ms.Fusion([words, base.remove(["p000"])], "interleave"),
+        ms.Fusion([ms.Fusion([base.remove(["p000"])]), words], names=["all", "words"]),
+    ):
+        fused.save(tmp_path / "fused", overwrite=True)
+        for matcher in (fused, ms.load(tmp_path / "fused")):
+            assert "p000" not in matcher.products.ids
+            for where in (None, "price < 30", ["p000", "p001", "p033"]):
+                found = matcher.match("red rose small", 160, where=where)
+                assert "p000" not in found.ids
+                assert "p001" in found.ids
+                assert list(found.titles) == [goods[each][0] for each in found.ids]
+
+
+def test_a_filter_that_reads_other_values_is_refused(base):
+    cheap, acme = base.filter("price < 5"), base.filter("brand = 'acme'")
+    dear = base.update(make_goods({"p001": ("", 100.0, None)}))
+    with pytest.raises(ValueError, match="160 products; got one made before price changed"):
+        dear.match("red rose", where=cheap)
+    with pytest.raises(ValueError, match="made before price changed"):
+        dear.match("red rose", where=acme & cheap)
+    assert dear.match("red rose", where=acme).ids == base.match("red rose", where=acme).ids
+    assert dear.match("red rose", where=pickle.loads(pickle.dumps(acme))).ids
+    with pytest.raises(ValueError, match="159 products; got one of 160"):
+        base.remove(["p001"]).match("red rose", where=acme)
 
 
 def test_products_come_after_parts_were_left_out(base, changed):
@@ -271,8 +451,6 @@ def test_kinds_that_cannot_take_products_refuse():
 
 
 def test_a_match_set_trained_without_a_catalog_refuses_products():
-    from match_sets import make_shop
-
     log, _ = make_shop(60)
     plain = ms.train(log, None, TrainConfig(tune=False))
     with pytest.raises(ValueError, match="must have titles"):
@@ -292,6 +470,33 @@ ROWS = st.dictionaries(
 )
 
 
+VERSIONS = st.none() | st.integers(0, 5)
+
+
+LACKING = st.sampled_from([(), ("price",), ("price", "brand")])
+
+
+def leave_out(rows, lacking):
+    """A catalog without some columns, and the rows that it has."""
+    goods = make_goods(rows)
+    kept = {name: one for name, one in goods.attributes.items() if name not in lacking}
+    names = ("title", "price", "brand")
+    left = {
+        product: tuple(
+            None if name in lacking else value for name, value in zip(names, row, strict=True)
+        )
+        for product, row in rows.items()
+    }
+    return dataclasses.replace(goods, attributes=kept), left
+
+
+def to_upsert(product, row):
+    """What a row tells, without what it does not."""
+    title, price, brand = row
+    told = {"price": price, "brand": brand}
+    return Upsert(product, title or None, {k: v for k, v in told.items() if v is not None})
+
+
 class Steps(RuleBasedStateMachine):
     """Any steps give, byte for byte, what the same end gives in one."""
 
@@ -299,24 +504,60 @@ class Steps(RuleBasedStateMachine):
     def begin(self):
         # Without a home: what other tests share is not saved.
         self.matcher, self.goods, self.folder = trained_shop().with_beam(10), list_goods(), None
+        self.versions = {}
 
-    @rule(rows=ROWS)
-    def add(self, rows):
-        self.matcher = self.matcher.add(make_goods(rows))
-        self.goods |= rows
+    def is_late(self, product, version):
+        if version is not None and version <= self.versions.get(product, -1):
+            return True
+        self.versions[product] = version if version is not None else self.versions.get(product, -1)
+        return False
 
-    @rule(rows=ROWS)
-    def update(self, rows):
-        self.matcher = self.matcher.update(make_goods(rows))
+    @rule(rows=ROWS, version=VERSIONS, lacking=LACKING)
+    def add(self, rows, version, lacking):
+        goods, rows = leave_out(rows, lacking)
+        self.matcher = self.matcher.add(goods, version=version)
         for product, (title, *rest) in rows.items():
-            if product in self.goods:
-                self.goods[product] = (title or self.goods[product][0], *rest)
+            if not self.is_late(product, version):
+                before = self.goods.get(product, ("",))[0]
+                self.goods[product] = (title or before, *rest)
 
-    @rule(ids=st.lists(IDS, max_size=3))
-    def remove(self, ids):
-        self.matcher = self.matcher.remove(ids)
-        for product in ids:
-            self.goods.pop(product, None)
+    @rule(rows=ROWS, version=VERSIONS, lacking=LACKING)
+    def update(self, rows, version, lacking):
+        goods, rows = leave_out(rows, lacking)
+        self.matcher = self.matcher.update(goods, version=version)
+        for product, row in rows.items():
+            if product in self.goods and not self.is_late(product, version):
+                self.overlay(product, row)
+
+    @rule(rows=ROWS, ids=st.lists(IDS, max_size=2), version=VERSIONS)
+    def upsert(self, rows, ids, version):
+        told = {
+            product: row
+            for product, row in rows.items()
+            if product not in ids and (row[0] or product in self.goods)
+        }
+        self.matcher = self.matcher.upsert(
+            [to_upsert(product, row) for product, row in told.items()], remove=ids, version=version
+        )
+        for product, row in told.items():
+            if not self.is_late(product, version):
+                self.overlay(product, row)
+        self.drop(ids, version)
+
+    @rule(ids=st.lists(IDS, max_size=3), version=VERSIONS)
+    def remove(self, ids, version):
+        self.matcher = self.matcher.remove(ids, version=version)
+        self.drop(ids, version)
+
+    def overlay(self, product, row):
+        before = self.goods.get(product, ("", None, None))
+        told = zip(row, before, strict=True)
+        self.goods[product] = tuple(old if new in ("", None) else new for new, old in told)
+
+    def drop(self, ids, version):
+        for product in dict.fromkeys(ids):
+            if not self.is_late(product, version):
+                self.goods.pop(product, None)
 
     @rule()
     def copy(self):
@@ -338,8 +579,11 @@ class Steps(RuleBasedStateMachine):
             return
         base, before = trained_shop(), list_goods()
         new = {p: row for p, row in self.goods.items() if before.get(p) != row}
-        once = base.add(make_goods(new)).remove([p for p in before if p not in self.goods])
+        once = base.remove([p for p in before if self.goods.get(p) != before[p]])
+        once = once.add(make_goods(new))
         assert dump(self.matcher) == dump(once)
+        for part in PARTS:
+            assert dump(self.matcher.part(part)) == dump(once.part(part))
         if self.folder is not None:
             shutil.rmtree(self.folder)
 

@@ -110,7 +110,7 @@ def test_l2_a_very_long_name_of_a_column_is_a_data_error(tmp_path):
     ("message", "expected", "rule"),
     [
         ("could not allocate block of size 256.0 KiB (47.6 MiB/47.6 MiB used)", MemoryError,
-         "memory_limit must be larger"),
+         "memory must be larger"),
         ("Allocation failure", MemoryError, "this process needs more memory"),
         ("Failed to allocate block of 262144 bytes (bad allocation)", MemoryError,
          "this process needs more memory"),

@@ -14,12 +14,13 @@ from test_vectorizer import SHOP, same_rows
 
 import matchset as ms
 from matchset import _native
-from matchset.config import LANGUAGES, STEMMED, VectorizerConfig
+from matchset.config import LANGUAGES, STEMMED
 from matchset.data.catalog import Catalog
 from matchset.errors import ModelFileError
 from matchset.features.analysis import Analyzer, choose_language, detect_language, list_languages
 from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
 from matchset.features.vectorizer import KIND, Vectorizer
+from matchset.memory import limit_memory
 from matchset.storage.folders import verify_folder
 from matchset.strings import Strings
 from matchset.text import normalize, normalize_strings
@@ -187,8 +188,8 @@ def test_a_model_without_a_language_has_the_sections_that_it_always_had(tmp_path
 def test_threads_budgets_and_batches_do_not_matter(language):
     texts = [*ENGLISH, *GERMAN, *JAPANESE] * 30
     one = Vectorizer(language=language).fit(texts, threads=1)
-    tight = VectorizerConfig(memory_budget=50_000)
-    many = Vectorizer(tight, language=language).fit(texts, threads=3)
+    with limit_memory(200_000):
+        many = Vectorizer(language=language).fit(texts, threads=3)
     assert one.vocabulary.slots.tobytes() == many.vocabulary.slots.tobytes()
     assert list(one.vocabulary.names) == list(many.vocabulary.names)
     unseen = [f"{text} drilling{i} Schlössern{i}" for i, text in enumerate(texts)]

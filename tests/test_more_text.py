@@ -86,3 +86,14 @@ def test_counts_and_vectors_are_those_of_plain_arithmetic(base):
         for word in ("oak", "handmade")
     }  # each is in one title, or beside one
     assert impacts[words["handmade"]] < impacts[words["oak"]]
+
+
+def test_a_refresh_learns_it_too(base):
+    goods = make_goods({"m": ("oak desk", 1.0, None)})
+    changed = dataclasses.replace(base).add(with_text(goods, {"m": "handmade zyxo"}))
+    after = changed.refresh(make_shop(20, seed=5)[0])
+    assert list(after.match("zyxo", 1).ids) == ["m"]
+    assert set(after.match("lapwing", 2).ids) == {"c1", "p003"}
+    for query in ("oak desk", "handmade desk"):
+        cosine = FEATURES.index("cosine")
+        assert describe(after, query, "m")[cosine] == describe(changed, query, "m")[cosine]

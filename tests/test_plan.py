@@ -79,10 +79,15 @@ def test_a_plan_counts_what_training_counts_and_knows_the_size_of_the_model(shop
 
 def test_a_plan_is_printed_by_part(shop, capsys):
     plan = plan_training(shop.log, shop.catalog, ms.TrainConfig(parts=ALL))
-    show_plan(plan)
+    show_plan(plan, 10**12)
     said = capsys.readouterr().out
     for name in (*plan.parts, "all", "memory", "300 products"):
         assert name in said
+    assert "temporary files" not in said
+    show_plan(plan, 1000)
+    said = capsys.readouterr().out
+    assert "memory: 0.00 GB at most" in said
+    assert f"temporary files: {plan.memory / 1e9:.2f} GB, since it needs more than --memory" in said
     times = [format_seconds(time) for time in (1.26, 600, 9000)]
     assert times == ["1.3 s", "10 min", "2.5 h"]
 
@@ -114,8 +119,27 @@ def test_a_projection_lists_every_stage_and_more_cores_are_faster(capsys):
     assert all(1.001 * time >= 3600 * hours / cores for cores, time in times.items())
     show_projection(PAPER, stages, (64,), 0.05)
     said = capsys.readouterr().out
-    for part in ("100,000,000 products", "solve", "work folder", "64 cores: ", "price of"):
+    for part in ("100,000,000 products", "solve", "work folder", "64 cores: "):
         assert part in said
+
+
+def test_a_price_is_that_of_all_cores_for_the_whole_time(capsys):
+    stages = plan_stages(PAPER, ms.TrainConfig())
+    show_projection(PAPER, stages, (16, 1024), 0.05)
+    said = capsys.readouterr()
+    for cores in (16, 1024):
+        paid = cores * project(stages, cores) / 3600
+        assert f"{paid:,.1f} core hours, price {0.05 * paid:,.2f}" in said.out
+    assert "idle ones are paid for too" in said.out
+
+
+def test_a_task_that_no_usual_machine_holds_is_told(capsys):
+    small = PAPER.scale(1_000_000, most_features=10**7)
+    show_projection(small, plan_stages(small, ms.TrainConfig()), (16,), None)
+    assert not capsys.readouterr().err
+    stages = [replace(stage, memory=300e9) for stage in plan_stages(small, ms.TrainConfig())]
+    show_projection(small, stages, (16,), None)
+    assert "needs 300 GB: more than machines of 16 cores usually have" in capsys.readouterr().err
 
 
 def test_a_shop_is_scaled_with_all_that_it_has():

@@ -112,11 +112,11 @@ def test_messages_name_the_line_and_never_show_it(tmp_path, row, reason):
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.jsonl.gz", "log.parquet"])
-def test_too_small_a_memory_limit_is_not_blamed_on_the_file(tmp_path, name):
+def test_too_small_a_memory_is_not_blamed_on_the_file(tmp_path, name):
     path = write_rows(tmp_path / name, ROWS * 1000)
     for read in (read_log, partial(read_catalog, title="query", duplicates="first")):
-        with pytest.raises(MemoryError, match="memory_limit must be larger; got: Out of Memory"):
-            read(path, memory_limit="10KB")
+        with pytest.raises(MemoryError, match="memory must be larger; got: Out of Memory"):
+            read(path, memory="20KB")
 
 
 def test_messages_show_no_sql():
@@ -211,7 +211,7 @@ def test_temporary_folders_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     n = 100_000
     table = pa.table({"q": [f"query {i}" for i in range(n)], "sku": [f"sku {i}" for i in range(n)]})
-    read_log(table, memory_limit="24MB")
+    read_log(table, memory="48MB")
     (tmp_path / "bad.csv").write_text("query,sku\nred\n")
     with pytest.raises(DataError):
         read_log(tmp_path / "bad.csv")

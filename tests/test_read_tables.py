@@ -38,7 +38,7 @@ def test_the_header_of_a_large_file_is_its_first_line(tmp_path):
     assert lines.nbytes > 2**25  # from which on DuckDB reads with several threads
     path.write_bytes(gzip.compress(b"sku\n" + lines.tobytes(), 0))
     for _ in range(8):  # threads race: any of them may come first
-        with open_tables(path, memory_limit="1GB") as (_, ((table,),)):
+        with open_tables(path) as (_, ((table,),)):
             assert list(table.columns) == ["sku"]
 
 

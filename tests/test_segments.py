@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pickle
 import shutil
 import signal
 import sys
@@ -11,14 +12,17 @@ from contextlib import suppress
 
 import pytest
 from fresh_shop import dump, make_goods, trained_shop
+from match_sets import make_config, make_shop
 
 import matchset as ms
 from matchset.errors import ModelFileError
+from matchset.matchers import base
 from matchset.storage import folders, segments
 from matchset.storage.folders import write_folder
 
 FIRST = {"n1": ("red rose zyxo", 5.0, "zeta")}
 SECOND = {"n2": ("white zyxo vase", 1.0, None)}
+SINCE = make_shop(20, seed=5)[0]  # the log since the training
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +51,18 @@ def test_a_loaded_match_set_keeps_its_changes_in_its_folder(folder):
     assert dump(ms.load(folder)) == dump(new) != before
     assert list_files(folder) == ["manifest.json", *(f"segment{i}" for i in range(1, 5))]
     ms.verify(folder)
+
+
+def test_a_match_set_that_is_reopened_is_the_one_that_is_loaded(folder, tmp_path):
+    old = ms.load(folder)
+    before = dump(old)
+    ms.load(folder).update(make_goods({"n1": ("zyxo", 6.0, None), "p001": ("", 2.0, None)}))
+    for change in (lambda m: m.remove(["n1", "p002"]), lambda m: m.add(make_goods(SECOND))):
+        change(ms.load(folder)).merge()
+        assert dump(old.reopen(folder)) == dump(ms.load(folder)) != before
+    assert dump(old) == before
+    trained_shop().with_beam(10).save(tmp_path / "trained")
+    assert dump(old.reopen(tmp_path / "trained")) == dump(ms.load(tmp_path / "trained"))
 
 
 def test_a_saved_match_set_keeps_its_changes_in_its_folder(tmp_path):
@@ -79,7 +95,7 @@ def test_a_merge_leaves_one_segment_and_every_answer(folder):
 def test_many_steps_leave_few_segments(folder):
     matcher = ms.load(folder)
     for i in range(40):
-        matcher = matcher.update(make_goods({f"p{i:03}": ("", float(i), "nova")}))
+        matcher = matcher.update(make_goods({f"p{i:03}": ("", 100.0 + i, "nova")}))
     assert segments.count_segments(folder) <= 17
     assert matcher.fresh.generation == 41  # p009 is not there
     assert dump(ms.load(folder)) == dump(matcher)
@@ -184,7 +200,16 @@ def test_a_segment_that_cannot_be_is_refused(folder, change, said):
         ms.load(folder)
 
 
-def test_a_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch):
+STEPS = {
+    "add": lambda matcher: matcher.add(make_goods(SECOND)),
+    "remove": lambda matcher: matcher.remove(["p000"]),
+    "merge": lambda matcher: matcher.merge(),
+    "refresh": lambda matcher: matcher.refresh(SINCE),
+}
+
+
+@pytest.mark.parametrize("step", ["add", "refresh"])
+def test_a_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch, step):
     before, files = dump(ms.load(folder)), list_files(folder)
     real, n_left = folders.write_file, 0
 
@@ -197,29 +222,77 @@ def test_a_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch):
 
     monkeypatch.setattr(folders, "write_file", write)
     monkeypatch.setattr(segments, "write_file", write)
-    for n in range(100):
+    # A refresh writes some fifty arrays beside the folder before it adds what is told in the end.
+    for n in range(100) if step == "add" else (0, 1, 20, *range(47, 100)):
         n_left = n
         try:
-            ms.load(folder).add(make_goods(SECOND))
+            STEPS[step](ms.load(folder))
         except OSError:
             assert list_files(folder) == files
+            assert [file.name for file in folder.parent.iterdir()] == ["model"]
             assert dump(ms.load(folder)) == before
         else:
             break
     assert 2 < n < 99
+    assert dump(ms.load(folder)) != before
+
+
+def test_an_old_matcher_can_be_pickled_when_its_folder_has_moved_on(folder):
+    old = ms.load(folder)
+    before = dump(old)
+    old.add(make_goods(SECOND))
+    assert dump(pickle.loads(pickle.dumps(old))) == before
+    new = ms.load(folder)
+    shutil.rmtree(folder)
+    assert "n2" in pickle.loads(pickle.dumps(new)).products.ids
+
+
+def test_a_write_while_a_folder_is_read_is_read_whole(folder, monkeypatch):
+    writer, real, waiting = ms.load(folder), base.open_sections, [SECOND]
+
+    def read(handle):
+        found = real(handle)
+        if waiting:
+            writer.add(make_goods(waiting.pop()))
+        return found
+
+    monkeypatch.setattr(base, "open_sections", read)
+    matcher = ms.load(folder)
+    assert "n2" in matcher.products.ids
+    monkeypatch.undo()
+    assert dump(pickle.loads(pickle.dumps(matcher))) == dump(matcher)
+
+
+def test_a_copy_that_is_saved_elsewhere_stays_as_it_was_saved(folder, tmp_path):
+    matcher = ms.load(folder)
+    matcher.save(tmp_path / "backup")
+    matcher.add(make_goods(SECOND))
     assert "n2" in ms.load(folder).products.ids
+    assert "n2" not in ms.load(tmp_path / "backup").products.ids
 
 
-STEPS = {
-    "add": lambda matcher: matcher.add(make_goods(SECOND)),
-    "remove": lambda matcher: matcher.remove(["p000"]),
-    "merge": lambda matcher: matcher.merge(),
-}
+def test_a_folder_that_was_trained_without_titles_says_what_is_missing(folder, tmp_path):
+    matcher = ms.load(folder)
+    log, _ = make_shop(60)
+    ms.train(log, None, make_config(tune=False)).save(folder, overwrite=True)
+    with pytest.raises(ValueError, match=r"must have titles, .* got no titles, and tree"):
+        matcher.remove(["p001"])
+
+
 WRITES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "os.listdir")
 
 
-def kill_at(folder, step, n):
-    """Take a step in another process that is killed before its nth write; whether it was."""
+FAULTS = {
+    "kill": None,
+    "interrupt": KeyboardInterrupt(),
+    "memory": MemoryError(),
+    "disk": OSError(errno.EIO, "Input/output error"),
+}
+DONE, FAILED, UNCERTAIN, KILLED = range(4)
+
+
+def fail_at(folder, step, n, fault):
+    """Take a step in another process, with a fault at its nth write; how it ended, if it came."""
     pid = os.fork()
     if pid == 0:
         n_seen = 0
@@ -232,40 +305,82 @@ def kill_at(folder, step, n):
             if event in WRITES and not is_read:
                 n_seen += 1
                 if n_seen == n:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                    if fault is None:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    raise fault
 
+        ended = FAILED
         try:
             matcher = ms.load(folder)
             sys.addaudithook(count)
             STEPS[step](matcher)
+            ended = DONE
+        except ms.UncertainWriteError:
+            ended = UNCERTAIN
         finally:
-            os._exit(0)
-    return os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+            os._exit(ended + 10 * (n_seen >= n))
+    status = os.waitpid(pid, 0)[1]
+    if os.WIFSIGNALED(status):
+        return KILLED
+    was_there, ended = divmod(os.WEXITSTATUS(status), 10)
+    return ended if was_there else None
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_writer_that_is_killed_anywhere_leaves_the_old_or_the_new_state(
-    saved, tmp_path, step, monkeypatch
+@pytest.mark.parametrize(
+    ("step", "fault"),
+    [*((step, "kill") for step in STEPS), *(("add", fault) for fault in list(FAULTS)[1:])],
+)
+def test_a_writer_that_is_stopped_anywhere_leaves_the_old_or_the_new_state(
+    saved, tmp_path, step, fault, monkeypatch
 ):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # slow, and for crashes of the system
-    seen, n = [], 0
+    seen, ends, n = [], [], 0
     while True:
-        n += 1
-        folder = shutil.copytree(saved, tmp_path / f"model{n}", copy_function=os.link)
-        was_killed = kill_at(folder, step, n)
+        is_alike = step == "refresh" and not 45 < n < 75  # one of many arrays
+        n += 9 if is_alike else 1
+        folder = shutil.copytree(saved, tmp_path / f"{n}" / "model", copy_function=os.link)
+        ends.append(fail_at(folder, step, n, FAULTS[fault]))
         ms.verify(folder)
         found = ms.load(folder)
         seen.append((segments.count_segments(folder), sorted(found.products.ids)))
         found.update(make_goods({"p001": ("", 9.0, None)}))  # the next writer
         named = set(json.loads((folder / "manifest.json").read_bytes())["folders"])
         assert set(list_files(folder)) == {"manifest.json", *named}
-        if not was_killed:
+        assert [file.name for file in folder.parent.iterdir()] == ["model"]
+        if ends[-1] is None:
             break
         shutil.rmtree(folder)
     old = sorted(ms.load(saved).products.ids)
-    assert seen[0] == (2, old)
-    n_old = seen.count(seen[0])
-    assert seen == [seen[0]] * n_old + [seen[-1]] * (n - n_old)  # never between
-    assert 5 < n_old < n
-    new = {"add": {*old, *SECOND}, "remove": {*old} - {"p000"}, "merge": {*old}}[step]
-    assert seen[-1] == (1 if step == "merge" else 3, sorted(new))
+    is_old = [each == (2, old) for each in seen]
+    assert all(each in ((2, old), seen[-1]) for each in seen)  # never between
+    new = {"add": {*old, *SECOND}, "remove": {*old} - {"p000"}}.get(step, {*old})
+    assert seen[-1] == (3 if step in ("add", "remove") else 1, sorted(new))
+    assert 5 < sum(is_old) < len(seen)
+    if fault in ("memory", "disk"):  # an error says which of the two it is
+        assert [ended == FAILED for ended in ends] == is_old
+        assert UNCERTAIN in ends
+    else:
+        assert is_old == sorted(is_old, reverse=True)
+
+
+def test_a_change_that_may_be_lost_is_safe_once_the_step_is_taken_again(folder, monkeypatch):
+    real, matcher = segments.flush_folder, ms.load(folder)
+
+    def fail(path):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(segments, "flush_folder", fail)
+    with pytest.raises(ms.UncertainWriteError, match="may be written, and may be lost"):
+        matcher.add(make_goods(SECOND), version=1)
+    flushed = []
+    monkeypatch.setattr(segments, "flush_folder", lambda path: flushed.append(path) or real(path))
+    assert "n2" in matcher.add(make_goods(SECOND), version=1).products.ids
+    assert flushed == [folder]
+
+
+def test_a_step_that_changes_nothing_removes_what_a_killed_writer_left(folder):
+    before = list_files(folder)
+    shutil.copytree(folder / "segment1", folder / "segment9")
+    (folder / ".segment10.0a0b0c0d.tmp").mkdir()
+    ms.load(folder).update(make_goods({"nobody": ("", 1.0, None)}))
+    assert list_files(folder) == before

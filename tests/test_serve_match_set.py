@@ -1,10 +1,13 @@
 """A server of one match set: its parts by name, least scores, attributes of products."""
 
+import json
+
 import numpy as np
 import pytest
 from serving import ask, serving
 
 import matchset as ms
+from matchset.matchers.match import Hit
 from matchset.serve.http.app import make_app
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.loaded_model import LoadedModel, open_matchers
@@ -39,6 +42,38 @@ def test_a_match_set_answers_unless_a_part_is_asked_for(server, whole):
         found = server.match(QUERY, k=9, matcher=name, where="price > 10")
         assert found.json["matcher"] == name
         assert ids_of(found) == list(whole.part(name).match(QUERY, 9, where="price > 10").ids)
+
+
+@pytest.mark.parametrize("k", [1, 30, 10**6])
+@pytest.mark.parametrize(
+    "query", [QUERY, "", "zzqx", 'so"fa\\\n bed', "sofá 🛋 bed", "\x00 sofa", "s" * 5000]
+)
+def test_an_answer_that_is_made_natively_is_that_of_match(whole, query, k):
+    found = whole.match(query, k)
+    for titles in (True, False):
+        answer_query = whole.prepare_answer(k, titles=titles)
+        body, n_products, microseconds, ids = answer_query(b'{"a":1,', query, True)
+        answer = json.loads(body)
+        assert (answer["a"], answer["query"], n_products) == (1, query, len(found))
+        assert answer["microseconds"] == microseconds >= 0
+        assert json.loads(ids) == list(found.ids)
+        hits = [
+            Hit(one["id"], np.float32(one["score"]), one.get("title")) for one in answer["products"]
+        ]
+        assert hits == [hit if titles else hit._replace(title=None) for hit in found]
+
+
+def test_answers_are_prepared_for_usual_options_alone(server):
+    """Others take another way, with the same products."""
+    usual = server.match(QUERY, k=20).json["products"]
+    assert usual == server.match(QUERY, k=20, min_score=0).json["products"]
+    assert usual == server.match(QUERY, k=20, where="price >= 0").json["products"]
+    named = server.match(QUERY, k=20, attributes="price").json["products"]
+    assert [one | {"attributes": None} for one in usual] == [
+        one | {"attributes": None} for one in named
+    ]
+    assert server.match(QUERY, k=500).json["products"][:20] == usual
+    assert "title" not in server.match(QUERY, k=20, titles="false").json["products"][0]
 
 
 def test_the_model_lists_the_parts_behind_the_folders(server):

@@ -1,21 +1,27 @@
 """Products come, change and go over HTTP, on disk and in every worker before the answer."""
 
 import errno
+import hashlib
 import shutil
 import threading
 
 import pytest
-from fresh_shop import trained_shop
+from fresh_shop import list_goods, make_goods, trained_shop
+from match_sets import make_shop
 from reloading import AUTH
-from serving import KEY, serving
+from serving import KEY, eventually, serving
 
 import matchset as ms
 from matchset.model.upserts import Upsert
-from matchset.serve import writer as writer_module
+from matchset.serve import writer
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import WriteRequest
 from matchset.serve.options import ServeConfig
-from matchset.serve.reload.snapshots import Sources
+from matchset.serve.reload import snapshots
+from matchset.serve.reload.run_folder import RunFolder
+from matchset.serve.reload.snapshots import Sources, take_snapshots, version_of
+from matchset.serve.writer import Writer
+from matchset.storage.folders import verify_folder
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +76,47 @@ def test_products_are_found_by_all_workers_and_are_on_disk_when_the_answer_comes
     assert described["freshness"]["added"] == 0
 
 
+def test_a_removal_is_counted_under_its_route(server):
+    def count(route):
+        lines = server.call("/metrics", headers=AUTH).body.decode().splitlines()
+        counted = [line for line in lines if line.startswith("matchset_requests_total")]
+        found = [line.split()[-1] for line in counted if f'route="{route}",status="200"' in line]
+        return sum(map(float, found))
+
+    before, others = count("/v1/products/{id}"), count("other")
+    for product in ("not-there", "not%2Fthere"):
+        path = f"/v1/products/{product}"
+        assert server.call(path, method="DELETE", headers=AUTH).status == 200
+    # A request is counted once it is answered.
+    assert eventually(lambda: count("/v1/products/{id}") == before + 2)
+    assert count("other") == others
+    assert server.call("/v1/products/", method="DELETE", headers=AUTH).status == 404
+
+
+def test_an_upsert_reads_its_segment_and_nothing_that_is_served_already(server, shop, monkeypatch):
+    write(server, products=[{"id": "s1", "title": "zyxo shelf"}])
+    (run,) = shop.glob(".model.*.serving")
+    (served,) = (run / "versions").iterdir()
+    hashed, digest = [], hashlib.file_digest
+    monkeypatch.setattr(
+        "matchset.storage.folders.hashlib.file_digest",
+        lambda stream, kind: hashed.append(stream.name) or digest(stream, kind),
+    )
+    ms.load(shop / "model").upsert([Upsert("s2", "zyxo shelf")])
+    segment = max((shop / "model").glob("segment*"), key=lambda one: int(one.name[7:])).name
+    for method in ("link", "copy"):
+        hashed.clear()
+        version = take_snapshots(Sources(shop / "model"), shop / method, method, served)
+        assert version == version_of([shop / "model"])
+        assert len(hashed) == 1
+        taken = shop / method / "0"
+        assert (taken / segment / "data.bin").read_bytes() == (
+            shop / "model" / segment / "data.bin"
+        ).read_bytes()
+        verify_folder(taken)
+    write(server, remove=["s1", "s2"])
+
+
 def test_an_older_version_changes_nothing(server):
     new = {"id": "v1", "title": "zyxo lamp"}
     first = write(server, products=[new], version=5).json["generation"]
@@ -77,6 +124,57 @@ def test_an_older_version_changes_nothing(server):
     assert write(server, remove=["v1"], version=4).json["generation"] == first
     assert find(server, "zyxo") == ("v1",)
     assert write(server, remove=["v1"], version=6).json["generation"] == first + 1
+
+
+def test_a_folder_that_begins_anew_is_served_before_the_answer_comes(shop, tmp_path):
+    trained_shop().save(tmp_path / "model")
+    shutil.copy(shop / "keys", tmp_path / "keys")
+    (tmp_path / "model" / ".segment99.0a0b0c0d.tmp").mkdir()
+    options = ("--api-key-file", tmp_path / "keys", "--writable")
+    with serving(tmp_path, *options, workers=1) as running:
+        assert not (tmp_path / "model" / ".segment99.0a0b0c0d.tmp").exists()
+        for number in range(3):
+            write(running, products=[{"id": f"a{number}", "title": "zyxo lamp"}])
+        # The same training again, as from a backup: its count of changes is behind.
+        trained_shop().save(tmp_path / "model", overwrite=True)
+        assert write(running, products=[{"id": "late", "title": "zyxo tent"}]).status == 200
+        assert find(running, "zyxo") == ("late",)
+        (tmp_path / "model" / "manifest.json").write_text("{}")
+        reply = write(running, products=[{"id": "never", "title": "zyxo pot"}])
+        assert (reply.status, reply.code) == (507, "not_written")
+
+
+def test_a_snapshot_taken_while_a_writer_publishes_is_whole(tmp_path, monkeypatch):
+    trained_shop().save(tmp_path / "model")
+    matcher, real = ms.load(tmp_path / "model"), snapshots.read_manifest
+    waiting = ["zyxo one", "zyxo two"]
+
+    def read(handle, *kind):
+        manifest = real(handle, *kind)
+        if waiting and not handle.is_inner:
+            title = waiting.pop()
+            matcher.upsert([Upsert(title, title)])
+        return manifest
+
+    monkeypatch.setattr(snapshots, "read_manifest", read)
+    take_snapshots(Sources(tmp_path / "model"), tmp_path / "kept", "link")
+    assert not waiting
+    assert ms.load(tmp_path / "kept" / "0").match("zyxo").ids
+
+
+def test_a_change_that_is_written_and_not_served_says_so(tmp_path, monkeypatch):
+    trained_shop().save(tmp_path / "model")
+    config = ServeConfig(writable=True, api_key_file=tmp_path / "keys", workers=1)
+    made = Writer(RunFolder(tmp_path), Sources(tmp_path / "model"), config)
+
+    def fail(*_):
+        raise RequestError("model_rejected", "no memory; still serving the old model")
+
+    monkeypatch.setattr(writer, "reload_for", fail)
+    with pytest.raises(RequestError, match="is written, but not served yet: no memory") as error:
+        made.write(WriteRequest([Upsert("n1", "zyxo lamp")], [], None), served=None)
+    assert error.value.code == "model_rejected"
+    assert list(ms.load(tmp_path / "model").match("zyxo").ids) == ["n1"]
 
 
 def test_many_writers_at_once_lose_nothing(server):
@@ -97,6 +195,22 @@ def test_many_writers_at_once_lose_nothing(server):
     write(server, remove=[f"m{number}" for number in range(6)])
 
 
+def test_a_client_writes_as_it_reads(server):
+    with ms.Client(server.address, api_key=KEY) as client:
+        lamp = {"id": "c/1", "title": "zyxo lamp", "attributes": {"price": 3, "brand": None}}
+        first = client.upsert([lamp, {"id": "c2", "title": "zyxo mug"}], version=1)
+        assert set(client.match("zyxo", 5).ids) == {"c/1", "c2"}
+        assert client.upsert([{"id": "c2", "attributes": {"price": 9}}]) == first + 1
+        assert client.match("zyxo", 5, where="price > 5").ids == ("c2",)
+        assert client.upsert([{"id": "c/1", "title": "mug"}], version=1) == first + 1  # too late
+        assert client.remove(["c/1", "c2", "unheard"], version=2) == first + 2
+        assert not client.match("zyxo", 5).ids
+        with pytest.raises(ValueError, match="a new product must have a title"):
+            client.upsert([{"id": "new"}])
+        with pytest.raises(TypeError, match="remove"):
+            client.remove("c2")
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -105,6 +219,9 @@ def test_many_writers_at_once_lose_nothing(server):
         ({"products": [{"id": "p001", "attributes": {"size": 3}}]}, "attributes must be among"),
         ({"products": [{"id": "p001", "attributes": {"price": "x"}}]}, "price must be a number"),
         ({"products": [{"id": "p001", "attributes": {"price": [1]}}]}, "price must be a number"),
+        ({"products": [{"id": "", "title": "a"}]}, "must have an id; got an empty one"),
+        ({"products": [{"id": "x", "title": " "}]}, "a title must have words"),
+        ({"products": [{"id": "p001"}, {"id": "p001"}]}, "got 'p001' twice"),
         ({"remove": [3]}, "remove[0] must be a string"),
         ({"version": -1}, "version must be from 0"),
         ({"prices": []}, "a field must be one of"),
@@ -116,6 +233,43 @@ def test_what_cannot_be_written_is_refused_and_changes_nothing(server, body, sai
     assert (reply.status, reply.code) == (400, "bad_parameter")
     assert said in reply.json["error"]["message"]
     assert server.call("/v1/model", headers=AUTH).json["freshness"]["generation"] == before
+
+
+def test_a_removed_product_is_shown_by_no_matcher_of_the_server(shop, tmp_path):
+    trained_shop().save(tmp_path / "model")
+    goods, (log, _) = make_goods(list_goods()), make_shop()
+    ms.BM25.from_catalog(goods).save(tmp_path / "words")
+    log.save(tmp_path / "log.parquet")
+    shutil.copy(shop / "keys", tmp_path / "keys")
+    options = ("--api-key-file", tmp_path / "keys", "--writable", "--also", tmp_path / "words")
+    with serving(tmp_path, *options, "--log", tmp_path / "log.parquet", workers=1) as running:
+
+        def ask(path, **body):
+            reply = (
+                running.post(path, body, headers=AUTH) if body else running.call(path, headers=AUTH)
+            )
+            assert reply.status == 200, reply.body
+            return str(reply.json)
+
+        def show():
+            yield ask("/v1/match?q=red+rose+small&matcher=bm25&k=160")
+            yield ask("/v1/match?q=red+rose+small&matcher=bm25&k=160&where=price%3C90")
+            yield ask("/v1/match", queries=["red rose small"], candidates=[["p000"]], k=160)
+            yield ask("/v1/match", queries=["red"], candidates=[["p000"]], where=["p000", "p001"])
+            yield ask("/v1/purchases?q=red+rose")
+
+        assert all("'p000'" in shown for shown in show())
+        told = [{"id": "a/b", "title": "zyxo tent"}]
+        assert write(running, products=told, remove=["p000"]).status == 200
+        assert not any("'p000'" in shown for shown in show())
+        asked = {"query": "red rose", "product": "p000"}
+        assert running.post("/v1/explain", asked, headers=AUTH).code == "unknown_product"
+        found = running.call("/v1/match?q=red+rose&matcher=tree", headers=AUTH).json["products"]
+        assert found[0]["score"] > 0.1  # as before, without calibration
+        assert find(running, "zyxo") == ("a/b",)
+        for path, status in (("/v1/products/a%2Fb", 200), ("/v1/products/", 404)):
+            assert running.call(path, method="DELETE", headers=AUTH).status == status
+        assert find(running, "zyxo") == ()
 
 
 def test_writing_needs_a_key(server):
@@ -148,7 +302,7 @@ def test_a_large_batch_is_one_step(server):
 def test_writes_that_fail_keep_no_files_open(tmp_path, monkeypatch):
     trained_shop().save(tmp_path / "model")
     config = ServeConfig(writable=True, api_key_file=tmp_path / "keys")
-    writer = writer_module.Writer(None, Sources(tmp_path / "model"), config)
+    writing = Writer(None, Sources(tmp_path / "model"), config)
     wanted = WriteRequest([Upsert("n1", "zyxo lamp")], [], None)
 
     def fail(*_, **__):
@@ -156,9 +310,25 @@ def test_writes_that_fail_keep_no_files_open(tmp_path, monkeypatch):
 
     opened = []
     monkeypatch.setattr(ms.MatchSet, "_publish", fail)
-    monkeypatch.setattr(writer_module, "load", lambda path: opened.append(path) or ms.load(path))
+    monkeypatch.setattr(
+        "matchset.serve.writer.load", lambda path: opened.append(path) or ms.load(path)
+    )
     for _ in range(4):
         with pytest.raises(RequestError, match="device; nothing changed") as raised:
-            writer.write(wanted)
+            writing.write(wanted)
         assert raised.value.__context__ is None  # whose frames would keep the model
     assert len(opened) == 1
+
+
+def test_a_model_that_was_refreshed_is_served_and_takes_more(server, shop):
+    before = write(server, products=[{"id": "r1", "title": "zyxo soap"}]).json["generation"]
+    log, _ = make_shop(30, seed=5, more=[("qwxyz thing", 1, 9)])
+    assert find(server, "qwxyz") == ()
+    ms.load(shop / "model").refresh(log)
+    reply = write(server, products=[{"id": "r2", "title": "zyxo chair"}])
+    assert reply.json["generation"] == before + 2
+    assert find(server, "qwxyz")[0] == "p001"
+    assert {"r1", "r2"} <= set(find(server, "zyxo"))
+    described = server.call("/v1/model", headers=AUTH).json
+    assert described["freshness"]["added"] == 1  # r1 is like any other by now
+    assert described["provenance"]["refresh"]["new_pairs"] > 1

@@ -1,6 +1,7 @@
 """Every request is checked before any work is done for it."""
 
 import json
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matchset as ms
+from matchset import _native
 from matchset.errors import FilterError
 from matchset.serve.http.request_errors import CODES, RequestError, to_request_error
 from matchset.serve.http.request_schemas import make_request_schemas
@@ -431,3 +433,14 @@ def test_l6_an_unknown_matcher_is_shortened_in_the_error():
         read_batch(body(queries=["a"], matcher="\x00" * 4_000_000))
     assert raised.value.code == "unknown_matcher"
     assert len(raised.value.message) < 200
+
+
+@given(st.text("ab+%0fFgé🛋 2C3A9", max_size=12))
+def test_a_parameter_is_decoded_as_forms_are(text):
+    try:
+        expected = unquote(text.replace("+", " "), errors="strict")
+    except UnicodeDecodeError:
+        with pytest.raises(UnicodeDecodeError):
+            _native.decode_parameter(text.encode())
+    else:
+        assert _native.decode_parameter(text.encode()) == expected

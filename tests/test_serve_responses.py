@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from matchset import _native
 from matchset.matchers.match import Match
+from matchset.model.products import Products
 from matchset.serve.http.responses import write_batch, write_match, write_result
 from matchset.strings import Strings
 
@@ -17,16 +18,12 @@ TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=80)
 ROWS = st.lists(st.tuples(TEXTS, TEXTS, st.floats(width=32)), min_size=1, max_size=20)
 
 
-def arrays(texts):
-    return texts.data, texts.offsets
-
-
 def write(ids, titles, labels, scores):
     return _native.write_products(
-        arrays(ids),
-        None if titles is None else arrays(titles),
+        Products(ids, titles).texts,
         np.asarray(labels, dtype=np.int32),
         np.asarray(scores, dtype=np.float32),
+        titles=True,
     )
 
 
@@ -46,14 +43,14 @@ def test_products_are_written_as_json_writes_them(rows, has_titles):
 @given(st.lists(TEXTS, max_size=20))
 def test_ids_are_written_as_json_writes_them(ids):
     labels = np.arange(len(ids), dtype=np.int32)[::-1].copy()
-    written = _native.write_ids(arrays(Strings.of(ids)), labels)
+    written = _native.write_ids(Products(Strings.of(ids)).texts, labels)
     assert orjson.loads(written) == json.loads(written) == ids[::-1]
 
 
 @pytest.mark.parametrize("label", [-1, 2, 2**31 - 1])
 def test_an_id_outside_is_an_error(label):
     with pytest.raises(IndexError, match="within the products"):
-        _native.write_ids(arrays(Strings.of(["a", "b"])), np.array([label], dtype=np.int32))
+        _native.write_ids(Products(Strings.of(["a", "b"])).texts, np.array([label], np.int32))
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1))

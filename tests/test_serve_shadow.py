@@ -1,14 +1,18 @@
 """A shadow records what another matcher would have answered, and nothing about anybody."""
 
 import json
+import re
 import subprocess
+from pathlib import Path
 
+import duckdb
 import pytest
 from recorded import read_records, read_shadow_record
 from serving import COMMAND, eventually, serving
 
 import matchset as ms
 from matchset.online.record_files import SHADOW
+from matchset.online.records import ShadowRecord, timestamp_now, write_record
 from matchset.serve.options import ServeConfig
 
 
@@ -84,3 +88,20 @@ def test_a_shadow_that_is_not_served_is_refused(served_shop):
 def test_options_that_cannot_be_are_refused(given, fault):
     with pytest.raises(ValueError, match=fault):
         ServeConfig(**given)
+
+
+def test_the_query_of_the_guide_counts_what_each_matcher_held(tmp_path, monkeypatch):
+    guide = (Path(__file__).parent.parent / "docs" / "online.md").read_text()
+    query = re.search(r"^```sql\n(.*?)^```", guide, re.DOTALL | re.MULTILINE)[1]
+    (tmp_path / "records" / SHADOW).mkdir(parents=True)
+    about = {"timestamp": timestamp_now(), "matcher": "bm25", "shadow": "x", "model_version": "1"}
+    lines = [
+        ShadowRecord(query_id=name, ids=ids, shadow_ids=others, **about)
+        for name, ids, others in (("a", ("p1", "p2"), ("p2", "p3")), ("b", ("p1",), ("p9",)))
+    ]
+    file = tmp_path / "records" / SHADOW / "shadow-000001.jsonl"
+    file.write_bytes(b"".join(map(write_record, lines)))
+    rows = ["a,p3", "a,p2", "a,p1", "b,p9", "unheard,p1"]
+    (tmp_path / "purchases.csv").write_text("\n".join(["query_id,product_id", *rows, ""]))
+    monkeypatch.chdir(tmp_path)
+    assert duckdb.sql(query).fetchall() == [(4, 0.5, 0.25)]

@@ -1,12 +1,14 @@
 """Shadow mode counts what each match set would have held, as plain loops count it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
 import matchset as ms
+from matchset.data.arrow import NO_DAY
 from matchset.data.log_reader import read_log
 from matchset.data.session_rows import read_session_rows
 from matchset.errors import DataError
@@ -166,6 +168,52 @@ def test_without_purchases_clicks_count():
         measure_shadow(read_session_rows(seen), ours, theirs)
 
 
+def test_a_log_that_is_not_later_than_the_training_is_told(call, tmp_path):
+    split = ms.split_by_time(ms.simulate_shop(products=100, days=20, seed=1).log, test_days=5)
+    settings = ms.TrainConfig(parts=("tree",), learn=ms.LearnConfig(branching=4))
+    ms.train(split.train, config=settings, out=tmp_path / "ours")
+    ms.train(replace(split.train, day=split.train.day * 0 + NO_DAY), None, settings).save(
+        tmp_path / "undated"
+    )
+    said = {}
+    for name, log in (("before", split.train), ("after", split.test)):
+        log.save(tmp_path / f"{name}.parquet")
+        for ours in ("ours", "undated"):
+            files = "--ours", tmp_path / ours, "--theirs", tmp_path / "ours", "-k", 5
+            code, _, said[name, ours] = call("shadow", tmp_path / f"{name}.parquet", *files)
+            assert code == 0
+    last = split.train.days[1]
+    assert f"--ours was trained on days up to {last}, and the log begins" in said["before", "ours"]
+    assert not said["after", "ours"]
+    assert "--ours must be trained on days before the log" in said["after", "undated"]
+
+
+def test_events_of_any_name_are_counted_if_they_are_named(call, tmp_path):
+    names = {"impression": "Anzeige", "click": "Klick", "purchase": "Kauf"}
+    frame = make_rows().with_columns(pl.col("event").replace(names))
+    frame.write_parquet(tmp_path / "log.parquet")
+    for number in (1, 2):
+        make_run(number)[0].save(tmp_path / str(number))
+    options = tmp_path / "log.parquet", "--ours", tmp_path / "1", "--theirs", tmp_path / "2"
+    code, _, error = call("shadow", *options)
+    assert code == 1
+    assert "such as --events.Kauf 1" in error  # not what was merely shown
+    code, said, error = call("shadow", *options, "--events.Kauf", 1)
+    assert code == 0, error
+    n = len(frame.filter(pl.col("event") == "Kauf"))
+    assert said.startswith(f"Of {n} events, ours would have held")
+
+
+def test_what_nobody_disputes_is_no_option_of_a_plan(call, tmp_path):
+    make_rows().write_parquet(tmp_path / "log.parquet")
+    make_run(1)[0].save(tmp_path / "run")
+    files = "--ours", tmp_path / "run", "--theirs", tmp_path / "run"
+    code, said, _ = call("shadow", tmp_path / "log.parquet", *files)
+    assert code == 0
+    assert "--disputed" not in said
+    assert "interleaving could not decide" in said
+
+
 def test_shadow_is_a_command(call, tmp_path):
     make_rows().write_parquet(tmp_path / "log.parquet")
     make_run(1)[0].save(tmp_path / "ours")
@@ -176,6 +224,7 @@ def test_shadow_is_a_command(call, tmp_path):
     code, said, error = call("shadow", tmp_path / "log.parquet", *options)
     assert code == 0, error
     assert "a lower bound of what ours would add" in said
+    assert "that came after another query, an earlier query would have held" in said.split("\n")[0]
     assert "after another query" in said
     assert "clustered by user" in said
     code, said, _ = call("shadow", tmp_path / "log.parquet", *options, "--form", "json")

@@ -344,3 +344,10 @@ def test_titles_spell_words_their_own_way() -> None:
     assert [plural(n) for n in ("bookshelf", "jeans", "toothbrush", "battery", "toy")] == [
         "bookshelves", "jeans", "toothbrushes", "batteries", "toys",
     ]  # fmt: skip
+
+
+def test_what_a_short_log_cannot_tell_is_a_dash():
+    facts = describe_shop(simulate_shop(products=100, days=15, seed=1)).beside_paper()
+    assert facts["cold"] == "-  (paper: 0.12)"
+    assert facts["products per query"].startswith("-")
+    assert "nan" not in str(facts)

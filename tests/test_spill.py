@@ -11,11 +11,12 @@ import pytest
 
 from matchset.data.duckdb_session import open_session
 from matchset.data.log_reader import read_log
+from matchset.memory import limit_memory
 
 READS = """
 import pathlib, time
 from matchset.data.duckdb_session import open_session
-with open_session(memory_limit="400MB") as connection:
+with open_session() as connection:
     folder = connection.execute("SELECT current_setting('temp_directory')").fetchone()[0]
     (pathlib.Path(folder) / "duckdb_temp_storage_DEFAULT-0.tmp").write_text("queries")
     print(folder, flush=True)
@@ -69,7 +70,7 @@ def test_m7_only_folders_of_ours_are_removed(temporary):
 
 
 def test_m7_duckdbs_spilled_files_have_names_that_are_swept(temporary):
-    with open_session(memory_limit="60MB") as connection:
+    with limit_memory("120MB"), open_session() as connection:
         (folder,) = temporary.iterdir()
         connection.execute(
             "CREATE TABLE t AS SELECT range AS i, hash(range)::VARCHAR AS s FROM range(3000000)"

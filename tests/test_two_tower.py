@@ -22,6 +22,7 @@ from matchset.learn.two_tower import (
 )
 from matchset.matrices import from_scipy
 from matchset.model.inverted_lists import quantize
+from matchset.model.towers import encode_products
 
 SMALL = TwoTowerConfig(dimensions=48, batch_size=24, epochs=2, learning_rate=0.05, threads=1)
 
@@ -47,7 +48,7 @@ def make_data(problem, min_df=2):
 
 
 def train_digest(threads=1, **options):
-    config = TwoTowerConfig(dimensions=80, batch_size=37, threads=threads, **options)
+    config = TwoTowerConfig(dimensions=80, batch_size=137, threads=threads, **options)
     tower = train_two_tower(*make_problem(3, 300, 200, 150), config)
     assert len(tower.losses)
     digest = hashlib.sha256()
@@ -79,6 +80,16 @@ def test_training_equals_numpy_for_one_long_batch_with_many_positives():
     slow_table, slow_losses = train_slowly(data, config)
     np.testing.assert_allclose(losses, slow_losses, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(table, slow_table, atol=1e-3)
+
+
+def test_training_equals_numpy_for_batches_that_no_power_of_two_divides():
+    """More columns than are compared at once, and a rest."""
+    config = TwoTowerConfig(dimensions=80, batch_size=137, epochs=2, learning_rate=0.05)
+    data = make_data(make_problem(3, 300, 200, 150))
+    table, losses = train_table(data, config, threads=1)
+    slow_table, slow_losses = train_slowly(data, config)
+    np.testing.assert_allclose(losses, slow_losses, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(table, slow_table, atol=2e-3)
 
 
 def test_other_positives_of_a_query_are_left_out():
@@ -212,7 +223,7 @@ def test_the_data_decides_only_what_is_not_set():
     few, many = TwoTowerConfig().settle(40_000, 55_000), TwoTowerConfig().settle(500_000, 50_000)
     assert (few.learning_rate, few.title_rows) == (0.02, 1.0)
     assert (many.learning_rate, many.title_rows) == (0.05, 0.5)
-    assert [TwoTowerConfig().settle(n, 50_000).epochs for n in (0, 700_000, 10**7)] == [4, 3, 2]
+    assert [TwoTowerConfig().settle(n, 50_000).epochs for n in (0, 700_000, 10**7)] == [4, 3, 3]
     fixed = TwoTowerConfig(learning_rate=0.3, title_rows=0.0, epochs=1)
     assert fixed.settle(500_000, 50_000) == fixed
 
@@ -262,3 +273,27 @@ def test_bytes_are_within_half_a_step_of_the_vector():
     assert (error <= 0.5001 * rounded.scales[:, None]).all()
     assert (np.abs(rounded.values).max(axis=1)[np.arange(50) != 7] == 127).all()
     assert not rounded.scales[7]
+
+
+def test_only_the_most_frequent_ngrams_have_an_embedding_where_there_are_too_many():
+    X, T, _ = make_problem()
+    df = np.bincount(np.concatenate([X.indices, T.indices]), minlength=X.n_cols)
+    every = number_features(X, T, 1)
+    few = number_features(X, T, 1, 10)
+    kept = np.flatnonzero(few >= 0)
+    assert few[kept].tolist() == list(range(10))
+    assert (every[kept] >= 0).all()
+    assert df[kept].min() >= np.delete(df, kept).max()
+
+
+def test_vectors_of_products_do_not_depend_on_the_block(monkeypatch):
+    X, T, Y = make_problem()
+    tower = train_two_tower(X, T, Y, TwoTowerConfig(dimensions=16, epochs=1))
+    texts = [(T.indptr, T.indices), (T.indptr, T.indices)]
+    for given in (texts[:1], texts):
+        found = []
+        for block in (7, 1000):
+            monkeypatch.setattr("matchset.model.towers._BLOCK", block)
+            found.append(encode_products(given, tower.row_of, tower.table, threads=1))
+        assert np.array_equal(found[0].values, found[1].values)
+        assert np.array_equal(found[0].scales, found[1].scales)

@@ -68,6 +68,12 @@ def embed(table, texts):
     return sums / lengths, lengths
 
 
+def round_to_bytes(vectors):
+    """As cosines see them: the largest entry of each is 127 steps."""
+    step = np.abs(vectors).max(axis=1, keepdims=True) / 127
+    return np.rint(vectors / step) * step
+
+
 def find_gradient(table, blocks, temperature, least_share=0.0):
     """Mean loss of all rows, and its gradient with respect to the table.
 
@@ -79,7 +85,8 @@ def find_gradient(table, blocks, temperature, least_share=0.0):
         if len(rows) == 0:
             continue
         (u, u_length), (v, v_length) = embed(table, rows), embed(table, columns)
-        logits = u @ v.T / temperature
+        u_bytes, v_bytes = round_to_bytes(u), round_to_bytes(v)
+        logits = u_bytes @ v_bytes.T / temperature
         is_out = np.array([np.isin(products, some) for some in left_out])
         np.fill_diagonal(is_out, False)
         logits[is_out] = -np.inf
@@ -89,8 +96,8 @@ def find_gradient(table, blocks, temperature, least_share=0.0):
         p[p < least_share / len(rows)] = 0
         d_logits = (p - np.eye(len(rows))) / temperature / n_rows
         for texts, unit, length, d_unit in (
-            (rows, u, u_length, d_logits @ v),
-            (columns, v, v_length, d_logits.T @ u),
+            (rows, u, u_length, d_logits @ v_bytes),
+            (columns, v, v_length, d_logits.T @ u_bytes),
         ):
             d_sum = (d_unit - unit * (unit * d_unit).sum(axis=1, keepdims=True)) / length
             for text, d in zip(texts, d_sum, strict=True):

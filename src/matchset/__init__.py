@@ -19,6 +19,7 @@ from matchset.errors import (
     ParameterError,
     ServerError,
     TargetExistsError,
+    UncertainWriteError,
 )
 from matchset.evaluate.compare import Comparison, compare_matchers
 from matchset.evaluate.evaluation import Evaluation, evaluate
@@ -48,6 +49,7 @@ from matchset.matchers.registry import load
 from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import train
 from matchset.matchers.xr_linear import XRLinearMatcher
+from matchset.model.upserts import Upsert
 from matchset.storage.sections import verify
 
 __version__ = version("matchset")
@@ -92,6 +94,8 @@ __all__ = [
     "TargetExistsError",
     "TitleSimilarity",
     "TrainConfig",
+    "UncertainWriteError",
+    "Upsert",
     "Vectorizer",
     "VectorizerConfig",
     "XRLinear",

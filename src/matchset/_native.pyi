@@ -7,6 +7,22 @@ import numpy
 import numpy.typing
 from numpy.typing import NDArray
 
+def limit_memory(most: int, folder: str) -> tuple[int, str]:
+    """
+    Map arrays as files in a folder when the process would own more bytes than that (0: never); returns the limit before.
+    """
+
+def mapped_bytes() -> int:
+    """Bytes of the arrays that are mapped now."""
+
+def was_disk_full() -> bool:
+    """Whether an array found no room on disk since the limit was set."""
+
+def set_numpy_handler(handler: object | None = None) -> object:
+    """
+    Let NumPy allocate arrays by this handler in the current context, or by ours; returns the one before.
+    """
+
 def pack_strings(
     texts: object, what: str
 ) -> tuple[
@@ -539,31 +555,42 @@ class PackedTree:
     ) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
         """The n features with the largest weights of a node, largest first."""
 
+class ProductTexts:
+    """Ids and titles of products, each a buffer with offsets."""
+
+    def __init__(
+        self,
+        ids: tuple[
+            Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        ],
+        titles: tuple[
+            Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        ]
+        | None,
+    ) -> None: ...
+
 def write_products(
-    ids: tuple[
-        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
-        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-    ],
-    titles: tuple[
-        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
-        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-    ]
-    | None,
+    products: ProductTexts,
     labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
     scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    titles: bool,
 ) -> bytes:
     """
-    Products as a JSON array of objects with id, score and, if titles are given, title; ids and titles are buffers with offsets.
+    Products as a JSON array of objects with id, score and, if wanted and known, title.
     """
 
 def write_ids(
-    ids: tuple[
-        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
-        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-    ],
+    products: ProductTexts,
     labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
 ) -> bytes:
-    """Ids of products as a JSON array; ids are a buffer with offsets."""
+    """Ids of products as a JSON array."""
+
+def decode_parameter(value: bytes) -> str:
+    """
+    The text of a value in a query string; a UnicodeDecodeError unless it is UTF-8.
+    """
 
 def scan_json(body: bytes) -> tuple[int, int, int, int]:
     """
@@ -891,6 +918,21 @@ class MatchSet:
         allowed: MatchSetFilter | None = None,
     ) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
         """Labels and calibrated scores of one text, best first."""
+
+    def answer(
+        self,
+        vocabulary: Vocabulary,
+        k: int,
+        bounds: SearchBounds,
+        products: ProductTexts,
+        titles: bool,
+        head: bytes,
+        text: str,
+        with_ids: bool,
+    ) -> tuple[bytes, int, int, bytes]:
+        """
+        `head` with query, microseconds and products of one text as JSON; how many products, microseconds, ids.
+        """
 
     def search_texts(
         self,

@@ -157,15 +157,12 @@ class VectorizerConfig:
     "Kinds of n-grams."
     oov_buckets: int = 1
     "Features for unknown n-grams of each kind: none (0), one for all (1), or that many buckets."
-    memory_budget: int = 2 * 2**30
-    "Bytes of memory for counting n-grams; with less, the queries are read more than once."
 
     def __post_init__(self) -> None:
         kinds = [(kind.unit, kind.n) for kind in self.ngrams]
         if not kinds or len(set(kinds)) < len(kinds):
             raise ValueError(f"ngrams must be distinct kinds, at least one; got {kinds}")
         _check_range(self, 0, 2**24, "oov_buckets")
-        _check_range(self, 1, 2**62, "memory_budget")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

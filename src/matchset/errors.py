@@ -104,6 +104,15 @@ class ModelFileError(InputError, ValueError):
     """A saved file is missing, damaged, of another kind or too new; the message names the file."""
 
 
+class UncertainWriteError(InputError, OSError):
+    """A change was written, but not known to be safe on disk; the same step again makes it so."""
+
+    def __init__(self, path: str | os.PathLike[str], reason: BaseException) -> None:
+        rule = f"the change may be written, and may be lost; take the same step again ({reason})"
+        super().__init__(rule, path=path)
+        self.args = (path, reason)  # for pickle
+
+
 class TargetExistsError(InputError, FileExistsError):
     """There is something at `path` already, and `parameter` would replace it."""
 
@@ -181,7 +190,7 @@ def install_command(extra: str) -> str:
     """The command that installs the packages of an extra, however matchset itself was installed."""
     marked = [requirement.partition(";") for requirement in requires("matchset") or ()]
     needed = [name.strip() for name, _, marker in marked if extra in shlex.split(marker)]
-    return f"pip install {shlex.join(needed)}"
+    return f"pip install {shlex.join(needed or [f'matchset[{extra}]'])}"
 
 
 def not_fitted(message: str) -> Exception:

@@ -13,7 +13,7 @@ from typing import Literal
 from cyclopts import App, Group, Parameter
 from cyclopts.config import Env
 
-from matchset.cli.changing import add, merge, remove, update
+from matchset.cli.changing import add, merge, refresh, remove, update
 from matchset.cli.console import FlagFormatter, format_error, print_error
 from matchset.cli.decisions import experiment
 from matchset.cli.demo import demo
@@ -57,7 +57,7 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start here": (demo, simulate),
     "Data": (describe, split, plan),
     "Models": (train, match, explain, inspect, prune),
-    "Keep fresh": (add, update, remove, merge),
+    "Keep fresh": (add, update, remove, refresh, merge),
     "Measure": (evaluate, compare, sweep, shadow),
     "Serve": (serve,),
     "Help": (completion,),
@@ -93,7 +93,7 @@ def main() -> None:
         print_error(f"matchset: {format_error(error)}")
         sys.exit(1)
     except KeyboardInterrupt:
-        print_error(STOPPED)
+        print_error("matchset: stopped" if sys.argv[1:2] == ["serve"] else STOPPED)
         is_terminated = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
         sys.exit(128 + (signal.SIGTERM if is_terminated else signal.SIGINT))
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 from cyclopts import Parameter
 
 from matchset.cli.console import print_text
-from matchset.cli.options import READING
+from matchset.cli.options import READING, LogColumns
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import Duplicates, read_catalog
 from matchset.data.number_forms import Decimal
-from matchset.errors import ParameterError
+from matchset.errors import InputError, ParameterError
 from matchset.matchers.base import Matcher
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
+from matchset.matrices import Ids
+from matchset.model.products import Products, join_products
+from matchset.strings import Strings
 
 
 @Parameter(name="*", group=READING)
@@ -30,6 +35,10 @@ class ProductColumns:
     "Column of the title; an update needs none."
     text: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = ()
     "Columns that are searched beside the title, as in training."
+    attributes: Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True, negative="")] = (
+        None
+    )
+    "Columns to read as attributes; all others if not set."
     duplicates: Duplicates = "error"
     "Row that is kept of a product that the file has with several titles."
     time_format: str | None = None
@@ -46,6 +55,7 @@ class ProductColumns:
             product=self.product,
             title=self.title,
             text=self.text,
+            attributes=self.attributes,
             duplicates=self.duplicates,
             time_format=self.time_format,
             decimal=self.decimal,
@@ -54,7 +64,8 @@ class ProductColumns:
         )
 
 
-COLUMNS = ProductColumns()
+COLUMNS, LOG_COLUMNS = ProductColumns(), LogColumns()
+_FEW = 5  # ids that are shown of many
 
 
 def add(
@@ -67,7 +78,7 @@ def add(
 ) -> None:
     """Add products to a model, without a retraining; they are found at once.
 
-    A product that the model has is replaced.
+    A product that the model has is replaced; an empty title stays.
 
     Parameters
     ----------
@@ -81,7 +92,8 @@ def add(
         Columns of the file.
 
     """
-    _tell(load(model).add(columns.read(file, requires_title=True), version=version))
+    goods = columns.read(file, requires_title=True)
+    _take(model, goods.ids, lambda matcher: matcher.add(goods, version=version))
 
 
 def update(
@@ -99,14 +111,15 @@ def update(
     model
         Folder of a match set that was trained with a catalog.
     file
-        Ids, and the columns that change: titles, attributes, or both.
+        Ids, and the columns that change: titles, attributes, or both. Empty cells change nothing.
     version
         Number of this change: products that have this version or a later one stay as they are.
     columns
         Columns of the file.
 
     """
-    _tell(load(model).update(columns.read(file), version=version))
+    goods = columns.read(file)
+    _take(model, goods.ids, lambda matcher: matcher.update(goods, version=version))
 
 
 def remove(
@@ -136,8 +149,44 @@ def remove(
     """
     if file is None and not id:
         raise ParameterError("must be given, or a file; got neither", parameter="id")
-    ids = [*id, *(() if file is None else columns.read(file).ids)]
-    _tell(load(model).remove(ids, version=version))
+    once = replace(columns, duplicates="first")  # an id twice is removed once
+    ids = [*id, *(() if file is None else once.read(file).ids)]
+    named = Strings.of(ids, "ids")
+    _take(model, named, lambda matcher: matcher.remove(ids, version=version))
+
+
+def refresh(
+    model: Path,
+    log: list[str],
+    /,
+    *,
+    old_log: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
+    columns: LogColumns = LOG_COLUMNS,
+) -> None:
+    """Learn from the log since the training, far cheaper than by a full one; says when that is due.
+
+    Changes of products are learned too. N-grams and their embeddings, leaves of the tree without
+    new pairs and the re-ranker stay as they are.
+
+    Parameters
+    ----------
+    model
+        Folder of a match set that was trained with a catalog.
+    log
+        Files, globs or folders of what customers did since then.
+    old_log
+        What the model was trained on: without it, old pairs come from past queries in the model,
+        without pairs that had too few events and, of very large logs, without rare queries.
+    columns
+        Columns of the logs.
+
+    """
+    matcher = _load_match_set(model)
+    matcher.check_refresh()
+    old = columns.read(list(old_log)) if old_log else None
+    refreshed = matcher.refresh(columns.read(log), old)
+    _tell(refreshed)
+    print_text(str(refreshed.refreshed))
 
 
 def merge(model: Path, /) -> None:
@@ -149,10 +198,58 @@ def merge(model: Path, /) -> None:
         Folder of a match set.
 
     """
+    _tell(_load_match_set(model).merge())
+
+
+def _load_match_set(model: Path) -> MatchSet:
     matcher = load(model)
     if not isinstance(matcher, MatchSet):
         raise ParameterError(f"must be a match set; got a {matcher.kind}", parameter="model")
-    _tell(matcher.merge())
+    return matcher
+
+
+def _take(model: Path, ids: Strings, step: Callable[[Matcher], Matcher]) -> None:
+    """Take a step, and print what it did to the products that it names."""
+    before = load(model)
+    try:
+        after = step(before)
+    except OSError as error:
+        if isinstance(error, InputError):
+            raise
+        raise OSError(f"{model}: {error.strerror or error}; nothing changed") from None
+    _tell_step(before, after, ids)
+    _tell(after)
+
+
+def _tell_step(before: Matcher, after: Matcher, ids: Strings) -> None:
+    named = ids.take(ids.factorize()[1])
+    was, now = before.products.index_of(named), after.products.index_of(named)
+    stayed = (was >= 0) & (now >= 0)
+    n_same = _count_same(before.products, was[stayed], after.products, now[stayed])
+    counts = {
+        "added": np.count_nonzero((was < 0) & (now >= 0)),
+        "updated": np.count_nonzero(stayed) - n_same,
+        "removed": np.count_nonzero((was >= 0) & (now < 0)),
+        "unchanged": n_same,
+    }
+    unknown = named.take(np.flatnonzero((was < 0) & (now < 0)))
+    told = ", ".join(f"{n:,} {name}" for name, n in counts.items())
+    few = ", ".join(list(unknown.take(np.arange(min(_FEW, len(unknown))))))
+    more = ", ..." if len(unknown) > _FEW else ""
+    print_text(f"{told}" + (f", {len(unknown):,} not in the model: {few}{more}" if few else ""))
+
+
+def _count_same(old: Products, was: Ids, new: Products, now: Ids) -> int:
+    """How many products have the texts and attributes that they had."""
+    rows = [
+        join_products([each], labels.astype(np.int64)) for each, labels in ((old, was), (new, now))
+    ]
+    columns = [
+        [each.titles or (), each.more_text or (), *(c.to_list() for c in each.attributes.values())]
+        for each in rows
+    ]
+    pairs = [list(zip(*filter(len, each), strict=True)) for each in columns]
+    return sum(first == second for first, second in zip(*pairs, strict=True))
 
 
 def _tell(matcher: Matcher) -> None:

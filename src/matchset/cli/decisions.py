@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,17 +11,17 @@ from rich.table import Table
 
 from matchset.cli.console import output, print_error, print_text
 from matchset.cli.options import LogColumns, VisitColumns
-from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT
-from matchset.data.events import kind_of
-from matchset.errors import ParameterError
+from matchset.data.events import advise_weights
+from matchset.errors import DataError, ParameterError
 from matchset.lab.report.experiment_page import format_compared, write_reading
+from matchset.memory import DEFAULT_MEMORY
 from matchset.online.decision import list_decision
 from matchset.online.definition import read_experiment
 from matchset.online.intervals import PLANNED_SEARCHES, Moments
 from matchset.online.outcomes import read_outcomes
 from matchset.online.power import DISPUTED, EFFECT, POWER, ExperimentPlan, plan_experiment
 from matchset.online.reading import Reading, analyze
-from matchset.online.searches import KINDS, Searches, independent_searches, searches_of
+from matchset.online.searches import Searches, count_by, independent_searches, searches_of
 
 experiment = App(name="experiment", help="Plan an experiment with customers, and read its result.")
 
@@ -42,6 +43,7 @@ def plan_command(
     power: float = POWER,
     disputed: float = DISPUTED,
     searches: int | None = None,
+    events: dict[str, float] | None = None,
     columns: VisitColumns = VISIT_COLUMNS,
 ) -> None:
     """Say how many searches an experiment needs, from the rates of your own log.
@@ -61,24 +63,28 @@ def plan_command(
     searches
         Number of searches behind a log without users and sessions, or without impressions; each is
         then taken to be of another customer.
+    events
+        Events that are counted, each with a weight above 0, such as --events.purchase 1 (default:
+        purchases, carts and clicks, by their usual names).
     columns
         Columns of the log.
 
     """
     options = {"effect": effect, "power": power, "disputed": disputed}
     if searches is not None:
-        moments = count_events(log, searches, columns)
+        moments = count_events(log, searches, columns, events)
         plans = {name: plan_experiment(each, **options) for name, each in moments.items()}
         show_plans(plans, power)
+        print_text("--searches knows no customers: each search is taken to be of another one.")
         return
     rows = columns.read_rows(log)
-    if not rows.is_kind("impression").any():
-        print_error(WITHOUT_IMPRESSIONS)
-    found = searches_of(rows)
-    metrics = [name for name in KINDS if found.has(name)]
+    found = searches_of(rows, events)
+    metrics = [name for name in found.values if found.has(name)]
     if not metrics:
-        rule = "must hold purchases, carts or clicks"
-        raise ParameterError(f"{rule}; got {', '.join(rows.events)}", parameter="log")
+        raise no_events(rows.events)
+    has_more = set(rows.events) > set(events or rows.events) or rows.is_kind("impression").any()
+    if not has_more:
+        print_error(WITHOUT_IMPRESSIONS)
     plans = {name: plan_experiment(found.moments(name), **options) for name in metrics}
     days = f" on {found.n_days:,} days" if found.n_days else ""
     print_text(f"{len(found):,} searches of {found.n_units:,} {rows.unit_kind}s{days}")
@@ -100,7 +106,7 @@ def read_command(
     planned: int = PLANNED_SEARCHES,
     final: Annotated[bool, Parameter(negative="")] = False,
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
-    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+    memory: str = DEFAULT_MEMORY,
 ) -> None:
     """Read what an experiment showed: a verdict in words, its numbers and its checks.
 
@@ -128,7 +134,7 @@ def read_command(
         This is the one reading that was planned: decide by the narrower interval.
     out
         File for the report, a web page such as report.html.
-    memory_limit
+    memory
         Memory for reading; what needs more goes to a temporary folder.
 
     """
@@ -136,7 +142,7 @@ def read_command(
     chosen = defined.name if defined is not None and name is None else name
     source = events[0] if len(events) == 1 else events
     reading = analyze(
-        read_outcomes(source, name=chosen, memory_limit=memory_limit),
+        read_outcomes(source, name=chosen, memory=memory),
         experiment=defined,
         control=control,
         units=None if units is None else [*filter(None, units.read_text("utf-8").splitlines())],
@@ -162,19 +168,30 @@ def show_compared(reading: Reading) -> None:
     output.print(table)
 
 
-def count_events(log: list[str], searches: int, columns: LogColumns) -> dict[str, Moments]:
+def count_events(
+    log: list[str], searches: int, columns: LogColumns, events: dict[str, float] | None
+) -> dict[str, Moments]:
     """Moments of each metric, for a log that does not say who searched."""
     read = columns.read(log)
     found = {}
-    for metric, kind in KINDS.items():
-        is_kind = [index for index, name in enumerate(read.events) if kind_of(name) == kind]
-        events = float(sum(read.count[read.event == index].sum() for index in is_kind))
-        if events > searches:
-            rule = f"must be at least the number of events, {events:,.0f}; got {searches:,}"
+    for metric, names in count_by(read.events, events).items():
+        chosen = [index for index, name in enumerate(read.events) if name in names]
+        n = float(sum(read.count[read.event == index].sum() for index in chosen))
+        if n > searches:
+            rule = f"must be at least the number of events, {n:,.0f}; got {searches:,}"
             raise ParameterError(rule, parameter="searches")
-        if events:
-            found[metric] = independent_searches(events, searches)
+        if n:
+            found[metric] = independent_searches(n, searches)
+    if not found:
+        raise no_events(read.events)
     return found
+
+
+def no_events(names: Sequence[str]) -> DataError:
+    """The error of a log in which nothing happened that is counted."""
+    got = ", ".join(filter(None, names)) or "no events"
+    rule = f"a log must hold purchases, carts or clicks to plan with; got {got}"
+    return DataError(rule, advice=advise_weights(names))
 
 
 def show_plans(plans: dict[str, ExperimentPlan], power: float) -> None:

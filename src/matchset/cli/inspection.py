@@ -99,10 +99,13 @@ def _show_model(model: Path, matcher: TrainedMatcher) -> None:
 
 
 def _show_freshness(matcher: MatchSet) -> dict[str, str]:
-    found = matcher.freshness
+    found, report = matcher.freshness, matcher.refreshed
     if found.changed is None:
         return {"fresh": "as trained"}
-    return {"fresh": str(found), "last change": found.changed}
+    shown = {"fresh": str(found), "last change": found.changed}
+    if report is not None:
+        shown["refreshed"] = f"{report.refreshed}; {report.advice}"
+    return shown
 
 
 def _show_parts(model: MatchSetModel) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from matchset.cli.console import output
+from matchset.cli.console import output, print_error
 from matchset.matchers.base import DEFAULT_K
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import load
@@ -57,7 +57,8 @@ def match(
         File of queries, one per line; - is standard input.
     form
         Output as a table, tab-separated values or JSON Lines (default: a table for queries given
-        as arguments, TSV for those of a file).
+        as arguments, TSV for those of a file). A query without products is a line of JSON with
+        nulls; in TSV it has no line, and standard error says how many such queries there are.
 
     """
     opened = load(model)
@@ -68,8 +69,13 @@ def match(
     elif file is None and sys.stdin.isatty():
         prompt(lambda query: opened.match(query, **options))
     else:
+        n_empty = 0
         for batch in read_lines(file):
-            print_matches(opened.match(batch, **options), form or "tsv")
+            found = opened.match(batch, **options)
+            print_matches(found, form or "tsv")
+            n_empty += sum(len(each) == 0 for each in found)
+        if n_empty and form in (None, "tsv"):
+            print_error(f"{n_empty:,} queries without products have no line")
 
 
 def explain(
@@ -113,6 +119,10 @@ def print_matches(matches: Matches, form: str) -> None:
         if form == "table":
             output.print(found)
             continue
+        if form == "jsonl" and len(found) == 0:
+            names = ("rank", "product_id", "score", "title")
+            line = {"query": found.query, **dict.fromkeys(names)}
+            sys.stdout.write(json.dumps(line) + "\n")
         query = to_field(found.query)
         for rank, hit in enumerate(found, start=1):
             if form == "jsonl":

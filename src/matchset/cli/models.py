@@ -11,12 +11,13 @@ from matchset.cli.console import print_text, training_bar
 from matchset.cli.interrupts import ending_soon
 from matchset.cli.options import Columns, Settings, make_config
 from matchset.errors import ParameterError
-from matchset.learn.train_match_set import EngineName, check_engine
+from matchset.learn.train_match_set import EngineName
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
+from matchset.matchers.train import check_places
 from matchset.matchers.train import train as train_matcher
 from matchset.matchers.xr_linear import XRLinearMatcher
-from matchset.storage.folders import check_target
+from matchset.memory import limit_memory
 
 COLUMNS, SETTINGS = Columns(), Settings()
 
@@ -62,9 +63,8 @@ def train(
 
     """
     chosen = make_config(config, settings)
-    check_engine(engine, work)  # before a long log is read
-    check_target(out, overwrite=overwrite)
-    with training_bar() as bar:
+    check_places(engine, work, out, overwrite=overwrite)  # before a long log is read
+    with training_bar() as bar, limit_memory(columns.memory, out.parent):
         read, goods = columns.read(log), columns.read_catalog(catalog)
         with ending_soon():  # reading a log is interrupted at once, and removes what it spilled
             matcher = train_matcher(
@@ -75,6 +75,7 @@ def train(
                 overwrite=overwrite,
                 work=work,
                 engine=engine,
+                memory=columns.memory,
                 progress=bar,
             )
     print_text(str(matcher.summary))

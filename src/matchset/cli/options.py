@@ -23,11 +23,11 @@ from matchset.config import LearnConfig, TrainConfig, VectorizerConfig, read_con
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import Duplicates, read_catalog
 from matchset.data.columns import ColumnChoice
-from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT
 from matchset.data.log import Log
 from matchset.data.log_reader import read_log
 from matchset.data.session_rows import SessionRows, read_session_rows
 from matchset.errors import InputError
+from matchset.memory import DEFAULT_MEMORY
 
 # Settings that are tables, and can be given in a file only.
 IN_FILES_ONLY = {"vectorizer", "learn", "ngrams"}
@@ -63,8 +63,8 @@ class LogColumns:
     "Encoding of text files that are not UTF-8, such as cp1252 or utf-16."
     strict: Annotated[bool, Parameter(negative="")] = False
     "Stop at the first row that cannot be used, and show where it is."
-    memory_limit: str = DEFAULT_MEMORY_LIMIT
-    "Memory for reading; what needs more goes to a temporary folder."
+    memory: str = DEFAULT_MEMORY
+    "Memory that this process may own; what needs more goes to temporary files."
 
     def read(self, sources: list[str]) -> Log:
         """Read the log."""
@@ -79,7 +79,7 @@ class LogColumns:
             decimal=self.decimal,
             encoding=self.encoding,
             strict=self.strict,
-            memory_limit=self.memory_limit,
+            memory=self.memory,
         )
 
 
@@ -132,7 +132,7 @@ class Columns(LogColumns):
                 time_format=self.time_format,
                 decimal=self.decimal,
                 encoding=self.encoding,
-                memory_limit=self.memory_limit,
+                memory=self.memory,
             )
 
 

@@ -18,10 +18,12 @@ from matchset.cli.console import (
 from matchset.cli.options import Columns, Settings, make_config
 from matchset.errors import ParameterError
 from matchset.learn.cost import Sizes, TrainingPlan, plan_training
-from matchset.learn.projection import PAPER, StagePlan, plan_stages, project
+from matchset.learn.projection import MACHINE_CORES, PAPER, StagePlan, plan_stages, project
+from matchset.memory import parse_memory
 
 COLUMNS, SETTINGS = Columns(), Settings()
 CORES = (16, 64, 256, 1024)
+USUAL_MEMORY = 256e9  # bytes of a large machine of so many cores
 
 
 def plan(
@@ -51,7 +53,7 @@ def plan(
     cores
         Numbers of cores to project the time for, in machines of 16 that share a disk.
     price
-        Price of a core for an hour, to project what the training costs.
+        Price of a core for an hour, to project what each number of cores costs.
     catalog
         The products: id, title and attributes.
     config
@@ -67,7 +69,7 @@ def plan(
     sizes = PAPER
     if log:
         found = plan_training(columns.read(log), columns.read_catalog(catalog), chosen)
-        show_plan(found)
+        show_plan(found, parse_memory(columns.memory))
         sizes = found.sizes
     if products is not None:
         most = sum(kind.limit for kind in chosen.vectorizer.ngrams)
@@ -85,8 +87,8 @@ def check_choices(log: list[str] | None, products: int | None, cores: tuple[int,
                 raise ParameterError(f"must be at least 1; got {value}", parameter=name)
 
 
-def show_plan(plan: TrainingPlan) -> None:
-    """Print what each part takes, and the sum."""
+def show_plan(plan: TrainingPlan, limit: int) -> None:
+    """Print what each part takes, and the sum; `limit` is the memory that it may own."""
     table = Table("", "time", "model", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for name, part in plan.parts.items():
         table.add_row(
@@ -97,11 +99,15 @@ def show_plan(plan: TrainingPlan) -> None:
     sizes = plan.sizes
     print_text(
         f"{sizes.pairs:,} pairs of {sizes.queries:,} queries and {sizes.products:,} products, "
-        f"{sizes.features:,} features; {plan.threads} threads, without reading the log"
+        f"{sizes.features:,} features; {plan.threads} threads; the times leave out reading the log"
     )
-    print_text(f"memory: {plan.memory / 1e9:.2f} GB at most")
+    owned = min(plan.memory, limit)
+    print_text(f"memory: {owned / 1e9:.2f} GB at most")
+    if plan.memory > limit:
+        more = (plan.memory - limit) / 1e9
+        print_text(f"temporary files: {more:.2f} GB, since it needs more than --memory")
     free = read_free_memory()
-    if free is not None and plan.memory - plan.used_memory > free:
+    if free is not None and owned - plan.used_memory > free:
         print_error(f"this machine has {free / 1e9:.2f} GB left: training may fail")
 
 
@@ -112,7 +118,8 @@ def show_projection(
     print_heading(f"Projection for {sizes.products:,} products")
     print_text(
         f"{sizes.pairs:,} pairs of {sizes.queries:,} queries, {sizes.features:,} features; "
-        "from constants measured on small shops, without reading the log"
+        "from constants measured on small shops; the times leave out reading the log; "
+        "what a task needs beyond --memory is mapped from temporary files"
     )
     names = ("stage", "tasks", "memory of a task", "work folder", "core hours")
     table = Table(*names, box=None, pad_edge=False, padding=(0, 3, 0, 0))
@@ -125,9 +132,18 @@ def show_projection(
     output.print(table)
     print_text(f"model: {sum(stage.cost.disk for stage in stages) / 1e9:,.2f} GB")
     for n in cores:
-        print_text(f"{n:,} cores: {format_seconds(project(stages, n))}")
+        seconds = project(stages, n)
+        paid = n * seconds / 3600
+        money = "" if price is None else f"; {paid:,.1f} core hours, price {price * paid:,.2f}"
+        print_text(f"{n:,} cores: {format_seconds(seconds)}{money}")
     if price is not None:
-        print_text(f"price of {hours:,.1f} core hours: {price * hours:,.2f}")
+        print_text("The price is that of all cores for the whole time: idle ones are paid for too.")
+    largest = max(stages, key=lambda stage: stage.memory)
+    if largest.memory > USUAL_MEMORY:
+        print_error(
+            f"a task of {largest.name!r} needs {largest.memory / 1e9:,.0f} GB: more than machines "
+            f"of {MACHINE_CORES} cores usually have (up to {USUAL_MEMORY / 1e9:.0f} GB)"
+        )
 
 
 def read_free_memory() -> int | None:

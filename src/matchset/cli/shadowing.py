@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.table import Table
 
-from matchset.cli.console import output, print_heading, print_text
+from matchset.cli.console import output, print_error, print_heading, print_text
 from matchset.cli.decisions import VISIT_COLUMNS
 from matchset.cli.evaluate import open_matcher
 from matchset.cli.options import VisitColumns
-from matchset.data.session_rows import has_visitors
+from matchset.data.arrow import NO_DAY
+from matchset.data.log import Log
+from matchset.data.session_rows import SessionRows, has_visitors
 from matchset.data.split import DEFAULT_SAMPLE
 from matchset.evaluate.overlap import Share
 from matchset.lab.experiments.findings import to_plain
-from matchset.matchers.base import DEFAULT_K
+from matchset.matchers.base import DEFAULT_K, Matcher, Retriever
 from matchset.online.shadow import Held, Shadow, measure_shadow
 
 LOWER_BOUND = (
@@ -35,6 +39,11 @@ WITHOUT_TIMES = (
     "The log has no times (--timestamp): what was bought after another query of the same visit is "
     "not known."
 )
+IS_KNOWN = (
+    "{flag} was trained on days up to {last}, and the log begins on {first}: it knows what was "
+    "bought. Give a log of later days."
+)
+MAY_BE_KNOWN = "{flag} must be trained on days before the log; the days are not known"
 
 
 def shadow(
@@ -47,6 +56,7 @@ def shadow(
     k: Annotated[int, Parameter(alias="-k")] = DEFAULT_K,
     sample: int = DEFAULT_SAMPLE,
     seed: int = 0,
+    events: dict[str, float] | None = None,
     form: Literal["table", "json"] = "table",
     columns: VisitColumns = VISIT_COLUMNS,
 ) -> None:
@@ -70,6 +80,9 @@ def shadow(
         Maximum number of purchases; users are sampled, each with all purchases.
     seed
         Random seed of the sample.
+    events
+        Weight of each event that counts, such as --events.purchase 1 (default: purchases, else
+        clicks).
     form
         A table, or JSON.
     columns
@@ -79,37 +92,59 @@ def shadow(
     first, second = open_matcher(ours, None), open_matcher(theirs, api_key_file)
     source = log[0] if len(log) == 1 else log
     is_named = columns.user is not None or columns.session is not None
-    if is_named or has_visitors(source, memory_limit=columns.memory_limit):
-        rows = columns.read_rows(log)
-        found = measure_shadow(rows, first, second, k=k, sample=sample, seed=seed)
-    else:
-        found = measure_shadow(columns.read(log), first, second, k=k, sample=sample, seed=seed)
+    has_units = is_named or has_visitors(source, memory=columns.memory)
+    rows = columns.read_rows(log) if has_units else columns.read(log)
+    options: dict[str, Any] = {"k": k, "sample": sample, "seed": seed, "events": events}
+    found = measure_shadow(rows, first, second, **options)
+    warn_if_not_later(rows, {"--ours": first, "--theirs": second})
     if form == "json":
         print_text(json.dumps(to_plain(asdict(found)), indent=1))
         return
     show_shadow(found)
 
 
+def warn_if_not_later(rows: SessionRows | Log, matchers: Mapping[str, Retriever]) -> None:
+    """Warn where a matcher may have learned from the log that it is judged by."""
+    known = rows.day[rows.day != NO_DAY]
+    first = date(1970, 1, 1) + timedelta(int(known.min())) if len(known) else None
+    for flag, matcher in matchers.items():
+        training = matcher.training if isinstance(matcher, Matcher) else None
+        if training is None:
+            continue
+        last = training.provenance.get("last_day")
+        if first is None or last is None:
+            print_error(MAY_BE_KNOWN.format(flag=flag))
+        elif first <= date.fromisoformat(last):
+            print_error(IS_KNOWN.format(flag=flag, last=last, first=first))
+
+
 def show_shadow(found: Shadow) -> None:
     """Print what each holds, by segment, and what it means."""
-    total = found.direct[0]
+    total, later = found.direct[0], found.later
+    also = ""
+    if later is not None and later.purchases:
+        also = (
+            f" Of {later.purchases:,.0f} that came after another query, an earlier query would "
+            f"have held {later.only_ours.value:.1%} by ours alone, "
+            f"{later.only_theirs.value:.1%} by theirs alone."
+        )
     print_text(
         f"Of {total.purchases:,.0f} {found.what}, ours would have held {total.only_ours.value:.1%} "
         f"that theirs would not, theirs {total.only_theirs.value:.1%} that ours would not, among "
-        f"{found.k} products."
+        f"{found.k} products.{also}"
     )
     print_heading(f"Share of the {found.what} after the query itself, in %")
     show_held(found.direct)
-    if found.later is not None and found.later.purchases:
+    if later is not None and later.purchases:
         print_heading(f"Share of the {found.what} that came after another query of the visit, in %")
-        show_held([found.later])
+        show_held([later])
         print_text("Held means: in the match set of an earlier query of the same visit.")
-    print_text(
-        f"95 % intervals, clustered by {found.unit_kind}. For matchset experiment plan: --disputed "
-        f"{total.disputed:.3f}."
-    )
+    disputed = f"For matchset experiment plan: --disputed {total.disputed:.2g}."
+    if not total.disputed:
+        disputed = f"Neither alone holds any of the {found.what}: interleaving could not decide."
+    print_text(f"95 % intervals, clustered by {found.unit_kind}. {disputed}")
     print_text(LOWER_BOUND)
-    if found.later is None:
+    if later is None:
         print_text(WITHOUT_VISITS if found.unit_kind == "query" else WITHOUT_TIMES)
     if found.unanswered:
         print_text(

@@ -184,6 +184,31 @@ class Client:
         event |= {name: value for name, value in given.items() if value is not None}
         self._transport.post("/v1/events", {"events": [event]})
 
+    def upsert(
+        self,
+        products: Iterable[Mapping[str, Any]],
+        *,
+        remove: Iterable[str] = (),
+        version: int | None = None,
+    ) -> int:
+        """Add, change and remove products in one step; returns the model's generation.
+
+        A product is `{"id": "N1", "title": "Garden lamp", "attributes": {"price": 49}}`; what is
+        not told of one that the model has stays as it is. The server must be writable. When it
+        answers, the change is on disk and in every worker. A request that got lost is repeated, so
+        give a `version` where others write too.
+        """
+        gone = list(Strings.of(remove, "remove"))
+        body: dict[str, Any] = {"products": [dict(each) for each in products], "remove": gone}
+        body |= {} if version is None else {"version": version}
+        response = self._transport.post("/v1/products", body)
+        with _reading_response(self._transport.url):
+            return int(response["generation"])
+
+    def remove(self, ids: Iterable[str], *, version: int | None = None) -> int:
+        """Remove products; ids that the model does not know are left out. See `upsert`."""
+        return self.upsert([], remove=ids, version=version)
+
     def model(self) -> dict[str, Any]:
         """What is served: version, matchers, attributes, limits, provenance."""
         return self._transport.get("/v1/model")

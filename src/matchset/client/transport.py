@@ -23,8 +23,8 @@ from matchset.client.bounded import (
 )
 from matchset.errors import FilterError, ServerError
 
-# Overloaded, restarting, or behind a proxy that could not reach it. Requests change nothing, so all
-# may be repeated.
+# Overloaded, restarting, or behind a proxy that could not reach it. The same request twice is the
+# same as once, so all may be repeated.
 _RETRIED = (429, 502, 503, 504)
 _FIRST_WAIT = 0.1  # seconds before the second attempt, doubled before each later one
 _JITTER = (0.75, 1.25)  # random factor of a wait, so that clients do not come back together

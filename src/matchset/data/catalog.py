@@ -57,8 +57,12 @@ class Column:
 
     def take(self, indices: NDArray[np.int64]) -> Column:
         """The values at `indices`, null where an index is -1; the categories stay."""
-        padded = np.append(self.values, np.array(_NULLS[self.kind], dtype=self.values.dtype))
-        return Column(self.kind, padded[indices], self.categories)
+        null = np.array(_NULLS[self.kind], dtype=self.values.dtype)
+        if len(self.values) == 0:
+            return Column(self.kind, np.full(len(indices), null), self.categories)
+        taken = np.asarray(self.values)[indices]
+        taken[np.asarray(indices) < 0] = null
+        return Column(self.kind, taken, self.categories)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from matchset.data.attributes import Attribute, Forms, find_attributes, merge_ki
 from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
 from matchset.data.columns import CATALOG_NAMES, ColumnChoice, choose_column, describe_columns
 from matchset.data.duckdb_session import (
-    DEFAULT_MEMORY_LIMIT,
     explain,
     naming_errors,
     raise_unless_data_error,
@@ -27,6 +26,7 @@ from matchset.data.sql import id_of, text_of
 from matchset.data.tables import Table, TableSource, open_tables
 from matchset.data.time_forms import check_time_format
 from matchset.errors import DataError, ParameterError, format_path
+from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.strings import Strings
 from matchset.text import clean_markup
 
@@ -47,7 +47,7 @@ def read_catalog(
     encoding: str | None = None,
     decimal: Decimal | None = None,
     time_format: str | None = None,
-    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+    memory: Memory = DEFAULT_MEMORY,
     requires_title: bool = True,
 ) -> Catalog:
     """Read a catalog from anything that `read_log` takes.
@@ -71,28 +71,36 @@ def read_catalog(
     `duplicates` is "first" or "last"; with the same title, the first row is kept.
 
     Without `requires_title`, a table may have no titles: all are empty, as updates of attributes
-    need no more.
+    need no more. Where it has none, a product that occurs twice is a DataError too.
     """
     if duplicates not in ("error", "first", "last"):
         rule = f"must be error, first or last; got {duplicates!r}"
         raise ParameterError(rule, parameter="duplicates")
     check_decimal(decimal)
     choices = {"product": product, "title": title, "description": description}
-    opened = open_tables(source, memory_limit=memory_limit, is_ordered=True, encoding=encoding)
-    with opened as (connection, (tables,)):
-        forms = Forms(decimal, check_time_format(connection, time_format))
-        parts = [
-            _find_part(
-                connection, table, choices, attributes, text, forms, requires_title=requires_title
-            )
-            for table in tables
-        ]
-        kinds = merge_kinds([part.attributes for part in parts])
-        columns = _read_parts(connection, parts, kinds)
-    files = [format_path(path) for table in tables for path in table.files] or [tables[0].label]
-    catalog = _to_catalog(columns, kinds, files=files, duplicates=duplicates)
+    with limit_memory(memory):
+        opened = open_tables(source, is_ordered=True, encoding=encoding)
+        with opened as (connection, (tables,)):
+            forms = Forms(decimal, check_time_format(connection, time_format))
+            parts = [
+                _find_part(
+                    connection,
+                    table,
+                    choices,
+                    attributes,
+                    text,
+                    forms,
+                    requires_title=requires_title,
+                )
+                for table in tables
+            ]
+            kinds = merge_kinds([part.attributes for part in parts])
+            columns = _read_parts(connection, parts, kinds)
+        files = [format_path(path) for table in tables for path in table.files] or [tables[0].label]
+        catalog = _to_catalog(columns, kinds, files=files, duplicates=duplicates)
     report = catalog.report
-    if report.without_product or report.without_title or report.duplicates:
+    is_lacking = report.without_title > 0 and any("title" in part.roles for part in parts)
+    if report.without_product or is_lacking or report.duplicates:
         logger.warning("%s: %s", files[0], report)
     return catalog
 
@@ -186,7 +194,8 @@ def _to_catalog(
     duplicates: str,
 ) -> Catalog:
     ids = columns["product"].texts
-    if "title" not in columns:
+    has_titles = "title" in columns
+    if not has_titles:
         columns = {
             **columns,
             "title": replace(columns["product"], texts=Strings.of([""] * len(ids))),
@@ -196,6 +205,10 @@ def _to_catalog(
         rule = f"must have a row with a product id; got {len(ids):,} rows without one"
         raise DataError(rule, source=files[0], parameter="product")
     group, first = ids.take(kept).factorize()
+    if duplicates == "error" and not has_titles and len(first) < len(kept):
+        again = int(kept[np.flatnonzero(first[group] != np.arange(len(kept)))[0]])
+        rule = f"must be 'first' or 'last' where a product has several rows; got {ids[again]!r}"
+        raise DataError(rule, source=files[0], parameter="duplicates")
     if duplicates == "error":
         _refuse_other_titles(columns, kept, group=group, first=first, files=files)
     chosen = first

@@ -17,15 +17,14 @@ from matchset.data.arrow import ArrowSource
 from matchset.data.encodings import suggest_encoding
 from matchset.data.spill import spill_folder
 from matchset.errors import DataError
+from matchset.memory import memory_for_tables
 from matchset.storage.atomic import atomic_file
-
-DEFAULT_MEMORY_LIMIT = "4GB"  # for DuckDB; what does not fit goes to a temporary folder
 
 _SHOWN_BEFORE, _SHOWN_AFTER = 200, 95  # characters of a long message; the cause is at its end
 _ADVICE = re.compile(r"Possible |Try setting|LINE \d+:")  # about DuckDB's options or our SQL
 _INTERRUPTED = re.compile(r"INTERRUPT Error|Query interrupted")
 _NOT_UTF8 = re.compile("not utf-8 encoded|invalid UTF-8")
-_LIMIT_REACHED = re.compile(r"/.* used\)")  # of memory_limit; else the system refused
+_LIMIT_REACHED = re.compile(r"/.* used\)")  # of ours; else the system refused
 _DISK_FULL = os.strerror(errno.ENOSPC)
 _BROKEN_LINES = "The CSV Parser state machine reached an invalid state"
 _GLOB_SIGNS = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
@@ -34,13 +33,13 @@ _GLOB_SIGNS = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
 @contextmanager
 def open_session(
     *,
-    memory_limit: str = DEFAULT_MEMORY_LIMIT,
     paths: Sequence[Path] = (),
     is_ordered: bool = False,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open an in-memory DuckDB that can access `paths` and a temporary folder only.
 
-    `is_ordered` keeps rows in the order of the files, so that they can be numbered; it is slower.
+    What does not fit into its share of memory goes to that folder. `is_ordered` keeps rows in the
+    order of the files, so that they can be numbered; it is slower.
     """
     with spill_folder() as folder:
         settings = {
@@ -57,7 +56,8 @@ def open_session(
             "enable_external_access": "false",
             "lock_configuration": "true",
         }
-        with _connect(memory_limit) as connection:
+        limit = f"{memory_for_tables()}B"
+        with duckdb.connect(":memory:", config={"memory_limit": limit}) as connection:
             for name, value in settings.items():
                 connection.execute(f"SET {name} = {value}")
             try:
@@ -65,14 +65,6 @@ def open_session(
             except duckdb.Error as error:  # where nobody knew which file it came from
                 raise_unless_data_error(error)
                 raise DataError(f"the data must be readable; got: {explain(error)}") from error
-
-
-def _connect(memory_limit: str) -> duckdb.DuckDBPyConnection:
-    try:
-        return duckdb.connect(":memory:", config={"memory_limit": memory_limit})
-    except duckdb.Error as error:
-        rule = f"memory_limit must be a size such as 4GB; got {memory_limit!r}"
-        raise ValueError(rule) from error
 
 
 def fetch_row(
@@ -122,7 +114,7 @@ def raise_unless_data_error(error: Exception) -> None:
     text = str(error)
     if "Out of Memory" in text:
         is_own = _LIMIT_REACHED.search(text)
-        rule = "memory_limit must be larger" if is_own else "this process needs more memory"
+        rule = "memory must be larger" if is_own else "this process needs more memory"
         raise MemoryError(f"{rule}; got: {explain(error)}") from error
     if _DISK_FULL in text:
         raise OSError(errno.ENOSPC, _DISK_FULL) from error

@@ -28,6 +28,7 @@ _KINDS: dict[EventKind, str] = {
 _KIND_OF: dict[str, EventKind] = {
     name: kind for kind, names in _KINDS.items() for name in names.split() or [""]
 }
+_SHOWN = re.compile("impr|shown|served|seen|expos|list|anzeig|einblend|gezeigt|affich|vist|mostrad")
 _TRAINING_WEIGHTS: dict[EventKind, float] = {"purchase": 1.0, "cart": 0.5, "click": 0.2}
 
 
@@ -123,9 +124,13 @@ def find_uncounted(events: Iterable[str]) -> list[str]:
 
 
 def advise_weights(names: Sequence[str]) -> str | None:
-    """How to give an event a weight, for an error; the first name that needs no quotes is used."""
-    plain = next((name for name in names if name.isidentifier()), None)
-    return None if plain is None else f"such as {{events.{plain}=1}}"
+    """How to give an event a weight, for an error; the first name that needs no quotes is used.
+
+    What looks like an impression is not proposed: most of what was shown was not wanted.
+    """
+    plain = (n for n in names if n.isidentifier() and not _SHOWN.search(n.lower()))
+    name = next(plain, None)
+    return None if name is None else f"such as {{events.{name}=1}}"
 
 
 def _no_rule(names: Sequence[str]) -> DataError:

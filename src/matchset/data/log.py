@@ -144,6 +144,12 @@ class Log:
         write_parquet(self, Path(path))
 
 
+def find_last_day(log: Log, before: str | None = None) -> str | None:
+    """The last day of a log, or of one `before` it, such as 2026-12-31; None without times."""
+    last = None if log.days is None else log.days[1].isoformat()
+    return max(filter(None, (last, before)), default=None)
+
+
 def make_log(
     *,
     queries: Strings,
@@ -196,6 +202,34 @@ def make_log(
         day=grouped.day,
         count=settle(grouped.count),
         report=_count_dropped(rows, is_kept) if report is None else report,
+    )
+
+
+def join_logs(logs: Sequence[Log]) -> Log:
+    """The rows of several logs as one; equal rows are added up."""
+    names = [name for log in logs for name in log.events]
+    starts = {
+        name: np.cumsum([0, *(len(getattr(log, name)) for log in logs)])
+        for name in ("queries", "products", "events")
+    }
+
+    def renumber_rows(column: str, of: str) -> NDArray[np.int64]:
+        return np.concatenate(
+            [getattr(log, column) + start for log, start in zip(logs, starts[of], strict=False)]
+        )
+
+    known = list(dict.fromkeys(names))
+    event = np.array([known.index(name) for name in names])[renumber_rows("event", "events")]
+    return make_log(
+        queries=Strings.concatenate([log.spellings for log in logs]),
+        products=Strings.concatenate([log.products for log in logs]),
+        events=known,
+        query=renumber_rows("query", "queries"),
+        product=renumber_rows("product", "products"),
+        event=event,
+        day=np.concatenate([log.day for log in logs]),
+        count=np.concatenate([log.count for log in logs]),
+        normal=Strings.concatenate([log.queries for log in logs]),
     )
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from matchset.data.arrow import NO_DAY, ArrowColumn
 from matchset.data.columns import ColumnChoice
-from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT
 from matchset.data.log import Log, make_log
 from matchset.data.log_forms import check_times, find_examples, find_forms, keep_texts
 from matchset.data.log_rows import (
@@ -30,6 +29,7 @@ from matchset.data.read_report import ReadReport
 from matchset.data.tables import TableSource, open_tables
 from matchset.data.time_forms import check_time_format
 from matchset.errors import DataError, InputError
+from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.strings import Strings
 from matchset.text import clean_markup, normalize_strings
 
@@ -51,7 +51,7 @@ def read_log(
     encoding: str | None = None,
     decimal: Decimal | None = None,
     time_format: str | None = None,
-    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+    memory: Memory = DEFAULT_MEMORY,
 ) -> Log:
     """Read a search log from files or from a table in memory.
 
@@ -75,7 +75,7 @@ def read_log(
     rows whose time cannot be read are kept without a day. `log.report` counts both, and a warning
     sums them up; if no row is left, or no time can be read, it is a DataError. With `strict`, the
     first such row is a DataError that names file, row and column; rows are then read in order, by
-    one thread. DuckDB uses at most `memory_limit` and spills the rest to a temporary folder.
+    one thread. Reading owns at most about `memory`; what needs more goes to temporary files.
     """
     choices = {
         "query": query,
@@ -85,14 +85,15 @@ def read_log(
         "count": count,
     }
     check_decimal(decimal)
-    opened = open_tables(source, memory_limit=memory_limit, is_ordered=strict, encoding=encoding)
-    with opened as (connection, (tables,)):
-        form = check_time_format(connection, time_format)
-        log_tables = [
-            find_roles(table, choices, time_form=form, decimal=decimal) for table in tables
-        ]
-        groups = read_groups(connection, log_tables, strict=strict)
-    return to_log(groups, name=_name_source(source))
+    with limit_memory(memory):
+        opened = open_tables(source, is_ordered=strict, encoding=encoding)
+        with opened as (connection, (tables,)):
+            form = check_time_format(connection, time_format)
+            log_tables = [
+                find_roles(table, choices, time_form=form, decimal=decimal) for table in tables
+            ]
+            groups = read_groups(connection, log_tables, strict=strict)
+        return to_log(groups, name=_name_source(source))
 
 
 @dataclass(frozen=True, slots=True)

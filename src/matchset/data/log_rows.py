@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from matchset.data.sql import count_of, day_of, id_of, text_of
 from matchset.data.tables import Table
 from matchset.data.time_forms import TimeForm
 from matchset.errors import DataError
+from matchset.memory import memory_for_tables
 from matchset.strings import Strings
 
 
@@ -52,6 +53,7 @@ _RULES = {
 }
 _IS_KEPT = f"fault IN ({Fault.NONE:d}, {Fault.TIMESTAMP:d})"  # such a row is used, without its time
 SECONDS = 86_400  # of a day
+_GROUP_BYTES = 100  # that DuckDB takes for a row while it groups, if no two rows are alike
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # years 1 to 9999
 
 
@@ -127,7 +129,7 @@ def find_roles(
 def group_rows_of(
     connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]
 ) -> dict[str, ArrowColumn]:
-    """The columns of `LogGroups`."""
+    """The columns of `LogGroups`; rows too many to be grouped in memory are groups of their own."""
     union = " UNION ALL ".join(
         f"SELECT if({_IS_KEPT}, query, NULL) AS query, if({_IS_KEPT}, product, NULL) AS product, "
         f"if({_IS_KEPT}, event, NULL) AS event, if({_IS_KEPT}, coalesce(day, {NO_DAY}), {NO_DAY}) "
@@ -136,7 +138,33 @@ def group_rows_of(
     )
     has_count = any("count" in table.roles for table in tables)
     sums = "sum(n) AS count, count(*)::DOUBLE AS rows" if has_count else "count(*)::DOUBLE AS count"
-    sql = f"SELECT query, product, event, day, fault, {sums} FROM ({union}) GROUP BY ALL"
+    grouped = f"SELECT query, product, event, day, fault, {sums} FROM ({union}) GROUP BY ALL"
+    try:
+        if not _is_too_large(connection, tables):
+            return _read(connection, tables, grouped)
+    except MemoryError:
+        if not all(table.table.files for table in tables):  # a stream is read once
+            raise
+    single = "SELECT query, product, event, day, fault::INTEGER AS fault, n AS count"
+    columns = _read(connection, tables, f"{single} FROM ({union})")
+    n_rows = np.broadcast_to(np.float64(1), len(columns["query"].values))
+    return {**columns, "rows": replace(columns["count"], values=n_rows)}
+
+
+def _is_too_large(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> bool:
+    """Whether DuckDB could not group the rows within its memory, as far as files tell."""
+    files = [table.table for table in tables if table.table.format == "Parquet"]
+    try:
+        found = [fetch_row(connection, f"SELECT count(*) FROM {table.sql()}") for table in files]
+    except duckdb.Error:  # reading says what is wrong
+        return False
+    n_rows = sum(int(row[0]) for row in found if row)
+    return _GROUP_BYTES * n_rows > memory_for_tables()
+
+
+def _read(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable], sql: str
+) -> dict[str, ArrowColumn]:
     try:
         return read_columns(connection.sql(sql), coded=("query", "product", "event"))
     except (duckdb.Error, RuntimeError) as error:

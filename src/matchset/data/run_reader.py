@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from matchset.data.arrow import read_columns
 from matchset.data.columns import LOG_NAMES, choose_column, describe_columns
-from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT, naming_errors, quote_name
+from matchset.data.duckdb_session import naming_errors, quote_name
 from matchset.data.sql import id_of, text_of
 from matchset.data.tables import Table, TableSource, is_frame, open_tables
 from matchset.errors import DataError
@@ -50,7 +50,7 @@ def read_run_rows(
     choices = {"query": query, "product": product, "rank": rank, "score": score}
     if not is_frame(source) and isinstance(source, str | Path) and not Path(source).exists():
         raise DataError("a run must be a file; got none of this name", path=Path(source))
-    with open_tables(source, memory_limit=DEFAULT_MEMORY_LIMIT, is_ordered=True) as (
+    with open_tables(source, is_ordered=True) as (
         session,
         found,
     ):
@@ -87,7 +87,9 @@ def _select(table: Table, choices: dict[str, str | None]) -> tuple[str, str]:
     written = f"{quote_name(column)}::VARCHAR"
     texts = f"{text_of(table, query)} AS query, {id_of(table, product)} AS product"
     numbers = f"try_cast({written} AS DOUBLE) AS number, {written} AS written"
-    return f"SELECT {texts}, {numbers} FROM {table.sql()}", order
+    # A row with neither is a query that the engine had no answer to.
+    rows = f"SELECT {texts}, {numbers} FROM {table.sql()}"
+    return f"FROM ({rows}) WHERE coalesce(product, written) IS NOT NULL", order
 
 
 def _check(table: Table, columns, order: str):  # type: ignore[no-untyped-def]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
 from matchset.data.columns import VISITOR_NAMES, ColumnChoice, choose_column, describe_columns
-from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT, naming_errors
+from matchset.data.duckdb_session import naming_errors
 from matchset.data.events import EventKind, kind_of
 from matchset.data.log_reader import read_groups
 from matchset.data.log_rows import SECONDS, Fault, LogTable, find_roles
@@ -25,6 +25,7 @@ from matchset.data.number_forms import Decimal, check_decimal
 from matchset.data.tables import TableSource, is_frame, open_tables
 from matchset.data.time_forms import check_time_format
 from matchset.errors import DataError
+from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -102,7 +103,7 @@ def read_session_rows(
     encoding: str | None = None,
     decimal: Decimal | None = None,
     time_format: str | None = None,
-    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+    memory: Memory = DEFAULT_MEMORY,
 ) -> SessionRows:
     """Read a log row by row; options as for `read_log`, and the columns of user and session.
 
@@ -119,17 +120,16 @@ def read_session_rows(
     visitors = {"user": user, "session": session}
     check_decimal(decimal)
     is_ordered = strict or is_frame(source)  # a stream could be read only once
-    opened = open_tables(
-        source, memory_limit=memory_limit, is_ordered=is_ordered, encoding=encoding
-    )
-    with opened as (connection, (tables,)):
-        form = check_time_format(connection, time_format)
-        found = [
-            _add_visitors(find_roles(table, choices, time_form=form, decimal=decimal), visitors)
-            for table in tables
-        ]
-        groups = read_groups(connection, found, strict=strict)
-        columns = _read_rows(connection, groups.tables)
+    with limit_memory(memory):
+        opened = open_tables(source, is_ordered=is_ordered, encoding=encoding)
+        with opened as (connection, (tables,)):
+            form = check_time_format(connection, time_format)
+            found = [
+                _add_visitors(find_roles(table, choices, time_form=form, decimal=decimal), visitors)
+                for table in tables
+            ]
+            groups = read_groups(connection, found, strict=strict)
+            columns = _read_rows(connection, groups.tables)
     rows = columns["query"].values
     is_somebody = (columns["user"].values >= 0) | (columns["session"].values >= 0)
     if not is_somebody.all():
@@ -141,9 +141,9 @@ def read_session_rows(
     return _to_rows(columns, is_somebody)
 
 
-def has_visitors(source: TableSource, *, memory_limit: str = DEFAULT_MEMORY_LIMIT) -> bool:
+def has_visitors(source: TableSource, *, memory: Memory = DEFAULT_MEMORY) -> bool:
     """Whether a log has a column with a usual name of a user or a session."""
-    with open_tables(source, memory_limit=memory_limit) as (_, (tables,)):
+    with limit_memory(memory), open_tables(source) as (_, (tables,)):
         names = {name for usual in VISITOR_NAMES.values() for name in usual}
         return all(names & {column.lower() for column in table.columns} for table in tables)
 

@@ -92,7 +92,6 @@ class Table:
 @contextmanager
 def open_tables(
     *sources: TableSource,
-    memory_limit: str,
     is_ordered: bool = False,
     encoding: str | None = None,
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, list[list[Table]]]]:
@@ -110,9 +109,7 @@ def open_tables(
             for index, files in enumerate(found)
         ]
         paths = [file.data or file.path for files in found for file in files or ()]
-        connection = stack.enter_context(
-            open_session(memory_limit=memory_limit, paths=paths, is_ordered=is_ordered)
-        )
+        connection = stack.enter_context(open_session(paths=paths, is_ordered=is_ordered))
         tables = []
         for index, (source, files) in enumerate(zip(sources, found, strict=True)):
             if files is None:

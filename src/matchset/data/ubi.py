@@ -6,13 +6,14 @@ import logging
 from collections.abc import Sequence
 
 from matchset.data.columns import describe_columns
-from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT, quote_name, quote_text
+from matchset.data.duckdb_session import quote_name, quote_text
 from matchset.data.log import Log
 from matchset.data.log_reader import read_groups, to_log
 from matchset.data.log_rows import find_roles
 from matchset.data.nested import is_nested
 from matchset.data.tables import Table, TableSource, open_tables
 from matchset.errors import DataError, format_path
+from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ def read_ubi(
     events: TableSource,
     actions: Sequence[str] | None = None,
     strict: bool = False,
-    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+    memory: Memory = DEFAULT_MEMORY,
 ) -> Log:
     """Read a log from UBI's queries and events, joined by their query id.
 
@@ -46,32 +47,31 @@ def read_ubi(
     """
     if isinstance(actions, str):
         raise TypeError(f"actions must be a list of names; got the text {actions!r}")
-    both = open_tables(queries, events, memory_limit=memory_limit, is_ordered=strict)
-    with both as (connection, (query_tables, event_tables)):
-        texts = " UNION ALL ".join(
-            f"SELECT {field_of(table, _QUERY_ID)} AS query_id, "
-            f"{field_of(table, _USER_QUERY)} AS text FROM {table.sql()}"
-            for table in query_tables
-        )
-        distinct = f"SELECT query_id, min(text) AS text FROM ({texts}) GROUP BY query_id"
-        joined = [_join(table, distinct, actions) for table in event_tables]
-        roles = [find_roles(table, {}) for table in joined]
-        groups = read_groups(connection, roles, strict=strict)
-    if actions:
-        found = set(groups.columns["event"].texts)
-        missing = [name for name in actions if name not in found]
-        _check_actions(missing, events, n_actions=len(actions), memory_limit=memory_limit)
-    return to_log(groups, name="UBI")
+    with limit_memory(memory):
+        both = open_tables(queries, events, is_ordered=strict)
+        with both as (connection, (query_tables, event_tables)):
+            texts = " UNION ALL ".join(
+                f"SELECT {field_of(table, _QUERY_ID)} AS query_id, "
+                f"{field_of(table, _USER_QUERY)} AS text FROM {table.sql()}"
+                for table in query_tables
+            )
+            distinct = f"SELECT query_id, min(text) AS text FROM ({texts}) GROUP BY query_id"
+            joined = [_join(table, distinct, actions) for table in event_tables]
+            roles = [find_roles(table, {}) for table in joined]
+            groups = read_groups(connection, roles, strict=strict)
+        if actions:
+            found = set(groups.columns["event"].texts)
+            missing = [name for name in actions if name not in found]
+            _check_actions(missing, events, n_actions=len(actions))
+        return to_log(groups, name="UBI")
 
 
-def _check_actions(
-    missing: Sequence[str], events: TableSource, *, n_actions: int, memory_limit: str
-) -> None:
+def _check_actions(missing: Sequence[str], events: TableSource, *, n_actions: int) -> None:
     """Report actions that do not occur; `missing` may still occur in rows without a product."""
     if not missing:
         return
     # Read again, and only if needed. A stream can be read only once: nothing is found here then.
-    with open_tables(events, memory_limit=memory_limit) as (connection, (tables,)):
+    with open_tables(events) as (connection, (tables,)):
         union = " UNION ".join(
             f"SELECT DISTINCT {field_of(table, _ACTION)} AS action FROM {table.sql()}"
             for table in tables

@@ -13,7 +13,6 @@ import duckdb
 
 from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
 from matchset.data.duckdb_session import (
-    DEFAULT_MEMORY_LIMIT,
     fetch_row,
     naming_errors,
     quote_name,
@@ -26,6 +25,7 @@ from matchset.data.sql import day_of
 from matchset.data.tables import Table, TableSource, open_tables
 from matchset.data.ubi import field_of
 from matchset.errors import DataError
+from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 
 ORIGINS = ("a", "b")  # which of two interleaved arms a product came from
 _ANSWER, _EVENT = "query_response_hit_ids", "action_name"
@@ -66,12 +66,13 @@ def read_answers(
     kinds: Sequence[EventKind],
     *,
     name: str | None = None,
-    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+    memory: Memory = DEFAULT_MEMORY,
 ) -> UbiAnswers:
     """Read answers with their events, of one experiment; see `read_outcomes`."""
     with (
+        limit_memory(memory),
         whole_lines(source) as (whole, n_torn),
-        open_tables(whole, memory_limit=memory_limit) as (connection, (tables,)),
+        open_tables(whole) as (connection, (tables,)),
     ):
         answers = [_select_answers(table) for table in tables if _has(table, _ANSWER)]
         events = [_select_events(table) for table in tables if _has(table, _EVENT)]

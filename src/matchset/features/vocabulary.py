@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.config import NGrams, VectorizerConfig, read_vectorizer_config
 from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
+from matchset.matrices import Ids, offsets_of
+from matchset.memory import memory_for_counters
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
 SLOTS_PER_NGRAM = 4 / 3  # of the hash table: more is faster, less is smaller
+_SLOT = np.dtype([("key", "<u8"), ("id", "<u4"), ("idf", "<f4")])
+_FREE = np.uint64(2**64 - 1)  # key of a slot that holds nothing
 UNITS = {"word": 0, "char": 1}
 
 
@@ -88,25 +92,9 @@ def learn_vocabulary(
     With a `language`, n-grams of words are those of stems; `shown` is for `learn_stems`.
     """
     stems = None if language is None else learn_stems(normalized, language, shown)
-    analyzed = None if stems is None else stems.analyze(normalized, threads=threads)
-    units, lengths = kind_arrays(config.ngrams)
-    limits = np.array([kind.limit for kind in config.ngrams])
-    min_df = np.array([kind.min_df for kind in config.ngrams])
-    texts = (normalized.data, normalized.offsets)
-    counted = _native.count_ngrams(
-        *texts,
-        units,
-        lengths,
-        limits,
-        min_df,
-        config.memory_budget,
-        threads,
-        None if analyzed is None else (analyzed.data, analyzed.offsets),
-    )
+    counted = _count_ngrams(normalized, config, stems, threads)
     keys, df, names, distinct = zip(*counted, strict=True)
-    n_homes = max(1, round(SLOTS_PER_NGRAM * sum(map(len, keys))))
-    idf = inverse_frequency(np.concatenate(df), len(normalized))
-    slots = _native.lay_out_slots(np.concatenate(keys), idf, n_homes)
+    slots, n_homes = _lay_out(np.concatenate(keys), np.concatenate(df), len(normalized))
     vocabulary = Vocabulary(
         config=config,
         n_queries=len(normalized),
@@ -120,6 +108,78 @@ def learn_vocabulary(
         stems=stems,
     )
     return _weigh_unknown(vocabulary, normalized, threads)
+
+
+def extend_vocabulary(
+    vocabulary: Vocabulary, normalized: Strings, *, threads: int
+) -> tuple[Vocabulary, Ids]:
+    """The same with the n-grams of more texts, and the new id of each of its features.
+
+    What it knows keeps its weight. New n-grams follow those of their kind, as far as the limits
+    allow; they have no names, and weigh as if the first texts had been as many as all are.
+    """
+    slots = vocabulary.slots.view(_SLOT)
+    known = slots[(slots["key"] != _FREE) & (slots["id"] < vocabulary.n_known)]
+    key_of = np.full(vocabulary.n_known, known["key"][np.argmin(known["id"])] if len(known) else 0)
+    key_of[known["id"]] = known["key"]  # an id without a slot is shadowed by a smaller one
+    keys, df, lengths, sizes = [], [], [], []
+    begin, old_lengths = 0, vocabulary.names.lengths
+    counted = _count_ngrams(normalized, vocabulary.config, vocabulary.stems, threads)
+    for kind, size, (own, n_texts, *_) in zip(
+        vocabulary.config.ngrams, vocabulary.sizes, counted, strict=True
+    ):
+        new = np.flatnonzero(~np.isin(own, known["key"]))[: max(0, kind.limit - size)]
+        keys += [key_of[begin : begin + size], own[new]]
+        df += [vocabulary.df[begin : begin + size], n_texts[new]]
+        lengths += [old_lengths[begin : begin + size], np.zeros(len(new), dtype=np.int64)]
+        sizes.append(size + len(new))
+        begin += size
+    grown = np.array(sizes) - vocabulary.sizes
+    slots_now, n_homes = _lay_out(np.concatenate(keys), np.concatenate(df), vocabulary.n_queries)
+    after = replace(
+        vocabulary,
+        sizes=tuple(sizes),
+        distinct=tuple(int(n) for n in vocabulary.distinct + grown),
+        slots=slots_now,
+        n_homes=n_homes,
+        df=np.concatenate(df),
+        names=Strings(vocabulary.names.used, offsets_of(np.concatenate(lengths))),
+    )
+    shift = np.repeat(
+        np.cumsum([0, *grown]), [*vocabulary.sizes, len(vocabulary.unknown_idf)]
+    )  # by kind, then of the features for unknown n-grams
+    return after, (np.arange(vocabulary.n_features) + shift).astype(np.int32)
+
+
+def _count_ngrams(
+    normalized: Strings, config: VectorizerConfig, stems: Stems | None, threads: int
+) -> list[tuple[Any, ...]]:
+    """For each kind, the most frequent first: keys, texts with each, names, and how many exist."""
+    analyzed = None if stems is None else stems.analyze(normalized, threads=threads)
+    units, lengths = kind_arrays(config.ngrams)
+    limits = np.array([kind.limit for kind in config.ngrams])
+    min_df = np.array([kind.min_df for kind in config.ngrams])
+    return list(
+        _native.count_ngrams(
+            normalized.data,
+            normalized.offsets,
+            units,
+            lengths,
+            limits,
+            min_df,
+            memory_for_counters(),
+            threads,
+            None if analyzed is None else (analyzed.data, analyzed.offsets),
+        )
+    )
+
+
+def _lay_out(
+    keys: NDArray[np.uint64], df: NDArray[np.uint32], n_queries: int
+) -> tuple[NDArray[np.uint8], int]:
+    """The hash table of the n-grams with these keys, and its homes."""
+    n_homes = max(1, round(SLOTS_PER_NGRAM * len(keys)))
+    return _native.lay_out_slots(keys, inverse_frequency(df, n_queries), n_homes), n_homes
 
 
 def inverse_frequency(df: NDArray[np.integer], n_queries: int) -> NDArray[np.float32]:

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ from matchset.data.catalog import Column
 from matchset.filters.hints import find_hints
 from matchset.filters.parser import DEFAULT_LIMITS, Limits, parse
 from matchset.filters.predicate import evaluate
+from matchset.filters.syntax import find_names
 from matchset.strings import Strings
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Filter:
     n_allowed: int
     n_unknown: int = 0  # given product ids that are not among the products
     hints: tuple[str, ...] = ()  # possible mistakes in the expression
+    columns: Mapping[str, Column] = field(default_factory=dict)  # that the expression reads
 
     def __repr__(self) -> str:
         unknown = f", {self.n_unknown:,} unknown ids ignored" if self.n_unknown else ""
@@ -61,20 +63,39 @@ class Filter:
         """
         if not isinstance(other, Filter):
             return NotImplemented
-        allowed = self.allowed & other.require_for(self.ids).allowed
+        allowed = self.allowed & other.require_for(self.ids, self.columns).allowed
         description = f"({self.description}) and ({other.description})"
         n_unknown = self.n_unknown + other.n_unknown
         joined = _freeze(allowed, self.ids, description, n_unknown=n_unknown)
-        return replace(joined, hints=self.hints + other.hints)
+        columns = {**other.columns, **self.columns}
+        return replace(joined, hints=self.hints + other.hints, columns=columns)
 
-    def require_for(self, ids: Strings) -> Filter:
-        """Return the filter itself; raise a ValueError if it was made for other products."""
-        if self.ids is ids or self.ids == ids:
+    def require_for(self, ids: Strings, columns: Mapping[str, Column]) -> Filter:
+        """Return the filter itself; raise a ValueError if it was made for other products.
+
+        So it is where products have other values by now of an attribute that it reads.
+        """
+        if self.ids is ids:
             return self
         n, wanted = len(self.ids), len(ids)
         which = "other ones" if n == wanted else f"one of {n:,}"
+        if self.ids == ids:
+            changed = [n for n in self.columns.keys() & columns if not self._reads(n, columns[n])]
+            if not changed:
+                return self
+            which = f"one made before {', '.join(sorted(changed))} changed"
         raise ValueError(
             f"where must be a filter of this matcher's {wanted:,} products; got {which}"
+        )
+
+    def _reads(self, name: str, column: Column) -> bool:
+        """Whether it was made from these values of an attribute."""
+        mine = self.columns[name]
+        is_number = mine.kind == column.kind == "number"
+        return (
+            mine.kind == column.kind
+            and mine.categories == column.categories
+            and np.array_equal(mine.values, column.values, equal_nan=is_number)
         )
 
 
@@ -93,7 +114,7 @@ def make_filter(products: Filterable, what: Where, *, limits: Limits = DEFAULT_L
     A filter that was made for the same products is returned as it is.
     """
     if isinstance(what, Filter):
-        return what.require_for(products.ids)
+        return what.require_for(products.ids, products.attributes)
     if isinstance(what, str):
         return _from_expression(products, what, limits)
     if not isinstance(what, Strings) and hasattr(what, "__array__"):
@@ -151,7 +172,8 @@ def _from_expression(products: Filterable, text: str, limits: Limits) -> Filter:
     expression = parse(text, limits)
     allowed = evaluate(expression, products.attributes, len(products.ids))
     hints = find_hints(expression.condition, products.attributes)
-    return replace(_freeze(allowed, products.ids, text), hints=hints)
+    columns = {name: products.attributes[name] for name in find_names(expression.condition)}
+    return replace(_freeze(allowed, products.ids, text), hints=hints, columns=columns)
 
 
 def _from_array(ids: Strings, array: NDArray[Any]) -> Filter:

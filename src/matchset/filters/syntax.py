@@ -6,6 +6,7 @@ Every condition prints as text that parses back to it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal, TypeAlias
@@ -131,6 +132,20 @@ class Expression:
 
     text: str = field(compare=False)
     condition: Condition
+
+
+def find_names(condition: Condition) -> Iterator[str]:
+    """The attributes that a condition reads."""
+    match condition:
+        case Attribute(name):
+            yield name
+        case Not(inner):
+            yield from find_names(inner)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from find_names(part)
+        case _:
+            yield condition.attribute.name
 
 
 def _join(conditions: tuple[Condition, ...], word: str) -> str:

@@ -8,15 +8,23 @@ import numpy as np
 
 from matchset import _native
 from matchset.learn.label_tree import plan_offsets
-from matchset.matrices import Floats, Ids, Offsets
+from matchset.matrices import Floats, Ids, Offsets, rows_of
 from matchset.model.inverted_lists import ByteVectors, InvertedLists, assign_clusters, quantize
 
 _CUT_PASSES = 10  # of 2-means per cut at most
 _LARGEST = 1.5  # lists of more than this many times their size are cut
 
 
+_LIST_SIZE = 64
+
+
 def build_inverted_lists(
-    vectors: ByteVectors, *, list_size: int = 64, passes: int = 3, seed: int = 0, threads: int = 1
+    vectors: ByteVectors,
+    *,
+    list_size: int = _LIST_SIZE,
+    passes: int = 3,
+    seed: int = 0,
+    threads: int = 1,
 ) -> InvertedLists:
     """Put vectors into clusters of about `list_size`, and those into groups of similar ones.
 
@@ -36,6 +44,29 @@ def build_inverted_lists(
         order, offsets = builder.reassign(chosen, lists)
     order, offsets = builder.cut_large(chosen, order, offsets, list_size)
     return builder.group(chosen.take(order), offsets, placed[order], len(vectors))
+
+
+def update_inverted_lists(
+    lists: InvertedLists, label_of: Ids, more: ByteVectors, *, seed: int = 0, threads: int = 1
+) -> InvertedLists:
+    """The lists with other labels, -1 for what goes, and with more vectors in the nearest lists.
+
+    Those get the last labels. Lists that have grown to more than one and a half times their size
+    are cut, as when they were built.
+    """
+    n_labels = int(label_of.max(initial=-1)) + 1
+    labels, cluster = label_of[lists.labels], rows_of(lists.list_offsets)
+    kept, placed = np.flatnonzero(labels >= 0), np.flatnonzero(more.scales)
+    nearest = np.zeros(len(placed), dtype=np.int32)
+    if lists.n_lists:
+        nearest = assign_clusters(more.take(placed), lists, threads=threads)
+    vectors = lists.vectors.take(kept).join(more.take(placed))
+    labels = np.concatenate([labels[kept], n_labels + placed]).astype(np.int32)
+    cluster = np.concatenate([cluster[kept], nearest])
+    builder, sizes = _Builder(seed, threads), np.bincount(cluster)
+    order = np.argsort(cluster, kind="stable").astype(np.int32)
+    order, offsets = builder.cut_large(vectors, order, _cumulate(sizes[sizes > 0]), _LIST_SIZE)
+    return builder.group(vectors.take(order), offsets, labels[order], n_labels + len(more))
 
 
 class _Builder:

@@ -65,6 +65,11 @@ class Sizes:
         return self.pairs * (settings.epochs or 0)
 
     @property
+    def embedded(self) -> int:
+        """Features with an embedding, at most."""
+        return min(self.features, TwoTowerConfig().max_ngrams)
+
+    @property
     def entries(self) -> int:
         """Features of queries and titles."""
         return self.query_entries + self.title_entries
@@ -134,15 +139,15 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "solve": (Rate("passes", parallel=0.021), Rate("pairs", kept=190.0)),
     "pack": (Rate("pairs", serial=0.4, parallel=0.2, disk=55.0, kept=55.0, memory=400.0),),
     "fit": (
-        Rate("pairs_seen", serial=2.7, parallel=28.0),
+        Rate("pairs_seen", serial=2.7, parallel=18.0),
         Rate("entries", memory=10.0),
-        Rate("features", kept=115.0, memory=1100.0),
+        Rate("embedded", kept=115.0, memory=1100.0),
         Rate("products", kept=260.0),
     ),
     "encode": (
         Rate("placings", serial=0.3, parallel=0.7),
         Rate("products", disk=290.0, kept=290.0, memory=1200.0),
-        Rate("features", disk=115.0, kept=115.0),
+        Rate("embedded", disk=115.0, kept=115.0),
     ),
     "neighbors": (
         Rate("remembered_entries", serial=0.15, disk=7.5, kept=7.5, memory=50.0),

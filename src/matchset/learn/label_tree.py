@@ -19,6 +19,13 @@ def build_tree(
     Each split is a sequence of balanced two-way cuts by spherical 2-means.
     """
     splits = plan_splits(len(Z), branching, max_leaf_size)
+    return cut_labels(Z, splits, max_iter=max_iter, seed=seed, threads=threads)
+
+
+def cut_labels(
+    Z: Csr, splits: tuple[int, ...], *, max_iter: int, seed: int, threads: int
+) -> LabelTree:
+    """Split the labels into so many even parts at each level."""
     labels = _native.order_labels(
         Z.arrays,
         Z.n_cols,

@@ -189,6 +189,14 @@ def join_layer(
     parts: Sequence[tuple[Range, SolvedParents]], positives: Csr, first_child: Offsets
 ) -> SolvedLayer:
     """All ranges of a level as one layer; `positives` has the instances of all its children."""
+    ordered = order_parents(parts, positives, first_child)
+    return SolvedLayer(join_parents(ordered), sum(part.n_unconverged for part in ordered))
+
+
+def order_parents(
+    parts: Sequence[tuple[Range, SolvedParents]], positives: Csr, first_child: Offsets
+) -> list[SolvedParents]:
+    """Ranges of a level one after another; groups of the children of a parent become one."""
     ordered: list[SolvedParents] = []
     for (begin, end), same in groupby(sorted(parts, key=_begin), key=lambda part: _begin(part)[:2]):
         found = list(same)
@@ -198,7 +206,7 @@ def join_layer(
         own = positives.slice(int(first_child[begin]), int(first_child[end]))
         children = [_choose_children(own, one.group or 0) for one, _ in found]
         ordered.append(_merge([part for _, part in found], children))
-    return SolvedLayer(_concatenate(ordered), sum(part.n_unconverged for part in ordered))
+    return ordered
 
 
 def _begin(part: tuple[Range, SolvedParents]) -> tuple[int, int, int]:
@@ -227,7 +235,9 @@ def _merge(groups: list[SolvedParents], children: list[NDArray[np.int64]]) -> So
     )
 
 
-def _concatenate(parts: list[SolvedParents]) -> LayerWeights:
+def join_parents(parts: Sequence[SolvedParents]) -> LayerWeights:
+    """The layer of all parents, one after another."""
+
     def join(name: str) -> Any:
         return np.concatenate([getattr(part, name) for part in parts])
 

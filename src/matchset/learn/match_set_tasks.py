@@ -78,8 +78,8 @@ def remember(job: Job, source: PartSource) -> Mapping[str, Any]:
     """The query neighbors."""
     data = read_data(job.results, source)
     n_known = data.vectorizer.vocabulary.n_known
-    queries = data.positives.queries
-    past = remember_queries(queries, data.X, data.Y, n_known=n_known, frequency=data.counts)
+    hashes = data.positives.queries.hashes()
+    past = remember_queries(hashes, data.X, data.Y, n_known=n_known, frequency=data.counts)
     return {"neighbors": past}
 
 

@@ -33,6 +33,7 @@ class TrainSummary:
     language: str | None = None  # in which words were stemmed
     part_bytes: Mapping[str, int] = field(default_factory=dict)  # of each part of a match set
     reranker: str = ""  # how its weights were learned, and what each part was worth
+    events: Mapping[str, float] = field(default_factory=dict)  # weight of each that counts
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> TrainSummary:
@@ -104,4 +105,5 @@ def summarize(trained: TrainedMatchSet, seconds: dict[str, float]) -> TrainSumma
         language=data.vectorizer.vocabulary.language,
         part_bytes={} if is_tree else sizes,
         reranker="" if is_tree else str(model.reranker),
+        events=dict(data.positives.rule.weights),
     )

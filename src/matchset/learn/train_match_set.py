@@ -193,7 +193,6 @@ def describe(log: Log, catalog: Catalog | None, config: TrainConfig) -> dict[str
         data.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     settings = asdict(config)
     settings["learn"].pop("threads")
-    settings["vectorizer"].pop("memory_budget")
     found = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     made_by = f"matchset {version('matchset')}, format {VERSION}"
     return {"data": data.hexdigest(), "settings": found.hexdigest(), "version": made_by}

@@ -176,14 +176,20 @@ def _make_examples(
     threads: int | None,
 ) -> Examples:
     """The queries with their products, then each title with its own product."""
-    X = vectorizer.transform(queries, threads=threads)
+    X = from_scipy(vectorizer.transform(queries, threads=threads))
     if titles is None:
-        return Examples(from_scipy(X), from_scipy(Y))
-    n_products = len(titles)
-    X = sp.vstack([X, vectorizer.transform(titles, threads=threads)], format="csr")
-    wide = sp.csr_array((Y.data, Y.indices, Y.indptr), shape=(Y.shape[0], n_products))
+        return Examples(X, from_scipy(Y))
+    X_titles = from_scipy(vectorizer.transform(titles, threads=threads))
+    return join_titles(X, from_scipy(Y), X_titles, title_weight)
+
+
+def join_titles(X: Csr, Y: Csr, X_titles: Csr, title_weight: float) -> Examples:
+    """Queries with their products, then each title with its own product."""
+    n_products = len(X_titles)
+    rows = sp.vstack([X.to_scipy(), X_titles.to_scipy()], format="csr")
+    wide = sp.csr_array((Y.data, Y.indices, Y.indptr), shape=(len(Y), n_products))
     own = sp.eye_array(n_products, format="csr", dtype=np.float32)
-    weights = np.ones(X.shape[0], dtype=np.float32)
-    weights[len(queries) :] = title_weight
-    Y = sp.vstack([wide, own], format="csr")
-    return Examples(from_scipy(X), from_scipy(Y), instance_weights=weights)
+    weights = np.ones(len(X) + n_products, dtype=np.float32)
+    weights[len(X) :] = title_weight
+    pairs = sp.vstack([wide, own], format="csr")
+    return Examples(from_scipy(rows), from_scipy(pairs), instance_weights=weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog
+from matchset.data.log import Log
 from matchset.data.tables import TableSource
 from matchset.errors import ModelFileError
 from matchset.filters.filter import Filter, Where
@@ -38,6 +40,11 @@ from matchset.storage.segments import open_segments
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
+logger = logging.getLogger(__name__)
+DROPPED = (
+    "%s: what changed there since the last training is dropped, with its versions (%s); send again "
+    "what changed after the catalog of this training was exported"
+)
 DEFAULT_K = 100
 DEFAULT_BEAM = 10
 Sections: TypeAlias = Mapping[str, Section]
@@ -90,7 +97,7 @@ class TrainingRecord:
     def is_warm(self, ids: Strings) -> NDArray[np.bool_]:
         """Which product ids had a positive pair in training, (n_ids,)."""
         labels = self.products.ids.index_of(ids)
-        return np.asarray((labels >= 0) & (self.n_queries_of[labels] > 0))
+        return np.asarray(np.append(self.n_queries_of, 0)[labels] > 0)  # the last: unknown ones
 
 
 class Matcher(ABC):
@@ -209,6 +216,14 @@ class Matcher(ABC):
         """Without these products; a ValueError unless it is a match set."""
         raise self._refuse_products()
 
+    def refresh(
+        self,
+        log: Log | TableSource,  # noqa: ARG002
+        old_log: Log | TableSource | None = None,  # noqa: ARG002
+    ) -> Matcher:
+        """With what a log tells since the training; a ValueError unless it is a match set."""
+        raise ValueError(f"a match set alone can be refreshed; got a {self.kind} matcher")
+
     def _refuse_products(self) -> ValueError:
         return ValueError(f"products come and go in a match set alone; got a {self.kind} matcher")
 
@@ -217,6 +232,11 @@ class Matcher(ABC):
         if (label := int(self.products.index_of([product])[0])) < 0:
             raise ValueError(f"product must be one of the matcher's products; got {product!r}")
         return label
+
+    @property
+    def removed(self) -> Strings:
+        """Ids of products that were removed from it; a fusion shows them no more, either."""
+        return Strings.of([])
 
     @property
     def training(self) -> TrainingRecord | None:
@@ -234,14 +254,47 @@ class Matcher(ABC):
         return None
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, all or nothing; the files never change afterwards."""
-        self._save(path, overwrite=overwrite)
-        object.__setattr__(self, "_home", str(Path(path).absolute()))  # frozen dataclasses too
+        """Write it to a folder, all or nothing; the files never change afterwards.
 
-    def _save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        header = {registry.HEADER: self.kind}
-        inner = {name: part._save for name, part in self._parts().items()}  # noqa: SLF001
-        save_sections(path, self._sections(), header=header, overwrite=overwrite, inner=inner)
+        Products that come and go are written to the folder that it was loaded from or saved to
+        first: any other is a copy. Where `overwrite` drops products that came, changed or went, a
+        warning says how many.
+        """
+        dropped = self._find_dropped(path) if overwrite else None
+        self._save(path, overwrite=overwrite)
+        if self._home is None:
+            object.__setattr__(self, "_home", str(Path(path).absolute()))  # frozen dataclasses too
+        if dropped is not None:
+            logger.warning(DROPPED, path, dropped)
+
+    def _find_dropped(self, path: str | os.PathLike[str]) -> object | None:
+        """What changed since the training in the folder at `path`, and is not in this matcher."""
+        try:
+            before = registry.load(path) if Path(path).exists() else None
+        except (ModelFileError, ImportError):  # an old one, a damaged one, or one of an extra
+            return None
+        changed, ours = (getattr(each, "freshness", None) for each in (before, self))
+        if changed is None or not changed.added + changed.updated + changed.removed:
+            return None
+        trained = [getattr(each, "provenance", {}).get("trained") for each in (before, self)]
+        is_later = ours is not None and ours.generation >= changed.generation
+        return None if trained[0] == trained[1] and is_later else changed
+
+    def _save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        finish: Callable[[Path], None] | None = None,
+    ) -> None:
+        save_sections(
+            path,
+            self._sections(),
+            header={registry.HEADER: self.kind},
+            overwrite=overwrite,
+            inner={name: part._save for name, part in self._parts().items()},  # noqa: SLF001
+            finish=finish,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -261,6 +314,7 @@ class Matcher(ABC):
 
         what = f"{cls.kind} matcher"
         matcher = read_section(folder, what, lambda: cls._read(sections, open_part))
+        require_unchanged(folder, source[1])
         if folder.is_inner:  # belongs to the folder around it
             object.__setattr__(matcher, "_source", source)
             return matcher
@@ -273,14 +327,21 @@ class Matcher(ABC):
         return self
 
     def __reduce__(self) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
-        """Pickle a loaded matcher as its folder and checksum, any other as its arrays."""
-        if self._source is not None:
+        """Pickle a matcher as its folder and checksum, or as its arrays if that holds another."""
+        if self._source is not None and self._is_still_there(*self._source):
             return self._open_same, self._source
         sections = {
             name: Section(section.header, {key: np.asarray(a) for key, a in section.arrays.items()})
             for name, section in self._sections().items()
         }
         return self._rebuild, (sections, dict(self._parts()))
+
+    @staticmethod
+    def _is_still_there(folder: str, digest: str) -> bool:
+        try:
+            return checksum(folder) == digest
+        except (ModelFileError, OSError):
+            return False
 
     @classmethod
     def _open_same(cls, path: str, wanted: str) -> Self:
@@ -330,6 +391,12 @@ class Matcher(ABC):
     def _parts(self) -> Mapping[str, Matcher]:
         """Whole matchers that this one consists of, by the name of their folder."""
         return {}
+
+
+def require_unchanged(folder: FolderHandle, digest: str) -> None:
+    """Raise where a writer came between: who opened the folder reads it again."""
+    if checksum(folder) != digest:
+        raise ModelFileError("changed while it was read", path=folder)
 
 
 def to_texts(queries: Iterable[str]) -> Strings:

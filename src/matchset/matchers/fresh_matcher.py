@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -12,10 +12,15 @@ import numpy as np
 from matchset.config import count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
+from matchset.data.log import Log, find_last_day
+from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
+from matchset.learn.refresh import refresh_match_set
+from matchset.learn.refresh_data import Known
+from matchset.learn.refresh_report import RefreshReport
 from matchset.matchers.trained import TrainedMatcher
 from matchset.model.added import index_added
-from matchset.model.changes import apply_changes, nothing
+from matchset.model.changes import apply_changes, nothing, searched_texts
 from matchset.model.fresh import (
     Fresh,
     Freshness,
@@ -29,9 +34,14 @@ from matchset.model.fresh import (
 from matchset.model.match_set_model import MatchSetModel
 from matchset.model.upserts import Upsert, upserting
 from matchset.storage.atomic import locked
-from matchset.storage.folders import checksum
+from matchset.storage.folders import checksum, verify_folder
 from matchset.storage.sections import Section
-from matchset.storage.segments import count_segments, write_segment
+from matchset.storage.segments import (
+    count_segments,
+    identify_base,
+    sweep_segments,
+    write_segment,
+)
 from matchset.strings import Strings
 
 _FEW = 32  # titles that are not worth more than one thread
@@ -52,19 +62,20 @@ class FreshMatcher(TrainedMatcher):
     def add(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
         """With these products too, which may be new or take the place of those with their ids.
 
-        They are found at once, by their words and by what their titles mean; attributes that the
-        model lacks are left out. What comes with a `version` is left out where the product has
-        that version or a later one.
+        They are found at once, by their words and by what their titles mean. Attributes must be
+        some of the model's; those that are not given become null, and an empty title stays. What
+        comes with a `version` is left out where the product has that version or a later one.
         """
-        return self._change(adding(self._to_catalog(products), version))
+        catalog = _to_catalog(products, requires_title=True)
+        return self._change(adding(catalog, version))
 
     def update(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
         """With what these products have anew: a title, or attributes alone, which is cheapest.
 
-        Titles that are empty or not given stay, as do attributes that are not given; ids that the
-        model does not know are left out.
+        What is empty or not given stays, cell by cell: `add` makes an attribute null, as does
+        `upsert` with None. Ids that the model does not know are left out.
         """
-        return self._change(updating(self._to_catalog(products), version))
+        return self._change(updating(_to_catalog(products), version))
 
     def remove(self, ids: Iterable[str], *, version: int | None = None) -> Self:
         """Without these products; ids that the model does not know are left out."""
@@ -87,25 +98,114 @@ class FreshMatcher(TrainedMatcher):
         with locked(Path(self._home)):
             return self._now(self._home)._fold()  # noqa: SLF001
 
+    def refresh(self, log: Log | TableSource, old_log: Log | TableSource | None = None) -> Self:
+        """With what customers did since the training, learned far cheaper than by a full training.
+
+        All changes of products are learned, too. Pairs from before come from past queries, as far
+        as privacy let the model keep them, or from `old_log`. What is kept and what is solved again
+        is said in `refreshed`, and whether a full training is due. Other processes may change
+        products meanwhile; a folder that another training replaced is a ValueError.
+        """
+        self.check_refresh()
+        new = log if isinstance(log, Log) else read_log(log)
+        old = read_log(old_log) if not isinstance(old_log, Log | None) else old_log
+        if self._home is None:
+            learned = self._learn(new, old)
+            changes = self._changed().rebase(learned.products, learned.n_queries_of, self.products)
+            return learned._with_fresh(changes)  # noqa: SLF001
+        folder = Path(self._home)
+        with locked(folder):
+            verify_folder(folder)
+            now, base = self._now(self._home), identify_base(folder)
+        learned = now._learn(new, old)  # noqa: SLF001
+
+        def finish(staged: Path) -> None:
+            if identify_base(folder) != base:
+                raise ValueError(f"{folder}: was replaced meanwhile; refresh it again")
+            last = now._now(str(folder))  # noqa: SLF001
+            changes = last._changed().rebase(  # noqa: SLF001
+                learned.products, learned.n_queries_of, last.products
+            )
+            write_segment(staged, store_fresh(changes))
+
+        learned._save(folder, overwrite=True, finish=finish)  # noqa: SLF001
+        return type(self).load(folder)
+
+    def check_refresh(self) -> None:
+        """Raise a ValueError if it cannot be refreshed, before a long log is read."""
+        if self.products.titles is None:
+            raise ValueError(
+                "to be refreshed, a match set must be trained with a catalog; got one without"
+            )
+
+    @property
+    def refreshed(self) -> RefreshReport | None:
+        """What the last refresh learned, and whether a full training is due; None without one."""
+        stored = self.provenance.get("refresh")
+        return None if stored is None else RefreshReport.from_dict(stored)
+
+    @property
+    def removed(self) -> Strings:
+        """Ids of products that were removed from it."""
+        return super().removed if self.fresh is None else self.fresh.changes.removed
+
     @property
     def freshness(self) -> Freshness:
         """How far its products have moved from those that it was trained with."""
-        return measure(self.fresh, len(self.products))
+        n_gone = 0
+        if self.fresh is not None and self.model.added is not None:
+            shown = self.model.added.shown[: len(self.fresh.products)]
+            n_gone = int(np.count_nonzero(shown < 0))
+        return measure(self.fresh, len(self.products), n_gone)
 
     def _change(self, step: Step) -> Self:
         """The same match set after a step, which its folder holds too, if it has one."""
-        self._require_titles()
         if self._home is None:
-            return self._with_fresh(self._changed().take(step, self.products)[0])
+            self._require_titles()
+            fresh, later = self._changed().take(step)
+            return self._with_fresh(fresh) if len(later) else self
         with locked(Path(self._home)):
             return self._now(self._home)._write(step)  # noqa: SLF001
+
+    def _learn(self, log: Log, old_log: Log | None) -> Self:
+        """A match set as trained on the products of now, which has learned from a log."""
+        trained, changes = self._trained(), self._changed().changes
+        is_gone = apply_changes(trained.products, changes).is_gone
+        label_of = np.where(is_gone, -1, np.cumsum(~is_gone) - 1).astype(np.int32)
+        known = Known(
+            self.model,
+            self.vectorizer,
+            self.products,
+            searched_texts(self.products),
+            label_of,
+            trained.n_queries_of,
+            self.config,
+            self.config.events or ({} if self.summary is None else self.summary.events),
+        )
+        threads = count_threads(self.config.learn.threads)
+        found = refresh_match_set(known, log, old_log, self.refreshed, threads=threads)
+        return replace(
+            self,
+            model=found.model,
+            vectorizer=found.vectorizer,
+            n_queries_of=found.n_queries_of,
+            query_hashes=np.union1d(self.query_hashes, found.query_hashes),
+            provenance={
+                **self.provenance,
+                "refresh": asdict(found.report),
+                "last_day": find_last_day(log, self.provenance.get("last_day")),
+            },
+            fresh=None,
+        )
 
     def _fold(self) -> Self:
         return self if self.fresh is None else self._publish(self.fresh, store_fresh(self.fresh))
 
     def _write(self, step: Step) -> Self:
-        fresh, later = self._changed().take(step, self.products)
+        self._require_titles()
+        fresh, later = self._changed().take(step)
         if len(later) == 0:
+            sweep_segments(Path(str(self._home)))
             return self
         is_many = count_segments(str(self._home)) >= _MOST_SEGMENTS
         return self._publish(fresh, store_fresh(fresh, None if is_many else later))
@@ -128,28 +228,24 @@ class FreshMatcher(TrainedMatcher):
     def _require_titles(self) -> None:
         if self.products.titles is None or not {"lexical", "towers"} & set(self.model.parts):
             rule = "to take products, a match set must have titles, and a lexical index or towers"
-            raise ValueError(f"{rule}; got {', '.join(self.model.parts)}")
-
-    @staticmethod
-    def _to_catalog(products: Catalog | TableSource) -> Catalog:
-        if isinstance(products, Catalog):
-            return products
-        return read_catalog(products, requires_title=False)
+            titles = "no titles" if self.products.titles is None else "titles"
+            raise ValueError(f"{rule}; got {titles}, and {', '.join(self.model.parts)}")
 
     def _with_fresh(self, fresh: Fresh) -> Self:
         """With these changes instead of those that it has."""
         trained = self._trained()
-        present = apply_changes(trained.products, fresh.changes)
+        present, added = apply_changes(trained.products, fresh.changes), None
         n_added = len(present.added[0])
-        added = index_added(
-            present.added,
-            self.vectorizer,
-            lexical=self.model.lexical,
-            towers=self.model.towers,
-            is_gone=present.is_gone,
-            before=None if self.model.added is None else self.model.added.rows,
-            threads=1 if n_added <= _FEW else count_threads(None),
-        )
+        if n_added or present.is_gone.any():  # else parts answer as they are
+            added = index_added(
+                present.added,
+                self.vectorizer,
+                lexical=self.model.lexical,
+                towers=self.model.towers,
+                is_gone=present.is_gone,
+                before=None if self.model.added is None else self.model.added.rows,
+                threads=1 if n_added <= _FEW else count_threads(None),
+            )
         kept = trained.n_queries_of[~present.is_gone]
         return replace(
             self,
@@ -170,3 +266,9 @@ class FreshMatcher(TrainedMatcher):
             n_queries_of=self.fresh.n_queries_of,
             fresh=None,
         )
+
+
+def _to_catalog(products: Catalog | TableSource, *, requires_title: bool = False) -> Catalog:
+    if isinstance(products, Catalog):
+        return products
+    return read_catalog(products, requires_title=requires_title)

@@ -35,8 +35,8 @@ from matchset.matchers.fusion_rules import (
 )
 from matchset.matchers.fusion_tuning import ValidationRankings, tune
 from matchset.matchers.match import Match, Matches, least_scores
-from matchset.matrices import Csr
-from matchset.model.products import Products, unite_products
+from matchset.matrices import Csr, Ids
+from matchset.model.products import Products, join_products, unite_products
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
@@ -53,6 +53,8 @@ class Fusion(Matcher):
 
     `min_scores` and `min_relatives` have one entry per part, None for none: a match set with a
     least score adds only products that it is sure of.
+
+    A product that was removed from one of the parts is not shown, whichever part still has it.
     """
 
     kind: ClassVar[str] = "fusion"
@@ -97,8 +99,14 @@ class Fusion(Matcher):
         self.min_relatives = _one_per_part(min_relatives, n_parts, "min_relatives")
         for cut in zip(self.min_scores, self.min_relatives, strict=True):
             least_scores(0.0, *cut)  # checks them
-        self.products, self._labels = unite_products([part.products for part in self.matchers])
+        united, labels = unite_products([part.products for part in self.matchers])
+        self.products, self._labels = _leave_out(united, labels, self.removed)
         self._allowed: WeakKeyDictionary[Filter, tuple[Filter, ...]] = WeakKeyDictionary()
+        # What a part is asked without a filter: all that it has, unless some of that is removed.
+        self._present = tuple(
+            None if (own >= 0).all() else make_filter(part.products, own >= 0)
+            for part, own in zip(self.matchers, self._labels, strict=True)
+        )
 
     def tune(
         self,
@@ -131,6 +139,11 @@ class Fusion(Matcher):
             raise DataError(f"validation must have relevant pairs; got none with {validation.rule}")
         rule = tune(self._rank_validation(validation, ks, sample, seed), self.rule)
         return Fusion(self.matchers, names=self.names, **self._settings(), **asdict(rule))
+
+    @property
+    def removed(self) -> Strings:
+        """Ids of products that were removed from any of the parts."""
+        return Strings.concatenate([part.removed for part in self.matchers])
 
     @property
     def training(self) -> TrainingRecord | None:
@@ -217,7 +230,7 @@ class Fusion(Matcher):
     ) -> list[Csr]:
         """What each part finds, in labels of the fusion; a part of weight 0 is not asked."""
         weights = weights or self.rule.weigh(len(self.matchers))
-        allowed = [None] * len(weights) if where is None else self._allow(where)
+        allowed = self._present if where is None else self._allow(where)
         rankings = []
         for number, part in enumerate(self.matchers):
             if weights[number] == 0:
@@ -241,10 +254,24 @@ class Fusion(Matcher):
         allowed = self._allowed.get(chosen)
         if allowed is None:
             allowed = self._allowed[chosen] = tuple(
-                make_filter(part.products, chosen.allowed[labels])
+                make_filter(part.products, np.append(chosen.allowed, False)[labels])
                 for part, labels in zip(self.matchers, self._labels, strict=True)
             )
         return allowed
+
+
+def _leave_out(
+    products: Products, labels: tuple[Ids, ...], removed: Strings
+) -> tuple[Products, tuple[Ids, ...]]:
+    """Products without those that were removed; the label of such a one becomes -1."""
+    gone = products.index_of(removed)
+    if not np.any(gone >= 0):
+        return products, labels
+    is_kept = np.ones(len(products), dtype=np.bool_)
+    is_kept[gone[gone >= 0]] = False
+    label_of = np.where(is_kept, np.cumsum(is_kept) - 1, -1).astype(np.int32)
+    left = join_products([products], np.flatnonzero(is_kept))
+    return left, tuple(label_of[own] for own in labels)
 
 
 def _name(matchers: Sequence[Matcher], names: Sequence[str] | None) -> tuple[str, ...]:

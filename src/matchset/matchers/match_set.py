@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,7 +15,14 @@ from matchset.config import count_threads
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import Vocabulary
 from matchset.filters.filter import Filter, Where
-from matchset.matchers.base import DEFAULT_K, Matcher, OpenPart, Options, Sections
+from matchset.matchers.base import (
+    DEFAULT_K,
+    Matcher,
+    OpenPart,
+    Options,
+    Sections,
+    require_unchanged,
+)
 from matchset.matchers.explanation import Explanation
 from matchset.matchers.fresh_matcher import FreshMatcher
 from matchset.matchers.match import Match, Matches
@@ -29,7 +38,10 @@ from matchset.model.match_set_model import (
     widen_beam,
 )
 from matchset.model.packed import prune_packed
-from matchset.storage.segments import is_segment
+from matchset.storage.folders import checksum
+from matchset.storage.handles import FolderHandle, read_folder
+from matchset.storage.sections import open_sections, read_section
+from matchset.storage.segments import is_segment, open_segments
 from matchset.strings import Strings
 from matchset.text import normalize
 
@@ -155,13 +167,12 @@ class MatchSet(FreshMatcher):
     def part(self, name: str) -> Matcher:
         """One part as a matcher of its own, over the same arrays.
 
-        The tree is an `XRLinearMatcher`, unless products changed since the training; the others
-        rank by what they know alone.
+        The tree is an `XRLinearMatcher`; the others rank by what they know alone.
         """
         if name not in self.model.parts:
             raise ValueError(f"part must be one of {', '.join(self.model.parts)}; got {name!r}")
         model = self.model.only([name])
-        if model.tree is None or model.added is not None:
+        if model.tree is None:
             return replace(self, model=model)
         return XRLinearMatcher(
             vectorizer=self.vectorizer,
@@ -172,7 +183,21 @@ class MatchSet(FreshMatcher):
             n_queries_of=self.n_queries_of,
             provenance=self.provenance,
             beam=model.bounds.tree_beam,
+            labels=model.trained_labels(),
         )
+
+    def prepare_answer(
+        self, k: int, *, beam: int | None = None, titles: bool = True
+    ) -> Callable[[bytes, str, bool], tuple[bytes, int, int, bytes]]:
+        """What answers a query as JSON, in one native call.
+
+        It takes a head, a query, and whether ids are wanted too. It returns a body, the number of
+        products, microseconds, and the ids as a JSON array. The body is the head, then the fields
+        query, microseconds and products, then a brace.
+        """
+        k = min(k, len(self.products) or 1)
+        vocabulary, bounds = self.vectorizer.native, self._bounds(beam).native
+        return partial(self.model.native.answer, vocabulary, k, bounds, self.products.texts, titles)
 
     def _match_one(self, query: str, options: Options) -> Match:
         k, where, beam = options
@@ -210,11 +235,26 @@ class MatchSet(FreshMatcher):
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
         trained = cls(model=read_match_set(sections), **cls._read_shared(sections))
+        return trained._read_changes(sections)
+
+    def _read_changes(self, sections: Sections) -> Self:
+        """The same training, with the changes of these sections instead of those that it has."""
         changes = [each for name, each in sections.items() if name == FRESH or is_segment(name)]
+        trained = self._trained()
         if not changes:
             return trained
-        fresh = read_fresh(changes, trained.products, trained.n_queries_of)
-        return trained._with_fresh(fresh)
+        return self._with_fresh(read_fresh(changes, trained.products, trained.n_queries_of))
+
+    def reopen(self, path: str | os.PathLike[str]) -> Self:
+        """What a folder with the training of this match set holds: only changes are read."""
+        return read_folder(path, self._reopen)
+
+    def _reopen(self, folder: FolderHandle) -> Self:
+        digest = checksum(folder)
+        sections = {**open_sections(folder)[1], **open_segments(folder)}
+        opened = read_section(folder, "changes", lambda: self._read_changes(sections))
+        require_unchanged(folder, digest)
+        return opened._settle(str(folder.path.absolute()), digest)  # noqa: SLF001
 
     def _prepare_filter(self, chosen: Filter) -> _native.MatchSetFilter | None:
         """None where it allows everything."""

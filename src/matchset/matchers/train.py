@@ -17,9 +17,10 @@ import numpy as np
 from matchset.config import TrainConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
-from matchset.data.log import Log
+from matchset.data.log import Log, find_last_day
 from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
+from matchset.errors import ParameterError
 from matchset.learn.summary import Stopwatch, TrainSummary, summarize
 from matchset.learn.train import Progress
 from matchset.learn.train_match_set import (
@@ -30,6 +31,7 @@ from matchset.learn.train_match_set import (
 )
 from matchset.matchers.match_set import MatchSet, forget_names
 from matchset.matchers.xr_linear import XRLinearMatcher
+from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.storage.folders import check_target
 
 logger = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ def train(
     overwrite: bool = False,
     work: str | os.PathLike[str] | None = None,
     engine: EngineName = "threads",
+    memory: Memory = DEFAULT_MEMORY,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> XRLinearMatcher | MatchSet:
     """Learn from a search log which products answer a query.
@@ -58,26 +61,46 @@ def train(
     however it did. Then `engine` may say where the steps run: in "threads" of this process, in
     "processes" of this machine, or on a "ray" cluster whose machines share that folder. Neither
     changes a byte of the model. The folder holds queries; remove it when the model is there.
+
+    The process owns at most about `memory` (bytes, or "3GB"): arrays that need more are mapped from
+    temporary files beside `out`, in the work folder, or else in the folder for temporary files.
     """
-    check_engine(engine, work)
-    if out is not None:
-        check_target(Path(out), overwrite=overwrite)
+    check_places(engine, work, out, overwrite=overwrite)
     config = config or TrainConfig()
-    watch = Stopwatch(progress)
-    log = log if isinstance(log, Log) else read_log(log)
-    catalog = read_catalog(catalog) if not isinstance(catalog, Catalog | None) else catalog
-    watch(Progress("read", 1, 1))
-    trained = train_match_set(log, catalog, config, work=work, engine=engine, progress=watch)
-    summary = summarize(trained, watch.seconds)
-    logger.info("%s", summary)
-    matcher = _make_matcher(trained, config, summary)
-    if out is not None:
-        matcher.save(out, overwrite=overwrite)
-    return matcher
+    with limit_memory(memory, work if out is None else Path(out).parent):
+        watch = Stopwatch(progress)
+        log = log if isinstance(log, Log) else read_log(log, memory=memory)
+        if not isinstance(catalog, Catalog | None):
+            catalog = read_catalog(catalog, memory=memory)
+        watch(Progress("read", 1, 1))
+        trained = train_match_set(log, catalog, config, work=work, engine=engine, progress=watch)
+        summary = summarize(trained, watch.seconds)
+        logger.info("%s", summary)
+        matcher = _make_matcher(trained, config, _make_provenance(summary, log))
+        if out is not None:
+            matcher.save(out, overwrite=overwrite)
+        return matcher
+
+
+def check_places(
+    engine: EngineName,
+    work: str | os.PathLike[str] | None,
+    out: str | os.PathLike[str] | None,
+    *,
+    overwrite: bool,
+) -> None:
+    """Raise where a training cannot run or save, before a long log is read."""
+    check_engine(engine, work)
+    if out is None:
+        return
+    check_target(Path(out), overwrite=overwrite)
+    if work is not None and Path(work).resolve().is_relative_to(Path(out).resolve()):
+        rule = f"must lie outside the model's folder, {os.fspath(out)}; got {os.fspath(work)}"
+        raise ParameterError(rule, parameter="work")
 
 
 def _make_matcher(
-    trained: TrainedMatchSet, config: TrainConfig, summary: TrainSummary
+    trained: TrainedMatchSet, config: TrainConfig, provenance: dict[str, Any]
 ) -> XRLinearMatcher | MatchSet:
     """The matcher of the model: the tree alone is one of its own."""
     data, model = trained.data, trained.model
@@ -86,17 +109,18 @@ def _make_matcher(
         "config": config,
         "query_hashes": np.sort(data.positives.queries.hashes()),
         "n_queries_of": data.n_queries_of,
-        "provenance": _make_provenance(summary),
+        "provenance": provenance,
     }
     if config.parts == ("tree",) and model.tree is not None:
         return XRLinearMatcher(vectorizer=data.vectorizer, tree=model.tree, **shared)
     return MatchSet(vectorizer=forget_names(data.vectorizer), model=model, **shared)
 
 
-def _make_provenance(summary: TrainSummary) -> dict[str, Any]:
-    """When, where and by which version a model was made."""
+def _make_provenance(summary: TrainSummary, log: Log) -> dict[str, Any]:
+    """When, where and by which version a model was made, and up to which day of the log."""
     return {
         "trained": datetime.now(UTC).isoformat(timespec="seconds"),
+        "last_day": find_last_day(log),
         "matchset": version("matchset"),
         "python": platform.python_version(),
         "machine": platform.machine(),

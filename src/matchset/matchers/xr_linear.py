@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import count_threads
@@ -16,7 +18,7 @@ from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import XR_LINEAR
 from matchset.matchers.trained import TrainedMatcher
 from matchset.matchers.tree_explanation import PathNames, explain_path
-from matchset.matrices import Csr
+from matchset.matrices import Csr, Ids
 from matchset.model.explain import follow_label
 from matchset.model.packed import PackedTree, prune_packed, read_tree, store_tree
 from matchset.model.search import search_rule
@@ -37,6 +39,7 @@ class XRLinearMatcher(TrainedMatcher):
     can_explain: ClassVar[bool] = True
     tree: PackedTree
     beam: int = DEFAULT_BEAM  # nodes kept per level, where `match` is not given another number
+    labels: Ids | None = None  # of each product in the tree, -1 for one that came later
 
     def explain(
         self,
@@ -53,18 +56,25 @@ class XRLinearMatcher(TrainedMatcher):
         """
         label = self.label_of(product)
         chosen = None if where is None else self.products.filter(where)
+        is_allowed = chosen is None or bool(chosen.allowed[label])
         rank, _ = self._find(self.match(query, k, beam=beam, where=chosen), label)
         ids, weights = self.vectorizer.encode(query)
         beam = self.beam if beam is None else beam
-        found = follow_label(self.tree, ids.astype(np.int32), weights, label, k=k, beam=beam)
         title = None if self.products.titles is None else self.products.titles[label]
+        inside = label if self.labels is None else int(self.labels[label])
+        if inside not in self.tree.labels:
+            verdict = "not in the tree: no query led to it"
+            return Explanation(
+                query, product, title, 0.0, None, False, verdict, is_allowed=is_allowed
+            )
+        found = follow_label(self.tree, ids.astype(np.int32), weights, inside, k=k, beam=beam)
         return explain_path(
-            found,
+            replace(found, label=label),
             query,
             self.products,
             PathNames.of(query, title, self.vectorizer, self.tree),
             rank=rank,
-            is_allowed=chosen is None or bool(chosen.allowed[label]),
+            is_allowed=is_allowed,
         )
 
     def with_beam(self, beam: int) -> Self:
@@ -79,8 +89,10 @@ class XRLinearMatcher(TrainedMatcher):
     def _match_one(self, query: str, options: Options) -> Match:
         k, where, beam = options
         rule = search_rule(k, self.beam if beam is None else beam)
-        allowed = None if where is None else self._allow(where)
+        allowed = self._present if where is None else self._allow(where)
         labels, scores = self.tree.search_text(self.vectorizer.native, query, rule, allowed)
+        if self.labels is not None:
+            labels = self._product_of[labels]
         return Match(query, labels, scores, self.products)
 
     def _match_many(self, queries: Strings, options: Options) -> Matches:
@@ -92,11 +104,30 @@ class XRLinearMatcher(TrainedMatcher):
         return self._beam_search(queries, search_rule(k, self.beam), where)
 
     def _beam_search(self, queries: Strings, rule: _native.SearchRule, where: Filter | None) -> Csr:
-        allowed = None if where is None else self._allow(where)
+        allowed = self._present if where is None else self._allow(where)
         threads = count_threads(None)
-        return self.tree.search_texts(
+        found = self.tree.search_texts(
             self.vectorizer.native, queries, rule, allowed, threads=threads
         )
+        if self.labels is None:
+            return found
+        return Csr(found.indptr, self._product_of[found.indices], found.data, len(self.products))
+
+    @cached_property
+    def _product_of(self) -> Ids:
+        """The product of each label of the tree, -1 where it was removed."""
+        if self.labels is None:
+            return np.arange(self.tree.n_labels, dtype=np.int32)
+        product_of = np.full(self.tree.n_labels, -1, dtype=np.int32)
+        inside = np.flatnonzero(self.labels >= 0)
+        product_of[self.labels[inside]] = inside
+        return product_of
+
+    @cached_property
+    def _present(self) -> _native.Allowed | None:
+        """What a search without a filter allows; None: all."""
+        is_there = self._product_of >= 0
+        return None if is_there.all() else self.tree.allow(is_there)
 
     def _sections(self) -> Sections:
         shared = self._shared_sections()
@@ -104,15 +135,19 @@ class XRLinearMatcher(TrainedMatcher):
             "vectorizer": shared["vectorizer"],
             "tree": store_tree(self.tree),
             "products": shared["products"],
-            "search": Section({"beam": self.beam}),
+            "search": Section({"beam": self.beam}, self._store_labels()),
             "training": shared["training"],
         }
+
+    def _store_labels(self) -> dict[str, NDArray[Any]]:
+        return {} if self.labels is None else {"labels": self.labels}
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
         return cls(
             tree=read_tree(sections["tree"]),
             beam=int(sections["search"].header["beam"]),
+            labels=sections["search"].arrays.get("labels"),
             **cls._read_shared(sections),
         )
 
@@ -120,12 +155,21 @@ class XRLinearMatcher(TrainedMatcher):
         if self.beam < 1:
             raise ValueError(f"beam must be at least 1; got {self.beam}")
         n_labels, n_features = len(self.products), self.vectorizer.n_features
+        if self.labels is not None:
+            self._check_labels(self.labels)
+            n_labels = self.tree.n_labels
         found = (self.tree.n_labels, self.tree.n_features, len(self.n_queries_of))
-        if found != (n_labels, n_features, n_labels):
+        if found != (n_labels, n_features, len(self.products)):
             raise ValueError(
                 f"the tree must have {n_labels:,} products and {n_features:,} features; "
                 f"got one with {self.tree.n_labels:,} and {self.tree.n_features:,}"
             )
+
+    def _check_labels(self, labels: Ids) -> None:
+        inside = labels[labels >= 0]
+        is_map = labels.dtype == np.int32 and labels.shape == (len(self.products),)
+        if not is_map or np.any(inside >= self.tree.n_labels) or np.any(np.diff(inside) <= 0):
+            raise ValueError(f"labels must be one per product, ascending; got {labels.shape}")
 
     def __repr__(self) -> str:
         return (
@@ -134,4 +178,6 @@ class XRLinearMatcher(TrainedMatcher):
         )
 
     def _prepare_filter(self, chosen: Filter) -> _native.Allowed:
-        return self.tree.allow(chosen.allowed)
+        if self.labels is None:
+            return self.tree.allow(chosen.allowed)
+        return self.tree.allow(np.append(chosen.allowed, False)[self._product_of])

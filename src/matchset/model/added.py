@@ -84,17 +84,13 @@ class TitleRows:
 
     def join(self, more: TitleRows) -> TitleRows:
         """These titles, then others."""
-        vectors = ByteVectors(
-            np.concatenate([self.vectors.values, more.vectors.values]),
-            np.concatenate([self.vectors.scales, more.vectors.scales]),
-        )
         return TitleRows(
             _join(self.texts, more.texts),
             np.concatenate([self.starts, self.starts[-1] + more.starts[1:]]),
             np.concatenate([self.keys, more.keys]),
             np.concatenate([self.features, more.features]),
             np.concatenate([self.counts, more.counts]),
-            vectors,
+            self.vectors.join(more.vectors),
             np.concatenate([self.clusters, more.clusters]),
         )
 

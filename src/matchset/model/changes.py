@@ -6,20 +6,32 @@ sequence of steps gives the answers of one step with the same end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog, Column
 from matchset.matrices import Ids
-from matchset.model.products import Products, join_products, read_products, store_products, unite
+from matchset.model.products import (
+    Products,
+    append_columns,
+    join_products,
+    read_products,
+    store_products,
+    take_or_empty,
+    unite,
+    unite_columns,
+)
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
+from matchset.text import clean_markup, normalize_strings
 
 Versions = NDArray[np.int64]
+CompareTexts: TypeAlias = Callable[[Strings, Strings], NDArray[np.bool_]]
 NO_VERSION = -1  # of a change that came without a number
 
 
@@ -27,7 +39,8 @@ NO_VERSION = -1  # of a change that came without a number
 class Changes:
     """Products that came or changed, whole, and ids of those that went; no id twice.
 
-    A version is the number that its change came with; one with a smaller number came too late.
+    A version is the largest number that changes of the product came with; a change with a smaller
+    number, or with the same, comes too late.
     """
 
     products: Products  # with titles, and the attributes of the training
@@ -48,12 +61,22 @@ class Changes:
             return np.flatnonzero(~is_late)
 
         kept = find(later.products.ids, later.versions)
-        left = find(later.removed, later.removed_versions)
+        return later.take(kept, find(later.removed, later.removed_versions))
+
+    def news(self, current: Products) -> Changes:
+        """Without what changes nothing; one with a version stays, as that must be remembered."""
+        is_new = (self.versions != NO_VERSION) | ~is_same_row(current, self.products)
+        is_there = current.index_of(self.removed) >= 0
+        left = np.flatnonzero(is_there | (self.removed_versions != NO_VERSION))
+        return self.take(np.flatnonzero(is_new), left)
+
+    def take(self, rows: NDArray[np.int64], removed: NDArray[np.int64]) -> Changes:
+        """Some of the products, and some of those that went."""
         return Changes(
-            join_products([later.products], kept),
-            later.removed.take(left),
-            later.versions[kept],
-            later.removed_versions[left],
+            join_products([self.products], rows),
+            self.removed.take(removed),
+            self.versions[rows],
+            self.removed_versions[removed],
         )
 
 
@@ -62,8 +85,11 @@ def fold_changes(parts: Sequence[Changes], trained: Products) -> Changes:
     ids = Strings.concatenate([ids for part in parts for ids in (part.products.ids, part.removed)])
     is_there = np.concatenate([_mark(part) for part in parts])
     row = np.where(is_there, np.cumsum(is_there), np.cumsum(~is_there)) - 1  # of its own kind
-    versions = np.concatenate([v for part in parts for v in (part.versions, part.removed_versions)])
     group, first = ids.factorize()
+    largest = np.full(len(first), NO_VERSION, dtype=np.int64)
+    for_all = [v for part in parts for v in (part.versions, part.removed_versions)]
+    np.maximum.at(largest, group, np.concatenate(for_all))
+    versions = largest[group]
     last = np.empty(len(first), dtype=np.int64)
     last[group] = np.arange(len(group))  # of equal groups, the last one is written last
     last = last[ids.take(last).argsort()]
@@ -111,8 +137,11 @@ def apply_changes(trained: Products, changes: Changes) -> Present:
     """Trained products with another title are added anew; with other attributes they stay."""
     changed = changes.products
     labels = trained.index_of(changed.ids)
-    is_same = labels >= 0
-    is_same[is_same] = _is_same_text(trained, changed, labels)
+    is_same = is_equal = labels >= 0
+    is_equal[is_equal] = _is_same_text(trained, changed, labels, _are_equal)
+    if not is_equal[labels >= 0].all():
+        is_same = labels >= 0
+        is_same[is_same] = _is_same_text(trained, changed, labels, _have_same_words)
     removed = trained.index_of(changes.removed)
     is_gone = np.zeros(len(trained), dtype=np.bool_)
     is_gone[labels[(labels >= 0) & ~is_same]] = True
@@ -120,64 +149,171 @@ def apply_changes(trained: Products, changes: Changes) -> Present:
     rows = np.arange(len(trained), dtype=np.int64)
     rows[labels[is_same]] = len(trained) + np.flatnonzero(is_same)
     added = np.flatnonzero(~is_same)
-    order = np.concatenate([rows[~is_gone], len(trained) + added])
-    products = join_products([trained, changed], order)
-    texts = [texts_of(changed.titles)]
-    if changed.more_text is not None:
-        texts.append(changed.more_text)
-    return Present(products, is_gone, tuple(each.take(added) for each in texts))
+    kept = np.flatnonzero(~is_gone)
+    order = np.concatenate([rows[kept], len(trained) + added])
+    attributes = {
+        name: append_columns([column, changed.attributes[name]]).take(order)
+        for name, column in trained.attributes.items()
+    }
+
+    def join(before: Strings | None, after: Strings | None) -> Strings | None:
+        """Of trained products that are kept, the texts are those of the training, or alike."""
+        if before is None or after is None:
+            return None
+        if np.any(is_same & ~is_equal):
+            return Strings.concatenate([before, after]).take(order)
+        trained_texts = before.take(kept) if is_gone.any() else before
+        return Strings.concatenate([trained_texts, after.take(added)])
+
+    products = Products(
+        texts_of(join(trained.ids, changed.ids)),
+        join(trained.titles, changed.titles),
+        attributes,
+        join(trained.more_text, changed.more_text),
+    )
+    texts = tuple(each.take(added) for each in searched_texts(changed))
+    return Present(products, is_gone, texts)
 
 
-def _is_same_text(trained: Products, changed: Products, labels: Ids) -> NDArray[np.bool_]:
-    """Whether each changed product that was trained has the text that it had then."""
+def is_same_row(trained: Products, changed: Products) -> NDArray[np.bool_]:
+    """Which changed products are there, with the same texts and attributes."""
+    labels = trained.index_of(changed.ids)
+    is_same = labels >= 0
+    rows = np.flatnonzero(is_same)
+    same = _is_same_text(trained, changed, labels, _are_equal)
+    for name, column in changed.attributes.items():
+        before = trained.attributes[name].take(labels[rows].astype(np.int64))
+        same &= _is_same_value(before, column.take(rows))
+    is_same[rows] = same
+    return is_same
+
+
+def _is_same_value(first: Column, second: Column) -> NDArray[np.bool_]:
+    is_same = first.values == second.values
+    if first.categories is not None and second.categories is not None:
+        texts = [
+            take_or_empty(first.categories, first.values),
+            take_or_empty(second.categories, second.values),
+        ]
+        group, _ = Strings.concatenate(texts).factorize()
+        is_same = group[: len(is_same)] == group[len(is_same) :]
+    is_either, is_both = first.is_null | second.is_null, first.is_null & second.is_null
+    return np.where(is_either, is_both, is_same)
+
+
+def find_present(ids: Strings, trained: Products, changes: Changes) -> Products:
+    """The products with these ids, as they are after some changes; others are left out.
+
+    Takes as long as there are changes and ids, however many products were trained.
+    """
+    changed = changes.products.ids.index_of(ids)
+    label = trained.index_of(ids)
+    is_trained = (changed < 0) & (label >= 0) & (changes.removed.index_of(ids) < 0)
+    parts = [
+        join_products([trained], label[is_trained].astype(np.int64)),
+        join_products([changes.products], changed[changed >= 0]),
+    ]
+    rows = join_products(parts, np.arange(sum(map(len, parts)), dtype=np.int64))
+    attributes = {name: _drop_unused(one) for name, one in rows.attributes.items()}
+    return replace(rows, attributes=attributes)
+
+
+def _is_same_text(
+    trained: Products, changed: Products, labels: Ids, compare: CompareTexts
+) -> NDArray[np.bool_]:
+    """Whether each changed product that was trained has the texts that it had then."""
     rows, before = np.flatnonzero(labels >= 0), labels[labels >= 0]
     is_same = np.ones(len(rows), dtype=np.bool_)
     texts = (trained.titles, changed.titles), (trained.more_text, changed.more_text)
     for old, new in texts:
         if old is not None and new is not None:
-            group, _ = Strings.concatenate([old.take(before), new.take(rows)]).factorize()
-            is_same &= group[: len(rows)] == group[len(rows) :]
+            is_same &= compare(old.take(before), new.take(rows))
     return is_same
 
 
-def to_rows(catalog: Catalog, like: Products) -> tuple[Products, list[str]]:
-    """Products of a catalog with the attributes of others; also the names of those left out.
+def _have_same_words(first: Strings, second: Strings) -> NDArray[np.bool_]:
+    """Whether texts are the same, but for markup and letter case."""
+    is_same = _are_equal(first, second)
+    rows = np.flatnonzero(~is_same)
+    words = (normalize_strings(clean_markup(texts.take(rows))) for texts in (first, second))
+    is_same[rows] = _are_equal(*words)
+    return is_same
 
-    An attribute that the catalog lacks is null, one of another kind is converted where that is
-    exact, else a ValueError.
+
+def _are_equal(first: Strings, second: Strings) -> NDArray[np.bool_]:
+    """Whether texts are the same, each with each."""
+    group, _ = Strings.concatenate([first, second]).factorize()
+    is_equal: NDArray[np.bool_] = group[: len(first)] == group[len(first) :]
+    return is_equal
+
+
+def to_rows(catalog: Catalog, current: Products) -> Products:
+    """Products of a catalog, instead of those with their ids.
+
+    An attribute that the catalog lacks is null; a title that is empty stays, as does more text
+    that the catalog lacks: what was learned of a product hangs on them. An attribute of another
+    kind is converted where that loses nothing: numbers, booleans and dates to texts in their plain
+    form, 0 and 1 to booleans. One that cannot be, or that the model lacks, is a ValueError.
     """
+    check_attributes(catalog.attributes, current)
+    check_distinct(catalog.ids)
+    labels = current.index_of(catalog.ids).astype(np.int64)
     missing = np.full(len(catalog), -1, dtype=np.int64)
     attributes = {
         name: _convert(name, catalog.attributes[name], column)
         if name in catalog.attributes
         else column.take(missing)
-        for name, column in like.attributes.items()
+        for name, column in current.attributes.items()
     }
+    titles = _unless_empty(catalog.titles, take_or_empty(texts_of(current.titles), labels))
     more_text = None
-    if like.more_text is not None:
-        more_text = catalog.more_text or Strings.of([""] * len(catalog))
-    rows = Products(catalog.ids, catalog.titles, attributes, more_text)
-    return rows, [name for name in catalog.attributes if name not in like.attributes]
+    if current.more_text is not None:
+        before = take_or_empty(current.more_text, labels)
+        more_text = _unless_empty(catalog.more_text, before)
+    return Products(catalog.ids, titles, attributes, more_text)
 
 
 def overlay(catalog: Catalog, current: Products) -> tuple[Products, int]:
     """Products as they are now, with what a catalog says anew; also how many it does not know.
 
-    An empty title changes nothing, nor does an attribute that the catalog lacks.
+    A cell that is empty changes nothing, nor does a column that the catalog lacks.
     """
-    labels = current.ids.index_of(catalog.ids)
+    given = to_rows(catalog, current)
+    labels = current.index_of(catalog.ids).astype(np.int64)
     known = np.flatnonzero(labels >= 0)
-    before = join_products([current], labels[known])
-    given, _ = to_rows(catalog, current)
-    after = join_products([given], known)
-    has_title = texts_of(after.titles).lengths > 0
-    titles = unite([texts_of(before.titles), texts_of(after.titles)], has_title)
-    more_text = after.more_text if catalog.more_text is not None else before.more_text
+    before, after = join_products([current], labels[known]), join_products([given], known)
+    rows = np.arange(len(known), dtype=np.int32)
     attributes = {
-        name: after.attributes[name] if name in catalog.attributes else column
+        name: unite_columns([after.attributes[name], column], [rows, rows], len(rows))
         for name, column in before.attributes.items()
     }
-    return Products(after.ids, titles, attributes, more_text), len(catalog) - len(known)
+    return replace(after, attributes=attributes), len(catalog) - len(known)
+
+
+def _unless_empty(texts: Strings | None, otherwise: Strings) -> Strings:
+    return otherwise if texts is None else unite([otherwise, texts], texts.lengths > 0)
+
+
+def check_attributes(names: Iterable[str], current: Products) -> None:
+    """Raise a ValueError about attributes that products do not have."""
+    if unknown := [name for name in names if name not in current.attributes]:
+        known = ", ".join(current.attributes) or "none at all"
+        rule = f"attributes must be among those of the model, {known}"
+        raise ValueError(f"{rule}; got {', '.join(map(repr, unknown))}")
+
+
+def check_distinct(ids: Strings) -> None:
+    """Raise a ValueError about a product that a step tells twice."""
+    group, first = ids.factorize()
+    if len(first) < len(ids):
+        again = np.flatnonzero(first[group] != np.arange(len(ids)))[0]
+        raise ValueError(f"a step must tell each product once; got {ids[int(again)]!r} twice")
+
+
+def searched_texts(products: Products) -> tuple[Strings, ...]:
+    """Titles, and the text beside them if there is some."""
+    titles, more = texts_of(products.titles), products.more_text
+    return (titles,) if more is None else (titles, more)
 
 
 def texts_of(texts: Strings | None) -> Strings:
@@ -208,7 +344,15 @@ def _convert(name: str, given: Column, wanted: Column) -> Column:
     is_zero_or_one = np.isin(given.values, [0, 1]) | given.is_null
     if (given.kind, wanted.kind) == ("number", "boolean") and is_zero_or_one.all():
         return Column("boolean", np.where(given.is_null, -1, given.values).astype(np.int8))
-    raise ValueError(f"{name} must be a {wanted.kind} as in the model; got a {given.kind}")
+    got = f"a {given.kind}, such as {_find_odd(given)!r}"
+    raise ValueError(f"{name} must be a {wanted.kind} as in the model; got {got}")
+
+
+def _find_odd(given: Column) -> object:
+    """A value of a column to show: the first that is no number, else the first."""
+    values = [value for value in given.to_list() if value is not None]
+    plain = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)*\s*")
+    return next((each for each in values if not plain.fullmatch(str(each))), values[0])
 
 
 def _to_texts(given: Column) -> Column:

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,9 @@ from matchset.model.changes import (
     NO_VERSION,
     Changes,
     Versions,
+    find_present,
     fold_changes,
+    is_same_row,
     overlay,
     read_changes,
     removed,
@@ -28,7 +29,7 @@ from matchset.model.changes import (
     to_rows,
     upserted,
 )
-from matchset.model.products import Products
+from matchset.model.products import Products, join_products
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
@@ -47,23 +48,49 @@ class Fresh:
     generation: int = 0  # steps since the training
     changed: str = ""  # when the last step was taken
 
-    def take(self, step: Step, current: Products) -> tuple[Fresh, Changes]:
-        """After a step, and what it adds to the changes; `current` are the products before it."""
-        later = self.changes.on_time(step(current))
+    def take(self, step: Step) -> tuple[Fresh, Changes]:
+        """After a step, and what it adds to the changes."""
+        current = find_present(step.ids, self.products, self.changes)
+        later = self.changes.on_time(step(current)).news(current)
+        if len(later) == 0:
+            return self, later
         changes = fold_changes([self.changes, later], self.products)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         after = replace(self, changes=changes, generation=self.generation + 1, changed=now)
         return after, later
 
+    def rebase(
+        self, products: Products, n_queries_of: NDArray[np.int64], current: Products
+    ) -> Fresh:
+        """What is left of the changes once products were learned; `current` are there now.
+
+        Versions are remembered: a change that comes too late still does.
+        """
+        changes = self.changes
+        gone = products.ids.take(np.flatnonzero(current.index_of(products.ids) < 0))
+        is_told = (changes.versions != NO_VERSION) | ~is_same_row(products, changes.products)
+        left = Changes(
+            join_products([changes.products], np.flatnonzero(is_told)),
+            changes.removed,
+            changes.versions[is_told],
+            changes.removed_versions,
+        )
+        first = removed(gone, number_versions(None, len(gone)), products)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return Fresh(
+            products, n_queries_of, fold_changes([first, left], products), self.generation + 1, now
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How far products have moved from what was trained."""
+    """How far products have moved from what was trained, or learned by the last refresh."""
 
-    generation: int  # steps since the training
+    generation: int  # steps since the training; a refresh is one
     changed: str | None  # when the last step was taken
     added: int  # products that were not trained
-    updated: int  # trained ones with another title or other attributes
+    updated: int  # trained ones with other attributes
+    retitled: int  # trained ones with another title: what was learned of them counts no more
     removed: int  # trained ones that are gone
     share_added: float  # of all products
     share_removed: float  # of the trained ones
@@ -71,31 +98,46 @@ class Freshness:
     def __str__(self) -> str:
         return (
             f"generation {self.generation:,}: {self.added:,} added ({self.share_added:.1%}), "
-            f"{self.updated:,} updated, {self.removed:,} removed ({self.share_removed:.1%}) "
-            f"since the training"
+            f"{self.updated:,} updated, {self.retitled:,} retitled, "
+            f"{self.removed:,} removed ({self.share_removed:.1%}) "
+            f"since it was trained or refreshed"
         )
 
 
-def measure(fresh: Fresh | None, n_products: int) -> Freshness:
-    """How far `n_products` products have moved from those that were trained."""
+def measure(fresh: Fresh | None, n_products: int, n_gone: int) -> Freshness:
+    """How far `n_products` products have moved from those that were trained.
+
+    `n_gone` trained ones are removed or have another title.
+    """
     if fresh is None:
-        return Freshness(0, None, 0, 0, 0, 0.0, 0.0)
+        return Freshness(0, None, 0, 0, 0, 0, 0.0, 0.0)
     trained, changes = fresh.products, fresh.changes
-    n_updated = int(np.count_nonzero(trained.index_of(changes.products.ids) >= 0))
+    is_trained = trained.index_of(changes.products.ids) >= 0
+    n_changed = int(np.count_nonzero(is_trained & ~is_same_row(trained, changes.products)))
     n_removed = int(np.count_nonzero(trained.index_of(changes.removed) >= 0))
-    n_added = len(changes.products) - n_updated
+    n_added, n_retitled = int(np.count_nonzero(~is_trained)), n_gone - n_removed
     return Freshness(
         fresh.generation,
         fresh.changed or None,
         n_added,
-        n_updated,
+        n_changed - n_retitled,
+        n_retitled,
         n_removed,
         n_added / max(1, n_products),
         n_removed / max(1, len(trained)),
     )
 
 
-Step: TypeAlias = Callable[[Products], Changes]  # of products as they are now
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """What a user asks for, told of some ids."""
+
+    ids: Strings  # distinct
+    make: Callable[[Products], Changes]  # of those of these products that are there, as they are
+
+    def __call__(self, current: Products) -> Changes:
+        """The changes that it makes."""
+        return self.make(current)
 
 
 def adding(catalog: Catalog, version: int | None) -> Step:
@@ -103,12 +145,9 @@ def adding(catalog: Catalog, version: int | None) -> Step:
     versions = number_versions(version, len(catalog))
 
     def add(current: Products) -> Changes:
-        rows, left_out = to_rows(catalog, current)
-        if left_out:
-            logger.warning("attributes that the model lacks are left out: %s", ", ".join(left_out))
-        return upserted(rows, versions)
+        return upserted(to_rows(catalog, current), versions)
 
-    return add
+    return Step(catalog.ids, add)
 
 
 def updating(catalog: Catalog, version: int | None) -> Step:
@@ -121,7 +160,7 @@ def updating(catalog: Catalog, version: int | None) -> Step:
             logger.warning("%s products that are not in the model are left out", f"{n_unknown:,}")
         return upserted(rows, np.repeat(number, len(rows)))
 
-    return update
+    return Step(catalog.ids, update)
 
 
 def removing(ids: Strings, version: int | None) -> Step:
@@ -135,11 +174,13 @@ def removing(ids: Strings, version: int | None) -> Step:
             logger.warning("%s products to remove are not in the model", f"{n_unknown:,}")
         return removed(distinct, versions, current)
 
-    return remove
+    return Step(distinct, remove)
 
 
 def number_versions(version: int | None, n: int) -> Versions:
     """The version of each of n changes."""
+    if version is not None and (isinstance(version, bool) or not hasattr(version, "__index__")):
+        raise TypeError(f"version must be an int; got {type(version).__name__}")
     if version is not None and not 0 <= version < 2**63:
         raise ValueError(f"version must be from 0 to 2^63 - 1; got {version}")
     return np.full(n, NO_VERSION if version is None else version, dtype=np.int64)

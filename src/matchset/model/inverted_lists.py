@@ -44,6 +44,11 @@ class ByteVectors:
         """Some of the vectors."""
         return ByteVectors(self.values[rows], self.scales[rows])
 
+    def join(self, more: ByteVectors) -> ByteVectors:
+        """These vectors, then others."""
+        values = np.concatenate([self.values, more.values])
+        return ByteVectors(values, np.concatenate([self.scales, more.scales]))
+
 
 def quantize(vectors: Floats) -> ByteVectors:
     """Round vectors of a multiple of 16 dimensions to bytes."""

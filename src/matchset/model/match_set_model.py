@@ -132,6 +132,15 @@ class MatchSetModel:
         """The label under which the parts know a product; added ones follow the trained ones."""
         return product if self.added is None else int(self.added.labels[product])
 
+    def trained_labels(self) -> Ids | None:
+        """The label of each product in the training, -1 for others; None: as they are counted."""
+        if self.added is None:
+            return None
+        n_trained = len(self.popularity)
+        labels = np.where(self.added.labels < n_trained, self.added.labels, np.int32(-1))
+        is_same = np.array_equal(labels, np.arange(n_trained))
+        return None if is_same else labels
+
     @property
     def parts(self) -> tuple[str, ...]:
         """Names of the parts that it has."""

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.matrices import Csr, Floats, Ids, Offsets
-from matchset.model.impact_lists import ImpactLists, invert, read_impacts, store_impacts
+from matchset.matrices import Csr, Floats, Ids, Offsets, from_scipy
+from matchset.model.impact_lists import LARGEST, ImpactLists, invert, read_impacts, store_impacts
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
@@ -59,9 +60,36 @@ class PastQueries:
         own = (self.offsets, self.products, self.counts, self.hashes, self.by_hash)
         return self.queries_of.n_bytes + sum(array.nbytes for array in own)
 
+    def rows(self, n_products: int) -> tuple[Csr, Csr]:
+        """Past queries x n-grams, as far as impacts tell, and queries x products with counts.
+
+        Indexed again, they give the same impacts and counts.
+        """
+        lists, n = self.queries_of, len(self)
+        for ids, offsets, most in (
+            (lists.ids, lists.offsets, n),
+            (self.products, self.offsets, n_products),
+            (self.by_hash, [], n),
+        ):
+            if (
+                min(ids.min(initial=0), np.diff(offsets).min(initial=0)) < 0
+                or ids.max(initial=-1) >= most
+            ):
+                raise ValueError(f"past queries must name rows below {most:,}; got others")
+        weights = (lists.impacts / np.float32(LARGEST)).astype(np.float32)
+        by_ngram = sp.csr_array((weights, lists.ids, lists.offsets), shape=(len(lists), n))
+        counts = np.round(np.expm1(self.counts.astype(np.float64)), 3).astype(np.float32)
+        return from_scipy(by_ngram.T.tocsr()), Csr(self.offsets, self.products, counts, n_products)
+
+    def hash_of_query(self) -> NDArray[np.uint64]:
+        """Hash of each query's text, (n_queries,)."""
+        hashes = np.empty_like(self.hashes)
+        hashes[self.by_hash] = self.hashes
+        return hashes
+
 
 def remember_queries(
-    queries: Strings,
+    hashes: NDArray[np.uint64],
     X: Csr,
     Y: Csr,
     *,
@@ -69,15 +97,14 @@ def remember_queries(
     frequency: NDArray[np.float64],
     most: int = MOST_QUERIES,
 ) -> PastQueries:
-    """Index normalized queries, given as queries x features and queries x products.
+    """Index queries: hashes of their normalized texts, queries x features, queries x products.
 
     Features from `n_known` on stand for unknown n-grams, and are left out. Of more than `most`
     queries, the most frequent are remembered.
     """
-    if len(queries) > most:
+    if len(hashes) > most:
         kept = np.sort(np.argsort(-frequency, kind="stable")[:most])
-        queries, X, Y = queries.take(kept), X.take(kept), Y.take(kept)
-    hashes = queries.hashes()
+        hashes, X, Y = hashes[kept], X.take(kept), Y.take(kept)
     order = np.argsort(hashes, kind="stable")
     return PastQueries(
         invert(_cut_columns(X, n_known), 1.0),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset import _native
 from matchset.data.catalog import Catalog, Column
 from matchset.filters.filter import Filter, FilterCache, Where
 from matchset.matrices import Ids
@@ -91,6 +92,12 @@ class Products:
         return Products(self.ids.take(labels), titles)
 
     @cached_property
+    def texts(self) -> _native.ProductTexts:
+        """Ids and titles in the form that JSON is written from."""
+        titles = None if self.titles is None else (self.titles.data, self.titles.offsets)
+        return _native.ProductTexts((self.ids.data, self.ids.offsets), titles)
+
+    @cached_property
     def _by_hash(self) -> tuple[NDArray[np.uint64], Ids]:
         """Hashes of the ids, ascending, and the label of each."""
         hashes = self.ids.hashes()
@@ -132,29 +139,49 @@ def take_or_empty(texts: Strings, indices: NDArray[np.int64]) -> Strings:
 
 def join_products(parts: Sequence[Products], rows: NDArray[np.int64]) -> Products:
     """Rows of several parts, counted on from part to part; all have the same attributes."""
-    if len(parts) == 1:
-        attributes = {name: column.take(rows) for name, column in parts[0].attributes.items()}
-    else:
-        ends = np.cumsum([len(part) for part in parts])
-        labels = [
-            np.arange(end - len(part), end, dtype=np.int32)
-            for part, end in zip(parts, ends, strict=True)
-        ]
-        attributes = {
-            name: _unite_columns([p.attributes[name] for p in parts], labels, int(ends[-1])).take(
-                rows
-            )
-            for name in parts[0].attributes
-        }
+    attributes = {
+        name: append_columns([part.attributes[name] for part in parts]).take(rows)
+        for name in parts[0].attributes
+    }
     titles, more_text = (
-        Strings.concatenate(texts).take(rows) if len(texts) == len(parts) else None
+        _append_texts(texts).take(rows) if len(texts) == len(parts) else None
         for texts in (
             [part.titles for part in parts if part.titles is not None],
             [part.more_text for part in parts if part.more_text is not None],
         )
     )
-    ids = Strings.concatenate([part.ids for part in parts]).take(rows)
+    ids = _append_texts([part.ids for part in parts]).take(rows)
     return Products(ids, titles, attributes, more_text)
+
+
+def _append_texts(parts: Sequence[Strings]) -> Strings:
+    return parts[0] if len(parts) == 1 else Strings.concatenate(parts)
+
+
+def append_columns(columns: Sequence[Column]) -> Column:
+    """The values of columns of one kind, one column after another."""
+    kind, values = columns[0].kind, [column.values for column in columns]
+    if len(columns) == 1:
+        return columns[0]
+    texts = [column.categories for column in columns if column.categories is not None]
+    if not texts:
+        return Column(kind, np.concatenate(values))
+    distinct, codes = _unite_categories(texts)
+    parts = [
+        each if np.array_equal(code, np.arange(len(code))) else np.append(code, -1)[each]
+        for each, code in zip(values, codes, strict=True)
+    ]
+    return Column(kind, np.concatenate(parts, dtype=np.int32, casting="same_kind"), distinct)
+
+
+def _unite_categories(texts: Sequence[Strings]) -> tuple[Strings, list[NDArray[np.int32]]]:
+    """All categories in their order, and the new code of each code of each part."""
+    together = Strings.concatenate(texts)
+    group, first = together.factorize()
+    distinct = together.take(first)
+    order = distinct.argsort()
+    code = np.argsort(order)[group].astype(np.int32)
+    return distinct.take(order), np.split(code, np.cumsum([len(each) for each in texts])[:-1])
 
 
 def unite(texts: Sequence[Strings], is_second: NDArray[np.bool_]) -> Strings:
@@ -183,7 +210,7 @@ def unite_products(parts: Sequence[Products]) -> tuple[Products, tuple[Ids, ...]
             attributes[name] = parts[0].attributes[name]
             continue
         columns = [parts[index].attributes[name] for index in owners]
-        attributes[name] = _unite_columns(columns, [labels[index] for index in owners], len(first))
+        attributes[name] = unite_columns(columns, [labels[index] for index in owners], len(first))
     titles = parts[0].titles if is_all else None
     if titles is None:
         titles = _unite_titles(parts, labels, len(first))
@@ -211,27 +238,19 @@ def _unite_titles(
     return together.take(chosen)
 
 
-def _unite_columns(columns: Sequence[Column], labels: Sequence[Ids], n_products: int) -> Column:
+def unite_columns(columns: Sequence[Column], labels: Sequence[Ids], n_products: int) -> Column:
     """The first value of each product that is not null; columns of another kind are ignored."""
     kind, dtype = columns[0].kind, columns[0].values.dtype
     alike = [each for each in zip(columns, labels, strict=True) if each[0].kind == kind]
     nothing = Column(kind, np.empty(0, dtype)).take(np.full(n_products, -1, dtype=np.int64))
     values = nothing.values
     texts = [column.categories for column, _ in alike if column.categories is not None]
-    together = Strings.concatenate(texts)
-    group, first = together.factorize()
-    distinct = together.take(first)
-    order = distinct.argsort()
-    code = np.argsort(order)[group]  # of each category, after sorting
-    begin = sum(map(len, texts))
-    for column, label in reversed(alike):  # so that the first part wins
+    distinct, codes = _unite_categories(texts) if texts else (None, [])
+    for number, (column, label) in reversed(list(enumerate(alike))):  # so that the first part wins
         known = np.flatnonzero(~column.is_null)
         value = column.values[known]
-        if column.categories is not None:
-            begin -= len(column.categories)
-            value = code[begin + value]
-        values[label[known]] = value
-    return Column(kind, values, distinct.take(order) if texts else None)
+        values[label[known]] = codes[number][value] if codes else value
+    return Column(kind, values, distinct)
 
 
 def store_products(products: Products) -> Section:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -11,10 +12,13 @@ import numpy as np
 
 from matchset.data.arrow import NO_DAY
 from matchset.data.catalog import Column
-from matchset.model.changes import Changes
+from matchset.model.changes import Changes, check_attributes, check_distinct, texts_of
 from matchset.model.fresh import Step, number_versions
 from matchset.model.products import Products, take_or_empty
 from matchset.strings import Strings
+from matchset.text import clean_markup
+
+_LARGEST = 2**1023  # that a float holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +33,36 @@ class Upsert:
 def upserting(products: Sequence[Upsert], ids: Sequence[str], version: int | None) -> Step:
     """The step that adds or changes products, and removes those with `ids`.
 
-    The last one counts where an id is told twice. One that is new and has no title is a ValueError,
-    as is an attribute that the model lacks or a value of another kind.
+    An id that is empty or told twice is a ValueError, as are a new product without a title, an
+    attribute that the model lacks and a value of another kind.
     """
-    told = {product.id: product for product in products}
-    gone = Strings.of(list(dict.fromkeys(ids)))
+    gone = Strings.of(list(dict.fromkeys(ids)), "remove")
+    told = Strings.of([product.id for product in products], "ids")
+    named = Strings.concatenate([told, gone])
+    check_distinct(named)
+    if np.any(told.lengths == 0):
+        raise ValueError("a product must have an id; got an empty one")
 
     def upsert(current: Products) -> Changes:
-        rows = _to_rows([told[each] for each in told if each not in set(ids)], current)
+        rows = _to_rows(products, current)
         versions = number_versions(version, len(rows))
         return Changes(rows, gone, versions, number_versions(version, len(gone)))
 
-    return upsert
+    return Step(named, upsert)
 
 
 def _to_rows(products: Sequence[Upsert], current: Products) -> Products:
     ids = Strings.of([product.id for product in products])
     labels = current.index_of(ids).astype(np.int64)
-    for product, label in zip(products, labels.tolist(), strict=True):
-        if label < 0 and not product.title:
+    check_attributes(dict.fromkeys(name for each in products for name in each.attributes), current)
+    given = clean_markup(Strings.of([product.title or "" for product in products]))
+    titles = list(take_or_empty(texts_of(current.titles), labels))
+    for row, (product, title) in enumerate(zip(products, given, strict=True)):
+        if product.title is not None and not title.strip():
+            raise ValueError(f"a title must have words; got {product.title!r} for {product.id!r}")
+        if product.title is None and labels[row] < 0:
             raise ValueError(f"a new product must have a title; got none for {product.id!r}")
-        for name in product.attributes:
-            if name not in current.attributes:
-                known = ", ".join(current.attributes) or "none at all"
-                raise ValueError(f"attributes must be among {known}; got {name!r}")
-    before = [] if current.titles is None else take_or_empty(current.titles, labels)
-    titles = [p.title or old for p, old in zip(products, before, strict=True)]
+        titles[row] = title or titles[row]
     attributes = {
         name: _change(name, column.take(labels), products)
         for name, column in current.attributes.items()
@@ -89,6 +97,8 @@ def _read_value(name: str, kind: str, value: Any) -> Any:
     if value is None:
         return None
     if kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
+        if (isinstance(value, int) and abs(value) > _LARGEST) or math.isinf(value):
+            raise ValueError(f"{name} must be a finite number; got {str(value)[:20]}")
         return float(value)
     if (kind, type(value)) in (("text", str), ("boolean", bool)):
         return value

@@ -204,7 +204,6 @@ def _facts(reading: Reading) -> Iterator[str]:
 
 def describe_row(reading: Reading, row: Compared) -> str:
     """A metric of an arm as a sentence."""
-    e = row.effect
 
     def write(value: float) -> str:
         return format_value(row.metric, value)
@@ -212,7 +211,7 @@ def describe_row(reading: Reading, row: Compared) -> str:
     return (
         f"{row.metric.capitalize()}: {write(row.first)} in {reading.arms[0]}, {write(row.second)} "
         f"in {row.arm}, {format_change(row)}; the difference is "
-        f"{format_range(e.always_low, e.always_high, write)} at any time."
+        f"{format_difference(row)} at any time."
     )
 
 
@@ -222,6 +221,14 @@ def format_change(row: Compared) -> str:
     if math.isnan(value):
         return "change unknown"
     return f"{value:+.1%} ({format_range(low, high, '{:+.1%}'.format)})"
+
+
+def format_difference(row: Compared) -> str:
+    """The interval of the difference that holds at any time; that of shares is in points."""
+    low, high = row.effect.always_low, row.effect.always_high
+    if row.metric not in RATES or math.isnan(low):
+        return format_range(low, high, "{:+.3g}".format)
+    return f"{100 * low:+.2f} to {100 * high:+.2f} percentage points"
 
 
 def format_range(low: float, high: float, write: Callable[[float], str]) -> str:

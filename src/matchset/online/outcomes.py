@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.duckdb_session import DEFAULT_MEMORY_LIMIT
 from matchset.data.tables import TableSource
 from matchset.data.ubi_answers import ORIGINS, Dropped, UbiAnswers, read_answers
 from matchset.errors import DataError
 from matchset.evaluate.significance import Values
+from matchset.memory import DEFAULT_MEMORY, Memory
 from matchset.online.definition import INTERLEAVED
 from matchset.online.searches import EMPTY, KINDS, LATENCY, REVENUE, Searches
 from matchset.strings import Strings
@@ -48,7 +48,7 @@ def read_outcomes(
     source: TableSource,
     *,
     name: str | None = None,
-    memory_limit: str = DEFAULT_MEMORY_LIMIT,
+    memory: Memory = DEFAULT_MEMORY,
 ) -> Outcomes:
     """Read the records of an experiment, by its name if there are several.
 
@@ -57,7 +57,7 @@ def read_outcomes(
     Answers of one unit, query and day are one search, as in a log that is planned with.
     """
     kinds = tuple(KINDS.values())
-    return _to_outcomes(read_answers(source, kinds, name=name, memory_limit=memory_limit))
+    return _to_outcomes(read_answers(source, kinds, name=name, memory=memory))
 
 
 def _to_outcomes(read: UbiAnswers) -> Outcomes:

@@ -67,6 +67,12 @@ def plan_experiment(
     if units < 2 or not rate > 0:
         rule = "a plan needs at least two units and one event"
         raise DataError(f"{rule}; got {units:,.0f} units and {float(moments.x):,.0f} events")
+    if effect <= -1 or rate <= 1 < rate * (1 + effect):
+        raise ParameterError(
+            f"must give a rate between 0 and 1, from {rate:.2%} now; got {effect:g}, which is "
+            f"{effect:+,.0%} (0.05 means 5 %)",
+            parameter="effect",
+        )
     per_search = float(moments.variance) * searches  # variance of the rate, times searches
     independent = rate * (1.0 - rate) if rate < 1 else rate
     design = per_search / independent

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.arrow import NO_DAY
-from matchset.data.events import EventKind
+from matchset.data.events import EventKind, EventWeights, kind_of, relevance_rule
 from matchset.data.log_rows import SECONDS
 from matchset.data.session_rows import SessionRows
 from matchset.evaluate.significance import Values
@@ -17,6 +17,7 @@ from matchset.online.checks import AA_RUNS, Calibration, calibrate, calibrate_cr
 from matchset.online.intervals import PLANNED_SEARCHES, Moments
 
 PURCHASE, CART, CLICK = "purchase rate", "cart rate", "click rate"
+EVENT = "event rate"  # of a log whose events have names of their own
 REVENUE, EMPTY, LATENCY = "revenue per search", "zero results", "latency, ms"
 KINDS: Mapping[str, EventKind] = {PURCHASE: "purchase", CART: "cart", CLICK: "click"}
 METRICS = (*KINDS, REVENUE, EMPTY, LATENCY)  # what decides comes first
@@ -117,15 +118,29 @@ def _grow(searches: Searches, values: Sequence[Values], seed: int) -> list[Value
     ]
 
 
-def searches_of(rows: SessionRows) -> Searches:
-    """The searches of a log; one of which the log has no row is not among them."""
+def searches_of(rows: SessionRows, events: EventWeights | None = None) -> Searches:
+    """The searches of a log; one of which the log has no row is not among them.
+
+    There is a metric for each kind of event, or one for all `events` with a weight above 0.
+    """
     number, first = rows.searches()
     values = {}
-    for metric, kind in KINDS.items():
+    for metric, names in count_by(rows.events, events).items():
         seen = np.zeros(len(first))
-        seen[number[rows.is_kind(kind)]] = 1.0
+        seen[number[np.array([each in names for each in rows.events])[rows.event]]] = 1.0
         values[metric] = seen
     return Searches(rows.unit[first], rows.began() // SECONDS, values)
+
+
+def count_by(names: Sequence[str], events: EventWeights | None = None) -> dict[str, frozenset[str]]:
+    """The events of each metric."""
+    if events is None:
+        return {
+            metric: frozenset(name for name in names if kind_of(name) == kind)
+            for metric, kind in KINDS.items()
+        }
+    weights = relevance_rule(names, weights=events).weights
+    return {EVENT: frozenset(name for name, weight in weights.items() if weight > 0)}
 
 
 def independent_searches(events: float, searches: float) -> Moments:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.events import kind_of, relevance_rule
+from matchset.data.events import EventRule, EventWeights, kind_of, relevance_rule
 from matchset.data.log import Log
 from matchset.data.session_rows import NO_SECOND, SessionRows
 from matchset.data.split import DEFAULT_SAMPLE
@@ -89,14 +89,16 @@ def measure_shadow(
     k: int = 100,
     sample: int = DEFAULT_SAMPLE,
     seed: int = 0,
+    events: EventWeights | None = None,
 ) -> Shadow:
     """Compare two matchers on a log that neither was trained on.
 
-    If there are more than `sample` purchases, some of the units are taken, each with all of its
-    purchases.
+    Purchases, else clicks, are counted, or the `events` that are given a weight above 0. If there
+    are more than `sample` of them, some of the units are taken, each with all of its purchases.
     """
     depth = check_k(k)
-    bought = bought_in_visits(log) if isinstance(log, SessionRows) else bought_in_log(log)
+    rule = relevance_rule(log.events, weights=events)
+    bought = bought_in_log(log, rule) if isinstance(log, Log) else bought_in_visits(log, rule)
     bought = _take_units(bought, sample, seed)
     nothing = np.zeros(0, dtype=np.int64)
     at, query = bought.before or (nothing, nothing)
@@ -131,9 +133,8 @@ def measure_shadow(
     )
 
 
-def bought_in_visits(rows: SessionRows) -> Bought:
+def bought_in_visits(rows: SessionRows, rule: EventRule) -> Bought:
     """What was bought, and the earlier queries of the same visit."""
-    rule = relevance_rule(rows.events)
     weight = np.array([rule.weights.get(name, 0.0) for name in rows.events])[rows.event]
     at = np.flatnonzero(weight * rows.count > 0)
     if len(at) == 0:
@@ -164,9 +165,8 @@ def bought_in_visits(rows: SessionRows) -> Bought:
     )
 
 
-def bought_in_log(log: Log) -> Bought:
+def bought_in_log(log: Log, rule: EventRule) -> Bought:
     """What was bought in a log that does not say by whom: each query is taken for a unit."""
-    rule = relevance_rule(log.events)
     weight = np.array([rule.weights.get(name, 0.0) for name in log.events])[log.event] * log.count
     at = np.flatnonzero(weight > 0)
     if len(at) == 0:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from matchset.errors import ModelFileError
+from matchset.filters.filter import Filter, Where
 from matchset.matchers.base import Matcher
 from matchset.matchers.fusion import Fusion
 from matchset.matchers.match_set import MatchSet
@@ -21,9 +23,11 @@ from matchset.model.products import Products
 from matchset.online.definition import Arm, Experiment
 from matchset.serve.http.auth import Keys
 from matchset.serve.http.request_errors import RequestError, shorten
+from matchset.serve.http.requests import MatchOptions
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import ModelVersion, RunFolder, read_running
 from matchset.serve.reload.snapshots import Sources, snapshot_folders
+from matchset.strings import Strings
 
 PARTS = {
     "tree": "Tree",
@@ -34,15 +38,26 @@ PARTS = {
 KEYS = "keys"  # in the folder of a model version
 
 
+class Prepared(NamedTuple):
+    """What answers for the model with some options: see `MatchSet.prepare_answer`."""
+
+    head: bytes
+    answer: Callable[[bytes, str, bool], tuple[bytes, int, int, bytes]]
+
+
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """The open matchers of a model version; nothing in it changes but its cache of filters."""
+    """The open matchers of a model version; nothing in it changes but its caches."""
 
     opened_from: ModelVersion
     # By kind, the model first; then the parts of a match set, and fusions of an experiment.
     matchers: Mapping[str, Matcher]
     keys: Keys | None
     experiment: Experiment | None = None
+    prepared: dict[MatchOptions, Prepared | None] = field(default_factory=dict)  # a cache
+    _joined: WeakKeyDictionary[Filter, Filter] = field(
+        init=False, repr=False, default_factory=WeakKeyDictionary
+    )
     opened_at: str = field(
         default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds")
     )
@@ -86,6 +101,33 @@ class LoadedModel:
         """Whether the model's filter for an expression is cached."""
         return isinstance(wanted, str) and self._products.has_filter(wanted)
 
+    @cached_property
+    def removed(self) -> frozenset[str]:
+        """Ids of products that were removed from the model: no matcher here shows them."""
+        return frozenset(self.matchers[self.default].removed)
+
+    @cached_property
+    def _present(self) -> dict[str, Filter]:
+        """What matchers may show that still have products which the model does not."""
+        ids, found = Strings.of(list(self.removed)), {}
+        others = {n: one for n, one in self.matchers.items() if one.products is not self._products}
+        for name, matcher in others.items():
+            gone = matcher.products.index_of(ids)
+            if np.any(gone >= 0):
+                is_there = np.ones(len(matcher.products), dtype=np.bool_)
+                is_there[gone[gone >= 0]] = False
+                found[name] = matcher.filter(is_there)
+        return found
+
+    def filter_for(self, name: str, wanted: Where | None) -> Filter | None:
+        """The filter of a matcher, which also leaves out what was removed from the model."""
+        chosen = None if wanted is None else self.find(name).filter(wanted)
+        if (present := self._present.get(name)) is None or chosen is None:
+            return chosen or present
+        if (joined := self._joined.get(chosen)) is None:
+            joined = self._joined[chosen] = chosen & present
+        return joined
+
     def find_explainer(self, wanted: str | None) -> str:
         """The name of the first matcher that can explain its results, or of the wanted one."""
         names = self.names if wanted is None else (wanted,)
@@ -98,8 +140,14 @@ class LoadedModel:
         """Title of each id, empty if the model does not know it."""
         return self._products.titles_of(ids)
 
-    def find_allowed(self, ids: Sequence[str], wanted: str | Sequence[str]) -> list[str]:
-        """The ids that a filter allows; an expression allows those that the model does not know."""
+    def find_allowed(self, ids: Sequence[str], wanted: str | Sequence[str] | None) -> list[str]:
+        """The ids that a filter allows, and that were not removed from the model.
+
+        An expression allows those that the model does not know.
+        """
+        ids = [product for product in ids if product not in self.removed]
+        if wanted is None:
+            return ids
         if not isinstance(wanted, str):
             listed = set(wanted)
             return [product for product in ids if product in listed]
@@ -136,7 +184,7 @@ class LoadedModel:
     def freshness(self) -> Freshness:
         """How far the model's products have moved from those that it was trained with."""
         model = self.matchers[self.default]
-        return model.freshness if isinstance(model, MatchSet) else measure(None, 0)
+        return model.freshness if isinstance(model, MatchSet) else measure(None, 0, 0)
 
     def describe(self) -> dict[str, Any]:
         """What `GET /v1/model` says about it."""
@@ -180,15 +228,19 @@ def matcher_of(arm: Arm) -> str:
 
 
 def open_matchers(
-    folders: Sequence[Path], experiment: Experiment | None = None
+    folders: Sequence[Path], experiment: Experiment | None = None, known: Matcher | None = None
 ) -> dict[str, Matcher]:
     """The matchers in folders, by kind, and the parts of a match set, which share its arrays.
 
-    Arms of an experiment that fuse matchers come last.
+    Arms of an experiment that fuse matchers come last. Where the training of the first folder is
+    `known`, only what changed since is read.
     """
     matchers: dict[str, Matcher] = {}
-    for folder in folders:
-        matcher = load(folder)
+    for number, folder in enumerate(folders):
+        if number == 0 and isinstance(known, MatchSet):
+            matcher: Matcher = known.reopen(folder)
+        else:
+            matcher = load(folder)
         if matcher.kind in matchers:
             rule = f"matchers must be of different kinds; got two {matcher.kind}"
             raise ModelFileError(rule, path=folder)
@@ -218,12 +270,22 @@ def _fuse_arms(experiment: Experiment, matchers: Mapping[str, Matcher]) -> dict[
 
 
 def open_version(
-    run: RunFolder, version: ModelVersion, sources: Sources, config: ServeConfig
+    run: RunFolder,
+    version: ModelVersion,
+    sources: Sources,
+    config: ServeConfig,
+    before: LoadedModel | None = None,
 ) -> LoadedModel:
-    """Open a snapshot, with the API keys that were read when it was made."""
+    """Open a snapshot, with the API keys that were read when it was made.
+
+    Of the training of a model that was opened `before`, only changes of products are read.
+    """
     folder = run.versions / version.folder
     experiment = read_running(run)
-    matchers = open_matchers(snapshot_folders(folder, len(sources.folders)), experiment)
+    is_same = before is not None and version.base == before.opened_from.base != ""
+    known = before.matchers[before.default] if before is not None and is_same else None
+    folders = snapshot_folders(folder, len(sources.folders))
+    matchers = open_matchers(folders, experiment, known)
     if config.shadow is not None and config.shadow not in matchers:
         rule = f"shadow must be one of {', '.join(matchers)}"
         raise ValueError(f"{rule}; got {config.shadow!r}")

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -43,6 +43,8 @@ from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reload.switch import make_version, reload_trigger
 from matchset.serve.supervisor import Supervisor
 from matchset.serve.worker import Worker
+from matchset.storage.atomic import locked
+from matchset.storage.segments import sweep_segments
 
 logger = logging.getLogger(__name__)
 _EXAMPLES = 12
@@ -75,6 +77,9 @@ def serve(
         if folders := _begin_records(run, config):
             kept = keep_records(folders, config.record_bytes, config.n_workers)
             run = replace(run, journals=stack.enter_context(kept))  # noqa: PLW2901
+        if config.writable:  # what a killed writer left
+            with suppress(OSError), locked(sources.model):
+                sweep_segments(sources.model)
         trigger = reload_trigger(run, sources, config)  # first: later changes must be loaded
         publish(run, make_version(run, sources, config, 1))
         run.write_text("attempted", trigger)

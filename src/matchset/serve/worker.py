@@ -128,7 +128,7 @@ class Worker:
 
     async def write_in_thread(self, wanted: WriteRequest) -> Written:
         """Write products while requests are answered; one writer at a time."""
-        return await asyncio.to_thread(self.writer.write, wanted)
+        return await asyncio.to_thread(self.writer.write, wanted, self.model)
 
     def reload(self) -> ReloadResult:
         """Load the model's folder again, in all workers."""
@@ -182,7 +182,7 @@ class Worker:
             return
         if published.number != self.model.opened_from.number:
             try:
-                model = open_version(self.run, published, self.sources, self.config)
+                model = open_version(self.run, published, self.sources, self.config, self.model)
             except (ValueError, OSError, MemoryError) as error:
                 if current_version(self.run) == published:
                     self._report(published, error=str(error))

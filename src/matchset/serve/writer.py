@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 
-from matchset.errors import ModelFileError
+from matchset.errors import ModelFileError, UncertainWriteError
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import WriteRequest
+from matchset.serve.loaded_model import LoadedModel
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import RunFolder
-from matchset.serve.reload.snapshots import Sources, identify_training
+from matchset.serve.reload.snapshots import Sources
 from matchset.serve.reload.switch import reload_for
+from matchset.storage.folders import checksum
+
+_NOT_SERVED = "the change is written, but not served yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +37,23 @@ class Writer:
         self._lock = threading.Lock()
         self._model: MatchSet | None = None  # as it was after the last write
 
-    def write(self, wanted: WriteRequest) -> Written:
-        """Write products to the model's folder, then serve them in all workers."""
+    def write(self, wanted: WriteRequest, served: LoadedModel) -> Written:
+        """Write products to the model's folder, then serve them in all workers.
+
+        `served` is what this worker has open: what it holds already is not read again.
+        """
         if not self._config.writable:
             raise RequestError("read_only", "products need a server started with --writable")
         with self._lock:
             generation = self._write(wanted)
-            trained = identify_training(self._sources.model)
-        version = reload_for(self._run, self._sources, self._config, trained, generation)
+        written = time.monotonic()
+        try:
+            wrote = checksum(self._sources.model), written
+            version = reload_for(self._run, self._sources, self._config, wrote, served)
+        except RequestError as error:
+            raise RequestError(error.code, f"{_NOT_SERVED}: {error.message}") from None
+        except (ModelFileError, OSError) as error:
+            raise RequestError("model_rejected", f"{_NOT_SERVED}: {error}") from None
         return Written(version, generation)
 
     def _write(self, wanted: WriteRequest) -> int:
@@ -55,6 +69,9 @@ class Writer:
             self._model = model.upsert(
                 wanted.products, remove=wanted.remove, version=wanted.version
             )
+        except UncertainWriteError as error:
+            self._model = None
+            failure = RequestError("maybe_written", str(error))
         except ModelFileError as error:
             self._model = None
             failure = RequestError("not_written", f"{error}; nothing changed")

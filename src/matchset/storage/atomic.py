@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -62,8 +62,13 @@ def staging_folder(path: Path) -> Iterator[Path]:
         os.close(handle)
 
 
-def publish_folder(staged: Path, path: Path, *, overwrite: bool) -> None:
+def publish_folder(
+    staged: Path, path: Path, *, overwrite: bool, finish: Callable[[Path], None] | None = None
+) -> None:
     """Move a folder to `path`; one that is there is exchanged for it, then removed.
+
+    `finish` is called with the staged folder while the one that is there is locked against other
+    writers; then there must be one.
 
     Without `overwrite`, one that is there is a TargetExistsError: of several processes that save to
     a new path, one does.
@@ -72,18 +77,20 @@ def publish_folder(staged: Path, path: Path, *, overwrite: bool) -> None:
     one is moved away first: a process killed between the two moves leaves the new folder under its
     temporary name, the old one under a name ending with `.old.tmp`, and nothing at `path`.
     """
-    try:
-        staged.rename(path)  # fails where there is a folder, unless it is empty
-    except OSError as error:
-        if error.errno not in _OCCUPIED:
-            raise
-        if not overwrite:
-            raise TargetExistsError(path) from None
-    else:
-        return
-    with locked(
-        path
-    ):  # what another process is adding to the old folder is complete, or is not begun
+    if finish is None:
+        try:
+            staged.rename(path)  # fails where there is a folder, unless it is empty
+        except OSError as error:
+            if error.errno not in _OCCUPIED:
+                raise
+            if not overwrite:
+                raise TargetExistsError(path) from None
+        else:
+            return
+    # What another process is adding to the old folder is complete, or is not begun.
+    with locked(path):
+        if finish is not None:
+            finish(staged)
         _replace(staged, path)
 
 
@@ -176,4 +183,4 @@ def _remove_unlocked(folder: Path) -> None:
 
 
 def _is_ours(entry: Path) -> bool:
-    return entry.is_dir() or entry.suffix == ".bin" or entry.name == "manifest.json"
+    return entry.is_dir() or entry.suffix in (".bin", ".tmp") or entry.name == "manifest.json"

@@ -43,10 +43,12 @@ def write_folder(
     arrays: Arrays,
     overwrite: bool = False,
     inner: Inner | None = None,
+    finish: Callable[[Path], None] | None = None,
 ) -> None:
     """Write a folder beside `path`, flush it to disk, and move it there in one step.
 
-    `inner` writes folders into it. A process killed at any moment leaves what was there before, and
+    `inner` writes folders into it; `finish` adds to it what is known in the last moment (see
+    `publish_folder`). A process killed at any moment leaves what was there before, and
     perhaps a folder whose name starts with a dot and ends with `.tmp`, which the next write to
     `path` removes. `overwrite` replaces a folder that matchset wrote, and nothing else.
     """
@@ -62,7 +64,7 @@ def write_folder(
             }
         write_file(staged / MANIFEST, seal(manifest))
         flush_folder(staged)
-        publish_folder(staged, path, overwrite=overwrite)
+        publish_folder(staged, path, overwrite=overwrite, finish=finish)
         flush_folder(path.parent)
     remove_leftovers(path)
 
@@ -100,13 +102,24 @@ def open_folder(path: PathLike, kind: str) -> tuple[dict[str, Any], dict[str, ND
     return read_folder(path, read)
 
 
-def verify_folder(path: PathLike, kind: str | None = None) -> None:
-    """Compare every byte with its checksum; the first damaged file is a ModelFileError."""
-    read_folder(path, lambda folder: _verify(folder, kind))
+def verify_folder(path: PathLike, kind: str | None = None, *, verified: Path | None = None) -> None:
+    """Compare every byte with its checksum; the first damaged file is a ModelFileError.
+
+    Files that a folder which was `verified` before shares with this one are not read again.
+    """
+    read_folder(path, lambda folder: _verify(folder, kind, verified))
 
 
-def _verify(folder: FolderHandle, kind: str | None = None) -> None:
-    manifest = read_manifest(folder, kind)
+def read_entries(path: Path | None) -> dict[str, Any]:
+    """What a folder's manifest says of each array; nothing where there is no such folder."""
+    if path is None or not path.exists():
+        return {}
+    entries: dict[str, Any] = read_folder(path, read_manifest)["arrays"]
+    return entries
+
+
+def _verify(folder: FolderHandle, kind: str | None = None, verified: Path | None = None) -> None:
+    manifest, known = read_manifest(folder, kind), read_entries(verified)
     unsealed = {key: value for key, value in manifest.items() if key != "sha256"}
     if _read_bytes(folder) != seal(unsealed):
         raise ModelFileError(
@@ -115,16 +128,29 @@ def _verify(folder: FolderHandle, kind: str | None = None) -> None:
     for name, entry in manifest["arrays"].items():
         _map_array(folder, name, entry)
         with open_array(folder, name, entry) as stream:
+            if known.get(name) == entry and _is_file(stream, verified, array_file(folder, name)):
+                continue
             found = hashlib.file_digest(stream, "sha256").hexdigest()
         if found != entry.get("sha256"):
             rule = "damaged: its checksum differs from the manifest's"
             raise ModelFileError(rule, path=folder.path / array_file(folder, name))
     for name, digest in manifest.get("folders", {}).items():
         with folder.open_inner(name) as inner:
-            _verify(inner)
+            _verify(inner, verified=None if verified is None else verified / name)
             if checksum(inner) != digest:
                 rule = "is not the one that the folder was saved with"
                 raise ModelFileError(rule, path=inner.path / MANIFEST)
+
+
+def _is_file(stream: BufferedReader, folder: Path | None, name: str) -> bool:
+    """Whether an open file is this one in another folder."""
+    if folder is None:
+        return False
+    try:
+        other = (folder / name).stat(follow_symlinks=False)
+    except OSError:  # removed meanwhile
+        return False
+    return os.path.samestat(os.fstat(stream.fileno()), other)
 
 
 def _write_inner(path: Path, write: Callable[[Path], None]) -> str:

@@ -48,8 +48,12 @@ def save_sections(
     header: Mapping[str, Any],
     overwrite: bool = False,
     inner: Inner | None = None,
+    finish: Callable[[Path], None] | None = None,
 ) -> None:
-    """Write a model folder, all or nothing; `inner` writes whole folders into it."""
+    """Write a model folder, all or nothing; `inner` writes whole folders into it.
+
+    For `finish` see `write_folder`.
+    """
     arrays = {
         f"{name}.{key}": array
         for name, section in sections.items()
@@ -57,7 +61,15 @@ def save_sections(
     }
     headers = {name: dict(section.header) for name, section in sections.items()}
     header = {**header, "sections": headers}
-    write_folder(Path(path), MODEL, header=header, arrays=arrays, overwrite=overwrite, inner=inner)
+    write_folder(
+        Path(path),
+        MODEL,
+        header=header,
+        arrays=arrays,
+        overwrite=overwrite,
+        inner=inner,
+        finish=finish,
+    )
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:

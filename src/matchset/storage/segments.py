@@ -9,17 +9,20 @@ them.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from matchset.storage.atomic import atomic_file
+from matchset.errors import ModelFileError, UncertainWriteError
+from matchset.storage.atomic import atomic_file, remove_leftovers
 from matchset.storage.folders import (
     checksum,
     flush_folder,
@@ -62,30 +65,59 @@ def count_segments(path: PathLike) -> int:
     return len(_sort(read_folder(path, read_manifest).get("folders", {})))
 
 
+def identify_base(path: PathLike) -> str:
+    """A digest of what a folder holds beside segments: the base that a training or refresh made."""
+    manifest = read_folder(path, read_manifest)
+    base = manifest["header"], manifest["arrays"]
+    return hashlib.sha256(json.dumps(base).encode()).hexdigest()
+
+
 def write_segment(path: Path, section: Section, *, instead_of_all: bool = False) -> None:
     """Add a segment to a folder, perhaps instead of all that it has; the caller holds the lock.
 
-    Returns when it is on disk. An error, such as a full disk, leaves the folder as it was.
+    Returns when it is on disk. An error, such as a full disk, leaves the folder as it was, but for
+    an `UncertainWriteError`: the segment is there, and may not survive a crash of the system.
     """
     manifest = read_folder(path, read_manifest)
     named = dict(manifest.get("folders", {}))
+    remove_leftovers(path)
     _remove_unnamed(path, named)
     number = 1 + max((_number(name) for name in named if is_segment(name)), default=0)
     name = f"segment{number}"
     packed = _pack(section)
-    write_folder(path / name, _KIND, header=packed.header, arrays=packed.arrays)
-    if instead_of_all:
-        named = {key: digest for key, digest in named.items() if not is_segment(key)}
-    named[name] = checksum(path / name)
     unsealed = {key: value for key, value in manifest.items() if key != "sha256"}
     try:
+        write_folder(path / name, _KIND, header=packed.header, arrays=packed.arrays)
+        if instead_of_all:
+            named = {key: digest for key, digest in named.items() if not is_segment(key)}
+        named[name] = checksum(path / name)
         with atomic_file(path / MANIFEST) as staged:
             write_file(staged, seal({**unsealed, "folders": named}))
-    except BaseException:
-        shutil.rmtree(path / name, ignore_errors=True)
+        flush_folder(path)
+        _remove_unnamed(path, named)
+    except BaseException as error:
+        if (now := _list_named(path)) is not None and name not in now:
+            with suppress(OSError):
+                _remove_unnamed(path, now)
+        elif isinstance(error, OSError | MemoryError):
+            raise UncertainWriteError(path, error) from error
         raise
+
+
+def sweep_segments(path: Path) -> None:
+    """Remove what a killed writer left, and flush what is named; the caller holds the lock."""
     flush_folder(path)
-    _remove_unnamed(path, named)
+    if (named := _list_named(path)) is not None:
+        _remove_unnamed(path, named)
+
+
+def _list_named(path: Path) -> Mapping[str, str] | None:
+    """The folders that the manifest names; None where it cannot be read."""
+    try:
+        named: Mapping[str, str] = read_folder(path, read_manifest).get("folders", {})
+    except (OSError, ModelFileError):
+        return None
+    return named
 
 
 def _pack(section: Section) -> Section:

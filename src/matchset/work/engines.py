@@ -11,9 +11,11 @@ from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
 from contextlib import suppress
+from contextvars import copy_context
 from typing import BinaryIO, cast
 
 from matchset.errors import DataError
+from matchset.memory import current_memory
 from matchset.work.results import WorkFolder
 from matchset.work.tasks import Report, Results, Task
 from matchset.work.worker import receive, send
@@ -48,7 +50,7 @@ class ThreadEngine:
             self._run(task, self.threads, report)
             self._ended.append(task)
         else:
-            self._running[self._pool.submit(self._run, task, 1, ignore)] = task
+            self._running[self._pool.submit(copy_context().run, self._run, task, 1, ignore)] = task
 
     def wait(self) -> Collection[Task]:
         """Tasks that have ended."""
@@ -87,9 +89,10 @@ class ProcessEngine(ThreadEngine):
 
     def _run(self, task: Task, threads: int, report: Report) -> None:
         worker = self._idle.get()
+        memory = current_memory() // (1 if task.is_wide else self.threads)
         try:
             for attempt in range(1, ATTEMPTS + 1):
-                if worker.run(task, self._folder, threads, report):
+                if worker.run(task, self._folder, threads, memory, report):
                     return
                 logger.warning("%s: its process died, attempt %d", task.name, attempt)
         finally:
@@ -106,7 +109,9 @@ class _Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._is_ended = False
 
-    def run(self, task: Task, results: WorkFolder, threads: int, report: Report) -> bool:
+    def run(
+        self, task: Task, results: WorkFolder, threads: int, memory: int, report: Report
+    ) -> bool:
         """Do a task; False if the process died."""
         if self._is_ended:
             return True
@@ -114,7 +119,7 @@ class _Worker:
         stdin = cast("BinaryIO", self._process.stdin)
         stdout = cast("BinaryIO", self._process.stdout)
         try:
-            send(stdin, (task, results, threads))
+            send(stdin, (task, results, threads, memory))
             while True:
                 what, value = pickle.loads(receive(stdout))  # noqa: S301 (of our own process)
                 if what == "step":

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 from matchset.errors import DataError
+from matchset.memory import current_memory, limit_memory
 from matchset.work.engines import ATTEMPTS, ignore
 from matchset.work.results import WorkFolder
 from matchset.work.tasks import Report, Task
@@ -46,7 +47,7 @@ class RayEngine:
         """Hand a task to Ray: one core, or all of a machine."""
         threads = self._count_cores(max) if task.is_wide else 1
         remote = self._remote.options(num_cpus=threads, name=task.name)
-        self._pending[remote.remote(task, self._folder, threads)] = task, threads
+        self._pending[remote.remote(task, self._folder, threads, current_memory())] = task, threads
 
     def wait(self) -> Collection[Task]:
         """Tasks that have ended."""
@@ -97,5 +98,6 @@ class RayEngine:
             )
 
 
-def _run(task: Task, results: WorkFolder, threads: int) -> None:
-    task(results, threads, ignore)
+def _run(task: Task, results: WorkFolder, threads: int, memory: int) -> None:
+    with limit_memory(memory, results.path):
+        task(results, threads, ignore)

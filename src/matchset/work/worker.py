@@ -12,6 +12,8 @@ import sys
 import threading
 from typing import Any, BinaryIO
 
+from matchset.memory import limit_memory
+
 _LENGTH = 8  # bytes before a message
 
 
@@ -51,8 +53,9 @@ def _listen(source: BinaryIO, messages: queue.SimpleQueue[bytes]) -> None:
 
 def _do(message: bytes, answers: BinaryIO) -> tuple[str, Any]:
     try:
-        task, results, threads = pickle.loads(message)  # noqa: S301 (of our own process)
-        task(results, threads, lambda done, total: send(answers, ("step", (done, total))))
+        task, results, threads, memory = pickle.loads(message)  # noqa: S301 (of our own process)
+        with limit_memory(memory, results.path):
+            task(results, threads, lambda done, total: send(answers, ("step", (done, total))))
     except Exception as error:
         return "error", error
     return "done", None

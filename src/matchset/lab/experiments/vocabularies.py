@@ -50,7 +50,6 @@ def choose_vocabularies(queries: Strings, base: VectorizerConfig) -> Vocabularie
     """Limits for the training queries; words and bigrams compete by document frequency."""
     everything = VectorizerConfig(
         ngrams=tuple(_limited(kind, 2**31 - 1) for kind in (_WORDS, _PAIRS, _CHARACTERS)),
-        memory_budget=base.memory_budget,
     )
     counted = Vectorizer(everything).fit(queries).vocabulary
     n_words, n_bigrams, n_trigrams = counted.distinct
@@ -62,9 +61,9 @@ def choose_vocabularies(queries: Strings, base: VectorizerConfig) -> Vocabularie
         kinds = [_limited(_WORDS, limits[0]), _limited(_PAIRS, limits[1])]
         if trigrams:
             kinds.append(_limited(_CHARACTERS, max(1, round(trigrams * size))))
-        return VectorizerConfig(tuple(kinds), base.oov_buckets, base.memory_budget)
+        return VectorizerConfig(tuple(kinds), base.oov_buckets)
 
-    unigrams = VectorizerConfig((_limited(_WORDS, size),), base.oov_buckets, base.memory_budget)
+    unigrams = VectorizerConfig((_limited(_WORDS, size),), base.oov_buckets)
     configs = {
         UNIGRAMS: unigrams,
         BIGRAMS: limit(1.0),

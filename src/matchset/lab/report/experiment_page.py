@@ -9,7 +9,7 @@ from matchset.lab.report.page import frame_page
 from matchset.online.decision import (
     find_faults,
     format_change,
-    format_range,
+    format_difference,
     format_value,
     list_checks,
     list_decision,
@@ -53,13 +53,12 @@ def make_reading_page(reading: Reading) -> str:
 
 def format_compared(row: Compared) -> list[str]:
     """A metric as the cells of a table: first arm, name of the arm, its value, and changes."""
-    low, high = row.effect.always_low, row.effect.always_high
     return [
         format_value(row.metric, row.first),
         row.arm,
         format_value(row.metric, row.second),
         format_change(row),
-        format_range(low, high, lambda value: format_value(row.metric, value)),
+        format_difference(row),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
@@ -51,6 +52,8 @@ class ShopFacts:
         shown = {}
         for name, value in asdict(self).items():
             text = f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+            if math.isnan(value):  # of a log that is too short to tell
+                text = "-"
             known = f"  (paper: {PAPER[name]:,})" if name in PAPER else ""
             shown[name.replace("_", " ")] = text + known
         return shown
@@ -147,6 +150,8 @@ def _share_without_title_word(shop: Shop) -> float:
 
 def _share_cold(log: Log) -> float:
     month = int(log.day.max()) - _MONTH
+    if not (log.day <= month).any():
+        return float("nan")
     is_seen = np.zeros(len(log.products), dtype=np.bool_)
     is_seen[log.product[log.day <= month]] = True
     products = np.unique(log.product[(log.day > month) & _is_purchase(log)])

@@ -36,7 +36,11 @@ def make_app(worker: Worker) -> ASGIApp:
     for path, find in found.items():
         paths[path] = dict.fromkeys(("GET", "HEAD"), _send(find))
     # No Starlette application: its own error handlers would be a second way out for errors.
-    routes = [Route(path, _Methods(methods)) for path, methods in paths.items()]
+    # An id may have slashes, and is the end of its path.
+    routes = [
+        Route(path.replace("{id}", "{id:path}"), _Methods(methods))
+        for path, methods in paths.items()
+    ]
     router = Router(routes, redirect_slashes=False, default=_not_found)
     open_paths = frozenset(page)
     if worker.config.open_docs:

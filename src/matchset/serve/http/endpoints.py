@@ -60,7 +60,7 @@ _MATCH_SET = {
     "has_beam": True,
 }
 _TREE = {**_MATCH_SET, "name": "tree", "label": "Tree", "part_of": "match_set"}
-_WRITING = ("read_only", "not_written", "reload_timeout", "model_rejected")
+_WRITING = ("read_only", "not_written", "maybe_written", "reload_timeout", "model_rejected")
 _MODEL: Json = {
     "model_version": VERSION,
     "matchers": [_MATCH_SET, _TREE],
@@ -72,6 +72,7 @@ _MODEL: Json = {
         "changed": "2026-11-15T10:48:08+00:00",
         "added": 310,
         "updated": 4100,
+        "retitled": 12,
         "removed": 25,
         "share_added": 0.00155,
         "share_removed": 0.000125,

@@ -10,7 +10,6 @@ from itertools import count
 
 import orjson
 
-from matchset import _native
 from matchset.matchers.match import Match
 from matchset.online.assignment import assign, hide_unit
 from matchset.online.definition import INTERLEAVED, Arm, Experiment
@@ -60,20 +59,20 @@ class Exposure:
     def record(
         self,
         query_id: str,
-        match: Match,
+        query: str,
+        ids: bytes,
         origins: tuple[Origin, ...] | None,
         *,
         microseconds: int,
         version: str,
     ) -> bytes:
-        """A line that says what the unit got."""
-        known = match.products.ids
+        """A line that says what the unit got; `ids` are a JSON array."""
         values = {
             b"unit": hide_unit(self.experiment, self.unit).encode(),
             b"query_id": query_id.encode(),
-            b"query": orjson.dumps(match.query),
+            b"query": orjson.dumps(query),
             b"timestamp": timestamp_now().encode(),
-            b"ids": _native.write_ids((known.data, known.offsets), match.labels),
+            b"ids": ids,
             b"from": b"" if origins is None else orjson.dumps(origins),
             b"microseconds": microseconds,
         }

@@ -124,7 +124,7 @@ class Handlers:
         query = self._reader.read_purchases(request.scope["query_string"])
         if purchases is None:
             raise RequestError("no_log", "purchases need a server started with --log; got none")
-        products = list(purchases.find(query))
+        products = model.find_allowed(purchases.find(query), None)
         return model_response(model.version, {"query": query, "products": products})
 
     async def write(self, request: Request) -> Response:

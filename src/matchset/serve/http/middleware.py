@@ -63,6 +63,7 @@ class Middleware:
         self._worker = worker
         self._hosts = make_hosts(worker.config.host, worker.config.allow_host)
         self._labels = labels
+        self._prefixes = {path.partition("{")[0]: path for path in labels if "{" in path}
         self._open = open_paths | HEALTH
         self._ids = (secrets.token_hex(4), count(1))
         self._n_in_flight = 0
@@ -190,8 +191,15 @@ class Middleware:
         text = format_exception(error, has_messages=self._worker.config.log_queries)
         logger.error("request failed", extra={"fields": {"request_id": request_id, "error": text}})
 
+    def _name_route(self, path: str) -> str:
+        """The label of a path that ends with a parameter, such as an id."""
+        for prefix, known in self._prefixes.items():
+            if path.startswith(prefix) and path != prefix:
+                return self._labels[known]
+        return OTHER
+
     def _log(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
-        route = self._labels.get(scope["path"], OTHER)
+        route = self._labels.get(scope["path"]) or self._name_route(scope["path"])
         self._worker.metrics.count_request(route, status, seconds)
         if self._worker.config.access_log:
             fields: dict[str, Any] = {

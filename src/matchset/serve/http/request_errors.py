@@ -45,6 +45,7 @@ CODES: dict[str, tuple[int, str]] = {
     "not_recorded": (503, "The disk is full, or too slow; nothing was recorded."),
     "overloaded": (503, "Too many concurrent requests; try again."),
     "not_written": (507, "The change could not be written; nothing changed."),
+    "maybe_written": (507, "The change may be written; send it again with the same version."),
     "timeout": (504, "The request took too long."),
     "reload_timeout": (
         504,

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import unquote
 
 import numpy as np
 import orjson
@@ -192,6 +191,8 @@ class RequestReader:
     def read_removal(self, product: str, query_string: bytes) -> WriteRequest:
         """What `DELETE /v1/products/{id}` removes."""
         self._check_length(query_string)
+        if not product:
+            raise RequestError("not_found", "there is nothing at this path")
         schema = self._schemas["removal"]
         values = check("", {**_parse(query_string, schema), "id": product}, schema)
         return WriteRequest([], [values["id"]], values["version"])
@@ -260,12 +261,9 @@ def _parse(query_string: bytes, schema: Json) -> Json:
 
 def _decode(value: bytes) -> str:
     try:
-        text = value.decode("utf-8")
-        if "%" in text or "+" in text:
-            return unquote(text.replace("+", " "), errors="strict")
+        return _native.decode_parameter(value)
     except UnicodeDecodeError:
         raise RequestError("bad_parameter", "a parameter must be UTF-8; got other bytes") from None
-    return text
 
 
 def _load(body: bytes) -> Json:

@@ -63,14 +63,14 @@ def error_response(error: RequestError, request_id: str) -> BytesResponse:
     return json_response(content, error.status, error.headers)
 
 
+def write_head(version: str, matcher: str) -> bytes:
+    """The fields that every body of a matcher begins with."""
+    return b'{"model_version":"%b","matcher":"%b",' % (version.encode(), matcher.encode())
+
+
 def write_match(version: str, matcher: str, result: bytes, exposed: bytes = b"") -> bytes:
     """The body of a response to one query; `exposed` are the fields of an experiment."""
-    return b'{"model_version":"%b","matcher":"%b",%b%b}' % (
-        version.encode(),
-        matcher.encode(),
-        exposed,
-        result,
-    )
+    return b"%b%b%b}" % (write_head(version, matcher), exposed, result)
 
 
 def write_batch(
@@ -98,14 +98,7 @@ def write_result(
     if isinstance(match, FusedMatch) or attributes is not None or origins is not None:
         products = _write_more(match, attributes, origins, titles=titles)
     else:
-        known = match.products
-        named = known.titles if titles else None
-        products = _native.write_products(
-            (known.ids.data, known.ids.offsets),
-            None if named is None else (named.data, named.offsets),
-            match.labels,
-            match.scores,
-        )
+        products = _native.write_products(match.products.texts, match.labels, match.scores, titles)
     query = orjson.dumps(match.query)
     fields = b'"query":%b,"microseconds":%d,"products":%b' % (query, microseconds, products)
     return fields if query_id is None else b'"query_id":"%b",%b' % (query_id.encode(), fields)

@@ -7,18 +7,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from matchset import _native
 from matchset.matchers.fused_match import fuse_matches
 from matchset.matchers.fusion_rules import FusionRule
 from matchset.matchers.match import Match
+from matchset.matchers.match_set import MatchSet
 from matchset.online.interleaving import BOTH, Origin
 from matchset.serve.http.exposure import Exposure, make_query_id, name_matcher
 from matchset.serve.http.request_errors import RequestError, too_large
 from matchset.serve.http.requests import BatchRequest, ExplainRequest, MatchOptions, check_weights
-from matchset.serve.http.responses import write_batch, write_match, write_result
-from matchset.serve.loaded_model import LoadedModel, matcher_of
+from matchset.serve.http.responses import write_batch, write_head, write_match, write_result
+from matchset.serve.loaded_model import LoadedModel, Prepared, matcher_of
 
 _MAX_INLINE_BEAM = 64  # a wider one takes a thread
 _MAX_INLINE_K = 200
+_MAX_PREPARED = 256  # sets of options of a model
 _DEPTH = 100  # products of ours that are fused with the caller's, or k if that is more
 CANDIDATES = "candidates"
 
@@ -39,13 +42,57 @@ def match_inline(
     query_id: str | None = None,
 ) -> Answer | None:
     """What `match_one` returns, if it takes only microseconds; None if it deserves a thread."""
-    if name_matcher(exposure, options) != model.default or (options.beam or 0) > _MAX_INLINE_BEAM:
+    if name_matcher(exposure, options) != model.default:
         return None
-    if options.k > _MAX_INLINE_K or options.attributes:
+    if (prepared := _prepare(model, options)) is not None:
+        return _answer(prepared, model, query, exposure, query_id)
+    if not _is_short(options):
         return None
     if options.where is not None and not model.has_filter(options.where):
         return None
     return match_one(model, query, options, exposure, query_id)
+
+
+def _is_short(options: MatchOptions) -> bool:
+    is_narrow = options.k <= _MAX_INLINE_K and (options.beam or 0) <= _MAX_INLINE_BEAM
+    return is_narrow and not options.attributes
+
+
+def _prepare(model: LoadedModel, options: MatchOptions) -> Prepared | None:
+    """What answers for the model with options that most callers use, in one native call."""
+    try:
+        return model.prepared[options]
+    except KeyError:
+        if len(model.prepared) >= _MAX_PREPARED:
+            model.prepared.clear()
+    matcher, prepared = model.matchers[model.default], None
+    cuts = options.where, options.min_score, options.min_relative
+    is_usual = _is_short(options) and all(each is None for each in cuts)
+    if isinstance(matcher, MatchSet) and is_usual:
+        beam = options.beam if model.default in model.with_beam else None
+        answer = matcher.prepare_answer(options.k, beam=beam, titles=options.titles)
+        prepared = Prepared(write_head(model.version, model.default), answer)
+    return model.prepared.setdefault(options, prepared)
+
+
+def _answer(
+    prepared: Prepared,
+    model: LoadedModel,
+    query: str,
+    exposure: Exposure | None,
+    query_id: str | None,
+) -> Answer:
+    head, record = prepared.head, b""
+    if exposure is not None:
+        head, query_id = head + exposure.fields, make_query_id()
+    if query_id is not None:
+        head = b'%b"query_id":"%b",' % (head, query_id.encode())
+    body, n_products, microseconds, ids = prepared.answer(head, query, exposure is not None)
+    if exposure is not None and query_id is not None:
+        record = exposure.record(
+            query_id, query, ids, None, microseconds=microseconds, version=model.version
+        )
+    return Answer(body, int(not n_products), record)
 
 
 def match_one(
@@ -149,7 +196,8 @@ class _Search:
         if exposure is not None and query_id is not None:
             record = exposure.record(
                 query_id,
-                found,
+                query,
+                _native.write_ids(found.products.texts, found.labels),
                 origins,
                 microseconds=microseconds,
                 version=self._model.version,
@@ -187,8 +235,7 @@ class _Search:
 
     def _to_match(self, query: str, candidates: Sequence[str]) -> Match:
         """A caller's own ranking, filtered: scores fall with the rank, titles are the model's."""
-        if self._options.where is not None:
-            candidates = self._model.find_allowed(candidates, self._options.where)
+        candidates = self._model.find_allowed(candidates, self._options.where)
         scores = [1.0 / rank for rank in range(1, len(candidates) + 1)]
         return Match.of(query, candidates, scores, self._model.titles_of(candidates))
 
@@ -209,7 +256,7 @@ class _Source:
 
     def __init__(self, model: LoadedModel, name: str, options: MatchOptions) -> None:
         self._matcher = model.find(name)
-        self._where = None if options.where is None else self._matcher.filter(options.where)
+        self._where = model.filter_for(name, options.where)
         self._beam = options.beam if name in model.with_beam else None
         self._options = options
 
@@ -229,7 +276,8 @@ def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
     """Why a query finds a product, or why not."""
     name = model.find_explainer(request.matcher)
     matcher = model.find(name)
-    if matcher.products.index_of([request.product])[0] < 0:
+    is_known = matcher.products.index_of([request.product])[0] >= 0
+    if not is_known or request.product in model.removed:
         rule = "product must be one of the model's"
         raise RequestError(
             "unknown_product", f"{rule}; got {request.product!r}", parameter="product"
@@ -237,7 +285,7 @@ def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
     options: dict[str, Any] = {
         "k": request.k,
         "beam": request.beam if name in model.with_beam else None,
-        "where": None if request.where is None else matcher.filter(request.where),
+        "where": model.filter_for(name, request.where),
     }
     reasons = matcher.explain(request.query, request.product, **options)
     cut: dict[str, Any] = {

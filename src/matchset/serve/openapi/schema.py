@@ -142,10 +142,11 @@ def _explanation() -> Json:
 def _freshness() -> Json:
     share = {"type": "number", "minimum": 0, "maximum": 1}
     fields = {
-        "generation": _with(_LEVEL, "Steps that changed products since the training."),
+        "generation": _with(_LEVEL, "Steps since the training; a refresh is one."),
         "changed": _with(_or_null(_TEXT), "When the last one was taken."),
         "added": _with(_LEVEL, "Products that were not trained."),
-        "updated": _with(_LEVEL, "Trained products with another title or other attributes."),
+        "updated": _with(_LEVEL, "Trained products with other attributes."),
+        "retitled": _with(_LEVEL, "Trained products with another title, learned of no more."),
         "removed": _with(_LEVEL, "Trained products that are gone."),
         "share_added": _with(share, "Of all products."),
         "share_removed": _with(share, "Of the trained products."),

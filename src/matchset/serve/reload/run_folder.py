@@ -50,11 +50,16 @@ class ModelVersion:
     name: str  # a digest of the files
     kinds: tuple[str, ...] = ()  # of its matchers, the model first
     trained: str = ""  # a digest of what was trained
-    generation: int = 0  # of the model's products, since then
+    digest: str = ""  # of the model's manifest, which covers every byte
+    begun: float = 0.0  # the monotonic time, which processes share, before its folder was read
+    base: str = ""  # folder of the version that first had the files of this training
 
-    def has(self, trained: str, generation: int) -> bool:
-        """Whether it is this generation of what was trained, or a later one."""
-        return self.trained == trained and self.generation >= generation
+    def has(self, digest: str, written: float) -> bool:
+        """Whether it is what the model's folder held at this time, or holds since then.
+
+        No count of changes tells: one that is restored or saved again begins anew.
+        """
+        return self.digest == digest or self.begun >= written
 
 
 @dataclass(frozen=True, slots=True)

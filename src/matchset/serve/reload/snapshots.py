@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -22,6 +22,7 @@ from matchset.storage.folders import (
     MANIFEST,
     array_file,
     open_array,
+    read_entries,
     read_manifest,
     verify_folder,
 )
@@ -61,12 +62,20 @@ def naming_sources(sources: Sources, target: Path) -> Iterator[None]:
         raise
 
 
-def take_snapshots(sources: Sources, target: Path, method: SnapshotMethod) -> str:
-    """Put every source into `target`, verified byte by byte; returns their common version."""
-    snapshots = snapshot_folders(target, len(sources.folders))
-    for folder, snapshot in zip(sources.folders, snapshots, strict=True):
-        _take(folder, snapshot, method)
-        verify_folder(snapshot)
+def take_snapshots(
+    sources: Sources, target: Path, method: SnapshotMethod, served: Path | None = None
+) -> str:
+    """Put every source into `target`, verified byte by byte; returns their common version.
+
+    Files that `served`, the folder of a version before, has too are taken from there: they were
+    verified then, and are not read again.
+    """
+    n = len(sources.folders)
+    snapshots = snapshot_folders(target, n)
+    before = [None] * n if served is None else snapshot_folders(served, n)
+    for folder, snapshot, verified in zip(sources.folders, snapshots, before, strict=True):
+        _take(folder, snapshot, method, verified)
+        verify_folder(snapshot, verified=verified)
     return version_of(snapshots)
 
 
@@ -83,35 +92,38 @@ def version_of(folders: Iterable[Path]) -> str:
     return digest.hexdigest()[:_VERSION_DIGITS]
 
 
-def identify_training(folder: Path) -> str:
-    """A digest of a model without the segments that were added to its folder."""
-    arrays = read_folder(folder, read_manifest)["arrays"]
-    return hashlib.sha256(json.dumps(arrays).encode()).hexdigest()
-
-
-def _take(folder: Path, snapshot: Path, method: SnapshotMethod) -> None:
+def _take(folder: Path, snapshot: Path, method: SnapshotMethod, served: Path | None) -> None:
     def take(handle: FolderHandle) -> None:
         shutil.rmtree(snapshot, ignore_errors=True)  # of an attempt that failed
-        _take_files(handle, snapshot, method)
+        _take_files(handle, snapshot, method, served)
 
     read_folder(folder, take)
 
 
-def _take_files(handle: FolderHandle, snapshot: Path, method: SnapshotMethod) -> None:
+def _take_files(
+    handle: FolderHandle, snapshot: Path, method: SnapshotMethod, served: Path | None
+) -> None:
     """Link or copy the files that the manifest of a folder names, and the folders in it.
 
     Nothing else: what lies beside them may be a device, or a link to a whole disk.
     """
-    manifest = read_manifest(handle)
+    read_manifest(handle)  # refuses what is no model
+    known = read_entries(served)
     snapshot.mkdir(parents=True)
     with handle.open_file(MANIFEST) as stream:
         _take_file(handle, stream, snapshot / MANIFEST, method)
+    manifest = read_folder(snapshot, read_manifest)  # the one that was taken: it may be newer
     for name, entry in manifest["arrays"].items():
+        file = array_file(handle, name)
+        if served is not None and known.get(name) == entry:
+            with suppress(OSError):
+                (snapshot / file).hardlink_to(served / file)
+                continue
         with open_array(handle, name, entry) as stream:
-            _take_file(handle, stream, snapshot / array_file(handle, name), method)
+            _take_file(handle, stream, snapshot / file, method)
     for name in manifest.get("folders", {}):
         with handle.open_inner(name) as inner:
-            _take_files(inner, snapshot / name, method)
+            _take_files(inner, snapshot / name, method, served and served / name)
 
 
 def _take_file(

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from matchset.errors import ModelFileError
 from matchset.serve.http.auth import read_keys
 from matchset.serve.http.request_errors import RequestError
-from matchset.serve.loaded_model import KEYS, open_version
+from matchset.serve.loaded_model import KEYS, LoadedModel, open_version
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import (
     RELOAD_LOCK,
@@ -33,12 +33,12 @@ from matchset.serve.reload.run_folder import (
 )
 from matchset.serve.reload.snapshots import (
     Sources,
-    identify_training,
     naming_sources,
     snapshot_folders,
     take_snapshots,
 )
-from matchset.storage.folders import verify_folder
+from matchset.storage.folders import checksum, verify_folder
+from matchset.storage.segments import identify_base
 
 logger = logging.getLogger(__name__)
 _POLL_SECONDS = 0.01
@@ -61,23 +61,36 @@ def make_version(
     number: int,
     *,
     kinds: tuple[str, ...] | None = None,
+    served: LoadedModel | None = None,
 ) -> ModelVersion:
-    """A verified snapshot that has been opened once, of matchers of these kinds."""
-    folder = run.versions / str(number)
+    """A verified snapshot that has been opened once, of matchers of these kinds.
+
+    What a model that is `served` holds already is not read again.
+    """
+    folder, begun = run.versions / str(number), time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)  # left by a reload that was killed
     try:
         with naming_sources(sources, folder):
-            name = take_snapshots(sources, folder, config.snapshot)
+            before = None if served is None else served.opened_from
+            known = None if before is None else run.versions / before.folder
+            name = take_snapshots(sources, folder, config.snapshot, known)
             if config.api_key_file is not None:
                 read_keys(config.api_key_file).save(folder / KEYS)
-            made = ModelVersion(number, folder.name, name)
-            opened = open_version(run, made, sources, config)
-        made = replace(
-            made,
-            kinds=opened.kinds,
-            trained=identify_training(snapshot_folders(folder, 1)[0]),
-            generation=opened.freshness.generation,
-        )
+            taken = snapshot_folders(folder, 1)[0]
+            trained = identify_base(taken)
+            is_same = before is not None and before.trained == trained
+            base = before.base if before is not None and is_same else folder.name
+            made = ModelVersion(
+                number,
+                folder.name,
+                name,
+                trained=trained,
+                digest=checksum(taken),
+                begun=begun,
+                base=base,
+            )
+            opened = open_version(run, made, sources, config, served)
+        made = replace(made, kinds=opened.kinds)
         _check_kinds(sources, made.kinds, kinds)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -107,19 +120,26 @@ def reload(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResul
 
 
 def reload_for(
-    run: RunFolder, sources: Sources, config: ServeConfig, trained: str, generation: int
+    run: RunFolder,
+    sources: Sources,
+    config: ServeConfig,
+    wanted: tuple[str, float],
+    served: LoadedModel,
 ) -> str:
-    """Serve this generation of the model's products, or a later one; returns its version.
+    """Serve what the model's folder held when it was written to, or later; returns its version.
 
-    Returns when every worker has switched. One reload serves all that was written before it.
+    `wanted` is the digest of its manifest, and the time.
+
+    Returns when every worker has switched. One reload serves all that was written before it, and
+    reads that alone.
     """
     deadline = time.monotonic() + config.reload_seconds
-    while not (now := current_version(run)).has(trained, generation):
+    while not (now := current_version(run)).has(*wanted):
         with try_lock(run.path / RELOAD_LOCK) as is_mine:
-            if is_mine and not current_version(run).has(trained, generation):
-                return _reload_locked(run, sources, config).version
+            if is_mine and not current_version(run).has(*wanted):
+                return _reload_locked(run, sources, config, served).version
         if time.monotonic() > deadline:
-            raise RequestError("reload_timeout", "the change is written, but not served yet")
+            raise RequestError("reload_timeout", "another reload takes too long")
         time.sleep(_POLL_SECONDS)
     _wait_for_workers(run, now, now, config.reload_seconds)
     return now.name
@@ -188,22 +208,26 @@ def reload_trigger(run: RunFolder, sources: Sources, config: ServeConfig) -> str
     return f"{run.read_text('requested')}\n{sources.identity() if config.watch else ''}"
 
 
-def _reload_locked(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResult:
+def _reload_locked(
+    run: RunFolder, sources: Sources, config: ServeConfig, served: LoadedModel | None = None
+) -> ReloadResult:
     trigger = reload_trigger(run, sources, config)
     with suppress(OSError):  # disk full
         run.write_text("begun", f"{_count_begun(run, trigger) + 1}\n{trigger}")
     try:
-        return _load_and_switch(run, sources, config)
+        return _load_and_switch(run, sources, config, served)
     finally:
         # At the end: if this worker is killed before, another one starts over.
         with suppress(OSError):  # disk full: it will be attempted again, a few times
             run.write_text("attempted", trigger)
 
 
-def _load_and_switch(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResult:
+def _load_and_switch(
+    run: RunFolder, sources: Sources, config: ServeConfig, served: LoadedModel | None
+) -> ReloadResult:
     before = current_version(run)
     try:
-        made = _make_in_time(run, sources, config, before)
+        made = _make_in_time(run, sources, config, before, served)
         publish(run, made)
     except (ValueError, OSError, MemoryError) as error:
         raise RequestError("model_rejected", f"{error}; still serving the old model") from None
@@ -213,7 +237,11 @@ def _load_and_switch(run: RunFolder, sources: Sources, config: ServeConfig) -> R
 
 
 def _make_in_time(
-    run: RunFolder, sources: Sources, config: ServeConfig, before: ModelVersion
+    run: RunFolder,
+    sources: Sources,
+    config: ServeConfig,
+    before: ModelVersion,
+    served: LoadedModel | None,
 ) -> ModelVersion:
     """The next version; a file system that hangs must not block the next reload.
 
@@ -223,7 +251,8 @@ def _make_in_time(
 
     def make() -> None:
         try:
-            future.set_result(make_version(run, sources, config, number, kinds=before.kinds))
+            made = make_version(run, sources, config, number, kinds=before.kinds, served=served)
+            future.set_result(made)
         except BaseException as error:  # raised again by the thread that waits
             future.set_exception(error)
 

@@ -1,0 +1,117 @@
+"""How much memory does a training own, from the files of a log to the saved match set?
+
+    python benchmarks/memory.py --products 50000 200000
+    python benchmarks/memory.py --shop FOLDER --memory 3GB
+
+Memory is RssAnon: what the process owns, without mapped files. It is sampled every few
+milliseconds; the table has what was owned when each step began, the most while it ran, and the most
+that arrays in temporary files took. Every training is a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import matchset as ms
+from matchset import _native
+from matchset.work.tasks import Report, Results, Task
+
+
+class Meter:
+    """What was owned when each step began, the most while it ran, and the most on disk; bytes."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, tuple[int, int, int]] = {}
+        self._call = Task.__call__
+
+    def __call__(self, task: Task, results: Results, *given: int | Report) -> None:
+        """Run a task; those of one stage count as one step."""
+        with self.step("/".join(task.name.split("/")[:2]).partition(".")[0]):
+            self._call(task, results, *given)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Measure what runs inside."""
+        before, peaks, is_over = read_memory(), [0, 0], threading.Event()
+
+        def sample() -> None:
+            while True:
+                peaks[0] = max(peaks[0], read_memory())
+                peaks[1] = max(peaks[1], _native.mapped_bytes())
+                if is_over.wait(0.005):
+                    return
+
+        sampler = threading.Thread(target=sample)
+        sampler.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            sampler.join()
+            first, owned, mapped = self.steps.get(name, (before, 0, 0))
+            self.steps[name] = (first, max(owned, peaks[0]), max(mapped, peaks[1]))
+
+
+def read_memory() -> int:
+    """RssAnon of this process, in bytes."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("RssAnon:")[2].split()[0]) * 1024
+
+
+def measure(shop: Path, given: dict[str, str], *, is_tuned: bool) -> None:
+    """Train on a shop, and print the table of its steps."""
+    meter = Meter()
+    Task.__call__ = lambda task, *rest: meter(task, *rest)  # noqa: PLW0108 (binds the task)
+    began, config = time.perf_counter(), ms.TrainConfig(tune=is_tuned)
+    with tempfile.TemporaryDirectory(dir=shop) as scratch:
+        with meter.step("read"):
+            log = ms.read_log(shop / "log", **given)
+            catalog = ms.read_catalog(shop / "products", **given)
+        n_rows = len(log)
+        matcher = ms.train(log, catalog, config, **given)
+        del log, catalog
+        with meter.step("save"):
+            matcher.save(Path(scratch) / "model")
+    spent, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
+    found = matcher.summary
+    print(f"{found.products:,} products, {found.pairs:,} pairs, {n_rows:,} rows of the log: ")
+    print(f"{spent:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processors\n")
+    print("| step | owned before, MB | at most, MB | mapped at most, MB |\n|---|---|---|---|")
+    for name, figures in meter.steps.items():
+        print(f"| {name} | {' | '.join(f'{n / 1e6:,.0f}' for n in figures)} |")
+    owned, mapped = (max(step[i] for step in meter.steps.values()) / 1e6 for i in (1, 2))
+    print(f"| all | | {owned:,.0f} | {mapped:,.0f} |", flush=True)
+
+
+def main() -> None:
+    """Measure every shop in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--products", type=int, nargs="*", default=[])
+    parser.add_argument("--shop", type=Path, help="folder of a shop that was streamed")
+    parser.add_argument("--memory", help="as for `matchset train`")
+    parser.add_argument("--untuned", action="store_true")
+    options = parser.parse_args()
+    if options.shop is not None:
+        given = {} if options.memory is None else {"memory": options.memory}
+        measure(options.shop, given, is_tuned=not options.untuned)
+    for n in options.products:
+        with tempfile.TemporaryDirectory() as folder:
+            shop = ["matchset", "simulate", "--products", str(n), "--seed", "1", "--stream"]
+            subprocess.run([*shop, "--out", folder], check=True, stdout=subprocess.DEVNULL)
+            own = [sys.executable, __file__, "--shop", folder]
+            own += ["--memory", options.memory] if options.memory else []
+            own += ["--untuned"] if options.untuned else []
+            subprocess.run(own, check=True)
+
+
+if __name__ == "__main__":
+    main()
