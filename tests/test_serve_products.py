@@ -310,12 +310,10 @@ def test_writes_that_fail_keep_no_files_open(tmp_path, monkeypatch):
 
     opened = []
     monkeypatch.setattr(ms.MatchSet, "_publish", fail)
-    monkeypatch.setattr(
-        "matchset.serve.writer.load", lambda path: opened.append(path) or ms.load(path)
-    )
+    monkeypatch.setattr(writer, "load", lambda path: opened.append(path) or ms.load(path))
     for _ in range(4):
         with pytest.raises(RequestError, match="device; nothing changed") as raised:
-            writing.write(wanted)
+            writing.write(wanted, served=None)
         assert raised.value.__context__ is None  # whose frames would keep the model
     assert len(opened) == 1
 
