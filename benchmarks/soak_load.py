@@ -109,13 +109,13 @@ class Soak:
         """Whether a write was done; on a full disk it may be refused."""
         filler = self.model.parent / "filler"
         was_full = filler.exists()
-        status, _ = self.ask(connection, method, path, body)
+        status, answer = self.ask(connection, method, path, body)
         if status == 200:
             self.counts[what] += 1
         elif status == 507 and (was_full or filler.exists()):
             self.counts["writes refused while the disk was full"] += 1
         elif status:
-            self.failures.append((time.monotonic(), f"status {status} of {what}"))
+            self.failures.append((time.monotonic(), f"{status} of {what}: {answer[:200]!r}"))
         return status == 200
 
     def look_for(self, number: int, *, is_there: bool) -> None:
