@@ -9,7 +9,7 @@ from unittest.mock import ANY
 from urllib.parse import quote
 
 import pytest
-from serving import HOSTILE, serving
+from serving import HOSTILE, eventually, serving
 
 import matchset as ms
 from matchset.serve.http.endpoints import ENDPOINTS
@@ -387,20 +387,25 @@ def test_metrics_exist_before_the_first_request_and_static_files_are_none(served
         assert 0 in read_metrics(running, "matchset_request_seconds_count").values()
         running.call("/nothing")
         missing = 'matchset_requests_total{route="other",status="404"}'
-        assert read_metrics(running, "matchset_requests_total")[missing] == 1
+        # A request is counted after its answer.
+        eventually(lambda: read_metrics(running, "matchset_requests_total").get(missing) == 1)
 
 
 def test_metrics_are_sums_over_all_workers(server):
     def read(name):
         return read_metrics(server, name)
 
-    before = read("matchset_requests_total")
+    key = 'matchset_requests_total{route="/v1/match",status="200"}'
+
+    def count():
+        return read("matchset_requests_total")[key]
+
+    eventually(lambda: read("matchset_requests_in_flight")["matchset_requests_in_flight"] == 1)
+    before = count()
     for _ in range(40):  # each over a connection of its own, so that both workers get some
         assert server.match("sofa").status == 200
     server.match("")
-    after = read("matchset_requests_total")
-    key = 'matchset_requests_total{route="/v1/match",status="200"}'
-    assert after[key] - before[key] == 41
+    eventually(lambda: count() - before == 41)  # each is counted after its answer
     version = server.call("/v1/model").json["model_version"]
     assert read("matchset_workers") == {f'matchset_workers{{version="{version}"}}': 2}
     assert (
