@@ -87,6 +87,7 @@ def fill_disk(soak: Soak) -> None:
             stream.flush()
     kill_worker(soak)
     reload_model(soak)
+    os.truncate(filler, 0)  # the disk is free before its name is gone
     filler.unlink()
     soak.counts["times that the disk was full"] += 1
 

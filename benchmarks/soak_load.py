@@ -112,7 +112,7 @@ class Soak:
         status, answer = self.ask(connection, method, path, body)
         if status == 200:
             self.counts[what] += 1
-        elif status == 507 and (was_full or filler.exists()):
+        elif b"No space left" in answer and (was_full or filler.exists()):
             self.counts["writes refused while the disk was full"] += 1
         elif status:
             self.failures.append((time.monotonic(), f"{status} of {what}: {answer[:200]!r}"))
