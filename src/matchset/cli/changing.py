@@ -19,8 +19,8 @@ from matchset.errors import InputError, ParameterError
 from matchset.matchers.base import Matcher
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
-from matchset.matrices import Ids
-from matchset.model.products import Products, join_products
+from matchset.model.changes import is_same_row
+from matchset.model.products import join_products
 from matchset.strings import Strings
 
 
@@ -225,7 +225,8 @@ def _tell_step(before: Matcher, after: Matcher, ids: Strings) -> None:
     named = ids.take(ids.factorize()[1])
     was, now = before.products.index_of(named), after.products.index_of(named)
     stayed = (was >= 0) & (now >= 0)
-    n_same = _count_same(before.products, was[stayed], after.products, now[stayed])
+    kept = join_products([after.products], now[stayed].astype(np.int64))
+    n_same = int(np.count_nonzero(is_same_row(before.products, kept)))
     counts = {
         "added": np.count_nonzero((was < 0) & (now >= 0)),
         "updated": np.count_nonzero(stayed) - n_same,
@@ -237,19 +238,6 @@ def _tell_step(before: Matcher, after: Matcher, ids: Strings) -> None:
     few = ", ".join(list(unknown.take(np.arange(min(_FEW, len(unknown))))))
     more = ", ..." if len(unknown) > _FEW else ""
     print_text(f"{told}" + (f", {len(unknown):,} not in the model: {few}{more}" if few else ""))
-
-
-def _count_same(old: Products, was: Ids, new: Products, now: Ids) -> int:
-    """How many products have the texts and attributes that they had."""
-    rows = [
-        join_products([each], labels.astype(np.int64)) for each, labels in ((old, was), (new, now))
-    ]
-    columns = [
-        [each.titles or (), each.more_text or (), *(c.to_list() for c in each.attributes.values())]
-        for each in rows
-    ]
-    pairs = [list(zip(*filter(len, each), strict=True)) for each in columns]
-    return sum(first == second for first, second in zip(*pairs, strict=True))
 
 
 def _tell(matcher: Matcher) -> None:
