@@ -17,7 +17,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 NATIVE := $(wildcard native/*.cpp native/*.hpp)
 INSTALL := install --no-build-isolation --no-deps --config-settings=build-dir=build/
 
-.PHONY: help demo test test-all test-slow fuzz wheel docs lock lint format stub sanitize sanitize-address sanitize-thread bench clean
+.PHONY: help demo test test-all test-extras test-failed test-slow fuzz wheel docs lock lint format stub sanitize sanitize-address sanitize-thread bench clean
 
 help: ## Say what each command does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -30,9 +30,14 @@ test: $(VENV)/installed $(VENV)/test ## Test the installed package
 	@echo "testing: about five minutes on two quiet cores, longer on busy ones"
 	$(PYTEST)
 
-test-all: test docs $(VENV)/dssm $(VENV)/browser $(VENV)/schema ## Test everything: also what needs PyTorch, a browser or Schemathesis
+test-all: test docs test-extras ## Test everything: also what needs PyTorch, a browser or Schemathesis
+
+test-extras: $(VENV)/installed $(VENV)/test $(VENV)/dssm $(VENV)/browser $(VENV)/schema
 	$(PYTEST) -m "torch or browser or schema"
 	$(BIN)/python tests/fuzz.py --minutes 0.5 --seed 1
+
+test-failed: ## Run the tests that failed last time once more, one at a time
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m ""
 
 MINUTES ?= 10
 fuzz: $(VENV)/installed $(VENV)/test $(VENV)/dssm ## Fuzz models, requests, filters, logs, products, experiments and work folders for MINUTES=10
