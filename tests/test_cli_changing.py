@@ -7,8 +7,8 @@ from fresh_shop import make_goods, trained_shop
 
 import matchset as ms
 from matchset.cli.changing import add, merge, refresh, remove, update
+from matchset.cli.flags import LogColumns
 from matchset.cli.inspection import inspect
-from matchset.cli.options import LogColumns
 from matchset.errors import ParameterError
 
 
