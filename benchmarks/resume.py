@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import matchset as ms
-from matchset.learn.train import Progress
+from matchset.learn.train_tree import Progress
 from matchset.storage.folders import MANIFEST
 
 STAGES = ("fit", "solve")  # one long task, and many short ones
