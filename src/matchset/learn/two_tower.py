@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import count_threads
@@ -20,7 +19,7 @@ from matchset.model.towers import encode_products, encode_texts
 log = logging.getLogger(__name__)
 
 SECONDS_PER_STATE = 300.0  # of training that a crash may cost
-_BLOCK = 1 << 16  # texts whose entries are numbered at once
+_BLOCK = 1 << 16  # texts whose features are numbered at once
 _ENTRIES = 1 << 26  # that are counted at once: NumPy makes 8 bytes of each
 _STEPS_PER_CALL = 32  # of training between two chances to report or to stop
 _FEW_PAIRS = 50_000  # with fewer, learning goes slower
@@ -311,14 +310,14 @@ def _make_state(n_rows: int, config: TwoTowerConfig, *, threads: int) -> TowerSt
 
 
 def _take_rows(texts: Csr, row_of: Ids) -> tuple[Offsets, Ids]:
-    """The rows of the table that each text has."""
-    rows = row_of[texts.indices]
-    is_kept: NDArray[np.bool_] = rows >= 0
-    offsets = np.zeros(len(texts) + 1, dtype=np.int64)
-    for begin in range(0, len(texts), _BLOCK):  # sums over all entries would take 8 bytes of each
+    """The rows of the table that each text has; in blocks, or NumPy takes 16 bytes of an entry."""
+    offsets, found = np.zeros(len(texts) + 1, dtype=np.int64), [np.empty(0, dtype=np.int32)]
+    for begin in range(0, len(texts), _BLOCK):
         bounds = texts.indptr[begin : begin + _BLOCK + 1]
-        kept_before = offsets_of(is_kept[bounds[0] : bounds[-1]])
+        rows = row_of[texts.indices[bounds[0] : bounds[-1]]]
+        kept_before = offsets_of(rows >= 0)
         offsets[begin + 1 : begin + len(bounds)] = (
             offsets[begin] + kept_before[bounds[1:] - bounds[0]]
         )
-    return offsets, rows[is_kept]
+        found.append(rows[rows >= 0])
+    return offsets, np.concatenate(found)
