@@ -15,7 +15,7 @@ from matchset.cli.console import (
     print_heading,
     print_text,
 )
-from matchset.cli.options import Columns, Settings, make_config
+from matchset.cli.flags import Columns, Settings, make_config
 from matchset.errors import ParameterError
 from matchset.learn.cost import Sizes, TrainingPlan, plan_training
 from matchset.learn.projection import MACHINE_CORES, PAPER, StagePlan, plan_stages, project

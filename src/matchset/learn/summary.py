@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from matchset.learn.train import Progress
 from matchset.learn.train_match_set import TrainedMatchSet
+from matchset.learn.train_tree import Progress
 
 
 @dataclass(frozen=True, slots=True)

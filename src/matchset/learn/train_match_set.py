@@ -41,7 +41,7 @@ from matchset.learn.match_set_tasks import (
     remember,
     weigh_parts,
 )
-from matchset.learn.train import Progress, pack_stage, tell, tree_stages
+from matchset.learn.train_tree import Progress, pack_stage, tell, tree_stages
 from matchset.learn.training_data import TrainingData
 from matchset.learn.tree_tasks import TreeSource, warn_of_tree
 from matchset.model.match_set_model import MatchSetModel
