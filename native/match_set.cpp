@@ -145,6 +145,7 @@ class CandidateSearch {
   void prefetch_product(std::size_t label, Source source) const {
     if (is_added(label)) return;
     prefetch_far(&v_.popularity[label]);
+    prefetch_far(&v_.recent[label]);
     if (v_.lexical) v_.lexical->prefetch_row(label);
     if (v_.towers && source != kLists) prefetch_far(&v_.towers->position_of[label]);
   }
@@ -192,7 +193,9 @@ class CandidateSearch {
       const auto& [label, candidate] = s_.candidates.entries()[i];
       s_.features[i][kConstant] = 1;
       s_.features[i][kCosine] = candidate.cosine;
-      s_.features[i][kPopularity] = is_added(label) ? 0 : v_.popularity[label];
+      if (is_added(label)) continue;
+      s_.features[i][kPopularity] = v_.popularity[label];
+      s_.features[i][kRecent] = v_.recent[label];
     }
   }
 
@@ -261,8 +264,6 @@ class CandidateSearch {
 };
 
 // Candidates by their linear score.
-static_assert(kNFeatures % 4 == 0);
-
 void rank(const Reranker& reranker, MatchSetScratch& s) {
   s.ranked.clear();
   const auto entries = s.candidates.entries();
@@ -270,8 +271,7 @@ void rank(const Reranker& reranker, MatchSetScratch& s) {
     const Features& f = s.features[i];
     const Features& weights = reranker.weights[f[kPopularity] > 0 ? 1 : 0];
     std::array<float, 4> sums{};  // independent of each other, and always added in this order
-    for (std::size_t j = 0; j < kNFeatures; j += 4)
-      for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] += weights[j + lane] * f[j + lane];
+    for (std::size_t j = 0; j < kNFeatures; ++j) sums[j % 4] += weights[j] * f[j];
     const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     s.ranked.push_back(to_key(std::isfinite(sum) ? sum : 0.0F, entries[i].document));
   }

@@ -80,6 +80,7 @@ def oracle(trained, query):
     found = np.zeros((n, len(FEATURES)))
     found[:, column("constant")] = 1
     found[:, column("popularity")] = np.log1p(data.n_queries_of)
+    found[:, column("recent")] = np.log1p(data.recent)
     labels, logs = PackedTree.search_row(
         model.tree, ids.astype(np.int32), weights, search_rule(n, n, "log-l3-hinge")
     )
