@@ -30,6 +30,7 @@ class CandidateSearch {
   void run() {
     s_.candidates.clear();
     s_.features.clear();
+    s_.sums.clear();
     if (s_.query.ids.empty() && !v_.added) return;
     // Memory that one source asks for arrives while another works.
     list_terms();
@@ -37,7 +38,7 @@ class CandidateSearch {
     find_postings();
     if (v_.towers) propose_by_lists();
     prefetch_vectors();
-    if (v_.past) find_neighbors(*v_.past, rule_of_neighbors(), s_.neighbors);
+    if (v_.past) find_neighbors(*v_.past, rule_of_neighbors(), s_.neighbors, s_.sums);
     prefetch_words();
     if (v_.lexical) read_words();
     if (v_.past) prefetch_products(*v_.past, s_.neighbors);
@@ -123,14 +124,13 @@ class CandidateSearch {
 
   void read_words() {
     s_.query_words.assign(s_.terms);
-    s_.words.clear();
     read_lists(v_.lexical->titles_of, bounds_.lexical_postings, bounds_.lexical_products, allowed_.is_allowed,
-               s_.postings, s_.words);
+               s_.postings, s_.sums);
     if (v_.added) read_added_words(*v_.added);
   }
 
   void propose_by_words() {
-    for (const std::uint64_t found : take_best(s_.words, bounds_.lexical_products, s_.postings))
+    for (const std::uint64_t found : take_best(s_.sums, bounds_.lexical_products, s_.postings))
       touch(document_of(found), kLexical);
   }
 
@@ -149,15 +149,15 @@ class CandidateSearch {
     s_.added_words.assign(s_.added_terms);
     find_lists(added.words.titles_of, s_.added_terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings);
     read_lists(added.words.titles_of, bounds_.lexical_postings, bounds_.lexical_products, allowed_.is_allowed,
-               s_.postings, s_.words);
+               s_.postings, s_.sums);
   }
 
   NeighborsRule rule_of_neighbors() const { return {bounds_.neighbor_postings, bounds_.neighbors}; }
 
   void propose_by_neighbors() {
     const PastQueries& past = *v_.past;
-    collect_votes(past, rule_of_neighbors(), allowed_.is_allowed, s_.neighbors);
-    for (const std::uint64_t found : find_best(s_.neighbors.votes, bounds_.neighbor_products, s_.neighbors.lists))
+    collect_votes(past, rule_of_neighbors(), allowed_.is_allowed, s_.neighbors, s_.sums);
+    for (const std::uint64_t found : find_best(s_.sums, bounds_.neighbor_products, s_.neighbors.lists))
       touch(document_of(found), kNeighbors);
     if (s_.query.ids.empty()) return;
     const std::int64_t same = past.find(hash_bytes(s_.query.padded.text()));
@@ -256,12 +256,13 @@ class CandidateSearch {
     s_.placed.clear();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       s_.features[i][kSameQuery] = entries[i].value.same_query;
-      const float votes = s_.neighbors.votes[entries[i].document];
+      const float votes = s_.sums[entries[i].document];
       if (!(votes > 0)) continue;
       s_.features[i][kVoteShare] = votes / s_.neighbors.total;
       s_.numbers.push_back(static_cast<double>(std::max(s_.features[i][kVoteShare], kLeastVoteShare)));
       s_.placed.push_back(static_cast<std::uint32_t>(i));
     }
+    s_.sums.clear();  // as long as it is in the cache
     log_fixed(s_.numbers);
     for (std::size_t i = 0; i < s_.placed.size(); ++i)
       s_.features[s_.placed[i]][kVoteLog] = std::max(0.0F, static_cast<float>(s_.numbers[i]) + kVoteLogShift);

@@ -121,7 +121,7 @@ struct MatchSetScratch {
   QueryFeatures query;
   SearchScratch tree;
   ListsScratch postings;
-  Accumulator words;
+  Accumulator sums;  // of one source after another, so that they take the same cache: similarities, words, votes
   QueryWords query_words, added_words;
   NeighborsScratch neighbors;
   std::optional<ListsSearch> lists;

@@ -15,10 +15,9 @@ std::int64_t PastQueries::find(std::uint64_t hash) const {
   return query >= 0 && static_cast<std::size_t>(query) < size() ? query : -1;
 }
 
-void find_neighbors(const PastQueries& past, const NeighborsRule& rule, NeighborsScratch& s) {
-  s.similarity.clear();
-  read_lists(past.queries_of, rule.budget, 0, {}, s.lists, s.similarity);
-  s.nearest = take_best(s.similarity, rule.n_neighbors, s.lists);
+void find_neighbors(const PastQueries& past, const NeighborsRule& rule, NeighborsScratch& s, Accumulator& sums) {
+  read_lists(past.queries_of, rule.budget, 0, {}, s.lists, sums);
+  s.nearest = take_best(sums, rule.n_neighbors, s.lists);
   for (const std::uint64_t near : s.nearest) prefetch_far(&past.products_of.offsets[document_of(near)]);
 }
 
@@ -27,12 +26,11 @@ void prefetch_products(const PastQueries& past, const NeighborsScratch& s) {
 }
 
 void collect_votes(const PastQueries& past, const NeighborsRule& rule, std::span<const std::uint8_t> allowed,
-                   NeighborsScratch& s) {
-  s.votes.clear();
+                   NeighborsScratch& s, Accumulator& votes) {
   s.total = 0;
   std::size_t n_votes = 0;
   for (const std::uint64_t near : s.nearest) n_votes += past.products_of[document_of(near)].size();
-  s.votes.reserve(n_votes);
+  votes.reserve(n_votes);
   for (const std::uint64_t near : s.nearest) {
     const float similarity = score_of(near) / 255;
     float vote = similarity;
@@ -43,13 +41,13 @@ void collect_votes(const PastQueries& past, const NeighborsRule& rule, std::span
         throw std::invalid_argument("products must be below " + std::to_string(past.n_products) + "; got " +
                                     std::to_string(product));
     if (allowed.empty()) {
-      s.votes.add(products, [&](std::size_t) { return vote; });
+      votes.add(products, [&](std::size_t) { return vote; });
       for (std::size_t i = 0; i < products.size(); ++i) s.total += vote;
       continue;
     }
     for (const std::int32_t product : products) {
       if (!allowed[static_cast<std::size_t>(product)]) continue;
-      s.votes.add(product, vote);
+      votes.add(product, vote);
       s.total += vote;
     }
   }
