@@ -43,8 +43,8 @@ MINUTES ?= 10
 fuzz: $(VENV)/installed $(VENV)/test $(VENV)/dssm ## Fuzz models, requests, filters, logs, products, experiments and work folders for MINUTES=10
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES)
 
-test-slow: test-all fuzz $(FLOORS)/installed $(VENV)/ray ## Test what takes long: fuzzing, a Ray cluster, and the lowest version of every dependency
-	$(BIN)/python -m pytest -m ray
+test-slow: test-all fuzz $(FLOORS)/installed $(VENV)/ray ## Test what takes long: fuzzing, a Ray cluster, a training within little memory, and the lowest version of every dependency
+	$(BIN)/python -m pytest -m "ray or slow"
 	$(FLOORS)/bin/python -m pytest
 
 wheel: $(VENV)/build $(VENV)/wheel ## Make dist/: an sdist, and from it a wheel, tested where there is no compiler

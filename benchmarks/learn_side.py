@@ -42,7 +42,7 @@ def run_matchset(folder: Path, threads: int, options: dict) -> dict:
     from matchset.config import LearnConfig
     from matchset.features.vectorizer import Vectorizer
     from matchset.features.vocabulary import store_vocabulary
-    from matchset.learn.train import train
+    from matchset.learn.train_tree import train
     from matchset.learn.training_data import Examples
     from matchset.matrices import to_csr
     from matchset.model.packed import pack, store_tree

@@ -10,7 +10,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from matchset.cli import console
-from matchset.cli.app import main
+from matchset.cli.commands import main
 
 COMMAND = Path(sys.executable).with_name("matchset")  # as a person calls it
 

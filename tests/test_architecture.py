@@ -1,6 +1,7 @@
 """Data flows one way: a room imports from itself and from the rooms above it."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,8 @@ def test_a_room_imports_only_from_rooms_above(file):
     room = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
     allowed = {name for name, level in LEVEL.items() if level < LEVEL[room]} | {room}
     assert set(imported_rooms(file)) <= allowed
+
+
+def test_no_two_files_share_a_name():
+    stems = Counter(file.stem for file in FILES)
+    assert [stem for stem, n in stems.items() if n > 1 and stem != "__init__"] == []

@@ -24,8 +24,8 @@ import pytest
 
 import matchset as ms
 from matchset.cli import console
-from matchset.cli.app import COMMANDS, GROUPS
-from matchset.cli.options import Columns, Settings, VisitColumns
+from matchset.cli.commands import COMMANDS, GROUPS
+from matchset.cli.flags import Columns, Settings, VisitColumns
 from matchset.data.split import SplitOptions
 
 WORDS = ("küche", "süßes sofa", "schuhe", "läufer", "größe 42")

@@ -14,8 +14,8 @@ from command_line import COMMAND, run
 from match_sets import make_match_set
 
 import matchset as ms
-from matchset.cli.app import COMMANDS
-from matchset.cli.options import IN_FILES_ONLY, MATRICES_ONLY, Settings, make_config
+from matchset.cli.commands import COMMANDS
+from matchset.cli.flags import IN_FILES_ONLY, MATRICES_ONLY, Settings, make_config
 from matchset.model.reranker import FEATURES
 
 

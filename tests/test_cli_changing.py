@@ -7,8 +7,8 @@ from fresh_shop import make_goods, trained_shop
 
 import matchset as ms
 from matchset.cli.changing import add, merge, refresh, remove, update
+from matchset.cli.flags import LogColumns
 from matchset.cli.inspection import inspect
-from matchset.cli.options import LogColumns
 from matchset.errors import ParameterError
 
 
@@ -127,7 +127,7 @@ def test_a_training_over_a_changed_model_says_what_it_drops(model, caplog):
 
 def test_a_value_of_another_kind_is_shown(model, tmp_path):
     (tmp_path / "prices.csv").write_text("product_id,price\np001,3\np002,cheap\np003,1.5\n")
-    with pytest.raises(ValueError, match="as in the model; got a text, such as 'cheap'"):
+    with pytest.raises(ValueError, match="got a text, such as 'cheap' of product 'p002'"):
         update(model, tmp_path / "prices.csv")
 
 

@@ -8,7 +8,7 @@ import pytest
 from command_line import call_main
 
 import matchset as ms
-from matchset.evaluate.segments import choose_rule
+from matchset.evaluate.pair_segments import choose_rule
 
 RATED = [(f"hat {n}", f"p{n}", 3.0) for n in range(8)] + [("hat 1", "p2", 1.0), ("cap", "p3", 1.0)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from matchset.cli.app import app
+from matchset.cli.commands import app
 from matchset.serve.http import endpoints, prometheus
 
 ROOT = Path(__file__).parent.parent

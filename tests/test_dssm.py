@@ -75,9 +75,9 @@ def test_a_text_has_the_same_vector_alone_and_among_others(matcher):
 def test_the_numpy_tower_gives_what_the_network_gives():
     import torch
 
+    from matchset.lab.dssm.batches import prepare_training_data, take_rows
     from matchset.lab.dssm.network import Network
     from matchset.lab.dssm.space import pool_rows
-    from matchset.lab.dssm.training_data import prepare_training_data, take_rows
 
     data = prepare_training_data(make_log(), make_catalog(), CONFIG, threads=1)
     network = Network(data.vectorizer.n_features, 16, seed=3)
@@ -132,7 +132,7 @@ def test_no_epoch_starts_after_the_time_limit():
 
 
 def test_what_was_shown_in_vain_is_told_from_what_was_bought():
-    from matchset.lab.dssm.training_data import prepare_training_data
+    from matchset.lab.dssm.batches import prepare_training_data
 
     seen = [("p0", "purchase"), ("p0", "impression"), ("p1", "impression"), ("p5", "impression")]
     rows = [{"query": "rose", "product_id": product, "event": event} for product, event in seen]

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from towers import CONFIG
 
-from matchset.lab.dssm.training_data import Batch, Examples, draw_batches, split_validation
+from matchset.lab.dssm.batches import Batch, Examples, draw_batches, split_validation
 from matchset.matrices import from_scipy
 
 N_QUERIES, N_PRODUCTS = 50, 30

@@ -13,8 +13,8 @@ from matchset.errors import DataError
 from matchset.evaluate import evaluation
 from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.metrics import METRICS
+from matchset.evaluate.pair_segments import SEGMENTS, is_head
 from matchset.evaluate.qrels import make_qrels
-from matchset.evaluate.segments import SEGMENTS, is_head
 from matchset.lab.shop import simulate_shop
 from matchset.matchers.base import TrainingRecord
 from matchset.matchers.popularity import Popularity

@@ -40,12 +40,12 @@ def test_l1_ctrl_c_while_a_log_is_read_ends_at_once(tmp_path, monkeypatch):
 
 TRAINS = f"""{HEARS}
 import hashlib, sys
-from matchset.cli import app, models
+from matchset.cli import commands, models
 def solve(*_, **__):  # native code that takes minutes, without the GIL
     print("begun", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 models.train_matcher = solve
-app.main()
+commands.main()
 """
 
 

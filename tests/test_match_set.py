@@ -15,6 +15,7 @@ from matchset.config import PARTS
 from matchset.errors import ModelFileError
 from matchset.matrices import from_scipy
 from matchset.model.impact_lists import LARGEST, ImpactLists, invert
+from matchset.model.lexical import index_titles, store_lexical
 from matchset.model.match_set_model import SOURCES, Bounds, MatchSetModel
 from matchset.model.packed import PackedTree
 from matchset.model.reranker import FEATURES, default_reranker
@@ -48,6 +49,25 @@ def matcher():
 def describe(trained, queries, bounds):
     model = dataclasses.replace(trained.model, bounds=bounds)
     return model.describe(trained.data.vectorizer.native, Strings.of(queries))
+
+
+def test_texts_are_described_in_blocks_of_any_size(trained, monkeypatch):
+    whole = describe(trained, QUERIES, WIDE)
+    monkeypatch.setattr("matchset.model.match_set_model._BLOCK", 2)
+    blocks = describe(trained, QUERIES, WIDE)
+    for each in dataclasses.fields(whole):
+        one, two = (getattr(found, each.name) for found in (whole, blocks))
+        np.testing.assert_array_equal(one, two)
+
+
+def test_words_of_titles_are_counted_in_blocks_of_any_size(trained, monkeypatch):
+    X, vocabulary = trained.data.X_titles, trained.data.vectorizer.vocabulary
+    whole = store_lexical(index_titles(X, vocabulary))
+    monkeypatch.setattr("matchset.model.lexical._BLOCK", 7)
+    blocks = store_lexical(index_titles(X, vocabulary))
+    assert blocks.header == whole.header
+    for name, array in whole.arrays.items():
+        np.testing.assert_array_equal(blocks.arrays[name], array)
 
 
 def column(name):

@@ -11,7 +11,7 @@ from matchset.config import LearnConfig
 from matchset.learn.label_tree import plan_offsets
 from matchset.learn.layers import weigh_positives
 from matchset.learn.negatives import propagate_labels, select_instances
-from matchset.learn.train import train
+from matchset.learn.train_tree import train
 from matchset.learn.training_data import Examples, prepare_training_data
 from matchset.matrices import to_csr
 from matchset.model.search import search_nodes

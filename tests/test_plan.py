@@ -10,7 +10,7 @@ from matchset.cli.console import describe_step, format_seconds
 from matchset.cli.plan import check_choices, show_plan, show_projection
 from matchset.learn.cost import Sizes, estimate, plan_training
 from matchset.learn.projection import PAPER, plan_stages, project
-from matchset.learn.train import Progress
+from matchset.learn.train_tree import Progress
 
 SIZES = Sizes(
     products=12_000,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from matchset.cli import serve as command
-from matchset.cli.app import app
+from matchset.cli.commands import app
 from matchset.serve.options import Limits, ServeConfig
 
 

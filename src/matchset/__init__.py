@@ -31,7 +31,7 @@ from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.hnsw import DSSMWithHNSW
 from matchset.lab.dssm.int8 import DSSMWithInt8
 from matchset.lab.dssm.settings import DSSMConfig
-from matchset.lab.dssm.train import train_dssm
+from matchset.lab.dssm.training import train_dssm
 from matchset.lab.sentence_encoder import SentenceEncoder
 from matchset.lab.shop import Shop, describe_shop, simulate_shop, stream_shop
 from matchset.matchers.base import Matcher

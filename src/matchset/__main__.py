@@ -1,5 +1,5 @@
 """`python -m matchset`: how is the command line called where its script is not on the path?"""
 
-from matchset.cli.app import main
+from matchset.cli.commands import main
 
 main()

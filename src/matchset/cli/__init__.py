@@ -1,5 +1,5 @@
 """Command line: how does a person call it?"""
 
-from matchset.cli.app import main
+from matchset.cli.commands import main
 
 __all__ = ["main"]

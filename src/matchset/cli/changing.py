@@ -11,7 +11,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from matchset.cli.console import print_text
-from matchset.cli.options import READING, LogColumns
+from matchset.cli.flags import READING, LogColumns
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import Duplicates, read_catalog
 from matchset.data.number_forms import Decimal

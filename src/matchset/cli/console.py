@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from matchset.errors import InputError
-from matchset.learn.train import Progress as Step
+from matchset.learn.train_tree import Progress as Step
 
 output = Console()
 errors = Console(stderr=True)

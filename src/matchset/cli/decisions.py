@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from rich.table import Table
 
 from matchset.cli.console import output, print_error, print_text
-from matchset.cli.options import LogColumns, VisitColumns
+from matchset.cli.flags import LogColumns, VisitColumns
 from matchset.data.events import advise_weights
 from matchset.errors import DataError, ParameterError
 from matchset.lab.report.experiment_page import format_compared, write_reading

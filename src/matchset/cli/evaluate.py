@@ -11,13 +11,13 @@ from rich.table import Table
 
 from matchset.cli.console import output, print_error, print_heading, print_text
 from matchset.cli.experiments import warn_if_trained_on
-from matchset.cli.options import LogColumns
+from matchset.cli.flags import LogColumns
 from matchset.client.client import Client
 from matchset.errors import ParameterError
 from matchset.evaluate.calibration import Cutoff, score_answers
 from matchset.evaluate.evaluation import evaluate_qrels
+from matchset.evaluate.pair_segments import choose_rule, find_seen_in_training
 from matchset.evaluate.qrels import Qrels, make_qrels
-from matchset.evaluate.segments import choose_rule, find_seen_in_training
 from matchset.lab.experiments.findings import to_plain
 from matchset.matchers.base import Retriever
 from matchset.matchers.match_set import MatchSet

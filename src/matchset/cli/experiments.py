@@ -14,12 +14,12 @@ from cyclopts import Parameter
 from rich.status import Status
 
 from matchset.cli.console import errors, print_error, print_text
-from matchset.cli.options import Columns, LogColumns, Settings, make_config
+from matchset.cli.flags import Columns, LogColumns, Settings, make_config
 from matchset.config import TrainConfig, read_config
 from matchset.data.split import SplitOptions
 from matchset.errors import ParameterError
+from matchset.evaluate.pair_segments import SeenInTraining, find_seen_in_training, is_like_training
 from matchset.evaluate.qrels import Qrels
-from matchset.evaluate.segments import SeenInTraining, find_seen_in_training, is_like_training
 from matchset.lab.experiments.benchmark import Benchmark, make_benchmark, take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import NAMES

@@ -10,7 +10,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from matchset.cli.console import format_error, print_facts, print_heading, print_text
-from matchset.cli.options import Columns, LogColumns
+from matchset.cli.flags import Columns, LogColumns
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.log import Log
 from matchset.data.positives import positives, relevance

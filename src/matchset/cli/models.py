@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from matchset.cli.console import print_text, training_bar
+from matchset.cli.flags import Columns, Settings, make_config
 from matchset.cli.interrupts import ending_soon
-from matchset.cli.options import Columns, Settings, make_config
 from matchset.errors import ParameterError
 from matchset.learn.train_match_set import EngineName
 from matchset.matchers.match_set import MatchSet

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from matchset.cli.options import LogColumns
+from matchset.cli.flags import LogColumns
 from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.errors import install_command

@@ -16,7 +16,7 @@ from rich.table import Table
 from matchset.cli.console import output, print_error, print_heading, print_text
 from matchset.cli.decisions import VISIT_COLUMNS
 from matchset.cli.evaluate import open_matcher
-from matchset.cli.options import VisitColumns
+from matchset.cli.flags import VisitColumns
 from matchset.data.arrow import NO_DAY
 from matchset.data.log import Log
 from matchset.data.session_rows import SessionRows, has_visitors

@@ -17,8 +17,8 @@ from matchset.data.split import DEFAULT_SAMPLE
 from matchset.evaluate.evaluation import KS, Evaluation, check_ks, evaluate_qrels
 from matchset.evaluate.judgments import BATCH
 from matchset.evaluate.overlap import Share
+from matchset.evaluate.pair_segments import SEGMENTS
 from matchset.evaluate.qrels import make_qrels
-from matchset.evaluate.segments import SEGMENTS
 from matchset.evaluate.significance import (
     FLIPS,
     RESAMPLES,

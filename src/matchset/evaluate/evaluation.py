@@ -16,8 +16,7 @@ from matchset.data.positives import Positives
 from matchset.data.split import DEFAULT_SAMPLE
 from matchset.evaluate.judgments import BATCH, Judgments, Run, run_qrels
 from matchset.evaluate.metrics import METRICS, NAMES, seen_limit
-from matchset.evaluate.qrels import Qrels, make_qrels
-from matchset.evaluate.segments import (
+from matchset.evaluate.pair_segments import (
     ALL,
     SEGMENTS,
     Bools,
@@ -26,6 +25,7 @@ from matchset.evaluate.segments import (
     find_seen_in_training,
     make_segments,
 )
+from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.evaluate.significance import RESAMPLES, Values, bootstrap, mean
 from matchset.matchers.base import Matcher, Retriever, check_k
 from matchset.matchers.display import Grid, Headed, percent, with_margin

@@ -27,7 +27,8 @@ from matchset.lab.dssm.hnsw import (
     store_graph,
 )
 from matchset.lab.dssm.settings import import_extra
-from matchset.matchers.base import Matcher, OpenPart, Sections
+from matchset.matchers.base import Matcher
+from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids
 from matchset.model.products import Products, make_products, read_products, store_products
 from matchset.storage.handles import FolderHandle

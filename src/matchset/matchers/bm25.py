@@ -21,7 +21,8 @@ from matchset.features.analysis import choose_language
 from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
 from matchset.filters.filter import Filter
 from matchset.learn.private_words import forget_private_words
-from matchset.matchers.base import Matcher, OpenPart, Sections
+from matchset.matchers.base import Matcher
+from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, from_scipy
 from matchset.model.lexical import weigh_bm25
 from matchset.model.postings import Postings, read_postings, store_postings

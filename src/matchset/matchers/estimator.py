@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from matchset import _native
 from matchset.config import MAX_SEED, MAX_THREADS, LearnConfig, as_int, check_int, count_threads
 from matchset.errors import not_fitted
-from matchset.learn.train import Progress, train
+from matchset.learn.train_tree import Progress, train
 from matchset.learn.training_data import Examples
 from matchset.matrices import Csr, drop_zeros, to_csr
 from matchset.model.packed import PackedTree, pack

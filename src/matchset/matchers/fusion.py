@@ -14,15 +14,7 @@ from matchset.data.log import Log
 from matchset.data.positives import Positives, relevance
 from matchset.errors import DataError
 from matchset.filters.filter import Filter, make_filter
-from matchset.matchers.base import (
-    DEFAULT_K,
-    Matcher,
-    OpenPart,
-    Options,
-    Sections,
-    TrainingRecord,
-    check_k,
-)
+from matchset.matchers.base import DEFAULT_K, Matcher, Options, TrainingRecord, check_k
 from matchset.matchers.fused_match import FusedMatch, FusedMatches
 from matchset.matchers.fusion_rules import (
     DEFAULT_CONSTANT,
@@ -35,6 +27,7 @@ from matchset.matchers.fusion_rules import (
 )
 from matchset.matchers.fusion_tuning import ValidationRankings, tune
 from matchset.matchers.match import Match, Matches, least_scores
+from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, Ids
 from matchset.model.products import Products, join_products, unite_products
 from matchset.storage.sections import Section

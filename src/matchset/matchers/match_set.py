@@ -15,19 +15,13 @@ from matchset.config import count_threads
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import Vocabulary
 from matchset.filters.filter import Filter, Where
-from matchset.matchers.base import (
-    DEFAULT_K,
-    Matcher,
-    OpenPart,
-    Options,
-    Sections,
-    require_unchanged,
-)
+from matchset.matchers.base import DEFAULT_K, Matcher, Options
 from matchset.matchers.explanation import Explanation
 from matchset.matchers.fresh_matcher import FreshMatcher
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.match_set_explanation import Asked, explain_product
 from matchset.matchers.registry import MATCH_SET
+from matchset.matchers.saved import OpenPart, Sections, require_unchanged
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Csr
 from matchset.model.fresh import FRESH, read_fresh, store_fresh

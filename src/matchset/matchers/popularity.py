@@ -10,7 +10,8 @@ import numpy as np
 from matchset.data.catalog import Catalog
 from matchset.data.positives import Positives
 from matchset.filters.filter import Filter
-from matchset.matchers.base import Matcher, OpenPart, Sections
+from matchset.matchers.base import Matcher
+from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids, offsets_of
 from matchset.model.products import Products, make_products, read_products, store_products
 from matchset.storage.sections import Section

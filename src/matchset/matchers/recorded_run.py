@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from matchset.data.run_reader import read_run_rows
 from matchset.data.tables import TableSource
 from matchset.filters.filter import Filter
-from matchset.matchers.base import DEFAULT_K, Matcher, OpenPart, Retriever, Sections, check_k
+from matchset.matchers.base import DEFAULT_K, Matcher, Retriever, check_k
 from matchset.matchers.match import Match, Matches
+from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, positions_of, take_entries
 from matchset.model.products import Products, read_products, store_products
 from matchset.storage.sections import Section

@@ -11,7 +11,8 @@ from matchset.data.catalog import Catalog
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter
-from matchset.matchers.base import Matcher, OpenPart, Sections
+from matchset.matchers.base import Matcher
+from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, from_scipy
 from matchset.model.postings import Postings, read_postings, store_postings
 from matchset.model.products import Products, make_products, read_products, store_products

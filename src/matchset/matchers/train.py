@@ -22,13 +22,13 @@ from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
 from matchset.errors import ParameterError
 from matchset.learn.summary import Stopwatch, TrainSummary, summarize
-from matchset.learn.train import Progress
 from matchset.learn.train_match_set import (
     EngineName,
     TrainedMatchSet,
     check_engine,
     train_match_set,
 )
+from matchset.learn.train_tree import Progress
 from matchset.matchers.match_set import MatchSet, forget_names
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory

@@ -16,8 +16,9 @@ from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter
 from matchset.learn.summary import TrainSummary
-from matchset.matchers.base import Matcher, Sections, TrainingRecord
+from matchset.matchers.base import Matcher, TrainingRecord
 from matchset.matchers.match import Match
+from matchset.matchers.saved import Sections
 from matchset.model.products import Products, read_products, store_products
 from matchset.storage.sections import Section, read_object
 

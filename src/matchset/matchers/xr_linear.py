@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.config import count_threads
 from matchset.filters.filter import Filter, Where
-from matchset.matchers.base import DEFAULT_BEAM, DEFAULT_K, OpenPart, Options, Sections
+from matchset.matchers.base import DEFAULT_BEAM, DEFAULT_K, Options
 from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import XR_LINEAR
+from matchset.matchers.saved import OpenPart, Sections
 from matchset.matchers.trained import TrainedMatcher
 from matchset.matchers.tree_explanation import PathNames, explain_path
 from matchset.matrices import Csr, Ids

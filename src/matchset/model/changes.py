@@ -6,16 +6,16 @@ sequence of steps gives the answers of one step with the same end.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.catalog import Catalog, Column
+from matchset.data.catalog import Column
 from matchset.matrices import Ids
+from matchset.model.given_rows import drop_unused
 from matchset.model.products import (
     Products,
     append_columns,
@@ -23,8 +23,7 @@ from matchset.model.products import (
     read_products,
     store_products,
     take_or_empty,
-    unite,
-    unite_columns,
+    texts_of,
 )
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
@@ -97,7 +96,7 @@ def fold_changes(parts: Sequence[Changes], trained: Products) -> Changes:
     is_told = (trained.index_of(ids.take(gone)) >= 0) | (versions[gone] != NO_VERSION)
     gone = gone[is_told]
     products = join_products([part.products for part in parts], row[kept])
-    attributes = {name: _drop_unused(one) for name, one in products.attributes.items()}
+    attributes = {name: drop_unused(one) for name, one in products.attributes.items()}
     return Changes(
         replace(products, attributes=attributes), ids.take(gone), versions[kept], versions[gone]
     )
@@ -214,7 +213,7 @@ def find_present(ids: Strings, trained: Products, changes: Changes) -> Products:
         join_products([changes.products], changed[changed >= 0]),
     ]
     rows = join_products(parts, np.arange(sum(map(len, parts)), dtype=np.int64))
-    attributes = {name: _drop_unused(one) for name, one in rows.attributes.items()}
+    attributes = {name: drop_unused(one) for name, one in rows.attributes.items()}
     return replace(rows, attributes=attributes)
 
 
@@ -247,132 +246,10 @@ def _are_equal(first: Strings, second: Strings) -> NDArray[np.bool_]:
     return is_equal
 
 
-def to_rows(catalog: Catalog, current: Products) -> Products:
-    """Products of a catalog, instead of those with their ids.
-
-    An attribute that the catalog lacks is null; a title that is empty stays, as does more text
-    that the catalog lacks: what was learned of a product hangs on them. An attribute of another
-    kind is converted where that loses nothing: numbers, booleans and dates to texts in their plain
-    form, 0 and 1 to booleans. One that cannot be, or that the model lacks, is a ValueError.
-    """
-    check_attributes(catalog.attributes, current)
-    check_distinct(catalog.ids)
-    labels = current.index_of(catalog.ids).astype(np.int64)
-    missing = np.full(len(catalog), -1, dtype=np.int64)
-    attributes = {
-        name: _convert(name, catalog.attributes[name], column)
-        if name in catalog.attributes
-        else column.take(missing)
-        for name, column in current.attributes.items()
-    }
-    titles = _unless_empty(catalog.titles, take_or_empty(texts_of(current.titles), labels))
-    more_text = None
-    if current.more_text is not None:
-        before = take_or_empty(current.more_text, labels)
-        more_text = _unless_empty(catalog.more_text, before)
-    return Products(catalog.ids, titles, attributes, more_text)
-
-
-def overlay(catalog: Catalog, current: Products) -> tuple[Products, int]:
-    """Products as they are now, with what a catalog says anew; also how many it does not know.
-
-    A cell that is empty changes nothing, nor does a column that the catalog lacks.
-    """
-    given = to_rows(catalog, current)
-    labels = current.index_of(catalog.ids).astype(np.int64)
-    known = np.flatnonzero(labels >= 0)
-    before, after = join_products([current], labels[known]), join_products([given], known)
-    rows = np.arange(len(known), dtype=np.int32)
-    attributes = {
-        name: unite_columns([after.attributes[name], column], [rows, rows], len(rows))
-        for name, column in before.attributes.items()
-    }
-    return replace(after, attributes=attributes), len(catalog) - len(known)
-
-
-def _unless_empty(texts: Strings | None, otherwise: Strings) -> Strings:
-    return otherwise if texts is None else unite([otherwise, texts], texts.lengths > 0)
-
-
-def check_attributes(names: Iterable[str], current: Products) -> None:
-    """Raise a ValueError about attributes that products do not have."""
-    if unknown := [name for name in names if name not in current.attributes]:
-        known = ", ".join(current.attributes) or "none at all"
-        rule = f"attributes must be among those of the model, {known}"
-        raise ValueError(f"{rule}; got {', '.join(map(repr, unknown))}")
-
-
-def check_distinct(ids: Strings) -> None:
-    """Raise a ValueError about a product that a step tells twice."""
-    group, first = ids.factorize()
-    if len(first) < len(ids):
-        again = np.flatnonzero(first[group] != np.arange(len(ids)))[0]
-        raise ValueError(f"a step must tell each product once; got {ids[int(again)]!r} twice")
-
-
 def searched_texts(products: Products) -> tuple[Strings, ...]:
     """Titles, and the text beside them if there is some."""
     titles, more = texts_of(products.titles), products.more_text
     return (titles,) if more is None else (titles, more)
-
-
-def texts_of(texts: Strings | None) -> Strings:
-    """Texts that must be there."""
-    if texts is None:
-        raise TypeError("products must have titles; got none")
-    return texts
-
-
-def _drop_unused(column: Column) -> Column:
-    """The same values, with the categories that occur."""
-    if column.categories is None:
-        return column
-    used = np.unique(column.values[column.values >= 0])
-    code = np.append(np.searchsorted(used, column.values), 0)[: len(column.values)]
-    values = np.where(column.values < 0, -1, code).astype(np.int32)
-    return Column("text", values, column.categories.take(used))
-
-
-def _convert(name: str, given: Column, wanted: Column) -> Column:
-    """An attribute as the kind that it has in the model."""
-    if given.kind == wanted.kind:
-        return given
-    if given.is_null.all():
-        return wanted.take(np.full(len(given.values), -1, dtype=np.int64))
-    if wanted.kind == "text":
-        return _to_texts(given)
-    is_zero_or_one = np.isin(given.values, [0, 1]) | given.is_null
-    if (given.kind, wanted.kind) == ("number", "boolean") and is_zero_or_one.all():
-        return Column("boolean", np.where(given.is_null, -1, given.values).astype(np.int8))
-    got = f"a {given.kind}, such as {_find_odd(given)!r}"
-    raise ValueError(f"{name} must be a {wanted.kind} as in the model; got {got}")
-
-
-def _find_odd(given: Column) -> object:
-    """A value of a column to show: the first that is no number, else the first."""
-    values = [value for value in given.to_list() if value is not None]
-    plain = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)*\s*")
-    return next((each for each in values if not plain.fullmatch(str(each))), values[0])
-
-
-def _to_texts(given: Column) -> Column:
-    """Numbers, booleans or dates as they are written."""
-    texts = ["" if value is None else _write(value) for value in given.to_list()]
-    written = Strings.of(texts)
-    group, first = written.factorize()
-    distinct = written.take(first)
-    order = distinct.argsort()
-    code = np.argsort(order)[group]
-    values = np.where(given.is_null, -1, code).astype(np.int32)
-    return _drop_unused(Column("text", values, distinct.take(order)))
-
-
-def _write(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def store_changes(changes: Changes) -> Section:

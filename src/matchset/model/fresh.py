@@ -22,13 +22,12 @@ from matchset.model.changes import (
     find_present,
     fold_changes,
     is_same_row,
-    overlay,
     read_changes,
     removed,
     store_changes,
-    to_rows,
     upserted,
 )
+from matchset.model.given_rows import overlay, to_rows
 from matchset.model.products import Products, join_products
 from matchset.storage.sections import Section
 from matchset.strings import Strings

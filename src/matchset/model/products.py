@@ -296,3 +296,10 @@ def _read_column(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Column:
         return Column(kind, values)  # type: ignore[arg-type]  # a key of COLUMN_TYPES
     categories = read_strings(Section(arrays=arrays).within("categories"))
     return Column("text", values, categories)
+
+
+def texts_of(texts: Strings | None) -> Strings:
+    """Texts that must be there."""
+    if texts is None:
+        raise TypeError("products must have titles; got none")
+    return texts

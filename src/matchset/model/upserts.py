@@ -12,9 +12,10 @@ import numpy as np
 
 from matchset.data.arrow import NO_DAY
 from matchset.data.catalog import Column
-from matchset.model.changes import Changes, check_attributes, check_distinct, texts_of
+from matchset.model.changes import Changes
 from matchset.model.fresh import Step, number_versions
-from matchset.model.products import Products, take_or_empty
+from matchset.model.given_rows import check_attributes, check_distinct
+from matchset.model.products import Products, take_or_empty, texts_of
 from matchset.strings import Strings
 from matchset.text import clean_markup
 

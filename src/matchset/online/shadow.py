@@ -22,8 +22,8 @@ from matchset.data.split import DEFAULT_SAMPLE
 from matchset.errors import DataError
 from matchset.evaluate.judgments import run_qrels
 from matchset.evaluate.overlap import Share
+from matchset.evaluate.pair_segments import find_seen_in_training, make_segments
 from matchset.evaluate.qrels import Qrels
-from matchset.evaluate.segments import find_seen_in_training, make_segments
 from matchset.evaluate.significance import Values
 from matchset.matchers.base import Retriever, check_k
 from matchset.matchers.recorded_run import RecordedRun

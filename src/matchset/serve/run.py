@@ -28,7 +28,7 @@ from matchset.config import DEFAULT_MIN_QUERY_COUNT
 from matchset.data.events import EventWeights
 from matchset.data.log import Log
 from matchset.errors import ModelFileError
-from matchset.evaluate.segments import choose_rule
+from matchset.evaluate.pair_segments import choose_rule
 from matchset.matchers.registry import load
 from matchset.online.definition import read_experiment
 from matchset.online.record_files import EVENTS, QUERIES, SHADOW, begin_records, shadow_folder

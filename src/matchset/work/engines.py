@@ -18,7 +18,7 @@ from matchset.errors import DataError
 from matchset.memory import current_memory
 from matchset.work.results import WorkFolder
 from matchset.work.tasks import Report, Results, Task
-from matchset.work.worker import receive, send
+from matchset.work.worker_process import receive, send
 
 logger = logging.getLogger(__name__)
 
@@ -147,5 +147,5 @@ class _Worker:
 
 def _start_process() -> subprocess.Popen[bytes]:
     # Without the current folder on its path: a file there could hide a module.
-    command = [sys.executable, "-P", "-c", "from matchset.work.worker import main; main()"]
+    command = [sys.executable, "-P", "-c", "from matchset.work.worker_process import main; main()"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603

@@ -9,7 +9,7 @@ from matchset.filters.filter import Filter
 from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW, GraphConfig, build_graph
 from matchset.lab.dssm.int8 import DSSMWithInt8, round_space
 from matchset.lab.dssm.space import Space, SpaceMatcher, find_nearest, read_space, store_space
-from matchset.matchers.base import OpenPart, Sections
+from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, Floats
 
 

@@ -21,7 +21,7 @@ from matchset.lab.dssm.space import (
     read_space,
     store_space,
 )
-from matchset.matchers.base import OpenPart, Sections
+from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, Floats, Ids
 from matchset.storage.handles import FolderHandle
 from matchset.storage.sections import Section, verify

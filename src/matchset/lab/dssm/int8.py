@@ -10,7 +10,7 @@ import numpy as np
 from matchset.config import count_threads
 from matchset.filters.filter import Filter
 from matchset.lab.dssm.space import Space, SpaceMatcher, read_space, store_space
-from matchset.matchers.base import OpenPart, Sections
+from matchset.matchers.saved import OpenPart, Sections
 from matchset.matrices import Csr, Floats
 from matchset.model.inverted_lists import ByteVectors, InvertedLists, quantize
 from matchset.storage.folders import Arrays

@@ -14,9 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from matchset.lab.dssm.settings import DSSMConfig
-from matchset.lab.dssm.space import pool_rows
-from matchset.lab.dssm.training_data import (
+from matchset.lab.dssm.batches import (
     Batch,
     Examples,
     Indices,
@@ -25,7 +23,9 @@ from matchset.lab.dssm.training_data import (
     split_validation,
     take_rows,
 )
-from matchset.learn.train import Progress
+from matchset.lab.dssm.settings import DSSMConfig
+from matchset.lab.dssm.space import pool_rows
+from matchset.learn.train_tree import Progress
 from matchset.matrices import Floats
 
 logger = logging.getLogger(__name__)

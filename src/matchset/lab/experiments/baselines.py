@@ -16,7 +16,7 @@ from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW
 from matchset.lab.dssm.int8 import DSSMWithInt8
 from matchset.lab.dssm.settings import DSSMConfig
-from matchset.lab.dssm.train import train_dssm
+from matchset.lab.dssm.training import train_dssm
 from matchset.lab.experiments.benchmark import Benchmark
 from matchset.lab.experiments.contender import NO_CATALOG, Contender, of_kind
 from matchset.lab.experiments.findings import Group

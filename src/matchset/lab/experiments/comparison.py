@@ -13,7 +13,7 @@ from matchset.evaluate.calibration import score_answers
 from matchset.evaluate.compare import Comparison, compare_evaluations
 from matchset.evaluate.evaluation import Evaluation, Score
 from matchset.evaluate.overlap import IncrementalRecall, measure_overlap
-from matchset.evaluate.segments import Bools
+from matchset.evaluate.pair_segments import Bools
 from matchset.evaluate.significance import bootstrap, mean
 from matchset.lab.experiments.baselines import NOTHING_OUTSIDE
 from matchset.lab.experiments.benchmark import Benchmark, digest_qrels

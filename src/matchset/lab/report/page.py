@@ -13,12 +13,12 @@ from matchset.lab.experiments.findings import (
     SweepFindings,
     read_findings,
 )
+from matchset.lab.report.exports import to_csv, to_json
 from matchset.lab.report.formatting import Html, join, tag
 from matchset.lab.report.inside import inside_the_match_set
 from matchset.lab.report.paper import the_paper, the_sweeps
 from matchset.lab.report.plots import kind_colors, require_plots
-from matchset.lab.report.results import to_csv, to_json
-from matchset.lab.report.sections import how_to_reproduce, the_data, the_segments, the_table
+from matchset.lab.report.report_sections import how_to_reproduce, the_data, the_segments, the_table
 from matchset.lab.report.verdict import the_verdict, what_it_adds
 from matchset.lab.report.weaknesses import side_by_side, where_it_loses
 from matchset.storage.atomic import atomic_file

@@ -1,4 +1,4 @@
-"""Segments: for which queries and products is a matcher good, and what counts as relevant?
+"""Pair segments: for which queries and products is a matcher good, and what counts as relevant?
 
 A segment is a subset of the relevant pairs. Its queries are those with a pair in it, and every
 metric is computed as if only its pairs were relevant.

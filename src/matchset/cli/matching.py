@@ -1,4 +1,4 @@
-"""Match: which products does a model give for a query, and why?"""
+"""Matching: which products does a model give for a query, and why?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results: how are all numbers of a report written as JSON and as CSV?"""
+"""Exports: how are all numbers of a report written as JSON and as CSV?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options: which flags do several commands share?
+"""Flags: which flags do several commands share?
 
 Flags for settings are made from the fields of the configuration, so that there is one list of
 settings and one place for defaults. A flag overrides the file given with --config, which overrides

@@ -20,11 +20,11 @@ from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
 from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
+from matchset.lab.dssm.batches import TrainingData, prepare_training_data
 from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.settings import DSSMConfig, import_extra
 from matchset.lab.dssm.space import Space, Tower
-from matchset.lab.dssm.training_data import TrainingData, prepare_training_data
-from matchset.learn.train import Progress
+from matchset.learn.train_tree import Progress
 from matchset.storage.folders import check_target
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""App: which commands are there, and how do they fail?"""
+"""Commands: which commands are there, and how do they fail?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from matchset.cli.experiments import compare, sweep
 from matchset.cli.inspection import inspect
 from matchset.cli.interrupts import STOPPED
 from matchset.cli.logs import describe, simulate, split
-from matchset.cli.match import explain, match
+from matchset.cli.matching import explain, match
 from matchset.cli.models import prune, train
 from matchset.cli.plan import plan
 from matchset.cli.serve import serve

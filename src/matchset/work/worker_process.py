@@ -1,4 +1,4 @@
-"""Worker: a process that does the tasks it reads from its standard input.
+"""Worker process: a process that does the tasks it reads from its standard input.
 
 It ends when the input does, that is with the process that started it, whatever it is doing then.
 """

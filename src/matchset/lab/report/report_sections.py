@@ -1,4 +1,4 @@
-"""Sections: what does the report say of the data, the matchers and the measurement?"""
+"""Report sections: what does the report say of the data, the matchers and the measurement?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training data: which queries, titles and pairs does DSSM learn from, and in what batches?"""
+"""Batches: which queries, titles and pairs does DSSM learn from, and in what batches?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training: how do instances and their labels become a model?
+"""Training of a tree: how do instances and their labels become a model?
 
 Every step is a stage of tasks (`matchset.work`). In memory they run one after another on all
 threads; with a work folder they can be resumed, or run on many machines. There is no other way to
