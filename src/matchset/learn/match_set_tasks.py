@@ -139,9 +139,11 @@ def assemble(results: Results, source: PartSource, reranker: Reranker) -> MatchS
     """The model that the parts make."""
     found = {"tree": "pack", "towers": "encode", "lexical": "lexical", "neighbors": "neighbors"}
     parts = {part: results.get(source.prefix + found[part], part) for part in source.parts}
-    n_queries_of = results.get(source.data, "n_queries_of")
-    popularity = _native.log_fixed(1 + n_queries_of.astype(np.float64)).astype(np.float32)
-    return MatchSetModel(popularity, reranker, **parts)
+    popularity, recent = (
+        _native.log_fixed(1 + results.get(source.data, name).astype(np.float64)).astype(np.float32)
+        for name in ("n_queries_of", "recent")
+    )
+    return MatchSetModel(popularity, recent, reranker, **parts)
 
 
 def weigh_parts(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:

@@ -117,6 +117,7 @@ class MatchSetModel:
     """
 
     popularity: Floats  # logarithm of 1 + positive queries of each trained product, (n_trained,)
+    recent: Floats  # logarithm of 1 + its events, the older the less, (n_trained,)
     reranker: Reranker
     tree: PackedTree | None = None
     towers: TowerIndex | None = None
@@ -135,6 +136,7 @@ class MatchSetModel:
             lexical=None if self.lexical is None else self.lexical.arrays,
             past=None if self.neighbors is None else self.neighbors.arrays,
             popularity=self.popularity,
+            recent=self.recent,
             reranker=self.reranker.arrays,
             added=None if self.added is None else self.added.arrays,
         )
@@ -239,7 +241,7 @@ def store_match_set(model: MatchSetModel) -> dict[str, Section]:
     """A section for each part, one for the re-ranker, one for what all parts share."""
     sections = {"reranker": store_reranker(model.reranker)}
     header = {"parts": list(model.parts), "bounds": asdict(model.bounds)}
-    sections["search"] = Section(header, {"popularity": model.popularity})
+    sections["search"] = Section(header, {"popularity": model.popularity, "recent": model.recent})
     if model.tree is not None:
         sections["tree"] = store_tree(model.tree)
     if model.towers is not None:
@@ -255,13 +257,17 @@ def read_match_set(sections: Mapping[str, Section]) -> MatchSetModel:
     """A match set from its sections; a damaged one is a KeyError, TypeError or ValueError."""
     search = sections["search"]
     popularity = search.arrays["popularity"]
-    if popularity.dtype != np.float32 or popularity.ndim != 1:
-        raise TypeError(f"popularity must be float32; got {popularity.dtype}")
+    is_older = "recent" not in sections["reranker"].header["features"]
+    recent = np.zeros(len(popularity), np.float32) if is_older else search.arrays["recent"]
+    for name, values in (("popularity", popularity), ("recent", recent)):
+        if values.dtype != np.float32 or values.ndim != 1:
+            raise TypeError(f"{name} must be float32; got {values.dtype}")
     parts: dict[str, Any] = {}
     for name in search.header["parts"]:
         parts[name] = _READERS[name](sections[name])
     return MatchSetModel(
         popularity,
+        recent,
         read_reranker(sections["reranker"]),
         bounds=Bounds(**search.header["bounds"]),
         **parts,
