@@ -26,6 +26,7 @@ from matchset.config import count_threads
 from matchset.learn.hold_back import hold_back
 from matchset.learn.match_set_tasks import learn_reranker
 from matchset.learn.train_match_set import train_parts
+from matchset.model.match_set_model import MatchSetModel
 
 KS = (10, 50, 100)
 QUERIES = {"shop-50000": 200_000}  # otherwise the default of the simulation
@@ -85,11 +86,15 @@ def hide_popularity(matcher: ms.MatchSet, train: ms.Log, catalog: ms.Catalog | N
     """The same parts; the re-ranker is fitted again, as if no product had a past query."""
     held = hold_back(train, matcher.config)
     parts = train_parts(held.rest, catalog, matcher.config)
-    blind = replace(parts.model, popularity=np.zeros_like(parts.model.popularity))
+    blind = _hide(parts.model)
     threads = count_threads(None)
     reranker = learn_reranker(blind, parts.data, held, matcher.config, threads=threads)
-    popularity = np.zeros_like(matcher.model.popularity)
-    return replace(matcher, model=replace(matcher.model, popularity=popularity, reranker=reranker))
+    return replace(matcher, model=replace(_hide(matcher.model), reranker=reranker))
+
+
+def _hide(model: MatchSetModel) -> MatchSetModel:
+    nothing = np.zeros_like(model.popularity)
+    return replace(model, popularity=nothing, recent=nothing)
 
 
 def measure_gap(matcher: ms.MatchSet, test: ms.Positives, options: argparse.Namespace) -> str:

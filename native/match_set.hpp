@@ -38,11 +38,12 @@ enum CandidateFeature : std::size_t {
   kVoteLog,     // logarithm of that share, from 0 up
   kSameQuery,   // logarithm of 1 + how often the very same query led to it
   kPopularity,  // logarithm of 1 + how many queries led to it
+  kRecent,      // logarithm of 1 + its events, the older the less
   kNFeatures
 };
 inline constexpr std::array<std::string_view, kNFeatures> kFeatureNames{
-    "constant", "tree_score", "tree_log",   "tree_missed", "cosine",     "bm25_share",
-    "bm25",     "bm25_any",   "vote_share", "vote_log",    "same_query", "popularity"};
+    "constant", "tree_score", "tree_log", "tree_missed", "cosine",     "bm25_share", "bm25",
+    "bm25_any", "vote_share", "vote_log", "same_query",  "popularity", "recent"};
 using Features = std::array<float, kNFeatures>;
 
 enum Source : std::uint8_t { kTree = 1, kLists = 2, kLexical = 4, kNeighbors = 8 };
@@ -96,6 +97,7 @@ struct MatchSetView {
   std::uint32_t first_word = 0;  // feature of the lexical index's first word
   std::optional<PastQueries> past;
   std::span<const float> popularity;  // logarithm of 1 + queries of each product: 0 is cold, (n_trained,)
+  std::span<const float> recent;      // logarithm of 1 + recent events of each product, (n_trained,)
   Reranker reranker{};
   std::optional<AddedProducts> added;
 
@@ -121,12 +123,12 @@ struct MatchSetScratch {
   QueryFeatures query;
   SearchScratch tree;
   ListsScratch postings;
-  Accumulator words;
+  Accumulator sums;  // of one source after another, so that they take the same cache: similarities, words, votes
   QueryWords query_words, added_words;
   NeighborsScratch neighbors;
   std::optional<ListsSearch> lists;
   std::vector<float> vector;
-  std::vector<WeightedTerm> terms, added_terms;
+  std::vector<WeightedTerm> terms, added_terms, past_terms;  // of titles, of added titles, of past queries
   DocumentTable<MatchCandidate> candidates;
   std::vector<std::uint32_t> positions, placed;       // candidates without a cosine: in the lists, in `candidates`
   std::vector<float> cosines;                         // of those

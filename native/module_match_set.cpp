@@ -141,11 +141,15 @@ struct MatchSetFilter {
 class MatchSet {
  public:
   MatchSet(nb::object tree, std::optional<TowerArrays> towers, std::optional<LexicalArrays> lexical,
-           std::optional<PastArrays> past, In<float> popularity, RerankerArrays reranker,
+           std::optional<PastArrays> past, In<float> popularity, In<float> recent, RerankerArrays reranker,
            std::optional<AddedArrays> added)
       : tree_(std::move(tree)), towers_(std::move(towers)), lexical_(std::move(lexical)), past_(std::move(past)),
-        popularity_(std::move(popularity)), reranker_(std::move(reranker)), added_(std::move(added)) {
+        popularity_(std::move(popularity)), recent_(std::move(recent)), reranker_(std::move(reranker)),
+        added_(std::move(added)) {
     view_.popularity = to_span(popularity_);
+    view_.recent = to_span(recent_);
+    check(recent_.size() == popularity_.size(), "there must be one number of recent events per product",
+          recent_.size());
     const std::size_t n = n_shown_ = view_.n_products();
     if (!tree_.is_none()) {
       packed_ = &nb::cast<const PackedTree&>(tree_);
@@ -157,6 +161,9 @@ class MatchSet {
       view_.lexical = to_lexical(*lexical_, n);
       view_.first_word = std::get<4>(*lexical_);
     }
+    // Words usually lie in the order of the vectors: where they do, one array tells both places, and takes less cache.
+    if (view_.towers && view_.lexical && std::ranges::equal(view_.towers->position_of, view_.lexical->row_of))
+      view_.lexical->row_of = view_.towers->position_of;
     if (past_) view_.past = to_past(*past_, n);
     view_.reranker = to_reranker(reranker_);
     if (added_) adopt_added();
@@ -224,7 +231,7 @@ class MatchSet {
   std::optional<TowerArrays> towers_;
   std::optional<LexicalArrays> lexical_;
   std::optional<PastArrays> past_;
-  In<float> popularity_;
+  In<float> popularity_, recent_;
   RerankerArrays reranker_;
   std::optional<AddedArrays> added_;
   const PackedTree* packed_ = nullptr;
@@ -436,10 +443,10 @@ void bind_match_set(nb::module_& m) {
   auto match_set =
       nb::class_<MatchSet>(m, "MatchSet", "A view over the parts of a match set; None for one that is left out.")
           .def(nb::init<nb::object, std::optional<TowerArrays>, std::optional<LexicalArrays>, std::optional<PastArrays>,
-                        In<float>, RerankerArrays, std::optional<AddedArrays>>(),
+                        In<float>, In<float>, RerankerArrays, std::optional<AddedArrays>>(),
                nb::kw_only(), "tree"_a.none(), "towers"_a.none().noconvert(), "lexical"_a.none().noconvert(),
-               "past"_a.none().noconvert(), "popularity"_a.noconvert(), "reranker"_a.noconvert(),
-               "added"_a.none().noconvert() = nb::none())
+               "past"_a.none().noconvert(), "popularity"_a.noconvert(), "recent"_a.noconvert(),
+               "reranker"_a.noconvert(), "added"_a.none().noconvert() = nb::none())
           .def("allow", &py_allow, "is_allowed"_a.noconvert(), "Prepare a filter from one boolean per product.");
   bind_searches(match_set);
   m.def(

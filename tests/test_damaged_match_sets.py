@@ -36,7 +36,7 @@ def name_arrays():
         "lexical": ["row_of", *(f"{of}.{x}" for of in ("titles_of", "words_of") for x in lists)],
         "neighbors": ["offsets", "products", "counts", "hashes", "by_hash",
                       *(f"queries_of.{x}" for x in lists)],
-        "search": ["popularity"],
+        "search": ["popularity", "recent"],
     }  # fmt: skip
 
 

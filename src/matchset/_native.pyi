@@ -867,6 +867,7 @@ class MatchSet:
         popularity: Annotated[
             NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
         ],
+        recent: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
         reranker: tuple[
             Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
             Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],

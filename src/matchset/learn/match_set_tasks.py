@@ -102,20 +102,22 @@ def fit_towers(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str
             name, {field.name: getattr(state, field.name) for field in fields(state)}
         ),
     )
-    return {"row_of": towers.row_of, "table": towers.table, "vectors": towers.vectors}
+    names = ("row_of", "table", "vectors", "n_sampled")
+    return {name: getattr(towers, name) for name in names}
 
 
 def encode_titles(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:
     """The inverted lists of the two towers."""
-    row_of, table, vectors = (
-        job.results.get(source.prefix + "fit", name) for name in ("row_of", "table", "vectors")
+    row_of, table, vectors, n_sampled = (
+        job.results.get(source.prefix + "fit", name)
+        for name in ("row_of", "table", "vectors", "n_sampled")
     )
     data = read_data(job.results, source)
     if data.X_more is not None:
         texts = [(X.indptr, X.indices) for X in (_titles(data), data.X_more)]
         vectors = encode_products(texts, row_of, table, threads=job.threads)
     lists = build_inverted_lists(vectors, seed=config.learn.seed, threads=job.threads)
-    return {"towers": TowerIndex.of(row_of, table, lists)}
+    return {"towers": TowerIndex.of(row_of, table, lists), "n_sampled": n_sampled}
 
 
 def index_lexical(job: Job, source: PartSource) -> Mapping[str, Any]:
@@ -137,9 +139,11 @@ def assemble(results: Results, source: PartSource, reranker: Reranker) -> MatchS
     """The model that the parts make."""
     found = {"tree": "pack", "towers": "encode", "lexical": "lexical", "neighbors": "neighbors"}
     parts = {part: results.get(source.prefix + found[part], part) for part in source.parts}
-    n_queries_of = results.get(source.data, "n_queries_of")
-    popularity = _native.log_fixed(1 + n_queries_of.astype(np.float64)).astype(np.float32)
-    return MatchSetModel(popularity, reranker, **parts)
+    popularity, recent = (
+        _native.log_fixed(1 + results.get(source.data, name).astype(np.float64)).astype(np.float32)
+        for name in ("n_queries_of", "recent")
+    )
+    return MatchSetModel(popularity, recent, reranker, **parts)
 
 
 def weigh_parts(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:

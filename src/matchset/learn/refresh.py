@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.data.log import Log
 from matchset.data.positives import apply_rule
+from matchset.data.recency import KEPT_PER_DAY, count_recent
 from matchset.features.vectorizer import Vectorizer
 from matchset.learn.clusters import update_inverted_lists
 from matchset.learn.refresh_data import Known, RefreshData, find_words, prepare_refresh
 from matchset.learn.refresh_report import RefreshReport
 from matchset.learn.refresh_tree import RefreshedTree, refresh_tree
-from matchset.learn.training_data import Examples, join_titles
+from matchset.learn.training_data import Examples, join_titles, name_products
 from matchset.matrices import Csr, from_scipy, rows_of
 from matchset.model.lexical import index_titles
 from matchset.model.match_set_model import MatchSetModel
@@ -75,6 +76,7 @@ def refresh_match_set(
     refreshed = replace(
         model,
         popularity=_native.log_fixed(1 + data.n_queries_of.astype(np.float64)).astype(np.float32),
+        recent=_native.log_fixed(1 + _refresh_recent(known, log)).astype(np.float32),
         tree=None if tree is None else tree.tree,
         towers=towers,
         lexical=lexical,
@@ -92,6 +94,17 @@ def refresh_match_set(
         **measured,
     )
     return RefreshedMatchSet(refreshed, data.vectorizer, data.n_queries_of, data.hashes, report)
+
+
+def _refresh_recent(known: Known, log: Log) -> NDArray[np.float64]:
+    """Events of each product, the older the less; a log begins when the one before it ended."""
+    weights = known.training_rule(log).weights
+    recent = name_products(count_recent(log, weights), log.products, known.products)
+    is_kept = known.label_of >= 0
+    before = np.round(np.expm1(known.model.recent[is_kept].astype(np.float64)), 4)
+    n_days = (log.days[1] - log.days[0]).days + 1 if log.days else 0
+    recent[known.label_of[is_kept]] += before * KEPT_PER_DAY**n_days
+    return recent
 
 
 def _count(

@@ -14,6 +14,7 @@ from matchset.data.catalog import Catalog
 from matchset.data.events import hint_at_counts
 from matchset.data.log import Log
 from matchset.data.positives import Positives, positives
+from matchset.data.recency import count_recent
 from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
 from matchset.learn.private_words import forget_private_words
@@ -51,6 +52,7 @@ class TrainingData:
     examples: Examples
     positives: Positives
     n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
+    recent: NDArray[np.float64]  # weighted events of each product, the older the less
     n_missing: int  # products with positive queries that are not in the catalog
     counts: NDArray[np.float64]  # how often each positive query occurred, (n_queries,)
     X_more: Csr | None = None  # products x features of the text beside titles
@@ -114,10 +116,21 @@ def prepare_training_data(
         ),
         pairs,
         n_queries_of,
+        name_products(count_recent(log, pairs.rule.weights), log.products, products),
         n_missing=0 if catalog is None else _count_missing(pairs.products, catalog),
         counts=counts,
         X_more=_transform(vectorizer, more_text, threads) if has_titles else None,
     )
+
+
+def name_products(
+    values: NDArray[np.float64], ids: Strings, products: Products
+) -> NDArray[np.float64]:
+    """Values of some products as values of all: those without one have zero."""
+    label = products.index_of(ids)
+    found = np.zeros(len(products))
+    found[label[label >= 0]] = values[label >= 0]
+    return found
 
 
 def _transform(vectorizer: Vectorizer, texts: Strings | None, threads: int | None) -> Csr | None:

@@ -117,7 +117,7 @@ class Match(Shown, Tabular, Sequence[Hit]):
     ) -> Match:
         """The products with at least this score, and at least this share of the best score."""
         best = self.scores[:1].max(initial=0.0)
-        least = least_scores(best, min_score, min_relative)
+        least = least_scores([best], min_score, min_relative)  # NumPy 1 rounds a scalar to 32 bits
         return self[: int(np.count_nonzero(self.scores >= least))]
 
     def to_dicts(self) -> list[dict[str, Any]]:

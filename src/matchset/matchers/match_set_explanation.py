@@ -31,7 +31,7 @@ from matchset.model.reranker import FEATURES
 
 _WIDENED = 4  # times, in each step of a search that finds too little; as in native/match_set.cpp
 _MOST = 2**31 - 1
-_SAME_QUERY, _POPULARITY = ("same_query",), ("popularity",)
+_SAME_QUERY, _POPULARITY = ("same_query",), ("popularity", "recent")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

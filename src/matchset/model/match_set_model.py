@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.matrices import Csr, Floats, Ids, Offsets
+from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.added import AddedProducts
 from matchset.model.lexical import LexicalIndex, read_lexical, store_lexical
 from matchset.model.neighbors import PastQueries, read_past_queries, store_past_queries
@@ -35,6 +35,7 @@ _READERS = {
 }
 
 
+_BLOCK = 128  # texts whose candidates are described at once
 _MAX_BOUND = 2**63 - 1  # what native code counts with
 
 
@@ -91,6 +92,22 @@ class Candidates:
     features: Floats  # (n_candidates, n_features)
     sources: NDArray[np.uint8]  # bits of SOURCES, (n_candidates,)
 
+    @classmethod
+    def join(cls, blocks: list[Candidates]) -> Candidates:
+        """The candidates of the queries of all blocks."""
+        return cls(
+            offsets_of(np.concatenate([np.diff(block.offsets) for block in blocks])),
+            np.concatenate([block.labels for block in blocks]),
+            np.concatenate([block.features for block in blocks]),
+            np.concatenate([block.sources for block in blocks]),
+        )
+
+    def copy(self) -> Candidates:
+        """The same in arrays of NumPy, which are mapped where memory has no room for them."""
+        return Candidates(
+            self.offsets.copy(), self.labels.copy(), self.features.copy(), self.sources.copy()
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class MatchSetModel:
@@ -100,6 +117,7 @@ class MatchSetModel:
     """
 
     popularity: Floats  # logarithm of 1 + positive queries of each trained product, (n_trained,)
+    recent: Floats  # logarithm of 1 + its events, the older the less, (n_trained,)
     reranker: Reranker
     tree: PackedTree | None = None
     towers: TowerIndex | None = None
@@ -118,6 +136,7 @@ class MatchSetModel:
             lexical=None if self.lexical is None else self.lexical.arrays,
             past=None if self.neighbors is None else self.neighbors.arrays,
             popularity=self.popularity,
+            recent=self.recent,
             reranker=self.reranker.arrays,
             added=None if self.added is None else self.added.arrays,
         )
@@ -197,7 +216,16 @@ class MatchSetModel:
         *,
         threads: int = 1,
     ) -> Candidates:
-        """The candidates of each text, by the code and within the bounds that answer queries."""
+        """The candidates of each text, by the code and within the bounds that answer queries.
+
+        Many texts are described in blocks: what kernels make cannot be mapped, copies of it can.
+        """
+        if len(texts) > _BLOCK:
+            parts = (texts[begin : begin + _BLOCK] for begin in range(0, len(texts), _BLOCK))
+            described = (
+                self.describe(vocabulary, part, allowed, bounds, threads=threads) for part in parts
+            )
+            return Candidates.join([block.copy() for block in described])
         native = (bounds or self.bounds).native
         offsets, labels, features, sources = self.native.features(
             vocabulary, texts.data, texts.offsets, native, allowed, threads=threads
@@ -213,7 +241,7 @@ def store_match_set(model: MatchSetModel) -> dict[str, Section]:
     """A section for each part, one for the re-ranker, one for what all parts share."""
     sections = {"reranker": store_reranker(model.reranker)}
     header = {"parts": list(model.parts), "bounds": asdict(model.bounds)}
-    sections["search"] = Section(header, {"popularity": model.popularity})
+    sections["search"] = Section(header, {"popularity": model.popularity, "recent": model.recent})
     if model.tree is not None:
         sections["tree"] = store_tree(model.tree)
     if model.towers is not None:
@@ -229,13 +257,17 @@ def read_match_set(sections: Mapping[str, Section]) -> MatchSetModel:
     """A match set from its sections; a damaged one is a KeyError, TypeError or ValueError."""
     search = sections["search"]
     popularity = search.arrays["popularity"]
-    if popularity.dtype != np.float32 or popularity.ndim != 1:
-        raise TypeError(f"popularity must be float32; got {popularity.dtype}")
+    is_older = "recent" not in sections["reranker"].header["features"]
+    recent = np.zeros(len(popularity), np.float32) if is_older else search.arrays["recent"]
+    for name, values in (("popularity", popularity), ("recent", recent)):
+        if values.dtype != np.float32 or values.ndim != 1:
+            raise TypeError(f"{name} must be float32; got {values.dtype}")
     parts: dict[str, Any] = {}
     for name in search.header["parts"]:
         parts[name] = _READERS[name](sections[name])
     return MatchSetModel(
         popularity,
+        recent,
         read_reranker(sections["reranker"]),
         bounds=Bounds(**search.header["bounds"]),
         **parts,

@@ -5,6 +5,7 @@ Features are those of the code that answers queries. What is added here is how t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -80,7 +81,9 @@ def find_reasons(
     terms = {name: Terms(ids[:0], np.empty(0, np.float32)) for name in model.parts}
     known = model.label_of(label)
     added = known - len(model.popularity)
-    popularity = 0.0 if added >= 0 else float(model.popularity[known])
+    is_added = added >= 0
+    popularity = 0.0 if is_added else float(model.popularity[known])
+    recent = 0.0 if is_added else float(model.recent[known])
     if model.lexical is not None:
         terms["lexical"] = (
             weigh_words(model.lexical, ids, known)
@@ -91,7 +94,8 @@ def find_reasons(
         vector = find_vector(model.towers, model.added, known)
         terms["towers"] = weigh_embeddings(model.towers, ids, vector)
     at = _position(found, label)
-    features = _features(model, found, at, terms, popularity)
+    told = {"popularity": popularity, "recent": recent}
+    features = _features(model, found, at, terms, told)
     scores = score_linear(model, found.features)
     weights = model.reranker.weights[WARM if popularity > 0 else COLD]
     linear = float(features @ weights) if at is None else float(scores[at])
@@ -189,14 +193,14 @@ def _features(
     found: Candidates,
     at: int | None,
     terms: dict[str, Terms],
-    popularity: float,
+    told: Mapping[str, float],
 ) -> Floats:
     """The features of a candidate; of another product those that any source would have given it."""
     if at is not None:
         mine: Floats = found.features[at]
         return mine
     features: Floats = np.zeros(len(FEATURES), dtype=np.float32)
-    values = {"constant": 1.0, "popularity": popularity}
+    values = {"constant": 1.0, **told}
     values["tree_missed"] = float(model.tree is not None)
     values["cosine"] = float(terms["towers"].values.sum()) if "towers" in terms else 0.0
     if "lexical" in terms:
