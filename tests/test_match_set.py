@@ -402,7 +402,7 @@ def test_without_a_catalog_there_are_tree_and_neighbors():
 
 def test_parts_that_read_titles_need_a_catalog():
     log, _ = make_shop()
-    with pytest.raises(ms.DataError, match="must have a catalog's titles; got none"):
+    with pytest.raises(ms.DataError, match="must have titles from a catalog; got none"):
         ms.train(log, None, ms.TrainConfig(parts=("towers",)))
 
 
