@@ -13,7 +13,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # What the installed package is made of, folders too: a change here, and nowhere else, rebuilds it.
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find native src -not -name '*.pyc' -not -name __pycache__)
 # Two processes share the tests, file by file: fixtures of a file are made once.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+IN_PARALLEL := -m pytest -n 2 --dist loadfile
+PYTEST := $(BIN)/python $(IN_PARALLEL)
 NATIVE := $(wildcard native/*.cpp native/*.hpp)
 INSTALL := install --no-build-isolation --no-deps --config-settings=build-dir=build/
 
@@ -43,9 +44,9 @@ MINUTES ?= 10
 fuzz: $(VENV)/installed $(VENV)/test $(VENV)/dssm ## Fuzz models, requests, filters, logs, products, experiments and work folders for MINUTES=10
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES)
 
-test-slow: test-all fuzz $(FLOORS)/installed $(VENV)/ray ## Test what takes long: fuzzing, a Ray cluster, and the lowest version of every dependency
-	$(BIN)/python -m pytest -m ray
-	$(FLOORS)/bin/python -m pytest
+test-slow: test-all fuzz $(FLOORS)/installed $(VENV)/ray ## Test what takes long: fuzzing, a Ray cluster, a training within little memory, and the lowest version of every dependency
+	$(BIN)/python -m pytest -m "ray or slow"
+	$(FLOORS)/bin/python $(IN_PARALLEL)
 
 wheel: $(VENV)/build $(VENV)/wheel ## Make dist/: an sdist, and from it a wheel, tested where there is no compiler
 	rm -rf build/wheel dist

@@ -2,10 +2,12 @@
 
     python benchmarks/memory.py --products 50000 200000
     python benchmarks/memory.py --shop FOLDER --memory 3GB
+    python benchmarks/memory.py --shop FOLDER --memory 12GB --work WORK --untuned
 
 Memory is RssAnon: what the process owns, without mapped files. It is sampled every few
 milliseconds; the table has what was owned when each step began, the most while it ran, and the most
-that arrays in temporary files took. Every training is a process of its own.
+that arrays in temporary files took. Every training is a process of its own. With a work folder, one
+that was interrupted goes on, and its table has the steps that were left.
 """
 
 from __future__ import annotations
@@ -25,12 +27,15 @@ import matchset as ms
 from matchset import _native
 from matchset.work.tasks import Report, Results, Task
 
+_LONG = 10.0  # seconds of a task that is told of when it ends
+
 
 class Meter:
     """What was owned when each step began, the most while it ran, and the most on disk; bytes."""
 
     def __init__(self) -> None:
         self.steps: dict[str, tuple[int, int, int]] = {}
+        self.seconds: dict[str, float] = {}  # of processors
         self._call = Task.__call__
 
     def __call__(self, task: Task, results: Results, *given: int | Report) -> None:
@@ -42,6 +47,7 @@ class Meter:
     def step(self, name: str) -> Iterator[None]:
         """Measure what runs inside."""
         before, peaks, is_over = read_memory(), [0, 0], threading.Event()
+        began = time.process_time()
 
         def sample() -> None:
             while True:
@@ -59,6 +65,16 @@ class Meter:
             sampler.join()
             first, owned, mapped = self.steps.get(name, (before, 0, 0))
             self.steps[name] = (first, max(owned, peaks[0]), max(mapped, peaks[1]))
+            spent = time.process_time() - began
+            self.seconds[name] = self.seconds.get(name, 0.0) + spent
+            if spent > _LONG:  # said at once, in case that a later step fails
+                print(f"{name}: {self.show(name)}", file=sys.stderr, flush=True)
+
+    def show(self, name: str) -> str:
+        """The figures of a step, as cells of a table."""
+        return " | ".join(
+            [*(f"{n / 1e6:,.0f}" for n in self.steps[name]), f"{self.seconds[name]:,.0f}"]
+        )
 
 
 def read_memory() -> int:
@@ -67,7 +83,7 @@ def read_memory() -> int:
     return int(status.partition("RssAnon:")[2].split()[0]) * 1024
 
 
-def measure(shop: Path, given: dict[str, str], *, is_tuned: bool) -> None:
+def measure(shop: Path, given: dict[str, str], work: Path | None, *, is_tuned: bool) -> None:
     """Train on a shop, and print the table of its steps."""
     meter = Meter()
     Task.__call__ = lambda task, *rest: meter(task, *rest)  # noqa: PLW0108 (binds the task)
@@ -77,7 +93,7 @@ def measure(shop: Path, given: dict[str, str], *, is_tuned: bool) -> None:
             log = ms.read_log(shop / "log", **given)
             catalog = ms.read_catalog(shop / "products", **given)
         n_rows = len(log)
-        matcher = ms.train(log, catalog, config, **given)
+        matcher = ms.train(log, catalog, config, work=work, **given)
         del log, catalog
         with meter.step("save"):
             matcher.save(Path(scratch) / "model")
@@ -85,11 +101,12 @@ def measure(shop: Path, given: dict[str, str], *, is_tuned: bool) -> None:
     found = matcher.summary
     print(f"{found.products:,} products, {found.pairs:,} pairs, {n_rows:,} rows of the log: ")
     print(f"{spent:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processors\n")
-    print("| step | owned before, MB | at most, MB | mapped at most, MB |\n|---|---|---|---|")
-    for name, figures in meter.steps.items():
-        print(f"| {name} | {' | '.join(f'{n / 1e6:,.0f}' for n in figures)} |")
+    print("| step | owned before, MB | at most, MB | mapped at most, MB | processors, s |")
+    print("|---|---|---|---|---|")
+    for name in meter.steps:
+        print(f"| {name} | {meter.show(name)} |")
     owned, mapped = (max(step[i] for step in meter.steps.values()) / 1e6 for i in (1, 2))
-    print(f"| all | | {owned:,.0f} | {mapped:,.0f} |", flush=True)
+    print(f"| all | | {owned:,.0f} | {mapped:,.0f} | |", flush=True)
 
 
 def main() -> None:
@@ -98,11 +115,12 @@ def main() -> None:
     parser.add_argument("--products", type=int, nargs="*", default=[])
     parser.add_argument("--shop", type=Path, help="folder of a shop that was streamed")
     parser.add_argument("--memory", help="as for `matchset train`")
+    parser.add_argument("--work", type=Path, help="with --shop: as for `matchset train`")
     parser.add_argument("--untuned", action="store_true")
     options = parser.parse_args()
     if options.shop is not None:
         given = {} if options.memory is None else {"memory": options.memory}
-        measure(options.shop, given, is_tuned=not options.untuned)
+        measure(options.shop, given, options.work, is_tuned=not options.untuned)
     for n in options.products:
         with tempfile.TemporaryDirectory() as folder:
             shop = ["matchset", "simulate", "--products", str(n), "--seed", "1", "--stream"]

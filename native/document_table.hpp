@@ -83,14 +83,18 @@ class DocumentTable {
 
 // Sums by document: the table of those that are added to thousands of times for a query.
 //
-// Key and sum lie together in a slot, and adding does not branch on whether a document is new, which nobody could
-// predict.
+// Key and sum lie together in a slot, and adding branches neither on whether a document is new nor on whether it is
+// known, which nobody could predict. Only as many slots are used as a query needs, so that they stay in the cache.
 class Accumulator {
  public:
   // Room for so many further documents; `add` takes no more than that.
   void reserve(std::size_t n) {
     used_.resize(std::max(used_.size(), n_used_ + n + 1));
-    if (4 * (n_used_ + n) > slots_.size()) grow(std::bit_ceil(4 * (n_used_ + n)));
+    const std::size_t wanted = std::bit_ceil(std::max(kFewest, kRoom * (n_used_ + n)));
+    if (n_used_ == 0)
+      use_slots(wanted);
+    else if (wanted > n_slots_)
+      grow(wanted);
   }
 
   // Adds amount_of(i) to the i-th of some documents.
@@ -98,13 +102,13 @@ class Accumulator {
   void add(std::span<const std::int32_t> documents, Amount&& amount_of) {
     Slot* const slots = slots_.data();  // these stay in registers, whatever is written meanwhile
     std::uint32_t* const used = used_.data();
-    const std::size_t mask = slots_.size() - 1;
-    const int shift = 32 - std::countr_zero(slots_.size());
     std::size_t n_used = n_used_;
+    const std::size_t mask = n_slots_ - 1;
+    const int shift = shift_;
     for (std::size_t i = 0; i < documents.size(); ++i) {
       const auto document = static_cast<std::uint32_t>(documents[i]);
       std::size_t index = (document * kSpread) >> shift;
-      while (slots[index].document != document && slots[index].document != kFree) index = (index + 1) & mask;
+      while (is_other(slots[index], document)) index = (index + 1) & mask;
       used[n_used] = static_cast<std::uint32_t>(index);
       n_used += slots[index].document == kFree ? 1 : 0;
       slots[index].document = document;
@@ -112,15 +116,26 @@ class Accumulator {
     }
     n_used_ = n_used;
   }
+  // The same, of those documents alone to which something was added before.
+  template <typename Amount>
+  void add_known(std::span<const std::int32_t> documents, Amount&& amount_of) {
+    Slot* const slots = slots_.data();
+    const std::size_t mask = n_slots_ - 1;
+    const int shift = shift_;
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      const auto document = static_cast<std::uint32_t>(documents[i]);
+      std::size_t index = (document * kSpread) >> shift;
+      while (is_other(slots[index], document)) index = (index + 1) & mask;
+      const float amount = amount_of(i);
+      slots[index].sum += slots[index].document == kFree ? 0.0F : amount;
+    }
+  }
   void add(std::int32_t document, float amount) {
     add({&document, 1}, [&](std::size_t) { return amount; });
   }
 
   // The sum of a document; 0 where nothing was added.
-  float operator[](std::uint32_t document) const {
-    const Slot& slot = slots_[find(document)];
-    return slot.document == document ? slot.sum : 0.0F;
-  }
+  float operator[](std::uint32_t document) const { return slots_[find(document)].sum; }
 
   std::size_t size() const { return n_used_; }
 
@@ -129,41 +144,62 @@ class Accumulator {
   void for_each(Visit&& visit) const {
     for (std::size_t i = 0; i < n_used_; ++i) visit(slots_[used_[i]].document, slots_[used_[i]].sum);
   }
+  // The same, and nothing is left.
+  template <typename Visit>
+  void drain(Visit&& visit) {
+    for (std::size_t i = 0; i < n_used_; ++i) {
+      const Slot slot = std::exchange(slots_[used_[i]], {});
+      visit(slot.document, slot.sum);
+    }
+    n_used_ = 0;
+  }
 
   void clear() {
-    for (std::size_t i = 0; i < n_used_; ++i) slots_[used_[i]] = {};
-    n_used_ = 0;
+    drain([](std::uint32_t, float) {});
   }
 
  private:
   static constexpr std::uint32_t kFree = ~0U, kSpread = 0x9E3779B1U;
-  static constexpr std::size_t kFewest = 1024;
+  static constexpr std::size_t kFewest = 1024, kRoom = 4;  // slots; slots per document
   struct Slot {
     std::uint32_t document = kFree;
     float sum = 0;
   };
 
+  // Whether a slot belongs to another document, by one condition that is rarely true.
+  static bool is_other(const Slot& slot, std::uint32_t document) {
+    return std::min(slot.document ^ document, slot.document ^ kFree) != 0;
+  }
+
   // The slot of a document, or the free one where it belongs.
   std::size_t find(std::uint32_t document) const {
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t slot = (document * kSpread) >> (32 - std::countr_zero(slots_.size()));
-    while (slots_[slot].document != document && slots_[slot].document != kFree) slot = (slot + 1) & mask;
+    std::size_t slot = (document * kSpread) >> shift_;
+    while (is_other(slots_[slot], document)) slot = (slot + 1) & (n_slots_ - 1);
     return slot;
   }
 
+  void use_slots(std::size_t n_slots) {
+    if (slots_.size() < n_slots) slots_.resize(n_slots);
+    n_slots_ = n_slots;
+    shift_ = 32 - std::countr_zero(n_slots);
+  }
+
   void grow(std::size_t n_slots) {
-    const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(n_slots));
-    for (std::size_t i = 0; i < n_used_; ++i) {
-      const Slot& slot = old[used_[i]];
+    std::vector<Slot> old;
+    old.reserve(n_used_);
+    drain([&](std::uint32_t document, float sum) { old.push_back({document, sum}); });
+    use_slots(n_slots);
+    for (const Slot& slot : old) {
       const std::size_t index = find(slot.document);
       slots_[index] = slot;
-      used_[i] = static_cast<std::uint32_t>(index);
+      used_[n_used_++] = static_cast<std::uint32_t>(index);
     }
   }
 
-  std::vector<Slot> slots_ = std::vector<Slot>(kFewest);             // at most a quarter of them is taken
+  std::vector<Slot> slots_ = std::vector<Slot>(kFewest);             // all but the first n_slots_ are free
   std::vector<std::uint32_t> used_ = std::vector<std::uint32_t>(1);  // slots; one more than are taken
-  std::size_t n_used_ = 0;
+  std::size_t n_used_ = 0, n_slots_ = kFewest;
+  int shift_ = 32 - std::countr_zero(kFewest);
 };
 
 // A document and its score as one number, whose order is: better first, equal ones by document.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "hash.hpp"
 #include "newton.hpp"
@@ -29,9 +30,18 @@ class CandidateSearch {
   void run() {
     s_.candidates.clear();
     s_.features.clear();
+    s_.sums.clear();
     if (s_.query.ids.empty() && !v_.added) return;
+    // Memory that one source asks for arrives while another works.
+    list_terms();
     if (v_.tree && !s_.query.ids.empty()) propose_by_tree();
+    find_postings();
     if (v_.towers) propose_by_lists();
+    prefetch_vectors();
+    if (v_.past) find_neighbors(*v_.past, rule_of_neighbors(), s_.neighbors, s_.sums);
+    prefetch_words();
+    if (v_.lexical) read_words();
+    if (v_.past) prefetch_products(*v_.past, s_.neighbors);
     if (v_.lexical) propose_by_words();
     if (v_.past) propose_by_neighbors();
     describe_all();
@@ -93,16 +103,34 @@ class CandidateSearch {
         s_.nearest.push_back(to_key(cosine, static_cast<std::uint32_t>(product)));
   }
 
-  void propose_by_words() {
+  void list_terms() {
     s_.terms.clear();
-    for (const std::uint32_t id : s_.query.ids)
-      if (id >= v_.first_word && id - v_.first_word < v_.lexical->titles_of.n_terms())
+    s_.past_terms.clear();
+    for (std::size_t i = 0; i < s_.query.ids.size(); ++i) {
+      const std::uint32_t id = s_.query.ids[i];
+      if (v_.lexical && id >= v_.first_word && id - v_.first_word < v_.lexical->titles_of.n_terms())
         s_.terms.push_back({id - v_.first_word, 1.0F});
+      if (v_.past) s_.past_terms.push_back({id, s_.query.weights[i]});
+    }
+    if (v_.lexical) prefetch_offsets(v_.lexical->titles_of, s_.terms);
+    if (v_.past) prefetch_offsets(v_.past->queries_of, s_.past_terms);
+  }
+
+  void find_postings() {
+    if (v_.lexical)
+      find_lists(v_.lexical->titles_of, s_.terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings);
+    if (v_.past) find_lists(v_.past->queries_of, s_.past_terms, bounds_.neighbor_postings, {}, s_.neighbors.lists);
+  }
+
+  void read_words() {
     s_.query_words.assign(s_.terms);
-    s_.words.clear();
-    read_lists(v_.lexical->titles_of, s_.terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings, s_.words);
+    read_lists(v_.lexical->titles_of, bounds_.lexical_postings, bounds_.lexical_products, allowed_.is_allowed,
+               s_.postings, s_.sums);
     if (v_.added) read_added_words(*v_.added);
-    for (const std::uint64_t found : take_best(s_.words, bounds_.lexical_products, s_.postings))
+  }
+
+  void propose_by_words() {
+    for (const std::uint64_t found : take_best(s_.sums, bounds_.lexical_products, s_.postings))
       touch(document_of(found), kLexical);
   }
 
@@ -119,16 +147,17 @@ class CandidateSearch {
     const auto repeated = std::ranges::unique(s_.added_terms, {}, &WeightedTerm::term);
     s_.added_terms.erase(repeated.begin(), repeated.end());
     s_.added_words.assign(s_.added_terms);
-    read_lists(added.words.titles_of, s_.added_terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings,
-               s_.words);
+    find_lists(added.words.titles_of, s_.added_terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings);
+    read_lists(added.words.titles_of, bounds_.lexical_postings, bounds_.lexical_products, allowed_.is_allowed,
+               s_.postings, s_.sums);
   }
+
+  NeighborsRule rule_of_neighbors() const { return {bounds_.neighbor_postings, bounds_.neighbors}; }
 
   void propose_by_neighbors() {
     const PastQueries& past = *v_.past;
-    s_.terms.clear();
-    for (std::size_t i = 0; i < s_.query.ids.size(); ++i) s_.terms.push_back({s_.query.ids[i], s_.query.weights[i]});
-    collect_votes(past, s_.terms, {bounds_.neighbor_postings, bounds_.neighbors}, allowed_.is_allowed, s_.neighbors);
-    for (const std::uint64_t found : take_best(s_.neighbors.votes, bounds_.neighbor_products, s_.neighbors.lists))
+    collect_votes(past, rule_of_neighbors(), allowed_.is_allowed, s_.neighbors, s_.sums);
+    for (const std::uint64_t found : find_best(s_.sums, bounds_.neighbor_products, s_.neighbors.lists))
       touch(document_of(found), kNeighbors);
     if (s_.query.ids.empty()) return;
     const std::int64_t same = past.find(hash_bytes(s_.query.padded.text()));
@@ -156,11 +185,11 @@ class CandidateSearch {
     if (v_.towers && source != kLists) prefetch_far(&v_.towers->position_of[label]);
   }
 
+  // For the candidates that came since it was called last.
   void prefetch_vectors() {
-    s_.positions.clear();
-    s_.placed.clear();
+    if (n_asked_ == 0) s_.positions.clear(), s_.placed.clear();
     const auto entries = s_.candidates.entries();
-    for (std::size_t i = 0; i < entries.size(); ++i) {
+    for (std::size_t i = std::exchange(n_asked_, entries.size()); i < entries.size(); ++i) {
       const std::uint32_t label = entries[i].document;
       if (is_added(label)) {  // few: there is no need to ask for them ahead
         if (v_.towers && !entries[i].value.has_cosine)
@@ -177,6 +206,13 @@ class CandidateSearch {
     }
   }
 
+  void prefetch_words() {
+    if (!v_.lexical) return;
+    const auto entries = s_.candidates.entries().first(n_asked_);
+    for (std::size_t i = std::exchange(n_words_asked_, n_asked_); i < entries.size(); ++i)
+      if (!is_added(entries[i].document)) v_.lexical->prefetch_words(entries[i].document);
+  }
+
   void find_cosines() {
     if (s_.positions.empty()) return;
     s_.cosines.resize(s_.positions.size());
@@ -187,9 +223,7 @@ class CandidateSearch {
 
   void describe_all() {
     prefetch_vectors();
-    if (v_.lexical)
-      for (const auto& entry : s_.candidates.entries())
-        if (!is_added(entry.document)) v_.lexical->prefetch_words(entry.document);
+    prefetch_words();
     find_cosines();
     s_.features.assign(s_.candidates.entries().size(), Features{});
     describe_by_tree();
@@ -206,32 +240,42 @@ class CandidateSearch {
   }
 
   void describe_by_tree() {
+    if (!v_.tree) return;
     const auto entries = s_.candidates.entries();
     s_.numbers.clear();
-    for (const auto& entry : entries) s_.numbers.push_back(static_cast<double>(entry.value.tree_log));
-    exp_fixed(s_.numbers);
+    s_.placed.clear();
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      const bool is_reached = entries[i].value.sources & kTree;
-      s_.features[i][kTreeScore] = is_reached ? static_cast<float>(s_.numbers[i]) : 0.0F;
-      s_.features[i][kTreeLog] = is_reached ? entries[i].value.tree_log - kLeastTreeLog : 0.0F;
-      s_.features[i][kTreeMissed] = is_reached || !v_.tree ? 0.0F : 1.0F;
+      s_.features[i][kTreeMissed] = 1;
+      if (!(entries[i].value.sources & kTree)) continue;
+      s_.numbers.push_back(static_cast<double>(entries[i].value.tree_log));
+      s_.placed.push_back(static_cast<std::uint32_t>(i));
+    }
+    exp_fixed(s_.numbers);
+    for (std::size_t i = 0; i < s_.placed.size(); ++i) {
+      Features& f = s_.features[s_.placed[i]];
+      f[kTreeScore] = static_cast<float>(s_.numbers[i]);
+      f[kTreeLog] = entries[s_.placed[i]].value.tree_log - kLeastTreeLog;
+      f[kTreeMissed] = 0;
     }
   }
 
   void describe_by_votes() {
     const auto entries = s_.candidates.entries();
     s_.numbers.clear();
+    s_.placed.clear();
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      const float votes = s_.neighbors.votes[entries[i].document];
-      s_.features[i][kVoteShare] = votes > 0 ? votes / s_.neighbors.total : 0.0F;
       s_.features[i][kSameQuery] = std::max(0.0F, entries[i].value.same_query);
       s_.features[i][kWeakPair] = std::max(0.0F, -entries[i].value.same_query);
+      const float votes = s_.sums[entries[i].document];
+      if (!(votes > 0)) continue;
+      s_.features[i][kVoteShare] = votes / s_.neighbors.total;
       s_.numbers.push_back(static_cast<double>(std::max(s_.features[i][kVoteShare], kLeastVoteShare)));
+      s_.placed.push_back(static_cast<std::uint32_t>(i));
     }
+    s_.sums.clear();  // as long as it is in the cache
     log_fixed(s_.numbers);
-    for (std::size_t i = 0; i < entries.size(); ++i)
-      s_.features[i][kVoteLog] =
-          s_.features[i][kVoteShare] > 0 ? std::max(0.0F, static_cast<float>(s_.numbers[i]) + kVoteLogShift) : 0.0F;
+    for (std::size_t i = 0; i < s_.placed.size(); ++i)
+      s_.features[s_.placed[i]][kVoteLog] = std::max(0.0F, static_cast<float>(s_.numbers[i]) + kVoteLogShift);
   }
 
   void describe_by_words() {
@@ -268,6 +312,7 @@ class CandidateSearch {
   const SearchBounds& bounds_;
   const AllowedProducts& allowed_;
   MatchSetScratch& s_;
+  std::size_t n_asked_ = 0, n_words_asked_ = 0;  // candidates whose vectors, whose words were asked for
 };
 
 // Candidates by their linear score.
@@ -294,9 +339,7 @@ void append(const Reranker& reranker, std::size_t k, MatchSetScratch& s) {
     if (s.found.size() >= k) return;
     const std::uint32_t label = document_of(ranked);
     const float linear = score_of(ranked);
-    char& is_given = s.given[label];
-    if (is_given) continue;
-    is_given = 1;
+    if (s.given.get(label) != nullptr) continue;
     if (!has_last || linear != last_linear) last = std::min(reranker.calibrate(linear), std::nextafter(last, -1.0F));
     has_last = true;
     last_linear = linear;
@@ -366,6 +409,7 @@ void search_match_set(const MatchSetView& view, std::size_t k, const SearchBound
     // With a filter, what is allowed may lie far off; without one, nothing new means that there is no more.
     const bool is_filtered = !allowed.is_allowed.empty() && allowed.is_asked;
     if (view.is_covered_by(tier) || (!is_filtered && s.found.size() == n_before)) return;
+    for (std::size_t i = n_before; i < s.found.size(); ++i) s.given[s.found[i].label] = 1;
     tier = tier.wider();
   }
 }

@@ -125,12 +125,12 @@ struct MatchSetScratch {
   QueryFeatures query;
   SearchScratch tree;
   ListsScratch postings;
-  Accumulator words;
+  Accumulator sums;  // of one source after another, so that they take the same cache: similarities, words, votes
   QueryWords query_words, added_words;
   NeighborsScratch neighbors;
   std::optional<ListsSearch> lists;
   std::vector<float> vector;
-  std::vector<WeightedTerm> terms, added_terms;
+  std::vector<WeightedTerm> terms, added_terms, past_terms;  // of titles, of added titles, of past queries
   DocumentTable<MatchCandidate> candidates;
   std::vector<std::uint32_t> positions, placed;       // candidates without a cosine: in the lists, in `candidates`
   std::vector<float> cosines;                         // of those

@@ -15,17 +15,23 @@ std::int64_t PastQueries::find(std::uint64_t hash) const {
   return query >= 0 && static_cast<std::size_t>(query) < size() ? query : -1;
 }
 
-void collect_votes(const PastQueries& past, std::span<const WeightedTerm> features, const NeighborsRule& rule,
-                   std::span<const std::uint8_t> allowed, NeighborsScratch& s) {
-  s.similarity.clear();
-  s.votes.clear();
+void find_neighbors(const PastQueries& past, const NeighborsRule& rule, NeighborsScratch& s, Accumulator& sums) {
+  read_lists(past.queries_of, rule.budget, 0, {}, s.lists, sums);
+  s.nearest = take_best(sums, rule.n_neighbors, s.lists);
+  for (const std::uint64_t near : s.nearest) prefetch_far(&past.products_of.offsets[document_of(near)]);
+}
+
+void prefetch_products(const PastQueries& past, const NeighborsScratch& s) {
+  for (const std::uint64_t near : s.nearest) past.products_of.prefetch(document_of(near));
+}
+
+void collect_votes(const PastQueries& past, const NeighborsRule& rule, std::span<const std::uint8_t> allowed,
+                   NeighborsScratch& s, Accumulator& votes) {
   s.total = 0;
-  read_lists(past.queries_of, features, rule.budget, {}, s.lists, s.similarity);
-  const auto nearest = take_best(s.similarity, rule.n_neighbors, s.lists);
-  // Past queries lie anywhere in memory: all of them are asked for before the first is read.
-  for (const std::uint64_t near : nearest) prefetch_far(&past.products_of.offsets[document_of(near)]);
-  for (const std::uint64_t near : nearest) past.products_of.prefetch(document_of(near));
-  for (const std::uint64_t near : nearest) {
+  std::size_t n_votes = 0;
+  for (const std::uint64_t near : s.nearest) n_votes += past.products_of[document_of(near)].size();
+  votes.reserve(n_votes);
+  for (const std::uint64_t near : s.nearest) {
     const float similarity = score_of(near) / 255;
     float vote = similarity;
     for (unsigned i = 1; i < rule.power; ++i) vote *= similarity;  // unlike pow, the same on every machine
@@ -34,15 +40,14 @@ void collect_votes(const PastQueries& past, std::span<const WeightedTerm> featur
       if (static_cast<std::size_t>(product) >= past.n_products)  // a negative one is huge
         throw std::invalid_argument("products must be below " + std::to_string(past.n_products) + "; got " +
                                     std::to_string(product));
-    s.votes.reserve(products.size());
     if (allowed.empty()) {
-      s.votes.add(products, [&](std::size_t) { return vote; });
+      votes.add(products, [&](std::size_t) { return vote; });
       for (std::size_t i = 0; i < products.size(); ++i) s.total += vote;
       continue;
     }
     for (const std::int32_t product : products) {
       if (!allowed[static_cast<std::size_t>(product)]) continue;
-      s.votes.add(product, vote);
+      votes.add(product, vote);
       s.total += vote;
     }
   }

@@ -35,14 +35,19 @@ struct NeighborsRule {
 
 struct NeighborsScratch {
   ListsScratch lists;
-  Accumulator similarity;  // by past query
-  Accumulator votes;       // by product
-  float total = 0;         // of all votes
+  std::span<const std::uint64_t> nearest;  // keys of the past queries that vote
+  float total = 0;                         // of all votes
 };
 
-// Votes for the products of the nearest past queries, into scratch.votes: each gives its similarity, to a power, to
+// The nearest past queries, of those in the lists that were found (see impact_lists.hpp).
+//
+// `sums` is memory for similarities: empty before and after.
+void find_neighbors(const PastQueries& past, const NeighborsRule& rule, NeighborsScratch& scratch, Accumulator& sums);
+// Asks for the products of the nearest past queries, whose offsets should be at hand.
+void prefetch_products(const PastQueries& past, const NeighborsScratch& scratch);
+// Votes for the products of the nearest past queries, by product: each gives its similarity, to a power, to
 // all of its products. Products whose byte in `allowed` is zero get none (empty: all may).
-void collect_votes(const PastQueries& past, std::span<const WeightedTerm> features, const NeighborsRule& rule,
-                   std::span<const std::uint8_t> allowed, NeighborsScratch& scratch);
+void collect_votes(const PastQueries& past, const NeighborsRule& rule, std::span<const std::uint8_t> allowed,
+                   NeighborsScratch& scratch, Accumulator& votes);
 
 }  // namespace matchset

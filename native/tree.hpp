@@ -2,18 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "csr.hpp"
+#include "two_means.hpp"
 
 namespace matchset {
-
-struct TreePlan {
-  std::span<const std::int32_t> splits;  // children of each node, per level from the root
-  int max_iter;                          // of 2-means per cut
-  std::uint64_t seed;
-};
 
 // Orders the rows of `embeddings` (of length one) so that every node of the tree is a range.
 //

@@ -5,6 +5,7 @@ import datetime as dt
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +21,16 @@ ROWS = [
     {"query": 'a 5" pipe, long', "product_id": "b,1", "event": "purchase", "date": "2026-01-03"},
     {"query": "größe ½ 靴", "product_id": "7", "event": "click", "date": "2026-01-03"},
 ]
+
+
+def write_long_log(folder: Path):
+    """A pattern of files that take half a minute to read: one of them, under many names."""
+    folder.mkdir()
+    rows = "".join(f"query {i},p{i % 1000}\n" for i in range(200_000))
+    (folder / "0.csv").write_text("query,sku\n" + rows * 10)
+    for number in range(1, 20):
+        os.link(folder / "0.csv", folder / f"{number}.csv")
+    return f"{folder}/*.csv"
 
 
 def write_rows(path: Path, rows=ROWS):

@@ -1,5 +1,6 @@
 """Models that are replaced under a running server, with load on it."""
 
+import http.client
 import os
 import signal
 import threading
@@ -33,14 +34,28 @@ def versions(server, n=30):
     return {server.call("/v1/model", headers=AUTH).json["model_version"] for _ in range(n)}
 
 
+def all_serve(server):
+    """The version that every worker serves; None while they differ."""
+    lines = server.call("/metrics", headers=AUTH).body.decode().splitlines()
+    counts = [line for line in lines if line.startswith("matchset_workers{")]
+    if [line.rpartition(" ")[2] for line in counts] != [f"{server.n_workers}.0"]:
+        return None
+    return counts[0].split('"')[1]
+
+
 def kill_worker(server):
     """Kill a worker and wait for its replacement."""
-    n_workers, killed = len(server.workers), server.workers[0]
+    wait_for_workers(server)  # one that died before may not be replaced yet
+    killed = server.workers[0]
     os.kill(killed, signal.SIGKILL)
     eventually(lambda: killed not in server.workers)
-    eventually(lambda: len(server.workers) == n_workers)
-    eventually(lambda: count_listeners(server.port) == n_workers)
+    wait_for_workers(server)
     return killed
+
+
+def wait_for_workers(server):
+    eventually(lambda: len(server.workers) == server.n_workers)
+    eventually(lambda: count_listeners(server.port) == server.n_workers)
 
 
 class Load:
@@ -56,7 +71,7 @@ class Load:
         while not self._stop.is_set():
             try:
                 reply = self._server.call("/v1/match?q=sofa&k=5", headers=AUTH)
-            except OSError as error:
+            except (OSError, http.client.HTTPException) as error:
                 self.errors.append(repr(error))
                 continue
             self.n_answered += 1

@@ -4,11 +4,13 @@ import asyncio
 import http.client
 import json
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -69,6 +71,7 @@ class Running:
     address: str
     process: subprocess.Popen
     log: Path
+    n_workers: int
 
     @property
     def port(self):
@@ -103,8 +106,9 @@ class Running:
         return self.call(path, method="POST", body=body, **options)
 
     def lines(self):
-        """The server's log, line by line."""
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        """The server's log, line by line, without the one that is just being written."""
+        whole, _, _ = self.log.read_text().rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
     def stop(self, by=signal.SIGTERM):
         """Stop it as an operator would; returns its exit code."""
@@ -124,7 +128,7 @@ def serving(folder: Path, *options, model="model", workers=2, port=0):
     try:
         address = process.stdout.readline().strip()
         assert address.startswith(("http://127.0.0.1:", "http://localhost:")), log.read_text()
-        yield Running(address, process, log)
+        yield Running(address, process, log, workers)
     finally:
         if process.poll() is None:
             process.terminate()
@@ -134,6 +138,15 @@ def serving(folder: Path, *options, model="model", workers=2, port=0):
                 process.kill()
                 process.wait()
         process.stdout.close()
+
+
+def find_port():
+    """A port to serve on later: no connection gets it meanwhile, as theirs are above 32,767."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def eventually(is_so, seconds=90):

@@ -2,12 +2,12 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from serving import find_port
 
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 BLOCKS = {
@@ -23,13 +23,11 @@ PORT = "8080"  # in the guides
 
 def script_of(blocks):
     """The commands of a guide, its Python among them, with a port that is free and a small shop."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = str(listening.getsockname()[1])
     commands = [
         block if language == "sh" else f"python - <<'PYTHON'\n{block}PYTHON\n"
         for language, block in blocks
     ]
-    script = "".join(commands).replace(PORT, port)
+    script = "".join(commands).replace(PORT, str(find_port()))
     return PREAMBLE + re.sub(r"--products \d+", "--products 200", script)
 
 

@@ -11,6 +11,7 @@ import time
 import duckdb
 import numpy as np
 import pytest
+from logs import write_long_log
 
 from matchset.data.duckdb_session import open_session
 from matchset.data.log_reader import read_log
@@ -24,10 +25,7 @@ MAIN = HEARS + "from matchset.cli import main; main()"
 def test_l1_ctrl_c_while_a_log_is_read_ends_at_once(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
-    path = tmp_path / "log.csv"
-    rows = "".join(f"query {i},p{i % 1000}\n" for i in range(200_000))
-    path.write_text("query,sku\n" + rows * 10)
-    command = [sys.executable, "-c", MAIN, "describe", str(path)]
+    command = [sys.executable, "-c", MAIN, "describe", write_long_log(tmp_path / "logs")]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as child:
         end = time.monotonic() + 60
         while not any((tmp_path / "temporary").iterdir()):  # it has begun to read

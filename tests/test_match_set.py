@@ -6,14 +6,17 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from contract import CHECKS, Subject, name_of
 from match_sets import COLORS, EXTRA, THINGS, make_config, make_match_set, make_model, make_shop
 
 import matchset as ms
 from matchset.config import PARTS
 from matchset.errors import ModelFileError
-from matchset.model.impact_lists import LARGEST
-from matchset.model.match_set_model import SOURCES, Bounds
+from matchset.matrices import from_scipy
+from matchset.model.impact_lists import LARGEST, ImpactLists, invert
+from matchset.model.lexical import index_titles, store_lexical
+from matchset.model.match_set_model import SOURCES, Bounds, MatchSetModel
 from matchset.model.packed import PackedTree
 from matchset.model.reranker import FEATURES, default_reranker
 from matchset.model.search import search_rule
@@ -46,6 +49,25 @@ def matcher():
 def describe(trained, queries, bounds):
     model = dataclasses.replace(trained.model, bounds=bounds)
     return model.describe(trained.data.vectorizer.native, Strings.of(queries))
+
+
+def test_texts_are_described_in_blocks_of_any_size(trained, monkeypatch):
+    whole = describe(trained, QUERIES, WIDE)
+    monkeypatch.setattr("matchset.model.match_set_model._BLOCK", 2)
+    blocks = describe(trained, QUERIES, WIDE)
+    for each in dataclasses.fields(whole):
+        one, two = (getattr(found, each.name) for found in (whole, blocks))
+        np.testing.assert_array_equal(one, two)
+
+
+def test_words_of_titles_are_counted_in_blocks_of_any_size(trained, monkeypatch):
+    X, vocabulary = trained.data.X_titles, trained.data.vectorizer.vocabulary
+    whole = store_lexical(index_titles(X, vocabulary))
+    monkeypatch.setattr("matchset.model.lexical._BLOCK", 7)
+    blocks = store_lexical(index_titles(X, vocabulary))
+    assert blocks.header == whole.header
+    for name, array in whole.arrays.items():
+        np.testing.assert_array_equal(blocks.arrays[name], array)
 
 
 def column(name):
@@ -184,6 +206,51 @@ def test_inverted_lists_propose_their_nearest_products(trained):
         mine = slice(*found.offsets[query : query + 2])
         is_proposed = (found.sources[mine] & SOURCES["towers"]) > 0
         assert set(found.labels[mine][is_proposed]) == {label for _, label in nearest[:3]}
+
+
+def make_long_lists(known):
+    """The same words in 3,000 titles: some words are rare, some in every title."""
+    rng, shape = np.random.default_rng(0), (3000, len(known.titles_of))
+    X = sp.csr_matrix(rng.random(shape) < np.geomspace(0.01, 1, shape[1]), dtype=np.float32)
+    X.data[:] = rng.integers(1, LARGEST + 1, X.nnz)
+    titles = from_scipy(X)
+    return dataclasses.replace(
+        known,
+        titles_of=invert(titles, LARGEST),
+        words_of=ImpactLists(titles.indptr, titles.indices, titles.data.astype(np.uint8)),
+        row_of=np.arange(shape[0], dtype=np.int32),
+    )
+
+
+def sum_impacts(lists, words, budget, n_titles):
+    """The shortest lists first, until so many entries are read."""
+    sums, ends = np.zeros(n_titles), lists.offsets
+    for word in sorted(words, key=lambda word: ends[word + 1] - ends[word]):
+        inside = slice(ends[word], min(ends[word + 1], ends[word] + budget))
+        sums[lists.ids[inside]] += lists.impacts[inside]
+        budget -= inside.stop - inside.start
+    return sums
+
+
+@pytest.mark.parametrize("n_postings", [300, 2000, 10**6])
+def test_words_propose_the_best_of_the_titles_that_they_may_read(trained, n_postings):
+    index, vectorizer = make_long_lists(trained.model.lexical), trained.data.vectorizer
+    n_titles = len(index.row_of)
+    nothing = np.zeros(n_titles, np.float32)
+    model = MatchSetModel(
+        nothing,
+        nothing,
+        default_reranker(""),
+        lexical=index,
+        bounds=Bounds(lexical_postings=n_postings, lexical_products=20),
+    )
+    for query in QUERIES:
+        words = vectorizer.encode(query)[0].astype(np.int64) - index.first_word
+        words = words[(words >= 0) & (words < len(index.titles_of))]
+        sums = sum_impacts(index.titles_of, words, n_postings, n_titles)
+        best = [title for title in np.argsort(-sums, kind="stable")[:20] if sums[title] > 0]
+        found = model.describe(vectorizer.native, Strings.of([query]))
+        assert found.labels.tolist() == best
 
 
 def test_words_of_titles_lie_in_the_order_of_the_inverted_lists(trained):

@@ -3,14 +3,13 @@
 import re
 import shutil
 import signal
-import socket
 from contextlib import ExitStack
 from urllib.parse import quote
 
 import pytest
 from browser import visit
 from pages import COLUMNS, PARTS, QUERY, api, ask, rows, serving_page
-from serving import eventually, serving
+from serving import eventually, find_port, serving
 
 import matchset as ms
 from matchset.model.match_set_model import Bounds
@@ -335,9 +334,7 @@ def test_going_back_closes_the_reasons_and_forward_opens_them(seen):
 
 
 def test_the_page_survives_a_restart_of_the_server(page_shop, browser):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_port()
     with ExitStack() as stack:
         with serving_page(page_shop, port=port) as server:
             page = stack.enter_context(visit(browser, server.address)).page

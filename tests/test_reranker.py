@@ -1,16 +1,21 @@
 """What is held back, which weights are learned from it, and what the scores then mean."""
 
 import dataclasses
+import re
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from command_line import run
 from match_sets import make_config, make_match_set, make_shop
 from scipy.optimize import minimize
 
 import matchset as ms
 from matchset import _native
+from matchset.cli.plan import show_plan
 from matchset.config import PARTS
+from matchset.learn.cost import plan_training
 from matchset.learn.fit_reranker import PART_FEATURES, fit_weights, list_subsets
 from matchset.learn.hold_back import SHARE, hold_back
 from matchset.learn.labeled_candidates import (
@@ -20,6 +25,7 @@ from matchset.learn.labeled_candidates import (
     score_candidates,
 )
 from matchset.learn.score_calibration import calibrate, fit_isotonic, measure_growth
+from matchset.learn.two_tower import TwoTowerConfig
 from matchset.matrices import Csr, offsets_of
 from matchset.model.match_set_model import Candidates
 from matchset.model.reranker import DEFAULT_WEIGHTS, FEATURES, WARM
@@ -299,6 +305,23 @@ def test_the_summary_tells_weights_and_sizes_of_the_parts(tuned):
 def test_the_summary_says_why_weights_are_the_defaults():
     matcher = make_match_set(tune=False)
     assert "default weights of the re-ranker: tune is off" in str(matcher.summary)
+
+
+def test_a_sample_of_the_pairs_is_told_by_summary_plan_and_inspect(monkeypatch, tmp_path, capsys):
+    fewer = partial(TwoTowerConfig, max_pairs=100, epochs=1)
+    for room in ("cost", "match_set_tasks"):
+        monkeypatch.setattr(f"matchset.learn.{room}.TwoTowerConfig", fewer)
+    log, catalog = make_shop()
+    config = make_config(parts=("towers", "lexical"), tune=False)
+    matcher = ms.train(log, catalog, config, out=tmp_path / "model")
+    said = "trained on a sample of 100 pairs"
+    assert f"towers: {said}\n" in str(matcher.summary)
+    show_plan(plan_training(log, catalog, config), 10**12)
+    assert f"towers: {said}\n" in capsys.readouterr().out
+    assert re.search(rf"towers +{said}", run("inspect", tmp_path / "model"))
+    plan = plan_training(log, catalog, make_config(parts=("neighbors",), tune=False))
+    show_plan(plan, 10**12)
+    assert "sample" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("left_out", PARTS)

@@ -258,13 +258,15 @@ def test_a_killed_worker_loses_no_answer_that_was_sent(served_shop, tmp_path):
         threads = [threading.Thread(target=ask, args=(f"caller {n}",)) for n in range(4)]
         for thread in threads:
             thread.start()
-        for _ in range(3):
-            n_answered = len(answered)
-            eventually(lambda n=n_answered: len(answered) > n + 30)
-            kill_worker(server)
-        stop.set()
-        for thread in threads:
-            thread.join()
+        try:
+            for _ in range(3):
+                n_answered = len(answered)
+                eventually(lambda n=n_answered: len(answered) > n + 30)
+                kill_worker(server)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
         assert online.count_dropped() == 0
         # Not `queries`: a worker may die between writing a record and counting it.
         recorded = eventually(lambda: online.read_all(at_least=set(answered)))
@@ -284,7 +286,9 @@ def test_a_server_that_stops_writes_what_was_answered(served_shop, tmp_path):
             with suppress(OSError, http.client.HTTPException):
                 sent.add(server.match("sofa", unit=str(len(sent))).json["query_id"])
         assert server.stop() == 0
-    assert {one["query_id"] for one in read_records(records / "more", QUERIES)} == sent
+    recorded = {one["query_id"] for one in read_records(records / "more", QUERIES)}
+    assert sent <= recorded
+    assert len(recorded) <= 51  # the worker may have recorded one more before it died
 
 
 def test_an_experiment_goes_on_over_restarts_and_cannot_change(served_shop, tmp_path):

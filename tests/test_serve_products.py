@@ -77,12 +77,16 @@ def test_products_are_found_by_all_workers_and_are_on_disk_when_the_answer_comes
 
 
 def test_a_removal_is_counted_under_its_route(server):
+    def read():
+        return server.call("/metrics", headers=AUTH).body.decode().splitlines()
+
     def count(route):
-        lines = server.call("/metrics", headers=AUTH).body.decode().splitlines()
+        lines = read()
         counted = [line for line in lines if line.startswith("matchset_requests_total")]
         found = [line.split()[-1] for line in counted if f'route="{route}",status="200"' in line]
         return sum(map(float, found))
 
+    eventually(lambda: "matchset_requests_in_flight 1.0" in read())  # all others are counted
     before, others = count("/v1/products/{id}"), count("other")
     for product in ("not-there", "not%2Fthere"):
         path = f"/v1/products/{product}"

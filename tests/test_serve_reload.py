@@ -6,7 +6,7 @@ import signal
 import threading
 
 import pytest
-from reloading import Load, damage, kill_worker, reload, replace_by, versions
+from reloading import Load, all_serve, damage, kill_worker, reload, replace_by, versions
 from serving import eventually, serving
 
 import matchset as ms
@@ -92,10 +92,12 @@ def test_a_signal_reloads_and_restarts_nobody(folder, served_shop):
         workers = server.workers
         replace_by(folder, served_shop / "other")
         server.process.send_signal(signal.SIGHUP)
-        eventually(lambda: first not in versions(server, 10))
+        eventually(lambda: all_serve(server) not in (None, first))
+        assert first not in versions(server, 10)
         replace_by(folder, served_shop / "model")
         server.process.send_signal(signal.SIGUSR1)
-        eventually(lambda: versions(server, 10) == {first})
+        eventually(lambda: all_serve(server) == first)
+        assert versions(server, 10) == {first}
         damage(folder / "model")
         server.process.send_signal(signal.SIGHUP)
         eventually(lambda: "reload failed" in {line["event"] for line in server.lines()})
@@ -107,7 +109,8 @@ def test_a_watched_folder_reloads_when_it_is_replaced(folder, served_shop):
     with serving(folder, "--watch") as server:
         (before,) = versions(server, 4)
         replace_by(folder, served_shop / "other")
-        (now,) = eventually(lambda: before not in (found := versions(server, 10)) and found)
+        now = eventually(lambda: (found := all_serve(server)) != before and found)
+        assert versions(server, 10) == {now}
         shutil.rmtree(folder / "model")
         shutil.copytree(served_shop / "bm25", folder / "model")
         eventually(lambda: "reload failed" in {line["event"] for line in server.lines()})
@@ -116,7 +119,8 @@ def test_a_watched_folder_reloads_when_it_is_replaced(folder, served_shop):
         shutil.copytree(served_shop / "model", replace)
         shutil.rmtree(folder / "model")
         replace.rename(folder / "model")
-        eventually(lambda: versions(server, 10) == {before})
+        eventually(lambda: all_serve(server) == before)
+        assert versions(server, 10) == {before}
 
 
 def test_a_watched_folder_that_is_copied_in_is_served_once_it_is_whole(folder, served_shop):

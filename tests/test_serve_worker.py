@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 import time
+from itertools import pairwise
 from select import PIPE_BUF
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from serving import KEY, ask, eventually
 
 import matchset as ms
+from matchset.serve import turns
 from matchset.serve.http.access_log import pack
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import BatchRequest, MatchOptions
@@ -119,6 +121,54 @@ def test_queries_and_metrics_are_answered_while_every_thread_is_busy(worker, mon
     finally:
         release.set()
     assert all(one.result() for one in busy)
+
+
+def use_processor(seconds=0.005):
+    """Keep a thread busy; when that began and ended."""
+    began, cpu = time.monotonic(), time.thread_time()
+    while time.thread_time() < cpu + seconds:
+        pass
+    return began, time.monotonic()
+
+
+def explain_at_once(worker, n):
+    async def explain():
+        return await asyncio.gather(*(worker.explain_in_turn(use_processor) for _ in range(n)))
+
+    return asyncio.run(explain())
+
+
+def test_m2_explanations_are_one_at_a_time_and_some_hundred_need_not_wait(worker):
+    spans = explain_at_once(worker, 4)
+    assert all(ended <= began for (_, ended), (began, _) in pairwise(spans))
+    assert worker.turns._used_until < time.monotonic()
+
+
+def test_m2_many_explanations_get_a_share_of_the_time(worker, monkeypatch):
+    monkeypatch.setattr(turns, "_SAVED_SECONDS", 0)
+    worker.turns._share = 0.25
+    spans = explain_at_once(worker, 4)
+    rests = [began - ended for (_, ended), (began, _) in pairwise(spans)]
+    assert min(rests) > 3 * 0.005  # then 5 of 20 ms are used
+
+
+def test_m2_explanations_that_wait_take_no_thread_of_others_and_are_bounded(worker, monkeypatch):
+    monkeypatch.setattr(turns, "_MOST_WAITING", 3)
+    release, key = threading.Event(), [(b"authorization", f"Bearer {KEY}".encode())]
+
+    async def explain_too_much():
+        waiting = [asyncio.create_task(worker.explain_in_turn(release.wait)) for _ in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(RequestError, match="at most 3 explanations waiting") as raised:
+            await worker.explain_in_turn(release.wait)
+        assert (raised.value.code, raised.value.status) == ("overloaded", 503)
+        sent = await asyncio.to_thread(ask, worker, "/v1/match", b"q=sofa&where=price<9", key)
+        assert sent[0] == 200
+        release.set()
+        return await asyncio.gather(*waiting)
+
+    assert all(asyncio.run(explain_too_much()))
+    assert explain_at_once(worker, 3)
 
 
 def test_h3_a_response_has_a_limit_of_bytes(worker, monkeypatch):

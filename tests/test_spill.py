@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from logs import write_long_log
 
 from matchset.data.duckdb_session import open_session
 from matchset.data.log_reader import read_log
@@ -82,11 +83,8 @@ def test_m7_duckdbs_spilled_files_have_names_that_are_swept(temporary):
 
 
 def test_m7_sigterm_while_a_log_is_read_leaves_nothing(temporary, tmp_path):
-    path = tmp_path / "log.csv"
-    rows = "".join(f"query {i},p{i % 1000}\n" for i in range(200_000))
-    path.write_text("query,sku\n" + rows * 10)
     main = "from matchset.cli import main; main()"
-    command = [sys.executable, "-c", main, "describe", str(path)]
+    command = [sys.executable, "-c", main, "describe", write_long_log(tmp_path / "logs")]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as child:
         end = time.monotonic() + 60
         while not any(temporary.iterdir()):

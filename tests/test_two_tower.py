@@ -44,7 +44,7 @@ def make_problem(seed=0, n_queries=60, n_products=40, n_features=90):
 
 def make_data(problem, min_df=2):
     X, T, Y = problem
-    return select_pairs(X, T, Y, number_features(X, T, min_df))
+    return select_pairs(X, T, Y, number_features(X, T, min_df), TwoTowerConfig())
 
 
 def train_digest(threads=1, **options):
@@ -110,6 +110,46 @@ def test_calls_of_any_length_give_the_same_bytes(monkeypatch):
     whole = train_digest()
     monkeypatch.setattr("matchset.learn.two_tower._STEPS_PER_CALL", 3)
     assert train_digest() == whole
+
+
+def sample_pairs(max_pairs, seed=0):
+    X, T, Y = make_problem()
+    config = TwoTowerConfig(max_pairs=max_pairs, seed=seed)
+    found = select_pairs(X, T, Y, number_features(X, T, 2), config)
+    return found, list(zip(*(ids.tolist() for ids in found.pairs), strict=True))
+
+
+def test_of_too_many_pairs_the_towers_see_a_sample_that_data_and_seed_decide():
+    whole, pairs = sample_pairs(10**6)
+    assert not whole.is_sample
+    data, some = sample_pairs(40)
+    assert data.is_sample
+    assert len(pairs) > 80
+    assert len(set(some)) == len(some) == 40
+    assert set(some) < set(pairs)
+    ends = np.arange(1, 41) * len(pairs) // 40
+    ranges = np.searchsorted(ends, [pairs.index(pair) for pair in some], side="right")
+    assert ranges.tolist() == list(range(40))  # one of each: every query has its share
+    assert sample_pairs(40)[1] == some != sample_pairs(40, seed=1)[1]
+    assert sample_pairs(len(pairs))[1] == pairs
+    np.testing.assert_array_equal(data.positives[1], whole.positives[1])  # all count as right
+
+
+def test_towers_say_how_many_pairs_they_were_trained_on_if_not_all():
+    few = TwoTowerConfig(dimensions=16, epochs=1, batch_size=10, max_pairs=40)
+    assert train_two_tower(*make_problem(), few).n_sampled == 40
+    assert len(train_two_tower(*make_problem(), few).losses) == 4
+    assert train_two_tower(*make_problem(), SMALL).n_sampled is None
+
+
+def test_texts_keep_their_rows_in_blocks_of_any_size(monkeypatch):
+    whole = make_data(make_problem())
+    monkeypatch.setattr("matchset.learn.two_tower._BLOCK", 7)
+    monkeypatch.setattr("matchset.learn.two_tower._ENTRIES", 11)
+    blocks = make_data(make_problem())
+    for name in ("queries", "titles", "pairs"):
+        for one, two in zip(getattr(whole, name), getattr(blocks, name), strict=True):
+            np.testing.assert_array_equal(one, two)
 
 
 def test_another_seed_gives_another_table():

@@ -258,7 +258,9 @@ def test_a_vocabulary_is_made_native_once_or_twice_if_ngrams_were_cut(monkeypatc
     assert len(made) == 3
 
 
-def test_ngrams_of_rare_queries_have_no_name():
+@pytest.mark.parametrize("block", [1, 2, 10**6])
+def test_ngrams_of_rare_queries_have_no_name(block, monkeypatch):
+    monkeypatch.setattr("matchset.features.vectorizer._BLOCK", block)
     shown = np.array([query != "rose of jericho plant" for query in SHOP])
     vectorizer = Vectorizer().fit(SHOP, shown=shown)
     names = list(vectorizer.vocabulary.names)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 MAX_THREADS = 4096
 _MAX_INT = 2**31 - 1
 MAX_SEED = 2**32 - 1  # as in NumPy and scikit-learn
@@ -50,11 +52,11 @@ def count_threads(threads: int | None) -> int:
 
 def as_int(value: object) -> int | None:
     """A Python or NumPy integer as an int; None for anything else, booleans included."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         return None
     try:
         return operator.index(value)
-    except TypeError:  # NumPy's booleans and its arrays of more than one entry
+    except TypeError:  # NumPy's arrays of more than one entry
         return None
 
 

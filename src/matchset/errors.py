@@ -24,10 +24,11 @@ class InputError(Exception):
     """Something that a user gave breaks a rule.
 
     `rule` is the rule and the value that broke it ("must be at least 2; got 1"). The other fields
-    say where, as far as it is known: the `parameter` of the function, the file at `path` (or, for
-    what is no file, its name in `source`), the `row` in it (the first is 1), the `column`, the
-    `position` in a text (characters before the error). `advice` says what to do, with options as
-    in "{strict=True} shows the first such row": that is strict=True in Python, --strict in a shell.
+    say where, as far as it is known: the `parameter` of the function, the file at `path` (or, if it
+    is not a file, its name in `source`), the `row` in it (the first is 1), the `column`, and the
+    `position` in a text (characters before the error). `advice` says what to do. An option in it,
+    as in "{strict=True} shows the first such row", is strict=True in Python and --strict in a
+    shell.
     """
 
     python_name: ClassVar[str] = "{}="  # how a message names a parameter in Python
@@ -105,7 +106,7 @@ class ModelFileError(InputError, ValueError):
 
 
 class UncertainWriteError(InputError, OSError):
-    """A change was written, but not known to be safe on disk; the same step again makes it so."""
+    """A change was written, but may not be safe on disk. Repeat the same step to make sure."""
 
     def __init__(self, path: str | os.PathLike[str], reason: BaseException) -> None:
         rule = f"the change may be written, and may be lost; take the same step again ({reason})"
@@ -114,7 +115,7 @@ class UncertainWriteError(InputError, OSError):
 
 
 class TargetExistsError(InputError, FileExistsError):
-    """There is something at `path` already, and `parameter` would replace it."""
+    """Something already exists at `path`, and `parameter` would replace it."""
 
     python_name = "{}=True"
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -88,6 +89,7 @@ def _show_model(model: Path, matcher: TrainedMatcher) -> None:
             "trained": matcher.provenance.get("trained", "unknown"),
             "by matchset": matcher.provenance.get("matchset", "unknown"),
             "from": f"{summary.get('pairs', 0):,} pairs of {summary.get('queries', 0):,} queries",
+            **_show_sample(summary),
             "past queries": n_past,
             "on disk": f"{_count_bytes(model) / 1e6:.1f} MB, the whole folder",
             "products": repr(matcher.products),
@@ -96,6 +98,11 @@ def _show_model(model: Path, matcher: TrainedMatcher) -> None:
             "language": matcher.vectorizer.vocabulary.language or "none",
         }
     )
+
+
+def _show_sample(summary: Mapping[str, Any]) -> dict[str, str]:
+    n_pairs = summary.get("sampled_pairs")
+    return {} if n_pairs is None else {"towers": f"trained on a sample of {n_pairs:,} pairs"}
 
 
 def _show_freshness(matcher: MatchSet) -> dict[str, str]:

@@ -101,6 +101,8 @@ def show_plan(plan: TrainingPlan, limit: int) -> None:
         f"{sizes.pairs:,} pairs of {sizes.queries:,} queries and {sizes.products:,} products, "
         f"{sizes.features:,} features; {plan.threads} threads; the times leave out reading the log"
     )
+    if "towers" in plan.parts:
+        _tell_sample(sizes)
     owned = min(plan.memory, limit)
     print_text(f"memory: {owned / 1e9:.2f} GB at most")
     if plan.memory > limit:
@@ -121,6 +123,8 @@ def show_projection(
         "from constants measured on small shops; the times leave out reading the log; "
         "what a task needs beyond --memory is mapped from temporary files"
     )
+    if any(stage.name == "fit" for stage in stages):
+        _tell_sample(sizes)
     names = ("stage", "tasks", "memory of a task", "work folder", "core hours")
     table = Table(*names, box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for stage in stages:
@@ -144,6 +148,11 @@ def show_projection(
             f"a task of {largest.name!r} needs {largest.memory / 1e9:,.0f} GB: more than machines "
             f"of {MACHINE_CORES} cores usually have (up to {USUAL_MEMORY / 1e9:.0f} GB)"
         )
+
+
+def _tell_sample(sizes: Sizes) -> None:
+    if sizes.sampled_pairs is not None:
+        print_text(f"towers: trained on a sample of {sizes.sampled_pairs:,} pairs")
 
 
 def read_free_memory() -> int | None:

@@ -32,12 +32,12 @@ class Client:
     """A matcher behind `matchset serve`, with the same results as the model it serves.
 
     Connections are kept open, and threads may share a client. If the server is overloaded or does
-    not answer, a request is repeated up to `retries` times, after random waits that grow, or after
-    the wait that the server asks for. `timeout` limits a request in seconds, from connecting to the
-    last byte, repetitions included; a response has at most 256 MB. Invalid arguments raise what a
-    local matcher would raise; everything else is a `ServerError`.
+    not answer, a request is repeated up to `retries` times, after growing random waits or after the
+    wait that the server asks for. `timeout` limits a request in seconds, from connecting to the
+    last byte, including repetitions. A response has at most 256 MB. Invalid arguments raise the
+    same errors as a local matcher. Everything else is a `ServerError`.
 
-    `matcher` is the name of one of the server's matchers (see `model`); the default is its model.
+    `matcher` is the name of one of the server's matchers (see `model`). The default is its model.
     `titles=False` makes responses smaller. Many queries are sent in as many requests as the
     server's limits require, `connections` at a time.
     """
@@ -106,15 +106,15 @@ class Client:
         min_relative: float | None = None,
         unit: str | None = None,
     ) -> Match | Matches:
-        """The k best products of one query, or of each of several.
+        """Return the k best products of one query, or of each of several.
 
         `where` is an expression, product ids, or a filter, which is sent as ids. It cannot be an
-        array, as the order of the server's products is not known here. `beam` defaults to the
-        server's. Products that score less than `min_score`, or less than the share `min_relative`
-        of the query's best score, are left out.
+        array, because the client does not know the order of the server's products. `beam` defaults
+        to the server's. Products that score less than `min_score`, or less than the share
+        `min_relative` of the query's best score, are dropped.
 
-        With `unit`, a user or a session, and one query, the answer is that of the unit's arm in
-        the experiment that the server runs, an `AssignedMatch`.
+        With one query and a `unit`, a user or a session, the answer comes from the unit's arm in
+        the experiment that the server runs. It is an `AssignedMatch`.
         """
         options: dict[str, Any] = {"k": self._limit_k(check_k(k)), **self._options}
         options |= self._choose(where, beam, min_score, min_relative)
@@ -150,7 +150,7 @@ class Client:
         min_score: float | None = None,
         min_relative: float | None = None,
     ) -> Explanation:
-        """Why a query gets a product, or why not; the options are those of `match`."""
+        """Explain why a query gets a product, or why not; the options are those of `match`."""
         options = self._choose(where, beam, min_score, min_relative)
         if "matcher" in self._options:
             options["matcher"] = self._options["matcher"]
@@ -168,10 +168,10 @@ class Client:
         position: int | None = None,
         revenue: float | None = None,
     ) -> None:
-        """Record what came of an answer: a click, "add_to_cart", "purchase".
+        """Record what a customer did with an answer: "click", "add_to_cart" or "purchase".
 
-        An answer outside an experiment is a ValueError. A request that got lost is repeated, so
-        that an event may be recorded twice.
+        An answer outside an experiment is a ValueError. A lost request is repeated, so an event may
+        be recorded twice.
         """
         if match.query_id is None:
             raise ValueError("an event needs an answer of an experiment; got one without query_id")
@@ -193,10 +193,10 @@ class Client:
     ) -> int:
         """Add, change and remove products in one step; returns the model's generation.
 
-        A product is `{"id": "N1", "title": "Garden lamp", "attributes": {"price": 49}}`; what is
-        not told of one that the model has stays as it is. The server must be writable. When it
-        answers, the change is on disk and in every worker. A request that got lost is repeated, so
-        give a `version` where others write too.
+        A product is `{"id": "N1", "title": "Garden lamp", "attributes": {"price": 49}}`. Fields
+        that you leave out of a known product stay as they are. The server must be writable. When it
+        responds, the change is on disk and in every worker. A lost request is repeated, so give a
+        `version` if others write too.
         """
         gone = list(Strings.of(remove, "remove"))
         body: dict[str, Any] = {"products": [dict(each) for each in products], "remove": gone}
@@ -206,7 +206,7 @@ class Client:
             return int(response["generation"])
 
     def remove(self, ids: Iterable[str], *, version: int | None = None) -> int:
-        """Remove products; ids that the model does not know are left out. See `upsert`."""
+        """Remove products. Ids that the model does not know are skipped. See `upsert`."""
         return self.upsert([], remove=ids, version=version)
 
     def model(self) -> dict[str, Any]:

@@ -50,28 +50,29 @@ def read_catalog(
     memory: Memory = DEFAULT_MEMORY,
     requires_title: bool = True,
 ) -> Catalog:
-    """Read a catalog from anything that `read_log` takes.
+    """Read a catalog from anything that `read_log` accepts.
 
     `product`, `title` and `description` name columns. A column that is not named is found by its
     usual names: product_id, sku, asin, item_id; title, product_title, product_name, name;
-    description, product_description. All other columns become attributes, or only those that
-    `attributes` names: numbers, booleans, dates, and texts for everything else. Columns of CSV and
-    JSON files become numbers, booleans or dates if every value is one. A column with an integer
-    beyond 2^53 is read as text, so that two such ids never become the same number; a filter then
-    compares it with a text: seller = '1765432109876543210'.
+    description, product_description. All other columns become attributes, or only those in
+    `attributes`: numbers, booleans, dates, and text for everything else. Columns of CSV and JSON
+    files become numbers, booleans or dates if every value is one. A column with an integer beyond
+    2^53 is read as text, so that two such ids never become the same number. Filters then compare it
+    with text: seller = '1765432109876543210'.
 
-    Prices ("1.299,00 €"), decimal commas and dates such as 31.12.2026 are recognized where every
-    value of a column is one and that is certain, which a warning says; else `decimal` ("." or ",")
-    and `time_format` ("%d/%m/%Y") say it. `encoding` is that of text files that are not UTF-8.
+    Prices ("1.299,00 €"), decimal commas and dates such as 31.12.2026 are recognized if every value
+    of a column is one and the format is certain. A warning then says so. Otherwise give `decimal`
+    ("." or ",") and `time_format` ("%d/%m/%Y"). `encoding` is that of text files that are not
+    UTF-8.
 
-    `text` names columns, such as brand, category or description, that are searched beside the title
-    as `Catalog.more_text`. Titles, descriptions and that text are cleaned of HTML.
+    `text` names columns, such as brand, category or description, that are searched in addition to
+    the title, as `Catalog.more_text`. HTML is removed from titles, descriptions and that text.
 
     A product that occurs twice with different titles is a DataError that names both rows, unless
-    `duplicates` is "first" or "last"; with the same title, the first row is kept.
+    `duplicates` is "first" or "last". With the same title, the first row is kept.
 
-    Without `requires_title`, a table may have no titles: all are empty, as updates of attributes
-    need no more. Where it has none, a product that occurs twice is a DataError too.
+    Without `requires_title`, a table may lack titles, and all titles are then empty. This is enough
+    to update attributes. In such a table, a product that occurs twice is a DataError too.
     """
     if duplicates not in ("error", "first", "last"):
         rule = f"must be error, first or last; got {duplicates!r}"

@@ -29,9 +29,9 @@ _Integer = TypeVar("_Integer", bound=np.integer[Any])
 class Log:
     """A search log, grouped: one row per query, product, event and day.
 
-    Queries are normalized, and each keeps its most frequent spelling. Rows are sorted by
-    (query, product, event, day) and distinct; every query and product occurs in a row. Queries
-    and products are sorted by their UTF-8 bytes: the same rows give the same log in any order.
+    Queries are normalized, and each keeps its most frequent spelling. Rows are distinct and sorted
+    by (query, product, event, day). Every query and product occurs in a row. Queries and products
+    are sorted by their UTF-8 bytes, so the same rows give the same log in any order.
     """
 
     queries: Strings  # distinct, normalized, (n_queries,)
@@ -93,8 +93,8 @@ class Log:
         """Which queries may be shown to people, (n_queries,).
 
         Rare queries can hold personal data (a name, an address, an order number). Queries that led
-        to an event less often than `min_query_count` stay out of reports, pages and vocabularies;
-        they are still used for training.
+        to fewer than `min_query_count` events stay out of reports, pages and vocabularies. They are
+        still used for training.
         """
         return self.query_counts() >= min_query_count
 

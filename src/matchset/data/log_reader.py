@@ -55,27 +55,27 @@ def read_log(
 ) -> Log:
     """Read a search log from files or from a table in memory.
 
-    `source` is a file, a glob, a folder or a list of them (Parquet, CSV, TSV, JSON Lines; the
-    last three also with .gz or .zst), or a pandas or polars frame, a pyarrow table, anything
-    with `__arrow_c_stream__`.
+    `source` is a file, a glob, a folder or a list of them (Parquet, CSV, TSV, JSON Lines; the last
+    three also with .gz or .zst). It can also be a pandas or polars frame, a pyarrow table, or
+    anything with `__arrow_c_stream__`.
 
     `query`, `product`, `event`, `timestamp` and `count` name columns. A column that is not named is
     found by its usual names: query, search_term, q, keywords, query_text; product_id, sku, asin,
     item_id; event, event_type, action; timestamp, time, ts, date; count, clicks, quantity. `False`
-    means that there is none. A field inside nested columns is named by its path, as in
+    means that there is none. Name a field inside nested columns by its path, as in
     "request.params.q". Without a count, every row counts 1. Times may be dates, timestamps, ISO
-    texts or numbers since 1970.
+    text or numbers since 1970.
 
-    Times and counts that are written otherwise are recognized where that is certain
-    (day.month.year, decimal commas), which a warning says; else `time_format` ("%d/%m/%Y %H:%M")
-    and `decimal` ("." or ",") say it. `encoding` is that of text files that are not UTF-8, such as
-    "cp1252".
+    Other formats of times and counts (day.month.year, decimal commas) are recognized if they are
+    certain. A warning then says so. Otherwise give `time_format` ("%d/%m/%Y %H:%M") and `decimal`
+    ("." or ","). `encoding` is that of text files that are not UTF-8, such as "cp1252".
 
-    Rows without a query, a product or a usable count are dropped (NaN and infinity are no product);
-    rows whose time cannot be read are kept without a day. `log.report` counts both, and a warning
-    sums them up; if no row is left, or no time can be read, it is a DataError. With `strict`, the
-    first such row is a DataError that names file, row and column; rows are then read in order, by
-    one thread. Reading owns at most about `memory`; what needs more goes to temporary files.
+    Rows without a query, a product or a usable count are dropped (NaN and infinity are not
+    products). Rows whose time cannot be read are kept without a day. `log.report` counts both, and
+    a warning sums them up. If no row is left, or no time can be read, it is a DataError. With
+    `strict`, the first such row is a DataError that names file, row and column. Rows are then read
+    in order, by one thread. Reading owns at most about `memory`. What needs more goes to temporary
+    files.
     """
     choices = {
         "query": query,

@@ -48,7 +48,7 @@ class Positives:
 
 
 def positives(log: Log, *, events: EventWeights | None = None, min_count: float = 1.0) -> Positives:
-    """The pairs to train on: weighted counts, over all days, that reach `min_count`.
+    """Find the pairs to train on: pairs whose weighted counts over all days reach `min_count`.
 
     `events` gives the weight of each event that counts, such as {"purchase": 1, "click": 0.2}, or
     names events that weigh 1. By default a purchase weighs 1, a cart 0.5 and a click 0.2, relative
@@ -61,9 +61,10 @@ def positives(log: Log, *, events: EventWeights | None = None, min_count: float 
 
 
 def relevance(log: Log, *, events: EventWeights | None = None, min_count: float = 1.0) -> Positives:
-    """The pairs to test on: bought at least once.
+    """Find the pairs to test on: products that were bought at least once.
 
-    Without purchases: clicked or put into the cart. Without events, every row counts.
+    If there are no purchases, products that were clicked or put into the cart. If there are no
+    events, every row counts.
     """
     rule = relevance_rule(log.events, weights=events, min_count=min_count)
     if events is None:

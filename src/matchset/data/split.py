@@ -76,7 +76,7 @@ class Split:
     def report(
         self, *, train: Positives | None = None, test: Positives | None = None, k: int = 100
     ) -> SplitReport:
-        """Compare both sides by their positive pairs: the default ones, unless others are given."""
+        """Compare the positive pairs of both sides: the default ones, unless others are given."""
         return compare(
             train if train is not None else positives(self.train),
             test if test is not None else relevance(self.test),
@@ -114,10 +114,10 @@ class SplitOptions:
 def split_by_time(
     log: Log, *, test_from: str | date | None = None, test_days: int | None = None
 ) -> Split:
-    """Train on what came before a day; test on that day (in UTC) and all that followed.
+    """Train on everything before a day; test on that day (in UTC) and all later days.
 
-    `test_from` is that day, as a date or ISO text; or the last `test_days` days of the log are the
-    test. Rows without a time are on neither side; a warning counts them.
+    `test_from` is that day, as a date or ISO text. Otherwise the last `test_days` days of the log
+    are the test set. Rows without a time are on neither side, and a warning counts them.
     """
     if (test_from is None) == (test_days is None):
         raise ValueError(
@@ -153,8 +153,9 @@ def split_by_query(
 ) -> Split:
     """Test on one of `folds` equal random parts of the queries, and train on the others.
 
-    For logs without times, and to measure how well unseen queries are answered: no test query is
-    in training. With `test_share`, that share of the queries is the test, and folds do not matter.
+    Use it for logs without times, and to measure how well unseen queries are answered: no test
+    query is in training. With `test_share`, that share of the queries is the test set, and folds do
+    not matter.
     """
     if test_share is not None:
         return _split_by_share(log, test_share, seed)

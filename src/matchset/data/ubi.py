@@ -35,15 +35,15 @@ def read_ubi(
 ) -> Log:
     """Read a log from UBI's queries and events, joined by their query id.
 
-    Both are sources as `read_log` takes them. Fields may be nested, as in JSON and Parquet, flat
-    with dotted names ("event_attributes.object.object_id"), or JSON text in a CSV column; dumps
-    that wrap each document in "_source" can be read too. The query is `user_query`, the product
+    Both are sources that `read_log` accepts. Fields may be nested, as in JSON and Parquet, flat
+    with dotted names ("event_attributes.object.object_id"), or JSON text in a CSV column. Dumps
+    that wrap each document in "_source" work too. The query is `user_query`, the product
     `event_attributes.object.object_id`, the event `action_name`.
 
-    `actions` names the actions to read; others, such as "login", have no product and would be
-    counted as rows without one. A name that does not occur gives a warning; if none occurs, it is
-    a DataError. An event whose query is not in `queries` is a row without a query. The
-    specification gives a query id one text; if it has several, the smallest is used.
+    `actions` names the actions to read. Others, such as "login", have no product and would be
+    counted as rows without one. A name that does not occur gives a warning. If none occurs, it is a
+    DataError. An event whose query is not in `queries` is a row without a query. The specification
+    gives a query id one text. If it has several, the smallest is used.
     """
     if isinstance(actions, str):
         raise TypeError(f"actions must be a list of names; got the text {actions!r}")

@@ -65,9 +65,9 @@ class Score:
 class Evaluation(Headed, Tabular):
     """How good a matcher is: metrics at each k, over all test queries and by segment.
 
-    Every recall comes with its `seen_limit`: what products seen in training allow. It is a ceiling
-    for matchers that do not use titles, since these cannot return a product that no training query
-    led to; others exceed it.
+    Every recall comes with its `seen_limit`, the highest recall that products seen in training
+    allow. It is a ceiling for matchers that do not use titles, because they cannot return a product
+    that no training query led to. Other matchers can exceed it.
     """
 
     scores: tuple[Score, ...]
@@ -153,15 +153,15 @@ def evaluate(
     resamples: int = RESAMPLES,
     batch: int = BATCH,
 ) -> Evaluation:
-    """Match the queries of a test, and measure how many of their relevant products come back.
+    """Match the queries of a test set, and measure how many of their relevant products are found.
 
-    The matcher may be a callable too: `lambda queries, k: ...` that gives the product ids of each
-    query, best first. `Positives` are relevant as they are; for a log see `relevance` (with
-    `events` and `min_count`); one without purchases and clicks is tested by the events and the
-    `min_count` of the training.
+    The matcher may also be a callable, `lambda queries, k: ...`, that returns the product ids of
+    each query, best first. `Positives` are relevant as they are. For a log, `relevance` decides
+    (with `events` and `min_count`). A log without purchases and clicks is tested by the events and
+    the `min_count` of the training.
 
     Which queries and products were seen in training is looked up in `train`, or else in what the
-    matcher remembers. A training log counts by its default positives: if training used other
+    matcher remembers. A training log counts by its default positives. If training used other
     options, pass its `Positives`. Segments and limits that need an unknown training set are left
     out.
     """

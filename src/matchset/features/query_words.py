@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import UNSPACED, NGrams
@@ -59,8 +60,9 @@ def find_query_words(vectorizer: Vectorizer, text: str) -> QueryWords:
     ngrams: dict[int, str] = {}
     words: defaultdict[int, list[str]] = defaultdict(list)
     slots = np.asarray(vocabulary.slots).view(_SLOT)
+    stored = slots["key"], slots["id"]
     for name, key, (kind, word) in zip(named, keys.tolist(), sources, strict=True):
-        feature = _find_feature(vocabulary, slots, key, kind)
+        feature = _find_feature(vocabulary, stored, key, kind)
         if feature < vocabulary.n_known:
             ngrams[feature] = name
         words[feature].append(word)
@@ -91,13 +93,17 @@ def _count_ngrams(word: str, kind: NGrams) -> int:
 
 
 def _find_feature(
-    vocabulary: Vocabulary, slots: np.ndarray[tuple[int], np.dtype[np.void]], key: int, kind: int
+    vocabulary: Vocabulary,
+    stored: tuple[NDArray[np.uint64], NDArray[np.uint32]],
+    key: int,
+    kind: int,
 ) -> int:
     """The feature of an n-gram; one for unknown n-grams where the vocabulary lacks it."""
+    keys, ids = stored
     at = key * vocabulary.n_homes >> 64
-    while at < len(slots) and slots["key"][at] <= key:
-        if slots["key"][at] == key:
-            return int(slots["id"][at])
+    while at < len(keys) and (found := keys.item(at)) <= key:
+        if found == key:
+            return ids.item(at)
         at += 1
     buckets = vocabulary.config.oov_buckets
     spread = (key << 32 | key >> 32) & _MASK  # as in native/vectorize.cpp

@@ -31,6 +31,7 @@ from matchset.text import normalize_strings
 
 Rows = csr_array[np.float32, tuple[int, int]]
 KIND = "vectorizer"
+_BLOCK = 1 << 18  # texts that are looked through at once
 
 
 class Vectorizer:
@@ -93,9 +94,7 @@ class Vectorizer:
         vocabulary = learn_vocabulary(texts, self.config, n_threads, language=language, shown=shown)
         native = vocabulary.to_native()
         if shown is not None:
-            may_show = texts.take(np.flatnonzero(shown))
-            ids = native.vectorize_all(may_show.data, may_show.offsets, n_threads)[1]
-            named = np.isin(np.arange(vocabulary.n_known), ids)
+            named = _find_named(texts, shown, vocabulary, native, threads=n_threads)
             vocabulary = replace(vocabulary, names=_blank_unless(named, vocabulary.names))
         self._adopt(vocabulary, native)
         return self
@@ -237,6 +236,26 @@ class Vectorizer:
 
 def _not_fitted() -> Exception:
     return not_fitted("the vectorizer must be fitted first; call fit(queries)")
+
+
+def _find_named(
+    texts: Strings,
+    shown: NDArray[np.bool_],
+    vocabulary: Vocabulary,
+    native: _native.Vocabulary,
+    *,
+    threads: int,
+) -> NDArray[np.bool_]:
+    """Which n-grams occur in a text that may be shown, (n_known,).
+
+    Block by block: all features of all texts are as much as the training data.
+    """
+    is_found = np.zeros(vocabulary.n_features, dtype=np.bool_)
+    rows = np.flatnonzero(shown)
+    for begin in range(0, len(rows), _BLOCK):
+        some = texts.take(rows[begin : begin + _BLOCK])
+        is_found[native.vectorize_all(some.data, some.offsets, threads)[1]] = True
+    return is_found[: vocabulary.n_known]
 
 
 def _blank_unless(named: NDArray[np.bool_], names: Strings) -> Strings:

@@ -39,7 +39,7 @@ class Filterable(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Filter:
-    """Which of the products are allowed; made once, it can be used for any number of queries."""
+    """The products that are allowed. Made once, it can be used for any number of queries."""
 
     allowed: NDArray[np.bool_]  # read-only, (n_products,)
     ids: Strings  # the products it was made for, (n_products,)
@@ -73,7 +73,7 @@ class Filter:
     def require_for(self, ids: Strings, columns: Mapping[str, Column]) -> Filter:
         """Return the filter itself; raise a ValueError if it was made for other products.
 
-        So it is where products have other values by now of an attribute that it reads.
+        It also raises if an attribute that the filter reads has changed since.
         """
         if self.ids is ids:
             return self

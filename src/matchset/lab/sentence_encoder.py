@@ -101,11 +101,11 @@ def digest_folder(folder: Path) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SentenceEncoder(Matcher):
-    """Products by the cosine of query and title in a ready sentence encoder, through an HNSW graph.
+    """Products by the cosine of query and title in a pretrained sentence encoder, with HNSW.
 
-    The encoder is any folder of sentence-transformers, and learns nothing from the log: the
-    extra `encoder`. A saved one holds the vectors of the titles, not the encoder: to use it, set
-    the environment variable MATCHSET_ENCODER to the encoder's folder.
+    The encoder is any sentence-transformers folder, and learns nothing from the log. It needs the
+    extra `encoder`. A saved matcher holds the vectors of the titles, not the encoder. To use it,
+    set the environment variable MATCHSET_ENCODER to the encoder's folder.
     """
 
     kind: ClassVar[str] = "sentence_encoder"

@@ -61,8 +61,14 @@ class Sizes:
     @property
     def pairs_seen(self) -> int:
         """Pairs in all passes of the towers."""
-        settings = TwoTowerConfig().settle(self.pairs, self.products)
-        return self.pairs * (settings.epochs or 0)
+        n_pairs = min(self.pairs, TwoTowerConfig().max_pairs)
+        return n_pairs * (TwoTowerConfig().settle(n_pairs, self.products).epochs or 0)
+
+    @property
+    def sampled_pairs(self) -> int | None:
+        """Pairs that the towers see, where they are a sample."""
+        most = TwoTowerConfig().max_pairs
+        return most if self.pairs > most else None
 
     @property
     def embedded(self) -> int:

@@ -105,20 +105,22 @@ def fit_towers(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str
             name, {field.name: getattr(state, field.name) for field in fields(state)}
         ),
     )
-    return {"row_of": towers.row_of, "table": towers.table, "vectors": towers.vectors}
+    names = ("row_of", "table", "vectors", "n_sampled")
+    return {name: getattr(towers, name) for name in names}
 
 
 def encode_titles(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:
     """The inverted lists of the two towers."""
-    row_of, table, vectors = (
-        job.results.get(source.prefix + "fit", name) for name in ("row_of", "table", "vectors")
+    row_of, table, vectors, n_sampled = (
+        job.results.get(source.prefix + "fit", name)
+        for name in ("row_of", "table", "vectors", "n_sampled")
     )
     data = read_data(job.results, source)
     if data.X_more is not None:
         texts = [(X.indptr, X.indices) for X in (_titles(data), data.X_more)]
         vectors = encode_products(texts, row_of, table, threads=job.threads)
     lists = build_inverted_lists(vectors, seed=config.learn.seed, threads=job.threads)
-    return {"towers": TowerIndex.of(row_of, table, lists)}
+    return {"towers": TowerIndex.of(row_of, table, lists), "n_sampled": n_sampled}
 
 
 def index_lexical(job: Job, source: PartSource) -> Mapping[str, Any]:

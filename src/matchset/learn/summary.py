@@ -34,6 +34,7 @@ class TrainSummary:
     part_bytes: Mapping[str, int] = field(default_factory=dict)  # of each part of a match set
     reranker: str = ""  # how its weights were learned, and what each part was worth
     events: Mapping[str, float] = field(default_factory=dict)  # weight of each that counts
+    sampled_pairs: int | None = None  # that the towers saw, where they are a sample of the pairs
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> TrainSummary:
@@ -45,9 +46,11 @@ class TrainSummary:
         stages = ", ".join(f"{stage} {spent:.1f}" for stage, spent in self.seconds.items())
         missing = f" ({self.missing_products:,} not in the catalog)" * bool(self.missing_products)
         unconverged = f"; {self.unconverged:,} classifiers did not converge"
+        sample = f"\ntowers: trained on a sample of {self.sampled_pairs or 0:,} pairs"
         return (
             f"{self.pairs:,} pairs of {self.queries:,} queries; "
-            f"{self.products:,} products{missing}\n"
+            f"{self.products:,} products{missing}"
+            f"{sample * (self.sampled_pairs is not None)}\n"
             f"positive: {self.rule}; {self.left_out:,} other pairs had too few such events\n"
             f"language: {self.language or 'none chosen, words are not stemmed'}\n"
             f"{self.features:,} features; {self._describe_size()}"
@@ -106,4 +109,5 @@ def summarize(trained: TrainedMatchSet, seconds: dict[str, float]) -> TrainSumma
         part_bytes={} if is_tree else sizes,
         reranker="" if is_tree else str(model.reranker),
         events=dict(data.positives.rule.weights),
+        sampled_pairs=trained.n_sampled,
     )

@@ -59,12 +59,13 @@ EngineName: TypeAlias = Literal["threads", "processes", "ray"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedMatchSet:
-    """A model, what it was learned from, and what is told of its tree."""
+    """A model, what it was learned from, and what is told of its parts."""
 
     model: MatchSetModel
     data: TrainingData
     n_weights: tuple[int, ...] = ()  # of each layer of the tree
     n_unconverged: int = 0  # classifiers of the tree
+    n_sampled: int | None = None  # pairs that the towers saw, where they are a sample
 
 
 def train_match_set(
@@ -104,13 +105,14 @@ def train_match_set(
         untuned = default_reranker("tune is off")
         reranker = results.get(RERANKER, "reranker") if is_tuned else untuned
         model, data = assemble(results, final, reranker), read_data(results, final)
+        n_sampled = results.get("final/encode", "n_sampled") if "towers" in parts else None
         if model.tree is None:
-            return TrainedMatchSet(model, data)
+            return TrainedMatchSet(model, data, n_sampled=n_sampled)
         told = (results.get("final/pack", name) for name in ("n_weights", "n_unconverged"))
         n_weights, n_unconverged = told
         sizes = sum(model.tree.sizes)
         warn_of_tree(sum(n_unconverged), sum(n_weights), sizes, config.learn)
-        return TrainedMatchSet(model, data, n_weights, sum(n_unconverged))
+        return TrainedMatchSet(model, data, n_weights, sum(n_unconverged), n_sampled)
 
 
 def train_parts(log: Log, catalog: Catalog | None, config: TrainConfig) -> TrainedMatchSet:

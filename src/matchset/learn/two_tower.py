@@ -9,17 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import count_threads
-from matchset.matrices import Csr, Floats, Ids, Offsets
+from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.inverted_lists import ByteVectors, quantize
 from matchset.model.towers import encode_products, encode_texts
 
 log = logging.getLogger(__name__)
 
 SECONDS_PER_STATE = 300.0  # of training that a crash may cost
+_BLOCK = 1 << 16  # texts whose features are numbered at once
+_ENTRIES = 1 << 26  # that are counted at once: NumPy makes 8 bytes of each
 _STEPS_PER_CALL = 32  # of training between two chances to report or to stop
 _FEW_PAIRS = 50_000  # with fewer, learning goes slower
 _FEW_PAIRS_PER_TITLE = 2  # with fewer, more is learned from titles alone
@@ -53,6 +54,8 @@ class TwoTowerConfig:
     "N-grams that fewer queries and titles have get no embedding."
     max_ngrams: int = 1_000_000
     "N-grams with an embedding at most, the most frequent ones: learning takes 1 KB for each."
+    max_pairs: int = 10_000_000
+    "Positive pairs to learn from at most; of more, a sample that data and seed decide."
     seed: int = 0
     "Of every random choice."
     threads: int | None = None
@@ -61,7 +64,7 @@ class TwoTowerConfig:
     def __post_init__(self) -> None:
         """Check every value against its rule."""
         least = {"dimensions": 16, "epochs": 0, "batch_size": 1, "min_df": 1, "max_ngrams": 1}
-        least["seed"] = 0
+        least |= {"max_pairs": 1, "seed": 0}
         for name, low in least.items():
             value = getattr(self, name)
             if name == "epochs" and value is None:
@@ -111,6 +114,7 @@ class TwoTower:
     table: ByteVectors  # embeddings, (n_rows, dimensions)
     vectors: ByteVectors  # of the titles, (n_products, dimensions)
     losses: Floats  # mean of each step of training, (n_steps,)
+    n_sampled: int | None = None  # pairs that it was trained on, where they are a sample
 
     def encode(self, texts: Csr, *, threads: int | None = None) -> Floats:
         """Vectors of queries or titles, old or new, given as rows of features: (n, dimensions).
@@ -135,6 +139,7 @@ class TrainingPairs:
     pairs: tuple[Ids, Ids]  # query and product of each pair
     titled: Ids  # products whose title has rows
     n_rows: int
+    is_sample: bool = False  # whether pairs were left out, because there are too many
 
     @property
     def n_pairs(self) -> int:
@@ -171,14 +176,15 @@ def train_two_tower(
     config = config or TwoTowerConfig()
     threads = count_threads(config.threads)
     row_of = number_features(X_queries, X_titles, config.min_df, config.max_ngrams)
-    data = select_pairs(X_queries, X_titles, Y, row_of)
+    data = select_pairs(X_queries, X_titles, Y, row_of, config)
     table, losses = train_table(
         data, config, threads=threads, progress=progress, start=start, save=save
     )
     embeddings = quantize(table)
     rows = X_titles.indptr, X_titles.indices
     vectors = encode_products([rows], row_of, embeddings, threads=threads)
-    return TwoTower(row_of, embeddings, vectors, losses)
+    n_sampled = data.n_pairs if data.is_sample else None
+    return TwoTower(row_of, embeddings, vectors, losses, n_sampled)
 
 
 def number_features(X_queries: Csr, X_titles: Csr, min_df: int, most: int = 2**31 - 1) -> Ids:
@@ -193,7 +199,8 @@ def number_features(X_queries: Csr, X_titles: Csr, min_df: int, most: int = 2**3
         )
     df = np.zeros(X_queries.n_cols, dtype=np.int64)
     for texts in (X_queries, X_titles):
-        df += np.bincount(texts.indices, minlength=len(df))
+        for begin in range(0, len(texts.indices), _ENTRIES):
+            df += np.bincount(texts.indices[begin : begin + _ENTRIES], minlength=len(df))
     row_of = np.full(len(df), -1, dtype=np.int32)
     kept = np.flatnonzero(df >= min_df)
     if len(kept) > most:
@@ -202,22 +209,35 @@ def number_features(X_queries: Csr, X_titles: Csr, min_df: int, most: int = 2**3
     return row_of
 
 
-def select_pairs(X_queries: Csr, X_titles: Csr, Y: Csr, row_of: Ids) -> TrainingPairs:
+def select_pairs(
+    X_queries: Csr, X_titles: Csr, Y: Csr, row_of: Ids, config: TwoTowerConfig
+) -> TrainingPairs:
     """Texts without the features that have no embedding, and pairs whose texts keep some."""
     if (len(Y), Y.n_cols) != (shape := (len(X_queries), len(X_titles))):
         raise ValueError(f"Y must have shape {shape}; got {(len(Y), Y.n_cols)}")
     queries, titles = _take_rows(X_queries, row_of), _take_rows(X_titles, row_of)
     has_query, has_title = np.diff(queries[0]) > 0, np.diff(titles[0]) > 0
     query, product = Y.row_of_entry, Y.indices
-    is_usable = has_query[query] & has_title[product]
+    usable = np.flatnonzero(has_query[query] & has_title[product])
+    chosen = _sample(usable, config.max_pairs, config.seed)
     return TrainingPairs(
         queries,
         titles,
         (Y.indptr, Y.indices),
-        (query[is_usable], product[is_usable]),
+        (query[chosen], product[chosen]),
         np.flatnonzero(has_title).astype(np.int32),
         int(row_of.max(initial=-1)) + 1,
+        is_sample=len(chosen) < len(usable),
     )
+
+
+def _sample(entries: Offsets, most: int, seed: int) -> Offsets:
+    """One of each of `most` even ranges, so that every query keeps its share; all if no more."""
+    if len(entries) <= most:
+        return entries
+    bounds = np.arange(most + 1) * len(entries) // most
+    chosen: Offsets = bounds[:-1] + np.random.default_rng(seed).integers(np.diff(bounds))
+    return entries[chosen]
 
 
 def train_table(
@@ -290,8 +310,14 @@ def _make_state(n_rows: int, config: TwoTowerConfig, *, threads: int) -> TowerSt
 
 
 def _take_rows(texts: Csr, row_of: Ids) -> tuple[Offsets, Ids]:
-    """The rows of the table that each text has."""
-    rows = row_of[texts.indices]
-    is_kept: NDArray[np.bool_] = rows >= 0
-    kept_before = np.concatenate([[0], np.cumsum(is_kept)])
-    return kept_before[texts.indptr].astype(np.int64), rows[is_kept]
+    """The rows of the table that each text has; in blocks, or NumPy takes 16 bytes of an entry."""
+    offsets, found = np.zeros(len(texts) + 1, dtype=np.int64), [np.empty(0, dtype=np.int32)]
+    for begin in range(0, len(texts), _BLOCK):
+        bounds = texts.indptr[begin : begin + _BLOCK + 1]
+        rows = row_of[texts.indices[bounds[0] : bounds[-1]]]
+        kept_before = offsets_of(rows >= 0)
+        offsets[begin + 1 : begin + len(bounds)] = (
+            offsets[begin] + kept_before[bounds[1:] - bounds[0]]
+        )
+        found.append(rows[rows >= 0])
+    return offsets, np.concatenate(found)

@@ -85,23 +85,24 @@ class TrainingRecord:
 
 
 class Matcher(Saved):
-    """The base of all matchers. Evaluation, fusion, server and CLI know nothing else.
+    """The base class of all matchers. Evaluation, fusion, server and CLI use only this interface.
 
     The contract, which `tests/contract.py` checks for every matcher:
 
-    - One `str` gives a `Match`; a sequence of `str` gives `Matches`, in its order, each equal to
-      the match that its query would get alone.
-    - At most k products, best first: scores fall, and ties go to the smaller label. No product
-      twice. A k beyond the catalog gives what there is; below 1 it is a ValueError.
+    - One `str` gives a `Match`. A sequence of `str` gives `Matches` in the same order, each equal
+      to the match that its query would get alone.
+    - A match has at most k products, best first. Scores fall, ties go to the smaller label, and no
+      product occurs twice. A k beyond the catalog gives all there are. A k below 1 is a ValueError.
     - `where` is an expression, a `Filter`, product ids or a boolean array (see `make_filter`). Only
-      allowed products are given, and k of them if the matcher finds that many.
-    - A query that is empty after normalization gives no products. So may a query that the matcher
-      knows nothing about. Neither is an error.
+      allowed products are returned, and k of them if the matcher finds that many.
+    - A query that is empty after normalization gets no products. A query that the matcher knows
+      nothing about may get none. Neither is an error.
     - A query that is not a `str` is a TypeError that names its position.
     - Any number of threads may call at once, and get the answers that they would get alone.
 
-    A matcher is immutable. To write one: subclass, set `kind`, provide `products` (a field of a
-    frozen dataclass will do), implement `_search`, `_sections` and `_read`, and `register` it.
+    A matcher is immutable. To write one, subclass this class, set `kind`, provide `products` (a
+    field of a frozen dataclass will do), implement `_search`, `_sections` and `_read`, and
+    `register` it.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset()  # options beyond those that all take
@@ -141,12 +142,12 @@ class Matcher(Saved):
         min_score: float | None = None,
         min_relative: float | None = None,
     ) -> Match | Matches:
-        """The k best products of one query, or of each of several.
+        """Return the k best products of one query, or of each of several.
 
-        `where` allows some products only (see `filter`). Products that score less than `min_score`,
-        or less than the share `min_relative` of the query's best score, are left out. `beam` is for
-        matchers that search a tree: a wider one looks at more of it, which is slower and finds more
-        up to a point.
+        `where` restricts the products (see `filter`). Products that score less than `min_score`, or
+        less than the share `min_relative` of the query's best score, are dropped. `beam` is for
+        matchers that search a tree: a wider beam searches more of it, which is slower and finds
+        more up to a point.
         """
         if beam is not None and "beam" not in self.takes:
             raise ValueError(f"beam is not an option of a {self.kind} matcher; got {beam}")
@@ -164,9 +165,10 @@ class Matcher(Saved):
         return found.at_least(min_score, min_relative=min_relative)
 
     def filter(self, what: Where) -> Filter:
-        """A filter to use any number of times: `match(..., where=filter)`.
+        """Make a filter that you can use any number of times: `match(..., where=filter)`.
 
-        From an expression such as "in_stock and price < 20", product ids, or a boolean array.
+        It is made from an expression such as "in_stock and price < 20", product ids, or a boolean
+        array.
         """
         return self.products.filter(what)
 
@@ -179,22 +181,22 @@ class Matcher(Saved):
         beam: int | None = None,  # noqa: ARG002
         where: Where | None = None,  # noqa: ARG002
     ) -> Explanation:
-        """Why a query gets a product, or why not; a ValueError unless `can_explain`.
+        """Explain why a query gets a product, or why not; a ValueError unless `can_explain`.
 
         k, beam and `where` are those of `match`.
         """
         raise ValueError(f"a {self.kind} matcher cannot explain its results")
 
     def add(self, products: Catalog | TableSource, *, version: int | None = None) -> Matcher:  # noqa: ARG002
-        """With these products too; a ValueError unless it is a match set."""
+        """Return a matcher that also has these products; a ValueError unless a match set."""
         raise self._refuse_products()
 
     def update(self, products: Catalog | TableSource, *, version: int | None = None) -> Matcher:  # noqa: ARG002
-        """With what these products have anew; a ValueError unless it is a match set."""
+        """Return a matcher with new values of these products; a ValueError unless a match set."""
         raise self._refuse_products()
 
     def remove(self, ids: Iterable[str], *, version: int | None = None) -> Matcher:  # noqa: ARG002
-        """Without these products; a ValueError unless it is a match set."""
+        """Return a matcher without these products; a ValueError unless a match set."""
         raise self._refuse_products()
 
     def refresh(
@@ -202,31 +204,31 @@ class Matcher(Saved):
         log: Log | TableSource,  # noqa: ARG002
         old_log: Log | TableSource | None = None,  # noqa: ARG002
     ) -> Matcher:
-        """With what a log tells since the training; a ValueError unless it is a match set."""
+        """Return a matcher that learned from a newer log; a ValueError unless a match set."""
         raise ValueError(f"a match set alone can be refreshed; got a {self.kind} matcher")
 
     def _refuse_products(self) -> ValueError:
         return ValueError(f"products come and go in a match set alone; got a {self.kind} matcher")
 
     def label_of(self, product: str) -> int:
-        """The label of a product id; a ValueError if it is none of the matcher's."""
+        """The label of a product id; a ValueError if the matcher does not have it."""
         if (label := int(self.products.index_of([product])[0])) < 0:
             raise ValueError(f"product must be one of the matcher's products; got {product!r}")
         return label
 
     @property
     def removed(self) -> Strings:
-        """Ids of products that were removed from it; a fusion shows them no more, either."""
+        """Ids of the products that were removed from it. A fusion does not show them either."""
         return Strings.of([])
 
     @property
     def training(self) -> TrainingRecord | None:
-        """What it remembers of its training; None where it was not trained on a log."""
+        """What it remembers of its training; None if it was not trained on a log."""
         return None
 
     @property
     def vectorize(self) -> Callable[[str], object] | None:
-        """What turns a query into features before the search; None where nothing does."""
+        """What turns a query into features before the search; None if nothing does."""
         return None
 
     @property

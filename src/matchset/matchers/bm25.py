@@ -41,8 +41,8 @@ PAST_K1, PAST_B, TITLE_WEIGHT = 1.2, 0.3, 5.0
 class BM25(Matcher):
     """Lexical search over the words of normalized titles, scored by bm25s (Lucene's variant).
 
-    With stems, over those, without stop words. `from_log` adds the past queries of each product. A
-    product without a word of the query is never given.
+    With stemming, it searches stems and ignores stop words. `from_log` adds the past queries of
+    each product. A product without a word of the query is never returned.
     """
 
     kind: ClassVar[str] = "bm25"
@@ -61,7 +61,7 @@ class BM25(Matcher):
         descriptions: bool = False,
         language: str | None = None,
     ) -> Self:
-        """Index the titles, and with `descriptions` those too.
+        """Index the titles, and with `descriptions` also the descriptions.
 
         With a `language`, or "auto" to detect it, words are stemmed.
         """
@@ -98,8 +98,8 @@ class BM25(Matcher):
         """Index the titles together with the past queries that led to each product.
 
         A word of a query counts log(1 + events) times, a word of the title `title_weight` times.
-        Pairs are those of `positives`. Words that no title has, and that only rare queries have,
-        are left out: see `min_query_count` of `TrainConfig`.
+        The pairs are those of `positives`. Words that occur only in rare queries and in no title
+        are left out (see `min_query_count` of `TrainConfig`).
         """
         _check(k1, b)
         if not 0 < title_weight < float("inf"):
@@ -126,7 +126,7 @@ class BM25(Matcher):
 
     @property
     def vectorize(self) -> Callable[[str], Csr]:
-        """Counts the known words of a query, (1, n_words)."""
+        """The counts of the known words of a query, (1, n_words)."""
         return lambda query: self._count(Strings.of([query]))
 
     def _sections(self) -> Sections:

@@ -50,35 +50,37 @@ _MOST_SEGMENTS = 16  # the next one holds all changes
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FreshMatcher(TrainedMatcher):
-    """A matcher whose products change without a retraining; each step gives another matcher.
+    """A matcher whose products change without retraining. Each step returns a new matcher.
 
-    One that was saved or loaded keeps the step in its folder, too, as a segment. Processes that
-    write to one folder take turns, and each goes on from what the folder holds by then.
+    A matcher that was saved or loaded also writes the step to its folder, as a segment. Processes
+    that write to one folder take turns, and each continues from the folder's current state.
     """
 
     model: MatchSetModel
     fresh: Fresh | None = None  # what changed since the training
 
     def add(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
-        """With these products too, which may be new or take the place of those with their ids.
+        """Return a matcher that also has these products, which may be new or replace known ones.
 
-        They are found at once, by their words and by what their titles mean. Attributes must be
-        some of the model's; those that are not given become null, and an empty title stays. What
-        comes with a `version` is left out where the product has that version or a later one.
+        They are found at once, by their words and by the meaning of their titles. Attributes must
+        be among the model's. Attributes that are not given become null. An empty title keeps the
+        old one. With a `version`, a product that already has this version or a later one is
+        skipped.
         """
         catalog = _to_catalog(products, requires_title=True)
         return self._change(adding(catalog, version))
 
     def update(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
-        """With what these products have anew: a title, or attributes alone, which is cheapest.
+        """Return a matcher with new titles or attributes of these products.
 
-        What is empty or not given stays, cell by cell: `add` makes an attribute null, as does
-        `upsert` with None. Ids that the model does not know are left out.
+        Changing only attributes is cheapest. Cells that are empty or not given change nothing. To
+        delete an attribute, use `add`, or `upsert` with None. Ids that the model does not know are
+        skipped.
         """
         return self._change(updating(_to_catalog(products), version))
 
     def remove(self, ids: Iterable[str], *, version: int | None = None) -> Self:
-        """Without these products; ids that the model does not know are left out."""
+        """Return a matcher without these products. Ids that the model does not know are skipped."""
         return self._change(removing(Strings.of(ids, "ids"), version))
 
     def upsert(
@@ -88,23 +90,23 @@ class FreshMatcher(TrainedMatcher):
         remove: Sequence[str] = (),
         version: int | None = None,
     ) -> Self:
-        """With products that come or change, told one by one, and without others, in one step."""
+        """Add or change single products, and remove others, in one step; returns a new matcher."""
         return self._change(upserting(products, remove, version))
 
     def merge(self) -> Self:
-        """The same match set, whose folder holds all changes as one; no answer changes."""
+        """Fold all changes in the folder into one segment. No answer changes."""
         if self._home is None:
             return self
         with locked(Path(self._home)):
             return self._now(self._home)._fold()  # noqa: SLF001
 
     def refresh(self, log: Log | TableSource, old_log: Log | TableSource | None = None) -> Self:
-        """With what customers did since the training, learned far cheaper than by a full training.
+        """Learn from the log since the training, far cheaper than by a full training.
 
-        All changes of products are learned, too. Pairs from before come from past queries, as far
-        as privacy let the model keep them, or from `old_log`. What is kept and what is solved again
-        is said in `refreshed`, and whether a full training is due. Other processes may change
-        products meanwhile; a folder that another training replaced is a ValueError.
+        It also learns all changes of products. Earlier pairs come from `old_log`, or else from the
+        past queries that the model was allowed to keep. `refreshed` says what was kept, what was
+        solved again, and whether a full training is due. Other processes may change products
+        meanwhile. If another training replaced the folder, it is a ValueError.
         """
         self.check_refresh()
         new = log if isinstance(log, Log) else read_log(log)
@@ -146,12 +148,12 @@ class FreshMatcher(TrainedMatcher):
 
     @property
     def removed(self) -> Strings:
-        """Ids of products that were removed from it."""
+        """Ids of the products that were removed from it."""
         return super().removed if self.fresh is None else self.fresh.changes.removed
 
     @property
     def freshness(self) -> Freshness:
-        """How far its products have moved from those that it was trained with."""
+        """How much its products have changed since the training."""
         n_gone = 0
         if self.fresh is not None and self.model.added is not None:
             shown = self.model.added.shown[: len(self.fresh.products)]

@@ -110,11 +110,11 @@ class FusedMatches(Matches):
 def fuse_matches(
     matches: Mapping[str, Match], k: int = DEFAULT_K, rule: FusionRule | None = None
 ) -> FusedMatch:
-    """Fuse several matches of one query, by name; products with the same id are the same.
+    """Fuse several matches of one query, by name. Products with the same id are the same product.
 
-    `Match.of(query, ids, scores)` makes a match of what another search engine found. Products with
-    equal scores keep the order in which they come, match by match. A product that a match has twice
-    keeps its first position there.
+    `Match.of(query, ids, scores)` makes a match of another search engine's results. Products with
+    equal scores keep the order in which they come, match by match. A product that occurs twice in a
+    match keeps its first position there.
     """
     if not matches:
         raise ValueError("there must be at least one match; got none")

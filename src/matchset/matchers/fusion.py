@@ -38,16 +38,16 @@ DEFAULT_SAMPLE = 2_000
 
 
 class Fusion(Matcher):
-    """Several matchers as one; `FusionRule` describes how their rankings become one.
+    """Several matchers as one. `FusionRule` describes how their rankings are combined.
 
-    Products with the same id are the same product. Each part is asked, with its defaults, for
-    `depth` products, or for k if that is more: so for any k up to `depth` a smaller k gives the
+    Products with the same id are the same product. Each part is queried, with its defaults, for
+    `depth` products, or for k if that is more. So for any k up to `depth`, a smaller k gives the
     first products of a larger one. `ranks` of a match has the rank of each product at each part.
 
-    `min_scores` and `min_relatives` have one entry per part, None for none: a match set with a
-    least score adds only products that it is sure of.
+    `min_scores` and `min_relatives` have one entry per part, None for no limit. With a minimum
+    score, a match set adds only products that it is sure of.
 
-    A product that was removed from one of the parts is not shown, whichever part still has it.
+    A product that was removed from one part is not shown, even if another part still has it.
     """
 
     kind: ClassVar[str] = "fusion"
@@ -111,13 +111,13 @@ class Fusion(Matcher):
         sample: int = DEFAULT_SAMPLE,
         seed: int = 0,
     ) -> Fusion:
-        """A fusion with the weights that give the highest recall on validation queries.
+        """Return a fusion with the weights that give the highest recall on validation queries.
 
-        Recall is taken at k, or averaged over several ks. The method stays; with "rrf" the constant
-        is chosen too, with "weighted" the normalization. On these queries the result is never below
-        its best part. They must not be training queries, which some parts have memorized. For a log
-        `events` and `min_count` define what is relevant, as in `relevance`. At most `sample`
-        queries are used, drawn by `seed`.
+        Recall is taken at k, or averaged over several ks. The method stays the same. With "rrf" the
+        constant is chosen too, with "weighted" the normalization. On these queries the result is
+        never worse than its best part. Do not use training queries, which some parts have
+        memorized. For a log, `events` and `min_count` define what is relevant, as in `relevance`.
+        At most `sample` queries are used, drawn by `seed`.
         """
         if self.rule.method not in SCORED:
             raise ValueError(f"tune needs the method rrf or weighted; got {self.rule.method!r}")

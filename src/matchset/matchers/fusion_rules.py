@@ -29,18 +29,19 @@ _BY_RANK = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionRule:
-    """How rankings become one.
+    """How several rankings are combined into one.
 
-    - "rrf": a product's score is the sum of `weight / (constant + rank)`, ranks from 1.
+    - "rrf": a product's score is the sum of `weight / (constant + rank)`, with ranks from 1.
     - "weighted": the sum of `weight * normalized score`. Scores are normalized per query and
       ranking: "minmax" maps the best to 1 and the last to 0, "best" divides by the best.
     - "interleave": team draft. In each round the rankings, in a random order, take turns to draft
-      their best product that is still free. The order depends on `seed` and the query only.
-    - "append": the first ranking keeps its order; the others take turns to add new products behind
-      it. With `keep` these already come behind the first `keep` products, and the rest of the first
-      ranking comes last: so they get room even if the first ranking alone has k products.
+      their best product that is still free. The order depends only on `seed` and the query.
+    - "append": the first ranking keeps its order, and the others take turns to add new products
+      after it. With `keep`, new products already come after the first `keep` products, and the rest
+      of the first ranking comes last. So they get room even if the first ranking alone has k
+      products.
 
-    A ranking of weight 0 is ignored. Interleaved and appended products score 1 / position.
+    A ranking with weight 0 is ignored. Interleaved and appended products score 1 / position.
     """
 
     method: Method = "rrf"

@@ -31,7 +31,7 @@ class Hit(NamedTuple):
 class Match(Shown, Tabular, Sequence[Hit]):
     """The products that answer one query, best first.
 
-    It holds labels and scores, and shares the products with its matcher, so that making one takes a
+    It holds labels and scores, and shares the products with its matcher, so creating one takes a
     microsecond. Ids and titles become Python strings on first use.
     """
 
@@ -48,7 +48,7 @@ class Match(Shown, Tabular, Sequence[Hit]):
         scores: ArrayLike,
         titles: Sequence[str] | None = None,
     ) -> Match:
-        """A match of products that belong to no matcher here, such as the answer of a server.
+        """A match of products from elsewhere, such as another search engine or a server.
 
         A product that occurs twice, as a parent of several variants may, keeps its first position.
         """
@@ -77,7 +77,7 @@ class Match(Shown, Tabular, Sequence[Hit]):
 
     @property
     def ranks(self) -> tuple[dict[str, int], ...] | None:
-        """In a fused match the rank of each product at each matcher that found it; else None."""
+        """In a fused match, each product's rank at each matcher that found it; otherwise None."""
         return None
 
     def __len__(self) -> int:
@@ -115,9 +115,9 @@ class Match(Shown, Tabular, Sequence[Hit]):
     def at_least(
         self, min_score: float | None = None, *, min_relative: float | None = None
     ) -> Match:
-        """The products that score at least this, and this share of the best score."""
+        """The products with at least this score, and at least this share of the best score."""
         best = self.scores[:1].max(initial=0.0)
-        least = least_scores(best, min_score, min_relative)
+        least = least_scores([best], min_score, min_relative)  # NumPy 1 rounds a scalar to 32 bits
         return self[: int(np.count_nonzero(self.scores >= least))]
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -163,11 +163,11 @@ class Matches(Shown, Tabular, Sequence[Match]):
         *,
         ranks: ArrayLike | None = None,
     ) -> Matches:
-        """Matches of another engine, from rows of a query, a product, and its score or rank.
+        """Matches of another engine, from rows of query, product, and score or rank.
 
-        A rank of 1 is the best. Without ranks and scores, the rows of a query are in their order.
-        Queries are in the order of their first rows; a product that a query has twice counts where
-        it is best.
+        Rank 1 is the best. Without ranks and scores, the rows of a query are in ranked order.
+        Queries keep the order of their first rows. If a product occurs twice for a query, its best
+        position counts.
         """
         texts, ids = Strings.of(queries, "queries"), Strings.of(products, "products")
         if scores is not None and ranks is not None:
@@ -234,7 +234,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
     def at_least(
         self, min_score: float | None = None, *, min_relative: float | None = None
     ) -> Matches:
-        """For each query the products that score at least this, and this share of its best."""
+        """For each query, the products with at least this score, and share of its best score."""
         begin = self.found.indptr[:-1][np.diff(self.found.indptr) > 0]
         best = np.zeros(len(self), dtype=np.float32)
         best[np.diff(self.found.indptr) > 0] = self.found.data[begin]

@@ -44,15 +44,15 @@ _SMALL_BATCH = 32  # queries that are not worth more than one thread
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MatchSet(FreshMatcher):
-    """Several candidate sources, and one linear re-ranker that decides between them.
+    """Several candidate sources, and one linear re-ranker that scores their candidates.
 
-    The beam of a tree of classifiers, inverted lists of two-tower embeddings, a lexical index of
-    titles and the most similar past queries propose products. A score is the chance that the
-    product is a positive of such a query, as it was on validation queries: within a month, where
-    the log has times. Customers who did not click do not mean that a product is wrong. A query
-    without a known n-gram gets no products.
+    There are four sources: a tree of classifiers, two-tower embeddings in inverted lists, a lexical
+    index of titles, and the most similar past queries. A score is the probability that the product
+    is a positive for the query, as measured on validation queries: within a month, if the log has
+    times. A product that nobody clicked is not necessarily wrong. A query without a known n-gram
+    gets no products.
 
-    Its folder holds no name of an n-gram and no text of a query.
+    The saved folder holds no names of n-grams and no text of queries.
     """
 
     kind: ClassVar[str] = MATCH_SET
@@ -85,9 +85,9 @@ class MatchSet(FreshMatcher):
         beam: int | None = None,
         where: Where | None = None,
     ) -> Explanation:
-        """What each part adds to a product's score, or why no source proposed it.
+        """Show what each part adds to a product's score, or why no source proposed it.
 
-        For a product that the filter excludes, it is what a search without the filter would do.
+        If the filter excludes the product, this shows what a search without the filter would do.
         """
         label = self.label_of(product)
         chosen = None if where is None else self.products.filter(where)
@@ -115,7 +115,7 @@ class MatchSet(FreshMatcher):
         return self.model.neighbors.count(normalize(query)) / largest >= self.config.min_query_count
 
     def with_bounds(self, bounds: Bounds) -> Self:
-        """The same match set, whose sources search within other bounds."""
+        """The same match set with other limits on how far its sources search."""
         return replace(self, model=replace(self.model, bounds=bounds))
 
     def prune(
@@ -125,10 +125,10 @@ class MatchSet(FreshMatcher):
         drop: Iterable[str] = (),
         threads: int | None = None,
     ) -> MatchSet:
-        """A smaller match set: without small weights of its tree, and without some of its parts.
+        """A smaller match set, without small weights of its tree or without some of its parts.
 
-        Weights of at most `threshold` in magnitude are dropped. Where parts are, the re-ranker is
-        that of the parts left (see `only`).
+        Weights of at most `threshold` in magnitude are dropped. If parts are dropped, the re-ranker
+        is the one for the remaining parts (see `only`).
         """
         dropped = tuple(drop)
         unknown = [name for name in dropped if name not in self.model.parts]
@@ -147,21 +147,22 @@ class MatchSet(FreshMatcher):
         return replace(self, model=model, config=config)
 
     def with_beam(self, beam: int) -> Self:
-        """The same match set, whose tree is searched with another beam."""
+        """The same match set with another beam for its tree."""
         return self.with_bounds(self._bounds(beam))
 
     def only(self, parts: Iterable[str]) -> Self:
-        """Some of its parts: all but one, or one alone, under a re-ranker fitted to them.
+        """The same match set with only some of its parts.
 
-        With other choices of parts the weights are the defaults, which any parts can use.
+        A re-ranker was fitted in training for each part alone, and for all parts but one. Other
+        choices of parts use default weights.
         """
         model = self.model.only(parts)
         return replace(self, model=model, config=replace(self.config, parts=model.parts))
 
     def part(self, name: str) -> Matcher:
-        """One part as a matcher of its own, over the same arrays.
+        """One part as its own matcher, over the same arrays.
 
-        The tree is an `XRLinearMatcher`; the others rank by what they know alone.
+        The tree is an `XRLinearMatcher`. The other parts rank by their own scores.
         """
         if name not in self.model.parts:
             raise ValueError(f"part must be one of {', '.join(self.model.parts)}; got {name!r}")

@@ -30,10 +30,11 @@ POWER = 3  # of their similarity: a larger one favors the nearest
 class NearestQueries(Matcher):
     """The products of the most similar training queries.
 
-    A product scores the sum of `similarity ** power` over those of the `neighbors` training queries
-    nearest by cosine that led to it. How often they did has no influence: weighting by counts or
-    shares found less, on a shop's log and on judged pairs. With a filter, only training queries
-    that led to an allowed product count. A product that no neighbor led to is never given.
+    A product's score is the sum of `similarity ** power` over those of the nearest `neighbors`
+    training queries (by cosine) that led to it. How often they led to it has no influence:
+    weighting by counts or shares found less, on a shop's log and on judged pairs. With a filter,
+    only training queries that led to an allowed product count. A product that no neighbor led to is
+    never returned.
     """
 
     kind: ClassVar[str] = "nearest_queries"
@@ -65,8 +66,8 @@ class NearestQueries(Matcher):
     ) -> Self:
         """Index the queries and their products; the catalog gives titles and attributes.
 
-        Without a fitted `vectorizer` one is fitted to the queries. Its n-grams have no names: with
-        the postings they would reveal queries that must not be displayed.
+        Without a fitted `vectorizer`, one is fitted to the queries. Its n-grams have no names,
+        because names and postings together would reveal queries that must not be shown.
         """
         if vectorizer is None:
             hidden = np.zeros(len(positives.queries), dtype=np.bool_)

@@ -21,10 +21,10 @@ from matchset.text import normalize_strings
 
 @dataclass(frozen=True, eq=False)
 class Popularity(Matcher):
-    """The baseline for all other matchers: the most popular products, for every query.
+    """The simplest baseline: the most popular products, for every query.
 
-    A score is the sum of the weighted counts of a product over all queries. Products without any
-    are never given. An empty query gets nothing, as the contract requires.
+    A score is the sum of a product's weighted counts over all queries. Products without any are
+    never returned. An empty query gets nothing, as the contract requires.
     """
 
     kind: ClassVar[str] = "popularity"

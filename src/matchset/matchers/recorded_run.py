@@ -31,9 +31,9 @@ Engine: TypeAlias = Callable[[list[str], int], "Matches | Iterable[Iterable[Any]
 
 @dataclass(frozen=True, eq=False)
 class RecordedRun(Matcher):
-    """The answers of another engine; a query that was not recorded gets no products.
+    """The recorded answers of another engine. Queries that were not recorded get no products.
 
-    It holds hashes of the queries, not their texts.
+    It holds hashes of the queries, not their text.
     """
 
     kind: ClassVar[str] = "run"
@@ -50,7 +50,7 @@ class RecordedRun(Matcher):
     def of(cls, matches: Matches) -> Self:
         """Record matches, such as those of `Matches.of`.
 
-        Queries that are equal once normalized are one query: the first of them counts.
+        Queries that are equal after normalization are one query, and the first of them counts.
         """
         hashes = normalize_strings(matches.queries).hashes()
         distinct, first = np.unique(hashes, return_index=True)
@@ -115,18 +115,18 @@ def read_run(
     rank: str | None = None,
     score: str | None = None,
 ) -> RecordedRun:
-    """Read what another engine answered: a row per query and product, with its rank or score.
+    """Read the answers of another engine: one row per query and product, with its rank or score.
 
-    `source` is anything that `read_log` takes, or a TREC run (.run, .trec, .txt; as in trec_eval
-    its scores decide), whose first field is the text of the query. A rank of 1 is the best; a table
-    with both columns is ordered by rank.
+    `source` is anything that `read_log` accepts, or a TREC run (.run, .trec, .txt) whose first
+    field is the text of the query. In a TREC run the scores decide, as in trec_eval. Rank 1 is the
+    best. A table with both columns is ordered by rank.
     """
     rows = read_run_rows(source, query=query, product=product, rank=rank, score=score)
     return RecordedRun.of(Matches.of(rows.queries, rows.products, rows.scores, ranks=rows.ranks))
 
 
 def record_run(engine: Engine, queries: Iterable[str], k: int = DEFAULT_K) -> RecordedRun:
-    """Ask an engine now, and keep its answers."""
+    """Query an engine now, and keep its answers."""
     return RecordedRun.of(as_retriever(engine).match(list(queries), k))
 
 

@@ -103,7 +103,7 @@ def find_kind(name: str) -> Kind:
 def load(path: str | os.PathLike[str]) -> Matcher:
     """Open any matcher that was saved to a folder: memory-mapped, in milliseconds.
 
-    If the folder is overwritten meanwhile, it is the old or the new one.
+    If the folder is overwritten meanwhile, you get the old model or the new one, never a mix.
     """
     return read_folder(path, _load)
 

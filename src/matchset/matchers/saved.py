@@ -38,11 +38,11 @@ class Saved(ABC):
     _home: str | None = None  # the folder that it was saved to or loaded from
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write it to a folder, all or nothing; the files never change afterwards.
+        """Write it to a folder, all or nothing. The files never change afterwards.
 
-        Products that come and go are written to the folder that it was loaded from or saved to
-        first: any other is a copy. Where `overwrite` drops products that came, changed or went, a
-        warning says how many.
+        Later changes of products are written to the folder that it was loaded from or first saved
+        to. Any other folder is a copy. If `overwrite` drops changes of products, a warning says how
+        many.
         """
         dropped = self._find_dropped(path) if overwrite else None
         self._save(path, overwrite=overwrite)

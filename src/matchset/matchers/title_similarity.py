@@ -23,7 +23,7 @@ from matchset.strings import Strings
 class TitleSimilarity(Matcher):
     """Products by the cosine of query and title, with TF-IDF over n-grams of the titles.
 
-    It uses the catalog alone, so it finds a product from its first day, and only by n-grams of its
+    It uses only the catalog, so it finds a product from its first day, but only by n-grams of its
     title.
     """
 
@@ -41,7 +41,7 @@ class TitleSimilarity(Matcher):
         language: str | None = AUTO,
         threads: int | None = None,
     ) -> Self:
-        """Fit a vectorizer to the titles, and index them by n-gram; `language` is its."""
+        """Fit a vectorizer with this `language` to the titles, and index them by n-gram."""
         vectorizer = Vectorizer(config, language=language).fit(catalog.titles, threads=threads)
         titles = from_scipy(vectorizer.transform(catalog.titles, threads=threads))
         return cls(make_products(catalog.ids, catalog), vectorizer, Postings.of(titles))

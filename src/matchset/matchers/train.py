@@ -51,19 +51,19 @@ def train(
 ) -> XRLinearMatcher | MatchSet:
     """Learn from a search log which products answer a query.
 
-    With `parts=("tree",)` in the configuration it is an `XRLinearMatcher`, else a `MatchSet`.
+    Returns a `MatchSet`, or an `XRLinearMatcher` if the configuration has `parts=("tree",)`.
 
     `log` and `catalog` are what `read_log` and `read_catalog` return or accept. With `out`, the
-    model is saved to that folder. `progress` is called after every step; an exception it raises
-    cancels the training, and nothing is saved. `matcher.summary` holds figures of the training.
+    model is saved to that folder. `progress` is called after every step. If it raises an exception,
+    the training is canceled and nothing is saved. `matcher.summary` holds figures of the training.
 
-    With a `work` folder, each step is kept there: the same call goes on where an earlier one ended,
-    however it did. Then `engine` may say where the steps run: in "threads" of this process, in
-    "processes" of this machine, or on a "ray" cluster whose machines share that folder. Neither
-    changes a byte of the model. The folder holds queries; remove it when the model is there.
+    With a `work` folder, the result of each step is kept there, and the same call resumes after a
+    crash. `engine` then chooses where the steps run: in "threads" of this process, in "processes"
+    of this machine, or on a "ray" cluster whose machines share that folder. Neither changes a byte
+    of the model. The folder holds queries, so remove it when the model is trained.
 
-    The process owns at most about `memory` (bytes, or "3GB"): arrays that need more are mapped from
-    temporary files beside `out`, in the work folder, or else in the folder for temporary files.
+    The process owns at most about `memory` (bytes, or "3GB"). Arrays that need more are mapped from
+    temporary files next to `out`, in the work folder, or else in the folder for temporary files.
     """
     check_places(engine, work, out, overwrite=overwrite)
     config = config or TrainConfig()

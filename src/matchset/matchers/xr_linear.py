@@ -29,10 +29,11 @@ from matchset.strings import Strings
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class XRLinearMatcher(TrainedMatcher):
-    """What `matchset.train` learned: a vectorizer, a tree of classifiers, and the products.
+    """XR-Linear over text: a vectorizer, a tree of classifiers, and the products.
 
-    A `beam` ends in as many leaves, of at most 50 products unless trained otherwise: a larger k
-    needs a wider one. A query without a known n-gram gets no products.
+    `matchset.train` returns it with `parts=("tree",)`. A search with a `beam` of n ends in n
+    leaves, each with at most 50 products unless trained otherwise, so a larger k needs a wider
+    beam. A query without a known n-gram gets no products.
     """
 
     kind: ClassVar[str] = XR_LINEAR

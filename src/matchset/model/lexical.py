@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.features.vocabulary import Vocabulary, inverse_frequency
-from matchset.matrices import Csr, Floats, Ids, from_scipy, rows_of
+from matchset.matrices import Csr, Floats, Ids, from_scipy, offsets_of, rows_of
 from matchset.model.impact_lists import (
     LARGEST,
     ImpactLists,
@@ -23,6 +23,7 @@ from matchset.storage.sections import Section
 
 K1, B = 0.5, 0.45  # titles are short, and rarely repeat a word
 MORE_WEIGHT = 0.3  # of a word that stands beside the title, in another column
+_BLOCK = 1 << 18  # titles whose words are counted at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,20 +114,37 @@ def _complete(order: Ids | None, n: int) -> Ids:
 def count_words(X_titles: Csr, vocabulary: Vocabulary, words: range) -> Csr:
     """How often each title has each word, titles x words.
 
+    Block by block, since words are a small part of a title's n-grams.
+    """
+    n = len(X_titles)
+    idf = inverse_frequency(vocabulary.df, vocabulary.n_queries)
+    blocks = [
+        _count_block(X_titles.slice(begin, min(n, begin + _BLOCK)), idf, words)
+        for begin in range(0, max(1, n), _BLOCK)
+    ]
+    return Csr(
+        offsets_of(np.concatenate([np.diff(block.indptr) for block in blocks])),
+        np.concatenate([block.indices for block in blocks]),
+        np.concatenate([block.data for block in blocks]),
+        len(words),
+    )
+
+
+def _count_block(X_titles: Csr, idf: NDArray[np.floating], words: range) -> Csr:
+    """The same for some titles.
+
     A row of X is tf * idf, scaled to unit length; dividing it by idf and by the smallest of what
     results gives tf, since hardly a title has every n-gram twice.
     """
     columns, row = X_titles.indices, X_titles.row_of_entry
-    is_known = columns < vocabulary.n_known
+    is_known = columns < len(idf)
     columns, row = columns[is_known], row[is_known]
-    idf = inverse_frequency(vocabulary.df, vocabulary.n_queries)
     ratio = X_titles.data[is_known] / idf[columns]
     least = np.full(len(X_titles), np.inf, dtype=np.float32)
     np.minimum.at(least, row, ratio)
     is_word = (columns >= words.start) & (columns < words.stop)
     tf = np.maximum(np.rint(ratio[is_word] / least[row[is_word]]), 1).astype(np.float32)
-    n_words = np.bincount(row[is_word], minlength=len(X_titles))
-    offsets = np.concatenate([[0], np.cumsum(n_words)]).astype(np.int64)
+    offsets = offsets_of(np.bincount(row[is_word], minlength=len(X_titles)))
     ids = (columns[is_word] - words.start).astype(np.int32)
     return Csr(offsets, ids, tf, len(words))
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.matrices import Csr, Floats, Ids, Offsets
+from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.added import AddedProducts
 from matchset.model.lexical import LexicalIndex, read_lexical, store_lexical
 from matchset.model.neighbors import PastQueries, read_past_queries, store_past_queries
@@ -35,6 +35,7 @@ _READERS = {
 }
 
 
+_BLOCK = 128  # texts whose candidates are described at once
 _MAX_BOUND = 2**63 - 1  # what native code counts with
 
 
@@ -90,6 +91,22 @@ class Candidates:
     labels: Ids  # (n_candidates,)
     features: Floats  # (n_candidates, n_features)
     sources: NDArray[np.uint8]  # bits of SOURCES, (n_candidates,)
+
+    @classmethod
+    def join(cls, blocks: list[Candidates]) -> Candidates:
+        """The candidates of the queries of all blocks."""
+        return cls(
+            offsets_of(np.concatenate([np.diff(block.offsets) for block in blocks])),
+            np.concatenate([block.labels for block in blocks]),
+            np.concatenate([block.features for block in blocks]),
+            np.concatenate([block.sources for block in blocks]),
+        )
+
+    def copy(self) -> Candidates:
+        """The same in arrays of NumPy, which are mapped where memory has no room for them."""
+        return Candidates(
+            self.offsets.copy(), self.labels.copy(), self.features.copy(), self.sources.copy()
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +216,16 @@ class MatchSetModel:
         *,
         threads: int = 1,
     ) -> Candidates:
-        """The candidates of each text, by the code and within the bounds that answer queries."""
+        """The candidates of each text, by the code and within the bounds that answer queries.
+
+        Many texts are described in blocks: what kernels make cannot be mapped, copies of it can.
+        """
+        if len(texts) > _BLOCK:
+            parts = (texts[begin : begin + _BLOCK] for begin in range(0, len(texts), _BLOCK))
+            described = (
+                self.describe(vocabulary, part, allowed, bounds, threads=threads) for part in parts
+            )
+            return Candidates.join([block.copy() for block in described])
         native = (bounds or self.bounds).native
         offsets, labels, features, sources = self.native.features(
             vocabulary, texts.data, texts.offsets, native, allowed, threads=threads

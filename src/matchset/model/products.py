@@ -70,7 +70,8 @@ class Products:
         hash_of = wanted.hashes()
         position = np.minimum(np.searchsorted(hashes, hash_of), len(self) - 1)
         found = labels[position]
-        is_same = list(map(eq, self.ids.decode(found), wanted))
+        given = wanted.decode(np.arange(len(wanted), dtype=np.int32))
+        is_same = list(map(eq, self.ids.decode(found), given))
         found = np.where(is_same, found, np.int32(-1))
         # Different ids may have the same hash, of which the table gives the first.
         clash = np.flatnonzero((found < 0) & (hashes[position] == hash_of))

@@ -24,7 +24,7 @@ _LARGEST = 2**1023  # that a float holds
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """A product that comes or changes; what is not told stays as it is."""
+    """A product to add or change. Fields that are not given stay as they are."""
 
     id: str
     title: str | None = None  # a new product must have one

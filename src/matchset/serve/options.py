@@ -49,6 +49,8 @@ class Limits:
     "Concurrent requests per worker."
     seconds: float = 10.0
     "Seconds per request."
+    explain_share: float = 0.02
+    "Share of a worker's time for explanations, once there were some hundred."
     response_bytes: int = 64_000_000
     "Bytes per response."
     unsent_bytes: int = 256_000_000

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TypeVar
 
 from matchset.serve.connections import close_unread, count_connections
@@ -38,6 +39,7 @@ from matchset.serve.reload.switch import (
     reload_if_needed,
     reload_trigger,
 )
+from matchset.serve.turns import Turns
 from matchset.serve.writer import Writer, Written
 
 logger = logging.getLogger(__name__)
@@ -65,6 +67,7 @@ class Worker:
         self._recorder = None if run.journals is None else Recorder(run.journals, self.metrics)
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="matchset")
         self._metrics_pool = ThreadPoolExecutor(1, thread_name_prefix="metrics")
+        self.turns = Turns(limits.explain_share)
         version = self._registration.claim()
         self.model: LoadedModel = open_version(run, version, sources, config)
         self.writer = Writer(run, sources, config)
@@ -92,7 +95,7 @@ class Worker:
         self._stop.set()
         if self._watcher.ident is not None:
             self._watcher.join()
-        for pool in (self._pool, self._metrics_pool):
+        for pool in (self._pool, self._metrics_pool, self.turns.pool):
             pool.shutdown(wait=False, cancel_futures=True)
         self.access_log.flush()
         if self._recorder is not None:
@@ -117,6 +120,11 @@ class Worker:
     async def write_metrics(self) -> bytes:
         """Metrics of all workers, even while batches keep every other thread busy."""
         return await self._run_in(self._metrics_pool, self.metrics.write)
+
+    async def explain_in_turn(self, do: Callable[[], T]) -> T:
+        """Explain something, one at a time; see `turns`."""
+        with self.turns.wait():
+            return await self._run_in(self.turns.pool, partial(self.turns.take, do))
 
     async def _run_in(self, pool: ThreadPoolExecutor, do: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()

@@ -17,9 +17,9 @@ from matchset.matrices import Csr, Floats
 class DSSM(SpaceMatcher):
     """Two-tower retrieval after "Semantic Product Search" (Nigam et al., 2019), by exact search.
 
-    Queries and titles go through one network, `space.tower`; a product scores the cosine of the
-    two vectors. Every product with a title is scored. Made by `train_dssm`;
-    opening a saved one needs neither PyTorch nor usearch.
+    Queries and titles go through one network, `space.tower`. A product's score is the cosine of the
+    two vectors. Every product with a title is scored. `train_dssm` makes it. Opening a saved one
+    needs neither PyTorch nor usearch.
     """
 
     kind: ClassVar[str] = "dssm"

@@ -21,12 +21,12 @@ _LANES = 16  # dimensions that the kernel multiplies at once
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DSSMWithInt8(SpaceMatcher):
-    """DSSM by a scan of all products, whose vectors are rounded to a byte per dimension.
+    """DSSM by a scan of all products, whose vectors are rounded to one byte per dimension.
 
-    No product is skipped, as a graph may do, and the scan is that of our own two-tower index. With
-    fewer dimensions than the tower has, queries and products are projected onto the principal axes
-    of the products. Scores are cosines, as exact as the rounding and the axes are. Made by
-    `DSSM.with_int8`; its folder keeps the unrounded vectors too.
+    Unlike a graph, the scan skips no product. It is the scan of our own two-tower index. With fewer
+    dimensions than the tower has, queries and products are projected onto the principal axes of the
+    products. Scores are cosines, as exact as the rounding and the projection allow.
+    `DSSM.with_int8` makes it. Its folder keeps the unrounded vectors too.
     """
 
     kind: ClassVar[str] = "dssm_int8"

@@ -45,9 +45,10 @@ def train_dssm(
 ) -> DSSM:
     """Learn vectors that put a query near the titles of what customers bought with it.
 
-    `log` and `catalog` are what `read_log` and `read_catalog` give, or take. It needs PyTorch, the
-    extra `dssm`. On a CPU the same seed and number of threads give the same bytes. `progress` is
-    called at every step; an exception that it raises cancels the training, and nothing is saved.
+    `log` and `catalog` are what `read_log` and `read_catalog` return or accept. It needs PyTorch,
+    the extra `dssm`. On a CPU the same seed and number of threads give the same bytes. `progress`
+    is called at every step. If it raises an exception, the training is canceled and nothing is
+    saved.
     """
     import_extra("torch")
     from matchset.lab.dssm.network import fit  # the only module that needs PyTorch

@@ -66,19 +66,19 @@ def simulate_shop(
 ) -> Shop:
     """Simulate a shop with `products` products and the search log of its last `days` days.
 
-    There are two kinds. In a "shop" few products agree with a query, and titles say what customers
-    buy. In a "marketplace" thousands of near-identical products agree with a query, and what
-    customers buy depends on what titles do not say: see `matchset.lab.shop.market`.
+    There are two kinds. In a "shop", few products fit a query, and titles say what customers buy.
+    In a "marketplace", thousands of near-identical products fit a query, and what customers buy
+    depends on what titles do not say (see `matchset.lab.shop.market`).
 
-    `queries` is the number of distinct queries to aim at. By default it is twice the products in a
-    shop, whose log has within a few percent of it. In a marketplace it is 2.4 times the products,
-    and the log has within a fifth of it. A small shop runs out of things to say: then there are
-    fewer. The log ends on 2026-10-31; 395 days are 13 months. Products are launched all the time,
-    and stay in the catalog. Stock is that of the last day: what is sold out by then was bought
-    before.
+    `queries` is the number of distinct queries to aim at. In a shop, the default is twice the
+    products, and the log comes within a few percent of it. In a marketplace, the default is 2.4
+    times the products, and the log comes within a fifth of it. A small shop runs out of distinct
+    queries, and then there are fewer. The log ends on 2026-10-31; 395 days are 13 months. Products
+    are launched all the time, and stay in the catalog. Stock is that of the last day: products that
+    are sold out by then were bought before.
 
     The same arguments give the same shop, everywhere. A shop of a million products and two million
-    queries (96 million rows) takes three minutes and 7 GB of memory; a marketplace of 50,000
+    queries (96 million rows) takes three minutes and 7 GB of memory. A marketplace of 50,000
     products (14 million rows) takes 25 seconds of one core. Both grow with products and queries.
     `stream_shop` needs less memory.
     """

@@ -103,7 +103,7 @@ class Handlers:
         """Why a query finds a product, or where in the tree the product was lost."""
         worker, model = self._worker, self._worker.model
         wanted = await read_json(request, worker, self._reader.read_explain)
-        content = await worker.in_thread(lambda: explain(model, wanted))
+        content = await worker.explain_in_turn(lambda: explain(model, wanted))
         return model_response(model.version, content)
 
     async def model(self, _: Request) -> Response:
