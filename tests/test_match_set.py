@@ -235,6 +235,7 @@ def test_words_propose_the_best_of_the_titles_that_they_may_read(trained, n_post
     n_titles = len(index.row_of)
     model = MatchSetModel(
         np.zeros(n_titles, np.float32),
+        np.zeros(n_titles, np.float32),
         default_reranker(""),
         lexical=index,
         bounds=Bounds(lexical_postings=n_postings, lexical_products=20),
