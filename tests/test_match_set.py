@@ -107,13 +107,14 @@ def oracle(trained, query):
     found[:, column("bm25")] = bm25
     found[:, column("bm25_any")] = bm25 > 0
     found[:, column("bm25_share")] = bm25 / (bm25.max() or 1)
-    votes, same = count_votes(model.neighbors, ids, weights, query, n)
+    votes, same, weak = count_votes(model.neighbors, ids, weights, query, n)
     share = votes / (votes.sum() or 1)
     found[:, column("vote_share")] = share
     found[:, column("vote_log")] = np.where(
         votes > 0, np.maximum(np.log(np.maximum(share, 1e-4)) + 9.21034, 0), 0
     )
     found[:, column("same_query")] = same
+    found[:, column("weak_pair")] = weak
     return found
 
 
@@ -124,7 +125,7 @@ def count_votes(past, ids, weights, query, n):
         if feature < len(lists):
             inside = slice(*lists.offsets[feature : feature + 2])
             similarity[lists.ids[inside]] += weight * lists.impacts[inside] / LARGEST
-    votes, same = np.zeros(n), np.zeros(n)
+    votes, same, weak = np.zeros((3, n))
     for near in np.flatnonzero(similarity):
         inside = slice(*past.offsets[near : near + 2])
         votes[past.products[inside]] += similarity[near] ** 3
@@ -132,7 +133,9 @@ def count_votes(past, ids, weights, query, n):
     for at in own:
         inside = slice(*past.offsets[past.by_hash[at] :][:2])
         same[past.products[inside]] = past.counts[inside]
-    return votes, same
+        inside = slice(*past.weak_offsets[past.by_hash[at] :][:2])
+        weak[past.weak_products[inside]] = past.weak_counts[inside]
+    return votes, same, weak
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -399,7 +402,7 @@ def test_without_a_catalog_there_are_tree_and_neighbors():
 
 def test_parts_that_read_titles_need_a_catalog():
     log, _ = make_shop()
-    with pytest.raises(ms.DataError, match="must have a catalog's titles; got none"):
+    with pytest.raises(ms.DataError, match="must have titles from a catalog; got none"):
         ms.train(log, None, ms.TrainConfig(parts=("towers",)))
 
 

@@ -70,6 +70,7 @@ def refresh_match_set(
         data.hashes,
         data.X,
         data.Y,
+        data.weak,
         n_known=data.vectorizer.vocabulary.n_known,
         frequency=np.add.reduceat(data.Y.data.astype(np.float64), data.Y.indptr[:-1]),
     )
