@@ -1,10 +1,14 @@
 """How search time grows with the number of products: 10^4 to 10^7, weights made up.
 
     python benchmarks/latency_growth.py --largest 1000000 --out build/latency
+    python benchmarks/latency_growth.py --largest 1000000 --match-set   # trained, all parts
 
 Leaf clusters hold 100 products and 800 features: 200 that every query may have, 200 rarer ones,
 and 400 shared with neighboring clusters, a few weights each, as in trained models. A query has 30
 features of one cluster. 10^7 products need about 12 GB of memory while they are built.
+
+With --match-set, match sets of simulated shops are trained, not tuned, with two queries per product
+and at most 400,000, and asked in turn, text to product ids.
 """
 
 from __future__ import annotations
@@ -15,7 +19,9 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from problems import ROOT
 
+import matchset as ms
 from matchset.learn.label_tree import plan_splits
 from matchset.matrices import to_csr
 from matchset.model.packed import PackedTree, pack
@@ -25,6 +31,7 @@ from matchset.model.tree import LabelTree, LayerWeights, TreeModel
 FREQUENT, RARE, OWN = 200, 20_000, 40  # features of all clusters, of some, of one
 SHARED, MAX_LEAF, QUERIES = 10, 100, 3000
 CHUNK = 1024  # parents at a time
+MAX_PAST, ROUNDS = 400_000, 5
 
 
 def main() -> None:
@@ -33,7 +40,11 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=1_000_000)
     parser.add_argument("--precision", choices=("int8", "float32"), default="int8")
     parser.add_argument("--out", type=Path, help="folder for the table and the plot")
+    parser.add_argument("--match-set", action="store_true", help="of all parts, trained")
     options = parser.parse_args()
+    if options.match_set:
+        compare_match_sets(options.largest)
+        return
     lines = [
         "| products | levels | weights | MB | bytes per weight | p50 us | p99 us |",
         "|---" * 7 + "|",
@@ -153,6 +164,47 @@ def measure(packed: PackedTree, n_leaves: int) -> tuple[float, float]:
             packed.search_row(ids, values, rule)
             times[i] = time.perf_counter() - started
     p50, p99 = np.percentile(times, [50, 99]) * 1e6
+    return float(p50), float(p99)
+
+
+def compare_match_sets(largest: int) -> None:
+    """Ask match sets of each size in turn, and print a table of medians."""
+    sizes = [10**power for power in range(4, 8) if 10**power <= largest]
+    folders = [make_match_set(n_products) for n_products in sizes]
+    asked = [(ms.load(folder / "model"), read_queries(folder)) for folder in folders]
+    times = np.array([[ask(*each) for each in asked] for _ in range(ROUNDS + 1)])[1:]
+    print("| products | MB | p50 us | p99 us |\n|---|---|---|---|")
+    for at, folder in enumerate(folders):
+        size = sum(file.stat().st_size for file in (folder / "model").iterdir()) / 1e6
+        p50, p99 = np.median(times[:, at], axis=0)
+        print(f"| {sizes[at]:,} | {size:.0f} | {p50:.1f} | {p99:.1f} |")
+
+
+def make_match_set(n_products: int) -> Path:
+    """A folder with a match set and queries to ask it."""
+    folder = ROOT / "build" / "problems" / f"growth-{n_products}"
+    if not (folder / "queries.txt").exists():
+        shop = ms.simulate_shop(products=n_products, queries=min(MAX_PAST, 2 * n_products))
+        matcher = ms.train(shop.log, shop.catalog, ms.TrainConfig(tune=False))
+        matcher.save(folder / "model", overwrite=True)
+        chosen = np.random.default_rng(0).permutation(len(shop.log.queries))[:QUERIES]
+        (folder / "queries.txt").write_text("\n".join(shop.log.queries.take(chosen)))
+    return folder
+
+
+def read_queries(folder: Path) -> list[str]:
+    """Those that a match set is asked."""
+    return (folder / "queries.txt").read_text().splitlines()
+
+
+def ask(matcher: ms.Matcher, queries: list[str]) -> tuple[float, float]:
+    """Microseconds of CPU time per query, text to ids: median and 99th percentile."""
+    times = np.empty(len(queries))
+    for i, query in enumerate(queries):
+        started = time.thread_time_ns()
+        _ = matcher.match(query, k=100).ids
+        times[i] = time.thread_time_ns() - started
+    p50, p99 = np.percentile(times, [50, 99]) / 1e3
     return float(p50), float(p99)
 
 

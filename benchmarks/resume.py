@@ -20,14 +20,21 @@ import tempfile
 import time
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import matchset as ms
 from matchset.learn.train_tree import Progress
 from matchset.storage.folders import MANIFEST
+from matchset.work.engines import ProcessEngine, ThreadEngine
+from matchset.work.ray_engine import RayEngine
+from matchset.work.results import WorkFolder
+from matchset.work.tasks import Job, Stage, Task, run_stages
 
 STAGES = ("fit", "solve")  # one long task, and many short ones
+_THREADS = 2  # or processes
+_MANY = 200  # empty tasks
 
 
 def read(shop: Path) -> tuple[ms.Log, ms.Catalog]:
@@ -38,7 +45,7 @@ def read(shop: Path) -> tuple[ms.Log, ms.Catalog]:
 def train(data: tuple[ms.Log, ms.Catalog], **given: Any) -> ms.Matcher:
     """Train on a shop; two threads or processes, not tuned."""
     config = ms.TrainConfig(tune=False)
-    config = replace(config, learn=replace(config.learn, threads=2))
+    config = replace(config, learn=replace(config.learn, threads=_THREADS))
     return ms.train(*data, config, **given)
 
 
@@ -65,12 +72,11 @@ def find_tasks(work: Path) -> dict[str, int]:
 
 
 def measure(shop: Path, engines: list[str], scratch: Path) -> None:
-    """Print both tables."""
+    """Print a table of trainings, and one of what an engine takes for itself."""
     data = read(shop)
     base, whole = time_training(data)
     names = "engine | killed in | tasks done before | left | done again | seconds | same bytes"
     print(f"in memory: {base:.1f} s\n\n| {names} |\n{'|---' * 7}|")
-    costs = {}
     for engine in engines:
         for stage in (None, *STAGES):
             work = scratch / f"{engine}-{stage}"
@@ -84,12 +90,26 @@ def measure(shop: Path, engines: list[str], scratch: Path) -> None:
             counts = f"{len(before)} | {len(after) - len(before)} | {again} | {spent:.1f}"
             is_same = "yes" if found == whole else "no"
             print(f"| {engine} | {stage or ''} | {counts} | {is_same} |", flush=True)
-            if stage is None:
-                start, _ = time_training(data, work=work, engine=engine)
-                costs[engine] = (start, 1000 * (spent - start - base) / len(after))
-    print("\n| engine | to start and check, s | a task more, ms |\n|---|---|---|")
-    for engine, (start, extra) in costs.items():
-        print(f"| {engine} | {start:.1f} | {extra:.0f} |")
+    print("\n| engine | to start, s | an empty task, ms |\n|---|---|---|")
+    for engine in engines:
+        one, many = (time_empty_tasks(engine, n, scratch) for n in (1, _MANY))
+        print(f"| {engine} | {one:.1f} | {1000 * (many - one) / (_MANY - 1):.1f} |", flush=True)
+
+
+def time_empty_tasks(engine: str, n: int, scratch: Path) -> float:
+    """Seconds for so many tasks that make nothing."""
+    run = import_module(Path(__file__).stem).make_nothing  # as other processes know it
+    tasks = [Task(f"many/{number}", run) for number in range(n)]
+    began, results = time.perf_counter(), WorkFolder(scratch / f"{engine}-{n}")
+    start = {"threads": ThreadEngine, "processes": ProcessEngine}.get(engine)
+    started = RayEngine(results) if start is None else start(results, _THREADS)
+    run_stages([Stage("many", lambda _: tasks)], results, started)
+    return time.perf_counter() - began
+
+
+def make_nothing(_: Job) -> dict[str, int]:
+    """A task."""
+    return {"nothing": 0}
 
 
 def time_training(data: tuple[ms.Log, ms.Catalog], **given: Any) -> tuple[float, str]:
@@ -101,6 +121,8 @@ def time_training(data: tuple[ms.Log, ms.Catalog], **given: Any) -> tuple[float,
 
 def main() -> None:
     """Measure, or be the training that is killed."""
+    own, outer = str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = os.pathsep.join([own, outer])  # of workers
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--products", type=int, default=3000)
     parser.add_argument("--engine", nargs="+", default=["threads", "processes"])

@@ -264,8 +264,9 @@ class CandidateSearch {
     s_.numbers.clear();
     s_.placed.clear();
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      s_.features[i][kSameQuery] = std::max(0.0F, entries[i].value.same_query);
-      s_.features[i][kWeakPair] = std::max(0.0F, -entries[i].value.same_query);
+      const float same_query = entries[i].value.same_query;
+      s_.features[i][kSameQuery] = std::max(0.0F, same_query);
+      s_.features[i][kWeakPair] = std::max(0.0F, -same_query);
       const float votes = s_.sums[entries[i].document];
       if (!(votes > 0)) continue;
       s_.features[i][kVoteShare] = votes / s_.neighbors.total;

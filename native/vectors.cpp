@@ -37,6 +37,8 @@ struct QueryBytes {
   float scale;
 };
 
+constexpr std::size_t kScales = 16;  // of a cache line
+
 // Vectors one after another; the same number from `next` on are fetched meanwhile, as far as they go.
 struct Run {
   const ByteVectors& vectors;
@@ -44,7 +46,7 @@ struct Run {
 
   std::size_t row(std::size_t i) const { return begin + i; }
   void prefetch(std::size_t i) const {
-    if (next + i < vectors.size()) vectors.prefetch(next + i);
+    if (next + i < vectors.size()) vectors.prefetch(next + i, i % kScales == 0);
   }
 };
 // Vectors that lie anywhere, and have been fetched.
@@ -99,7 +101,7 @@ MATCHSET_VNNI void score_vnni(const QueryBytes& query, const Rows& rows, std::si
   const __m128i excess = _mm_set1_epi32(128 * query.sum);
   for (std::size_t i = 0; i < n; i += kRows) {
     const std::int8_t* begins[kRows];
-    alignas(16) float scales[kRows], scores[kRows];
+    alignas(16) float scales[kRows];
     const std::size_t n_left = std::min(kRows, n - i);
     for (std::size_t r = 0; r < kRows; ++r) {
       const std::size_t at = i + std::min(r, n_left - 1);
@@ -114,8 +116,8 @@ MATCHSET_VNNI void score_vnni(const QueryBytes& query, const Rows& rows, std::si
         sums[r] = _mm512_dpbusd_epi32(sums[r], _mm512_xor_si512(_mm512_loadu_si512(begins[r] + k), shift), wanted);
     }
     const __m128 dots = _mm_cvtepi32_ps(_mm_sub_epi32(add_lanes_of(sums), excess));
-    _mm_store_ps(scores, _mm_mul_ps(dots, _mm_mul_ps(_mm_set1_ps(query.scale), _mm_load_ps(scales))));
-    std::copy_n(scores, n_left, out + i);
+    const __m128 scores = _mm_mul_ps(dots, _mm_mul_ps(_mm_set1_ps(query.scale), _mm_load_ps(scales)));
+    _mm_mask_storeu_ps(out + i, static_cast<__mmask8>((1U << n_left) - 1), scores);
   }
 }
 #endif

@@ -19,8 +19,8 @@ struct ByteVectors {
 
   std::size_t size() const { return scales.size(); }
   const std::int8_t* row(std::size_t i) const { return values.data() + i * dimensions; }
-  void prefetch(std::size_t i) const {
-    prefetch_far(&scales[i]);
+  void prefetch(std::size_t i, bool with_scale = true) const {
+    if (with_scale) prefetch_far(&scales[i]);
     for (std::size_t at = 0; at < dimensions; at += 64) prefetch_far(row(i) + at);
   }
 };

@@ -97,7 +97,7 @@ def test_utf16_with_a_mark_needs_no_encoding_and_without_one_says_which(tmp_path
 def test_a_utf8_file_is_not_garbled_by_another_encoding(tmp_path, caplog):
     log = ms.read_log(write(tmp_path / "log.csv", KLICKS), encoding="latin-1", **GERMAN)
     assert "küche" in set(log.queries)
-    assert "is UTF-8, and not read as iso8859-1" in caplog.text
+    assert "is UTF-8, so it is not read as iso8859-1" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_utf8_file_is_not_garbled_by_another_encoding(tmp_path, caplog):
     [
         ({"encoding": "klingon"}, "encoding must be a text encoding, such as utf-8, cp1252"),
         ({"encoding": "ascii"}, "must be the encoding of the file; got ascii, which fails at byte"),
-        ({"decimal": ";"}, r"decimal must be the sign before decimals, \. or ,; got ';'"),
+        ({"decimal": ";"}, r"decimal must be the decimal separator, \. or ,; got ';'"),
         ({"encoding": "latin-1", "time_format": "%Q"}, "time_format must be a format such as"),
         ({"encoding": "latin-1", "time_format": "%d/%m/%Y"}, "must have the form %d/%m/%Y; got"),
     ],
@@ -142,7 +142,7 @@ def test_a_day_that_may_be_a_month_is_not_guessed(tmp_path):
 @pytest.mark.parametrize("text", ["01-03-26", "12:30", "yesterday"])
 def test_times_of_which_none_can_be_read_are_an_error_with_an_example(text):
     rows = pd.DataFrame({"query": ["a", "b"], "sku": ["1", "2"], "time": [text, text]})
-    with pytest.raises(ms.DataError, match=f"got '{text}'; name their form by time_format="):
+    with pytest.raises(ms.DataError, match=f"got '{text}'; give their format with time_format="):
         ms.read_log(rows)
     assert ms.read_log(rows, timestamp=False).days is None
 
@@ -322,7 +322,7 @@ def test_usual_ways_to_write_prices_are_numbers(tmp_path, prices, values):
 @pytest.mark.parametrize(
     ("prices", "said"),
     [
-        (["1.299 €", "3.000 €"], "its numbers are not clear, such as '1.299 €' and '3.000 €'"),
+        (["1.299 €", "3.000 €"], "its numbers are ambiguous, such as '1.299 €' and '3.000 €'"),
         (["5 €", "5 $"], "its prices have 2 currencies"),
         (["5 €"] * 19 + ["auf Anfrage"], "not all values are numbers, such as 'auf Anfrage'"),
     ],
@@ -331,7 +331,7 @@ def test_prices_that_stay_text_are_said(tmp_path, caplog, prices, said):
     rows = "".join(f"{n};t;{price}\n" for n, price in enumerate(prices))
     catalog = ms.read_catalog(write(tmp_path / "c.csv", f"sku;title;price\n{rows}"))
     assert catalog.attributes["price"].kind == "text"
-    assert f"column 'price' is text: {said}" in caplog.text
+    assert f"column 'price' is read as text: {said}" in caplog.text
 
 
 def test_the_decimal_sign_can_be_said(tmp_path):

@@ -149,7 +149,7 @@ def test_queries_without_products_are_told(call, model, tmp_path):
     options = "match", model, "--file", queries, "-k", 1
     code, said, error = call(*options, "--form", "tsv")
     assert (code, len(said.splitlines())) == (0, 1)
-    assert error == "1 queries without products have no line\n"
+    assert error == "queries without products, which have no line: 1\n"
     code, said, error = call(*options, "--form", "jsonl")
     assert (code, error) == (0, "")
     rows = [json.loads(line) for line in said.splitlines()]

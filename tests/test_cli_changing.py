@@ -100,7 +100,7 @@ def test_commands_say_what_they_need(model, tmp_path):
     with pytest.raises(ParameterError, match="must be given, or a file; got neither"):
         remove(model)
     trained_shop().part("tree").save(tmp_path / "tree")
-    with pytest.raises(ValueError, match="in a match set alone; got a xr_linear matcher"):
+    with pytest.raises(ValueError, match="can change its products; got a xr_linear matcher"):
         remove(tmp_path / "tree", id=("p001",))
     with pytest.raises(ParameterError, match="must be a match set; got a xr_linear"):
         merge(tmp_path / "tree")
@@ -119,7 +119,7 @@ def test_a_training_over_a_changed_model_says_what_it_drops(model, caplog):
     assert not caplog.text  # all changes are in it
     trained_shop().save(model, overwrite=True)
     assert "generation 2: 1 added (0.6%), 0 updated, 0 retitled, 1 removed" in caplog.text
-    assert "send again what changed after the catalog" in caplog.text
+    assert "apply again all changes made after the catalog" in caplog.text
     caplog.clear()
     trained_shop().save(model, overwrite=True)
     assert not caplog.text

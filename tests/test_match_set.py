@@ -236,10 +236,9 @@ def sum_impacts(lists, words, budget, n_titles):
 def test_words_propose_the_best_of_the_titles_that_they_may_read(trained, n_postings):
     index, vectorizer = make_long_lists(trained.model.lexical), trained.data.vectorizer
     n_titles = len(index.row_of)
-    nothing = np.zeros(n_titles, np.float32)
     model = MatchSetModel(
-        nothing,
-        nothing,
+        np.zeros(n_titles, np.float32),
+        np.zeros(n_titles, np.float32),
         default_reranker(""),
         lexical=index,
         bounds=Bounds(lexical_postings=n_postings, lexical_products=20),
@@ -403,7 +402,7 @@ def test_without_a_catalog_there_are_tree_and_neighbors():
 
 def test_parts_that_read_titles_need_a_catalog():
     log, _ = make_shop()
-    with pytest.raises(ms.DataError, match="must have a catalog's titles; got none"):
+    with pytest.raises(ms.DataError, match="must have titles from a catalog; got none"):
         ms.train(log, None, ms.TrainConfig(parts=("towers",)))
 
 

@@ -87,7 +87,7 @@ def test_a_plan_is_printed_by_part(shop, capsys):
     show_plan(plan, 1000)
     said = capsys.readouterr().out
     assert "memory: 0.00 GB at most" in said
-    assert f"temporary files: {plan.memory / 1e9:.2f} GB, since it needs more than --memory" in said
+    assert f"temporary files: {plan.memory / 1e9:.2f} GB, for what exceeds --memory" in said
     times = [format_seconds(time) for time in (1.26, 600, 9000)]
     assert times == ["1.3 s", "10 min", "2.5 h"]
 
@@ -130,7 +130,7 @@ def test_a_price_is_that_of_all_cores_for_the_whole_time(capsys):
     for cores in (16, 1024):
         paid = cores * project(stages, cores) / 3600
         assert f"{paid:,.1f} core hours, price {0.05 * paid:,.2f}" in said.out
-    assert "idle ones are paid for too" in said.out
+    assert "including idle ones" in said.out
 
 
 def test_a_task_that_no_usual_machine_holds_is_told(capsys):

@@ -298,9 +298,9 @@ def test_what_cannot_be_used_is_counted_by_kind_and_told(tmp_path):
     assert "latency, ms" in {row.metric for row in reading.compared}  # of all others
     headline, *facts = list_decision(reading)
     assert headline.startswith("Yes")
-    assert "3 events have the query id of no answer; they do not count." in facts
+    assert "3 events have a query id without an answer; they do not count." in facts
     assert "2 answers lack an arm, a unit or a query id; they do not count." in facts
-    assert "1 purchases have a revenue that is no number; they count without it." in facts
+    assert "1 purchases have a revenue that is not a number; they count without it." in facts
     assert "1 answers lack the time they took; they do not count for latency." in facts
 
 
@@ -308,7 +308,7 @@ def test_many_events_of_no_answer_are_a_fault(tmp_path):
     records = simulate((0.10, 0.20))
     lost = [r for r in records if not isinstance(r, QueryRecord) or int(r.query_id[1:]) % 2]
     reading = analyze(read_outcomes(write(tmp_path / "r.jsonl", lost)), experiment=SHOES)
-    assert "events have the query id of no answer, more than 10%" in list_decision(reading)[0]
+    assert "events have a query id without an answer, more than 10%" in list_decision(reading)[0]
 
 
 def test_answers_of_a_unit_query_and_day_are_one_search(tmp_path):
@@ -349,7 +349,7 @@ def test_a_folder_of_the_server_is_read_with_a_torn_line(tmp_path):
     assert len(found.searches) == len(expected.searches) == 400
     assert found.n_events == expected.n_events == len(events)
     said = list_decision(analyze(found, experiment=SHOES))
-    assert "1 files end in a line that was not written to its end; it does not count." in said
+    assert "1 files end in an incomplete line; it does not count." in said
 
 
 def test_the_page_begins_with_the_verdict_and_escapes_names(better, tmp_path):

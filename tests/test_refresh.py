@@ -389,7 +389,7 @@ def test_what_cannot_be_refreshed_says_why(base):
     plain = ms.train(log, None, TrainConfig(tune=False))
     with pytest.raises(ValueError, match="must be trained with a catalog; got one without"):
         plain.refresh(SINCE)
-    with pytest.raises(ValueError, match="a match set alone can be refreshed; got a xr_linear"):
+    with pytest.raises(ValueError, match="only a match set can be refreshed; got a xr_linear"):
         base.part("tree").refresh(SINCE)
     strangers = make_log(("red rose", "unknown", 3))
     with pytest.raises(ms.DataError, match="of a product that the model has; got none in 1 rows"):

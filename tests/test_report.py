@@ -135,7 +135,7 @@ def test_every_part_is_there_in_order_and_in_the_contents(report):
         assert f'<figure id="plot-{plot}">' in text
     # The small shop has too few queries to learn weights from: its scores mean nothing yet.
     assert text.count('<svg role="img"') == 6
-    assert "scores order products, and mean no more" in text
+    assert "scores order products, but are no probabilities" in text
 
 
 def test_the_data_has_a_name_and_the_report_a_title(page):
@@ -168,12 +168,13 @@ def test_the_verdict_is_no_where_the_own_engine_finds_more(found):
     assert headline == "No: on this data mine finds more, and the match set adds nothing to it."
     assert "100 fewer have a bought product" in facts[0]
     unclear = tuple(replace(d, p_holm=1.0) for d in found.differences)
-    assert list_verdict(replace(found, differences=unclear))[0].startswith("Not by this test")
+    headline = list_verdict(replace(found, differences=unclear))[0]
+    assert headline.startswith("Not shown: the difference from")
     beside = tuple(
         d if d.first.startswith("fusion") else replace(d, value=-0.1) for d in found.differences
     )
     headline = list_verdict(replace(found, differences=beside))[0]
-    assert headline == "Yes, beside mine: together they find more than it finds alone."
+    assert headline == "Yes, together with mine: both find more than mine alone."
 
 
 def test_learned_scores_are_held_against_the_test_and_parts_have_their_worth(found):
@@ -187,7 +188,7 @@ def test_learned_scores_are_held_against_the_test_and_parts_have_their_worth(fou
     shown = inside_the_match_set(replace(found, match_set=facts))
     assert 'id="plot-reliability"' in shown
     assert "0.55: 0.50 of 600" in shown
-    assert "A product that nobody bought is not irrelevant" in shown
+    assert "A product that nobody bought may still be relevant" in shown
     row = re.search(r"tree</th>(.*?)</tr>", shown)[1]
     assert re.findall(r">([+−][\d.]+)<", row) == ["+10.0", "+0.0", "−1.0"]
 

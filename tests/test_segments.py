@@ -16,7 +16,7 @@ from match_sets import make_config, make_shop
 
 import matchset as ms
 from matchset.errors import ModelFileError
-from matchset.matchers import base
+from matchset.matchers import saved as saving
 from matchset.storage import folders, segments
 from matchset.storage.folders import write_folder
 
@@ -248,7 +248,7 @@ def test_an_old_matcher_can_be_pickled_when_its_folder_has_moved_on(folder):
 
 
 def test_a_write_while_a_folder_is_read_is_read_whole(folder, monkeypatch):
-    writer, real, waiting = ms.load(folder), base.open_sections, [SECOND]
+    writer, real, waiting = ms.load(folder), saving.open_sections, [SECOND]
 
     def read(handle):
         found = real(handle)
@@ -256,7 +256,7 @@ def test_a_write_while_a_folder_is_read_is_read_whole(folder, monkeypatch):
             writer.add(make_goods(waiting.pop()))
         return found
 
-    monkeypatch.setattr(base, "open_sections", read)
+    monkeypatch.setattr(saving, "open_sections", read)
     matcher = ms.load(folder)
     assert "n2" in matcher.products.ids
     monkeypatch.undo()
@@ -370,7 +370,7 @@ def test_a_change_that_may_be_lost_is_safe_once_the_step_is_taken_again(folder, 
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(segments, "flush_folder", fail)
-    with pytest.raises(ms.UncertainWriteError, match="may be written, and may be lost"):
+    with pytest.raises(ms.UncertainWriteError, match="may or may not be on disk"):
         matcher.add(make_goods(SECOND), version=1)
     flushed = []
     monkeypatch.setattr(segments, "flush_folder", lambda path: flushed.append(path) or real(path))

@@ -183,7 +183,7 @@ def test_a_log_that_is_not_later_than_the_training_is_told(call, tmp_path):
             code, _, said[name, ours] = call("shadow", tmp_path / f"{name}.parquet", *files)
             assert code == 0
     last = split.train.days[1]
-    assert f"--ours was trained on days up to {last}, and the log begins" in said["before", "ours"]
+    assert f"--ours was trained on days up to {last}, but the log begins" in said["before", "ours"]
     assert not said["after", "ours"]
     assert "--ours must be trained on days before the log" in said["after", "undated"]
 

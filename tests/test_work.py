@@ -222,7 +222,7 @@ def test_a_process_that_dies_is_replaced(tmp_path, caplog, tests_on_path):
 
 def test_a_task_that_kills_every_process_is_an_error(tmp_path, tests_on_path):
     results = WorkFolder(tmp_path)
-    rule = "the process of 'a' died 3 times, perhaps for want of memory"
+    rule = "the process of 'a' died 3 times, perhaps for lack of memory"
     with pytest.raises(ms.DataError, match=rule):
         run_stages([Stage.of(Task("a", die))], results, engines.ProcessEngine(results, 1))
 

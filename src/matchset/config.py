@@ -247,9 +247,9 @@ class TrainConfig:
     events: Mapping[str, float] | None = None
     "Weight of each event, such as purchase=1 click=0.2; chosen by the usual names if not set."
     min_count: float = 1.0
-    "A query and a product are a positive pair when their weighted events add up to this."
+    "A query and a product are a positive pair if their weighted events add up to at least this."
     titles: Titles = "instances"
-    "With a catalog, train on each title as on one more query for its product (instances), or not."
+    "With a catalog, train on each title as one more query for its product (instances), or not."
     title_weight: float = 10.0
     "Weight of a title relative to a query."
     precision: Precision = "int8"
@@ -261,7 +261,7 @@ class TrainConfig:
     parts: tuple[str, ...] = PARTS
     "Parts of the match set: tree, towers, lexical, neighbors; tree alone is XR-Linear."
     tune: bool = True
-    "Learn the weights of a match set's parts on positives that are held back."
+    "Learn the weights of the re-ranker on positives that are held back from the parts."
     vectorizer: VectorizerConfig = VectorizerConfig()
     "How queries become features."
     # Titles are longer than queries, so with them product vectors keep more entries: on Home Depot

@@ -109,7 +109,7 @@ class UncertainWriteError(InputError, OSError):
     """A change was written, but may not be safe on disk. Repeat the same step to make sure."""
 
     def __init__(self, path: str | os.PathLike[str], reason: BaseException) -> None:
-        rule = f"the change may be written, and may be lost; take the same step again ({reason})"
+        rule = f"the change may or may not be on disk; repeat the same step ({reason})"
         super().__init__(rule, path=path)
         self.args = (path, reason)  # for pickle
 

@@ -34,17 +34,17 @@ class ProductColumns:
     title: str | None = None
     "Column of the title; an update needs none."
     text: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = ()
-    "Columns that are searched beside the title, as in training."
+    "Columns to search in addition to the title, as in training."
     attributes: Annotated[tuple[str, ...] | None, Parameter(consume_multiple=True, negative="")] = (
         None
     )
     "Columns to read as attributes; all others if not set."
     duplicates: Duplicates = "error"
-    "Row that is kept of a product that the file has with several titles."
+    "Which row to keep if the file has a product with several titles."
     time_format: str | None = None
-    "Form of dates, such as %d/%m/%Y, if it is not recognized."
+    "Format of dates, such as %d/%m/%Y, if it is not recognized."
     decimal: Decimal | None = None
-    "Sign before decimals in numbers written as text, if it is not recognized."
+    "Decimal separator of numbers written as text, if it is not recognized."
     encoding: str | None = None
     "Encoding of text files that are not UTF-8, such as cp1252 or utf-16."
 
@@ -76,9 +76,9 @@ def add(
     version: int | None = None,
     columns: ProductColumns = COLUMNS,
 ) -> None:
-    """Add products to a model, without a retraining; they are found at once.
+    """Add products to a model without retraining; they are found at once.
 
-    A product that the model has is replaced; an empty title stays.
+    Products that the model already has are replaced. An empty title keeps the old one.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def remove(
     version: int | None = None,
     columns: ProductColumns = COLUMNS,
 ) -> None:
-    """Remove products from a model; they are shown nowhere again.
+    """Remove products from a model; they are never shown again.
 
     Parameters
     ----------
@@ -163,10 +163,10 @@ def refresh(
     old_log: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),
     columns: LogColumns = LOG_COLUMNS,
 ) -> None:
-    """Learn from the log since the training, far cheaper than by a full one; says when that is due.
+    """Learn from the log since the training, far cheaper than by a full training.
 
-    Changes of products are learned too. N-grams and their embeddings, leaves of the tree without
-    new pairs and the re-ranker stay as they are.
+    It says when a full training is due, and learns changes of products too. N-grams and their
+    embeddings, leaves of the tree without new pairs, and the re-ranker stay as they are.
 
     Parameters
     ----------
@@ -175,8 +175,8 @@ def refresh(
     log
         Files, globs or folders of what customers did since then.
     old_log
-        What the model was trained on: without it, old pairs come from past queries in the model,
-        without pairs that had too few events and, of very large logs, without rare queries.
+        The log that the model was trained on. Without it, old pairs come from the past queries in
+        the model, which lack pairs with too few events and, in very large logs, rare queries.
     columns
         Columns of the logs.
 

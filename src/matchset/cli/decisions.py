@@ -26,8 +26,8 @@ from matchset.online.searches import Searches, count_by, independent_searches, s
 experiment = App(name="experiment", help="Plan an experiment with customers, and read its result.")
 
 WITHOUT_IMPRESSIONS = (
-    "The log has no impressions, so searches that led to nothing are missing from it: rates are "
-    "too high, and numbers of searches too low. Give the number of all searches: --searches."
+    "The log has no impressions, so searches that led to nothing are missing: rates are too high, "
+    "and numbers of searches too low. Give the number of all searches with --searches."
 )
 
 
@@ -46,23 +46,23 @@ def plan_command(
     events: dict[str, float] | None = None,
     columns: VisitColumns = VISIT_COLUMNS,
 ) -> None:
-    """Say how many searches an experiment needs, from the rates of your own log.
+    """Compute how many searches an experiment needs, from the rates of your own log.
 
     Parameters
     ----------
     log
-        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst; with a column
-        of users or sessions, as customers who come back need more searches.
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst. It needs a
+        column of users or sessions: if customers come back, more searches are needed.
     effect
-        The relative effect to find: 0.02 is 2 % more purchases per search.
+        The relative effect to detect: 0.02 is 2 % more purchases per search.
     power
-        Chance to find it if it is there.
+        Probability of detecting the effect if it exists.
     disputed
         Share of the purchases that only one of the two arms makes possible, for interleaving;
         `matchset shadow` measures it.
     searches
-        Number of searches behind a log without users and sessions, or without impressions; each is
-        then taken to be of another customer.
+        Number of searches behind a log without users and sessions, or without impressions. Each
+        search then counts as another customer's.
     events
         Events that are counted, each with a weight above 0, such as --events.purchase 1 (default:
         purchases, carts and clicks, by their usual names).
@@ -75,7 +75,7 @@ def plan_command(
         moments = count_events(log, searches, columns, events)
         plans = {name: plan_experiment(each, **options) for name, each in moments.items()}
         show_plans(plans, power)
-        print_text("--searches knows no customers: each search is taken to be of another one.")
+        print_text("With --searches, each search counts as another customer's.")
         return
     rows = columns.read_rows(log)
     found = searches_of(rows, events)
@@ -108,30 +108,30 @@ def read_command(
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
     memory: str = DEFAULT_MEMORY,
 ) -> None:
-    """Read what an experiment showed: a verdict in words, its numbers and its checks.
+    """Analyze an experiment: a verdict in words, its numbers and its checks.
 
     Parameters
     ----------
     events
         Files, globs or folders of records: those that the server wrote, and the clicks and
-        purchases of your own tracking in the same schema (User Behavior Insights). Of a folder
-        with .jsonl files, those are read.
+        purchases of your own tracking in the same schema (User Behavior Insights). If a folder
+        has .jsonl files, only those are read.
     experiment
         The file that defines the experiment, for the shares and the order of its arms (default:
         equal shares, in the order of their names).
     name
-        Name of the experiment, where records of several are there.
+        Name of the experiment, if there are records of several.
     control
         Arm that the others are compared with (default: the first).
     units
         File with every unit that your shop sent, one per line: checks that each saw the arm that
         it was assigned to, and that no arm lost units. Needs --experiment.
     planned
-        Number of searches, of all arms, that the experiment was planned for, as `matchset
-        experiment plan` says it; the interval that holds at any time is narrowest there. Choose it
-        before the experiment begins.
+        Planned number of searches in all arms, which `matchset experiment plan` prints. The
+        interval that is valid at any time is narrowest there. Choose it before the experiment
+        begins.
     final
-        This is the one reading that was planned: decide by the narrower interval.
+        This is the one planned reading: decide by the narrower interval.
     out
         File for the report, a web page such as report.html.
     memory
@@ -208,12 +208,13 @@ def show_plans(plans: dict[str, ExperimentPlan], power: float) -> None:
     output.print(table)
     first = next(iter(plans.values()))
     print_text(
-        f"Searches that find the effect in {power:.0%} of the cases; {first.searches_per_unit:.1f} "
-        f"searches per customer take {first.design_effect:.2f} times as many as independent ones."
+        f"Searches needed to detect the effect with {power:.0%} power. Customers search "
+        f"{first.searches_per_unit:.1f} times on average, which needs {first.design_effect:.2f} "
+        "times as many searches as independent ones."
     )
     print_text(
-        f"Interleaving: if {first.disputed:.0%} of the purchases are of products that only one arm "
-        f"brings, {first.times_fewer:.0f} times fewer."
+        f"Interleaving needs {first.times_fewer:.0f} times fewer, if {first.disputed:.0%} of the "
+        "purchases are of products that only one arm brings."
     )
     show_planned(first)
 
@@ -225,14 +226,14 @@ def show_planned(plan: ExperimentPlan) -> None:
         f"{name} --planned {n:.0f} ({n / plan.searches_per_unit:,.0f} customers)"
         for name, n in wanted.items()
     )
-    print_text(f"To read it every day, for matchset experiment read: {shown}.")
+    print_text(f"To read every day, give matchset experiment read: {shown}.")
 
 
 def show_days(plan: ExperimentPlan, per_day: float) -> None:
     """Print how long the experiment takes with the traffic of the log."""
     days = {"A/B": 2 * plan.ab_per_arm, "interleaving": plan.interleaved}
     shown = ", ".join(f"{name} {n / per_day:,.0f} days" for name, n in days.items())
-    print_text(f"With all {per_day:,.0f} searches of a day in two arms: {shown}.")
+    print_text(f"If all {per_day:,.0f} searches of a day take part: {shown}.")
 
 
 def show_calibration(found: Searches, metric: str) -> None:
@@ -240,7 +241,7 @@ def show_calibration(found: Searches, metric: str) -> None:
     aa = found.calibrate(metric)
     low, high = aa.bounds
     print_text(
-        f"A/A on this log, {metric}: of {aa.runs:,} random halves, {aa.once:.1%} show a difference "
-        f"(right: {low:.1%} to {high:.1%}); looks: {aa.looks}, with the intervals that allow "
-        f"them {aa.ever:.1%} ever do (right: at most 5 %)."
+        f"A/A test on this log, {metric}: {aa.once:.1%} of {aa.runs:,} random halves show a "
+        f"difference (expected: {low:.1%} to {high:.1%}). In {aa.looks} looks, with intervals that "
+        f"are valid at any time, {aa.ever:.1%} ever do (expected: at most 5 %)."
     )

@@ -28,14 +28,14 @@ from matchset.serve.http.auth import read_key_lines
 COLUMNS = LogColumns()
 LEGEND = (
     "Recall: share of a query's relevant products among the first k, with its 95 % interval. "
-    "Seen in training: the recall that products of the training log allow; a ceiling for a matcher "
-    "without titles, which others exceed."
+    "Seen in training: the highest recall that the products of the training log allow. It is a "
+    "ceiling for matchers that do not read titles; others can exceed it."
 )
 WITHOUT_TRAINING = (
-    "It is not known what this matcher was trained on, so seen and unseen queries, and warm and "
-    "cold products, are left out. Give its training log: --train LOG."
+    "The training log of this matcher is not known, so seen and unseen queries, and warm and cold "
+    "products, are left out. Give its training log: --train LOG."
 )
-CUTOFFS = "What a least score (--min-score of `matchset match`) leaves of the first {k} products"
+CUTOFFS = "What a minimum score (--min-score of `matchset match`) leaves of the first {k} products"
 
 
 def evaluate(

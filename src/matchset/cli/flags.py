@@ -50,21 +50,21 @@ class LogColumns:
     product: str | None = None
     "Column of the product id."
     event: str | None = None
-    "Column of the event, such as click or purchase; none if there is none."
+    "Column of the event, such as click or purchase; 'none' if the log has no such column."
     timestamp: str | None = None
-    "Column of the time; none if there is none."
+    "Column of the time; 'none' if the log has no such column."
     count: str | None = None
-    "Column of the count of events; none if there is none."
+    "Column of the count of events; 'none' if the log has no such column."
     time_format: str | None = None
-    "Form of the times, such as '%d.%m.%Y %H:%M', if it is not recognized."
+    "Format of the times, such as '%d.%m.%Y %H:%M', if it is not recognized."
     decimal: Literal[".", ","] | None = None
-    "Sign before decimals in numbers written as text, if it is not recognized."
+    "Decimal separator of numbers written as text, if it is not recognized."
     encoding: str | None = None
     "Encoding of text files that are not UTF-8, such as cp1252 or utf-16."
     strict: Annotated[bool, Parameter(negative="")] = False
     "Stop at the first row that cannot be used, and show where it is."
     memory: str = DEFAULT_MEMORY
-    "Memory that this process may own; what needs more goes to temporary files."
+    "Memory that this process may own; anything beyond goes to temporary files."
 
     def read(self, sources: list[str]) -> Log:
         """Read the log."""
@@ -89,9 +89,9 @@ class VisitColumns(LogColumns):
     """How a log is read row by row, with the customer of each row."""
 
     user: str | None = None
-    "Column of the user; none if there is none."
+    "Column of the user; 'none' if the log has no such column."
     session: str | None = None
-    "Column of the session; none if there is none."
+    "Column of the session; 'none' if the log has no such column."
 
     def read_rows(self, sources: list[str]) -> SessionRows:
         """Read the rows."""
@@ -111,11 +111,11 @@ class Columns(LogColumns):
     catalog_title: str | None = None
     "Column of the title in the catalog."
     catalog_description: str | None = None
-    "Column of the description in the catalog; none if there is none."
+    "Column of the description in the catalog; 'none' if it has no such column."
     catalog_text: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = ()
-    "Columns of the catalog that are searched beside the title, such as brand, category."
+    "Columns of the catalog to search in addition to the title, such as brand and category."
     duplicates: Duplicates = "error"
-    "Row that is kept of a product that the catalog has with several titles."
+    "Which row to keep if the catalog has a product with several titles."
 
     def read_catalog(self, file: Path | None) -> Catalog | None:
         """Read the catalog, if there is one."""

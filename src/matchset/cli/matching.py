@@ -49,8 +49,8 @@ def match(
     where
         Filter, such as "price < 20 and locale = 'us'".
     min_score
-        Leave out products with a lower score, such as 0.01; the score of a match set is the chance
-        that the product is a right answer.
+        Leave out products with a lower score, such as 0.01. The score of a match set is the
+        probability that the product is a right answer.
     min_relative
         Leave out products that score less than this share of the query's best, such as 0.1.
     file
@@ -75,7 +75,7 @@ def match(
             print_matches(found, form or "tsv")
             n_empty += sum(len(each) == 0 for each in found)
         if n_empty and form in (None, "tsv"):
-            print_error(f"{n_empty:,} queries without products have no line")
+            print_error(f"queries without products, which have no line: {n_empty:,}")
 
 
 def explain(

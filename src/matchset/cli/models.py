@@ -46,20 +46,20 @@ def train(
     catalog
         The products: id, title and attributes; the model also learns from titles.
     config
-        TOML file of settings, named as the flags below; those of the vectorizer are under
-        [vectorizer], those of the solver and the tree under [learn].
+        TOML file of settings, named like the flags below. Settings of the vectorizer are under
+        [vectorizer], settings of the solver and the tree under [learn].
     overwrite
         Replace an existing model.
     work
-        Folder that keeps every step: the same command goes on where an earlier one was interrupted.
-        It holds queries; remove it when the model is there.
+        Folder for the results of every step, so that the same command resumes after an
+        interruption. It holds queries: remove it when the model is trained.
     engine
         Where the steps run, with --work: in threads of this process, in processes of this machine,
         or on a ray cluster whose machines share that folder.
     columns
         Columns of log and catalog.
     settings
-        Settings; each overrides that of the file.
+        Settings; a flag overrides the file.
 
     """
     chosen = make_config(config, settings)

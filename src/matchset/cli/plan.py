@@ -99,7 +99,7 @@ def show_plan(plan: TrainingPlan, limit: int) -> None:
     sizes = plan.sizes
     print_text(
         f"{sizes.pairs:,} pairs of {sizes.queries:,} queries and {sizes.products:,} products, "
-        f"{sizes.features:,} features; {plan.threads} threads; the times leave out reading the log"
+        f"{sizes.features:,} features; {plan.threads} threads; times without reading the log"
     )
     if "towers" in plan.parts:
         _tell_sample(sizes)
@@ -107,7 +107,7 @@ def show_plan(plan: TrainingPlan, limit: int) -> None:
     print_text(f"memory: {owned / 1e9:.2f} GB at most")
     if plan.memory > limit:
         more = (plan.memory - limit) / 1e9
-        print_text(f"temporary files: {more:.2f} GB, since it needs more than --memory")
+        print_text(f"temporary files: {more:.2f} GB, for what exceeds --memory")
     free = read_free_memory()
     if free is not None and owned - plan.used_memory > free:
         print_error(f"this machine has {free / 1e9:.2f} GB left: training may fail")
@@ -120,8 +120,8 @@ def show_projection(
     print_heading(f"Projection for {sizes.products:,} products")
     print_text(
         f"{sizes.pairs:,} pairs of {sizes.queries:,} queries, {sizes.features:,} features; "
-        "from constants measured on small shops; the times leave out reading the log; "
-        "what a task needs beyond --memory is mapped from temporary files"
+        "from constants measured on small shops; times without reading the log; "
+        "memory of a task beyond --memory is mapped from temporary files"
     )
     if any(stage.name == "fit" for stage in stages):
         _tell_sample(sizes)
@@ -141,7 +141,7 @@ def show_projection(
         money = "" if price is None else f"; {paid:,.1f} core hours, price {price * paid:,.2f}"
         print_text(f"{n:,} cores: {format_seconds(seconds)}{money}")
     if price is not None:
-        print_text("The price is that of all cores for the whole time: idle ones are paid for too.")
+        print_text("The price is for all cores over the whole time, including idle ones.")
     largest = max(stages, key=lambda stage: stage.memory)
     if largest.memory > USUAL_MEMORY:
         print_error(

@@ -27,23 +27,23 @@ from matchset.matchers.base import DEFAULT_K, Matcher, Retriever
 from matchset.online.shadow import Held, Shadow, measure_shadow
 
 LOWER_BOUND = (
-    "Customers buy what they are shown: what theirs could not show was hardly bought. So 'only "
-    "ours' is a lower bound of what ours would add, and 'only theirs' an upper bound of what would "
-    "be lost."
+    "Customers buy what they are shown, so they rarely bought what theirs could not show. 'Only "
+    "ours' is therefore a lower bound of what ours would add, and 'only theirs' an upper bound of "
+    "what would be lost."
 )
 WITHOUT_VISITS = (
-    "The log has no users or sessions (--user, --session): intervals are clustered by query, and "
-    "what was bought after another query of the same visit is not known."
+    "The log has no users or sessions (--user, --session), so intervals are clustered by query, "
+    "and purchases after another query of the same visit are not known."
 )
 WITHOUT_TIMES = (
-    "The log has no times (--timestamp): what was bought after another query of the same visit is "
+    "The log has no times (--timestamp), so purchases after another query of the same visit are "
     "not known."
 )
 IS_KNOWN = (
-    "{flag} was trained on days up to {last}, and the log begins on {first}: it knows what was "
-    "bought. Give a log of later days."
+    "{flag} was trained on days up to {last}, but the log begins on {first}, so it already knows "
+    "what was bought. Give a log of later days."
 )
-MAY_BE_KNOWN = "{flag} must be trained on days before the log; the days are not known"
+MAY_BE_KNOWN = "{flag} must be trained on days before the log; its training days are not known"
 
 
 def shadow(
@@ -60,13 +60,13 @@ def shadow(
     form: Literal["table", "json"] = "table",
     columns: VisitColumns = VISIT_COLUMNS,
 ) -> None:
-    """Say which purchases of a log our match set would have held, and theirs would not.
+    """Show which purchases of a log only your model or only the present search would have found.
 
     Parameters
     ----------
     log
-        A log of the days after both were trained: what customers were shown, clicked and bought.
-        With a column of users or sessions, also what they bought after another query counts.
+        A log of days after both were trained: what customers were shown, clicked and bought. With
+        a column of users or sessions, purchases after another query count too.
     ours
         Folder of a model or any other saved matcher.
     theirs
@@ -148,8 +148,8 @@ def show_shadow(found: Shadow) -> None:
         print_text(WITHOUT_VISITS if found.unit_kind == "query" else WITHOUT_TIMES)
     if found.unanswered:
         print_text(
-            f"{found.unanswered:,.0f} {found.what} are left out: the recorded answers lack their "
-            "query."
+            f"{found.unanswered:,.0f} {found.what} are left out, because their query is not among "
+            "the recorded answers."
         )
 
 

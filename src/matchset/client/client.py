@@ -286,7 +286,7 @@ def _reading_response(url: str) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        rule = f"a matchset server must answer; got JSON of another form ({error!r})"
+        rule = f"the server must be a matchset server; got JSON of another form ({error!r})"
         raise ServerError(rule, url=url) from error
 
 

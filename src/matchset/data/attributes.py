@@ -197,12 +197,12 @@ def _find_numbers(
 
 def _say_why_text(form: NumberForm, sign: Decimal | None) -> tuple[str, str | None]:
     if form.n_currencies > 1:
-        return f"is text: its prices have {form.n_currencies} currencies", None
+        return f"is read as text: its prices have {form.n_currencies} currencies", None
     examples = format_examples(form.examples)
     if sign is None:
         advice = "say {decimal=,} for a decimal comma, {decimal=.} for a decimal point"
-        return f"is text: its numbers are not clear{examples}", advice
-    return f"is text: not all values are numbers{examples}", None
+        return f"is read as text: its numbers are ambiguous{examples}", advice
+    return f"is read as text: not all values are numbers{examples}", None
 
 
 def _find_dates(
@@ -236,5 +236,5 @@ def _find_date(
         note = InputError(rule, column=name, **table.location)
         return Attribute("date", time_form=forms[0]), note
     advice = "{time_format=%d/%m/%Y} makes it dates"
-    rule = f"is text: its dates are not clear, such as {example[0]!r}"
+    rule = f"is read as text: its dates are ambiguous, such as {example[0]!r}"
     return Attribute("text"), InputError(rule, column=name, advice=advice, **table.location)

@@ -108,7 +108,7 @@ def _copy_as_utf8(file: DataFile, encoding: str | None, folder: Path) -> DataFil
             raise _suggest(file.path, head, 0, line=1)
         return file
     if marked is None and _is_beyond_ascii(file.path):
-        logger.warning("%s: is UTF-8, and not read as %s", file.path, encoding)
+        logger.warning("%s: is UTF-8, so it is not read as %s", file.path, encoding)
         return file
     keys = [part for part in file.path.parts[:-1] if "=" in part] if file.is_partitioned else []
     target = folder.joinpath(*keys) / file.path.name.removesuffix(".gz")

@@ -18,7 +18,7 @@ from matchset.data.tables import FRAME
 from matchset.data.time_forms import find_time_forms
 from matchset.errors import DataError
 
-_NAME_THE_FORM = "name their form by {time_format=%d.%m.%Y %H:%M}, or set {timestamp=False}"
+_NAME_THE_FORM = "give their format with {time_format=%d.%m.%Y %H:%M}, or set {timestamp=False}"
 
 
 @dataclass(frozen=True, slots=True)

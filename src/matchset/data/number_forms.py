@@ -33,7 +33,7 @@ _BATCH = 16  # columns looked at together; each takes megabytes for its regular 
 def check_decimal(decimal: str | None) -> None:
     """Refuse anything but a point or a comma."""
     if decimal not in (None, ".", ","):
-        rule = f"must be the sign before decimals, . or ,; got {decimal!r}"
+        rule = f"must be the decimal separator, . or ,; got {decimal!r}"
         raise ParameterError(rule, parameter="decimal")
 
 

@@ -124,7 +124,7 @@ def find_parts(config: TrainConfig, *, has_titles: bool) -> tuple[str, ...]:
     """The parts that can be trained: two of them read titles."""
     parts = tuple(p for p in config.parts if has_titles or p in ("tree", "neighbors"))
     if not parts:
-        raise DataError(f"{' and '.join(config.parts)} must have a catalog's titles; got none")
+        raise DataError(f"{' and '.join(config.parts)} must have titles from a catalog; got none")
     return parts
 
 

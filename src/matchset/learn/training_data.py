@@ -198,20 +198,25 @@ def _make_examples(
     threads: int | None,
 ) -> Examples:
     """The queries with their products, then each title with its own product."""
-    X = from_scipy(vectorizer.transform(queries, threads=threads))
+    texts = queries if titles is None else Strings.concatenate([queries, titles])
+    X = from_scipy(vectorizer.transform(texts, threads=threads))
     if titles is None:
         return Examples(X, from_scipy(Y))
-    X_titles = from_scipy(vectorizer.transform(titles, threads=threads))
-    return join_titles(X, from_scipy(Y), X_titles, title_weight)
+    return _weigh_titles(X, from_scipy(Y), title_weight)
 
 
 def join_titles(X: Csr, Y: Csr, X_titles: Csr, title_weight: float) -> Examples:
     """Queries with their products, then each title with its own product."""
-    n_products = len(X_titles)
     rows = sp.vstack([X.to_scipy(), X_titles.to_scipy()], format="csr")
+    return _weigh_titles(from_scipy(rows), Y, title_weight)
+
+
+def _weigh_titles(X: Csr, Y: Csr, title_weight: float) -> Examples:
+    """X has a row for each title below those of the queries, to which Y belongs."""
+    n_products = len(X) - len(Y)
     wide = sp.csr_array((Y.data, Y.indices, Y.indptr), shape=(len(Y), n_products))
     own = sp.eye_array(n_products, format="csr", dtype=np.float32)
-    weights = np.ones(len(X) + n_products, dtype=np.float32)
-    weights[len(X) :] = title_weight
+    weights = np.ones(len(X), dtype=np.float32)
+    weights[len(Y) :] = title_weight
     pairs = sp.vstack([wide, own], format="csr")
-    return Examples(from_scipy(rows), from_scipy(pairs), instance_weights=weights)
+    return Examples(X, from_scipy(pairs), instance_weights=weights)

@@ -205,10 +205,10 @@ class Matcher(Saved):
         old_log: Log | TableSource | None = None,  # noqa: ARG002
     ) -> Matcher:
         """Return a matcher that learned from a newer log; a ValueError unless a match set."""
-        raise ValueError(f"a match set alone can be refreshed; got a {self.kind} matcher")
+        raise ValueError(f"only a match set can be refreshed; got a {self.kind} matcher")
 
     def _refuse_products(self) -> ValueError:
-        return ValueError(f"products come and go in a match set alone; got a {self.kind} matcher")
+        return ValueError(f"only a match set can change its products; got a {self.kind} matcher")
 
     def label_of(self, product: str) -> int:
         """The label of a product id; a ValueError if the matcher does not have it."""

@@ -229,7 +229,7 @@ class FreshMatcher(TrainedMatcher):
 
     def _require_titles(self) -> None:
         if self.products.titles is None or not {"lexical", "towers"} & set(self.model.parts):
-            rule = "to take products, a match set must have titles, and a lexical index or towers"
+            rule = "to change products, a match set must have titles, and a lexical index or towers"
             titles = "no titles" if self.products.titles is None else "titles"
             raise ValueError(f"{rule}; got {titles}, and {', '.join(self.model.parts)}")
 

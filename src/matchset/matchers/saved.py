@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 DROPPED = (
-    "%s: what changed there since the last training is dropped, with its versions (%s); send again "
-    "what changed after the catalog of this training was exported"
+    "%s: changes since its last training are dropped, with their versions (%s); apply again all "
+    "changes made after the catalog of the new training was exported"
 )
 Sections: TypeAlias = Mapping[str, Section]
 OpenPart: TypeAlias = Callable[[str], "Matcher"]

@@ -80,7 +80,7 @@ def check_distinct(ids: Strings) -> None:
     group, first = ids.factorize()
     if len(first) < len(ids):
         again = np.flatnonzero(first[group] != np.arange(len(ids)))[0]
-        raise ValueError(f"a step must tell each product once; got {ids[int(again)]!r} twice")
+        raise ValueError(f"a step must have each product once; got {ids[int(again)]!r} twice")
 
 
 def _convert(name: str, given: Column, wanted: Column, ids: Strings) -> Column:

@@ -29,12 +29,12 @@ _WORDS = {
 _MOST_MIXED = 0.01  # share of the units that may have seen several arms, by a shared computer
 _MOST_UNMATCHED = 0.1  # share of the events that may have the query id of no answer
 _DROPPED = {
-    "unmatched": "events have the query id of no answer; they do not count",
-    "repeated": "events are there twice; they count once",
+    "unmatched": "events have a query id without an answer; they do not count",
+    "repeated": "events occur twice; they count once",
     "incomplete": "answers lack an arm, a unit or a query id; they do not count",
-    "bad_revenue": "purchases have a revenue that is no number; they count without it",
+    "bad_revenue": "purchases have a revenue that is not a number; they count without it",
     "untimed": "answers lack the time they took; they do not count for latency",
-    "torn": "files end in a line that was not written to its end; it does not count",
+    "torn": "files end in an incomplete line; it does not count",
 }
 _EVENTS = {PURCHASE: "purchases", CART: "products put into carts", CLICK: "clicks"}
 
@@ -56,7 +56,7 @@ def find_faults(reading: Reading) -> list[str]:
         units = ", ".join(f"{n:,} in {arm}" for arm, n in reading.ratio.units.items())
         wanted = ", ".join(f"{n:,.0f}" for n in reading.ratio.expected.values())
         faults.append(
-            f"the arms have {units}, where their shares give {wanted}; chance does this in "
+            f"the arms have {units}, but their shares give {wanted}; by chance, this happens in "
             f"{_small(reading.ratio.p_value)} of the cases"
         )
     if reading.assignment is not None and reading.assignment.is_wrong:
@@ -64,8 +64,8 @@ def find_faults(reading: Reading) -> list[str]:
         faults.append(
             f"{check.wrong:,} units saw another arm than the one they were assigned to"
             if check.wrong
-            else "of the units sent, those of one arm were recorded less often; chance does this "
-            f"in {_small(check.p_value)} of the cases"
+            else "of the units sent, those of one arm were recorded less often; by chance, this "
+            f"happens in {_small(check.p_value)} of the cases"
         )
     if reading.mixed > _MOST_MIXED * reading.units:
         faults.append(
@@ -75,9 +75,9 @@ def find_faults(reading: Reading) -> list[str]:
     unmatched = reading.dropped.unmatched
     if unmatched > _MOST_UNMATCHED * (unmatched + reading.n_events):
         faults.append(
-            f"{unmatched:,} of {unmatched + reading.n_events:,} events have the query id of no "
-            f"answer, more than {_MOST_UNMATCHED:.0%}: records are missing, or events are of "
-            "searches outside the experiment"
+            f"{unmatched:,} of {unmatched + reading.n_events:,} events have a query id without an "
+            f"answer, more than {_MOST_UNMATCHED:.0%}: records are missing, or the events belong "
+            "to searches outside the experiment"
         )
     # Few events show fewer differences, which does no harm.
     aa = reading.calibration
@@ -125,8 +125,8 @@ def list_checks(reading: Reading) -> list[str]:
             else "random halves show a difference"
         )
         checks.append(
-            f"A/A on these units: {aa.once:.1%} of {aa.runs:,} {what} (right: about 5 %), "
-            f"{aa.ever:.1%} ever do in {aa.looks} looks (right: at most 5 %)."
+            f"A/A test on these units: {aa.once:.1%} of {aa.runs:,} {what} (expected: about 5 %), "
+            f"{aa.ever:.1%} ever do in {aa.looks} looks (expected: at most 5 %)."
         )
     return checks
 
@@ -196,9 +196,9 @@ def _facts(reading: Reading) -> Iterator[str]:
             yield describe_row(reading, row)
     if reading.compared or reading.preferences:
         yield (
-            "This is read as the one planned reading: the first interval decides."
+            "This is the one planned reading: the first interval decides."
             if reading.is_final
-            else "The interval 'at any time' decides: it holds however often you look."
+            else "The interval 'at any time' decides: it is valid however often you look."
         )
 
 

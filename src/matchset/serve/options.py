@@ -32,7 +32,7 @@ class Limits:
     id_characters: int = 256
     "Characters per product id."
     products: int = 10_000
-    "Products per request that writes some."
+    "Products per request that writes products."
     body_bytes: int = 4_000_000
     "Bytes per body, counted while it arrives."
     body_values: int = 100_000
@@ -50,7 +50,7 @@ class Limits:
     seconds: float = 10.0
     "Seconds per request."
     explain_share: float = 0.02
-    "Share of a worker's time for explanations, once there were some hundred."
+    "Share of a worker's time for explanations, after a burst of some hundred."
     response_bytes: int = 64_000_000
     "Bytes per response."
     unsent_bytes: int = 256_000_000
@@ -85,7 +85,7 @@ class ServeConfig:
     watch: bool = False
     "Reload the model when its folder is replaced."
     writable: bool = False
-    "Take products over HTTP, and write them into the model's folder; needs API keys."
+    "Accept products over HTTP and write them to the model's folder; needs API keys."
     snapshot: SnapshotMethod = "link"
     "How to take snapshots of the served files: hard links (link) or copies (copy)."
     open_docs: bool = False
@@ -101,13 +101,13 @@ class ServeConfig:
     experiment: Path | None = None
     "File (TOML) of an experiment: requests with a `unit` get the arm of that unit."
     shadow: str | None = None
-    "Name of a matcher: what it would have answered is recorded, and never sent."
+    "Name of a matcher whose answers are recorded but never sent."
     shadow_share: float = 0.01
     "Share of the queries whose shadow is recorded."
     records: Path = Path("records")
-    "Folder that records of experiments and shadows are written to."
+    "Folder for the records of experiments and shadows."
     record_bytes: int = 10_000_000_000
-    "Bytes of records per experiment, or of shadows; beyond, records are dropped, and counted."
+    "Maximum bytes of records per experiment or shadow; further records are dropped and counted."
     stop_seconds: int = 30
     "Seconds for requests in flight to finish when the server stops."
     snapshot_seconds: float = 600.0

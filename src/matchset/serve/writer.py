@@ -60,7 +60,7 @@ class Writer:
         try:
             model = self._model or load(self._sources.model)
             if not isinstance(model, MatchSet):
-                rule = f"products come and go in a match set alone; got a {model.kind} matcher"
+                rule = f"only a match set can change its products; got a {model.kind} matcher"
                 raise RequestError("read_only", rule)
             # Kept whatever comes: on a full disk, each attempt would open some dozens of files,
             # which stay open as long as the traceback of its error.

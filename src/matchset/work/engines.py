@@ -97,7 +97,7 @@ class ProcessEngine(ThreadEngine):
                 logger.warning("%s: its process died, attempt %d", task.name, attempt)
         finally:
             self._idle.put(worker)
-        rule = f"the process of {task.name!r} died {ATTEMPTS} times, perhaps for want of memory"
+        rule = f"the process of {task.name!r} died {ATTEMPTS} times, perhaps for lack of memory"
         advice = "run the same command again, with fewer {threads=1}: it goes on from there"
         raise DataError(rule, path=self._folder.path, advice=advice)
 

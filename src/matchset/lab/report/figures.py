@@ -153,7 +153,7 @@ def draw_cutoffs(facts: MatchSetFacts, k: int) -> Html:
         leave_room(axes)
     ends = "; ".join(f"{c.min_score:g}: {format_percent(c.recall)} in {c.size:.1f}" for c in cuts)
     summary = f"Recall and size of the match set by min_score. {ends}."
-    caption = "What a least score costs and saves; the numbers are min_score."
+    caption = "What a minimum score costs and saves; the numbers are min_score."
     return embed(figure, "plot-cutoffs", summary=summary, caption=caption)
 
 

@@ -16,11 +16,11 @@ from matchset.lab.report.formatting import (
 )
 
 MEANING = (
-    "A score is the chance that the product is {means} for such a query, as it was on the queries "
-    "held back in training. The plot shows whether that holds on the test: each point is a tenth "
-    "of the scale with at least 500 answers, and lies on the line if the scores are right. A "
-    "product that nobody {acted} is not irrelevant: scores are about what people do, and a low one "
-    "does not say that a product is wrong."
+    "A score is the probability that the product is {means} for such a query, as measured on the "
+    "queries held back in training. The plot shows whether that holds on the test: each point is "
+    "a tenth of the scale with at least 500 answers, and lies on the line if the scores are right. "
+    "A product that nobody {acted} may still be relevant: scores predict what people do, and a low "
+    "score does not mean that a product is wrong."
 )
 
 
@@ -33,7 +33,7 @@ def inside_the_match_set(found: ComparisonFindings) -> Html:
     acted = "rated" if rated else "bought" if found.data.relevant_means == "bought" else "clicked"
     means = "judged relevant" if rated else acted
     plots = [draw_cutoffs(facts, found.k)]
-    meaning = "The re-ranker has its default weights: scores order products, and mean no more."
+    meaning = "The re-ranker has default weights: scores order products, but are no probabilities."
     if facts.learned.get("is_learned"):
         plots = [draw_reliability(facts), *plots]
         meaning = MEANING.format(means=means, acted=acted)

@@ -72,10 +72,10 @@ def _headline(found: ComparisonFindings, other: Row | None) -> str:
     if gap is not None and is_significant(gap) and gap.value > 0:
         return f"Yes: the match set finds more than {other.title}."
     if added is not None and is_significant(added) and added.value > 0:
-        return f"Yes, beside {other.title}: together they find more than it finds alone."
+        return f"Yes, together with {other.title}: both find more than {other.title} alone."
     if gap is not None and is_significant(gap):
         return f"No: on this data {other.title} finds more, and the match set adds nothing to it."
-    return f"Not by this test: the difference from {other.title} is within chance."
+    return f"Not shown: the difference from {other.title} is not significant."
 
 
 def _compare_with_opponent(
@@ -118,13 +118,13 @@ def _compare_with_best(found: ComparisonFindings) -> Iterator[str]:
         gap = found.difference(OURS, single.name)
         shown = "" if gap is None else f"; compared with it the match set has {_describe_gap(gap)}"
         yield (
-            f"The best of all other single matchers is {single.title} with "
+            f"The best other single matcher is {single.title} with "
             f"{format_percent(single.recall(found.k))}{shown}."
         )
     if best.name not in (OURS, single.name):
         gap = found.difference(OURS, best.name)
         shown = "" if gap is None else f"; compared with it the match set has {_describe_gap(gap)}"
-        yield f"Most is found by {best.title}: {format_percent(best.recall(found.k))}{shown}."
+        yield f"The best of all is {best.title}: {format_percent(best.recall(found.k))}{shown}."
 
 
 def _what_it_costs(ours: Row, other: Row | None) -> str:
@@ -135,7 +135,7 @@ def _what_it_costs(ours: Row, other: Row | None) -> str:
     if other is not None and other.cost is not None:
         beside = f"; {other.title} answers in {format_latency(other.cost.latency['total_p50'])}"
     return (
-        f"It costs {format_bytes(cost.disk_bytes)} on disk, which are mapped into memory, "
+        f"It costs {format_bytes(cost.disk_bytes)} on disk, mapped into memory, "
         f"{format_seconds(cost.train_seconds)} of training, and "
         f"{format_latency(cost.latency['total_p50'])} per query (99 % within "
         f"{format_latency(cost.latency['total_p99'])}) on one thread{beside}."

@@ -122,24 +122,24 @@ def _writes(product: Json, limits: Limits) -> dict[str, Json]:
 
 
 def _version() -> Json:
-    rule = "Number of the change: a product that has it or a larger one stays as it is."
+    rule = "Version of the change: products with this version or a later one stay as they are."
     return _schema("integer", rule, (), minimum=0, maximum=2**53)
 
 
 def _cuts() -> dict[str, Json]:
-    """The least scores; candidates of the caller are not cut."""
+    """The minimum scores; candidates of the caller are not cut."""
     number = {"type": "number", "minimum": -_MAX_NUMBER, "maximum": _MAX_NUMBER}
     share = {"type": "number", "minimum": 0, "maximum": 1}
     return {
         "min_score": {
             **number,
-            "description": "The least score of our products. Scores of a match set are chances "
-            "from 0 to 1; each other matcher has a scale of its own.",
+            "description": "Minimum score of our products. Scores of a match set are probabilities "
+            "from 0 to 1; every other matcher has its own scale.",
             "examples": [0.05],
         },
         "min_relative": {
             **share,
-            "description": "The least score of our products as a share of the query's best score.",
+            "description": "Minimum score of our products, as a share of the query's best score.",
             "examples": [0.1],
         },
     }
