@@ -289,19 +289,23 @@ AnswerOut py_answer(const MatchSet& self, const Vocabulary& vocabulary, std::siz
   nb::object owner;
   const std::string_view query = query_to_utf8(text, owner);
   MatchSetScratch& scratch = own_scratch();
-  const auto started = std::chrono::steady_clock::now();
+  const std::string_view start{head.c_str(), head.size()};
+  std::int64_t microseconds = 0;
+  std::string_view json_body;
   without_gil([&] {  // held, it would delay the thread that takes requests in
+    const auto started = std::chrono::steady_clock::now();
     vectorize(query, vocabulary.view(), scratch.query);
     search_match_set(self.view(), k, bounds, self.find_allowed(nullptr), scratch);
+    const auto taken = std::chrono::steady_clock::now() - started;
+    microseconds = std::chrono::duration_cast<std::chrono::microseconds>(taken).count();
+    labels.clear(), scores.clear();
+    for (const auto& [label, score] : scratch.found) labels.push_back(self.shown(label)), scores.push_back(score);
+    json_body = write_answer(start, query, microseconds, products.ids(), titles ? products.titles() : nullptr, labels,
+                             scores, json);
   });
-  const auto taken = std::chrono::steady_clock::now() - started;
-  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(taken).count();
-  labels.clear(), scores.clear();
-  for (const auto& [label, score] : scratch.found) labels.push_back(self.shown(label)), scores.push_back(score);
   const auto to_bytes = [](std::string_view text) { return nb::bytes(text.data(), text.size()); };
+  const nb::bytes body = to_bytes(json_body);
   const nb::bytes ids = to_bytes(with_ids ? write_ids(products.ids(), labels, json) : std::string_view());
-  const nb::bytes body = to_bytes(write_answer({head.c_str(), head.size()}, query, microseconds, products.ids(),
-                                               titles ? products.titles() : nullptr, labels, scores, json));
   return {body, labels.size(), microseconds, ids};
 }
 

@@ -16,7 +16,7 @@ QUERIES = ["red rose", "white vase garden", "mug 3", "blue", "rde rsoe"]
 def sections(tmp_path_factory):
     """Of a saved match set, memory-mapped."""
     path = tmp_path_factory.mktemp("whole") / "model"
-    make_match_set(tune=False).save(path)
+    make_match_set(tune=False, min_count=3.0).save(path)
     return open_sections(path)[1]
 
 

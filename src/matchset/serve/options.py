@@ -50,7 +50,7 @@ class Limits:
     seconds: float = 10.0
     "Seconds per request."
     explain_share: float = 0.02
-    "Share of a worker's time for explanations, once there were some hundred."
+    "Share of a worker's time for explanations, after a burst of some hundred."
     response_bytes: int = 64_000_000
     "Bytes per response."
     unsent_bytes: int = 256_000_000
