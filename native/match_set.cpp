@@ -162,17 +162,11 @@ class CandidateSearch {
     if (s_.query.ids.empty()) return;
     const std::int64_t same = past.find(hash_bytes(s_.query.padded.text()));
     if (same < 0) return;
-    propose_by_same_query(past.products_of, past.counts, static_cast<std::size_t>(same), 1);
-    propose_by_same_query(past.weak_products_of, past.weak_counts, static_cast<std::size_t>(same), -1);
-  }
-
-  void propose_by_same_query(const ListsView& products_of, std::span<const float> counts, std::size_t same,
-                             float sign) {
-    const auto products = products_of[same];
-    const std::size_t first = products_of.begin_of(same);
+    const auto products = past.products_of[static_cast<std::size_t>(same)];
+    const std::size_t first = past.products_of.begin_of(static_cast<std::size_t>(same));
     for (std::size_t i = 0; i < products.size(); ++i)
       if (const std::size_t label = checked(products[i]); may_give(label))
-        touch(label, kNeighbors).same_query = sign * counts[first + i];
+        touch(label, kNeighbors).same_query = past.counts[first + i];
   }
 
   // What is known of a product lies anywhere in memory. It is asked for in three steps: first where it lies, as soon as
@@ -264,9 +258,7 @@ class CandidateSearch {
     s_.numbers.clear();
     s_.placed.clear();
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      const float same_query = entries[i].value.same_query;
-      s_.features[i][kSameQuery] = std::max(0.0F, same_query);
-      s_.features[i][kWeakPair] = std::max(0.0F, -same_query);
+      s_.features[i][kSameQuery] = entries[i].value.same_query;
       const float votes = s_.sums[entries[i].document];
       if (!(votes > 0)) continue;
       s_.features[i][kVoteShare] = votes / s_.neighbors.total;

@@ -39,12 +39,11 @@ enum CandidateFeature : std::size_t {
   kSameQuery,   // logarithm of 1 + how often the very same query led to it
   kPopularity,  // logarithm of 1 + how many queries led to it
   kRecent,      // logarithm of 1 + its events, the older the less
-  kWeakPair,    // logarithm of 1 + how often the very same query led to it, where that is too rare for an answer
   kNFeatures
 };
 inline constexpr std::array<std::string_view, kNFeatures> kFeatureNames{
     "constant", "tree_score", "tree_log", "tree_missed", "cosine",     "bm25_share", "bm25",
-    "bm25_any", "vote_share", "vote_log", "same_query",  "popularity", "recent",     "weak_pair"};
+    "bm25_any", "vote_share", "vote_log", "same_query",  "popularity", "recent"};
 using Features = std::array<float, kNFeatures>;
 
 enum Source : std::uint8_t { kTree = 1, kLists = 2, kLexical = 4, kNeighbors = 8 };
@@ -109,8 +108,7 @@ struct MatchSetView {
 };
 
 struct MatchCandidate {
-  float tree_log = 0, cosine = 0;
-  float same_query = 0;  // below zero: of a weak pair
+  float tree_log = 0, cosine = 0, same_query = 0;
   std::uint8_t sources = 0;
   bool has_cosine = false;
 };

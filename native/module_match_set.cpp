@@ -39,7 +39,7 @@ using Impacts = std::tuple<In<std::int64_t>, In<std::int32_t>, In<std::uint8_t>>
 using TowerArrays = std::tuple<In<std::int32_t>, Bytes, std::tuple<In<std::int64_t>, In<std::int64_t>>,
                                std::tuple<Bytes, Bytes, Bytes>, In<std::int32_t>, In<std::int32_t>, std::size_t>;
 using LexicalArrays = std::tuple<Impacts, Impacts, In<std::int32_t>, double, std::uint32_t>;
-using PastArrays = std::tuple<Impacts, Csr, Csr, In<std::uint64_t>, In<std::int32_t>>;
+using PastArrays = std::tuple<Impacts, Csr, In<std::uint64_t>, In<std::int32_t>>;
 // Kind and keys of words, lexical index; vectors in their lists; products that callers see.
 using AddedArrays =
     std::tuple<std::tuple<std::uint32_t, In<std::uint64_t>, Impacts, Impacts, In<std::int32_t>>,
@@ -82,16 +82,12 @@ LexicalIndex to_lexical(const LexicalArrays& arrays, std::size_t n_products) {
 }
 
 PastQueries to_past(const PastArrays& arrays, std::size_t n_products) {
-  const auto& [queries_of, answers, weak_answers, hashes, by_hash] = arrays;
+  const auto& [queries_of, answers, hashes, by_hash] = arrays;
   const CsrView products = to_csr(answers, static_cast<std::int64_t>(n_products));
-  const CsrView weak = to_csr(weak_answers, static_cast<std::int64_t>(n_products));
-  check(weak.n_rows() == products.n_rows(), "there must be one row of weak pairs per past query", weak.n_rows());
   check(hashes.size() == by_hash.size(), "there must be one query per hash", by_hash.size());
   return {to_impacts(queries_of, products.n_rows()),
           products.lists,
           products.values,
-          weak.lists,
-          weak.values,
           to_span(hashes),
           to_span(by_hash),
           n_products};

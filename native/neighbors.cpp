@@ -30,7 +30,7 @@ void collect_votes(const PastQueries& past, const NeighborsRule& rule, std::span
   s.total = 0;
   std::size_t n_votes = 0;
   for (const std::uint64_t near : s.nearest) n_votes += past.products_of[document_of(near)].size();
-  votes.reserve(n_votes);
+  votes.reserve(std::min(n_votes, past.n_products));
   for (const std::uint64_t near : s.nearest) {
     const float similarity = score_of(near) / 255;
     float vote = similarity;

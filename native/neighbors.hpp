@@ -16,8 +16,6 @@ struct PastQueries {
   ImpactLists queries_of;                 // features x past queries
   ListsView products_of;                  // past queries x products
   std::span<const float> counts;          // of each entry of products_of: how often the query led there
-  ListsView weak_products_of;             // past queries x products to which they led too rarely to vote
-  std::span<const float> weak_counts;     // of each entry of weak_products_of
   std::span<const std::uint64_t> hashes;  // of the past queries' texts, ascending
   std::span<const std::int32_t> by_hash;  // past query of each hash
   std::size_t n_products = 0;

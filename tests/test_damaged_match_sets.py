@@ -34,8 +34,7 @@ def name_arrays():
         "tree": ["blocks", "data", "first_block", "labels"],
         "towers": ["row_of", "position_of", "group_offsets", "list_offsets", "labels", *vectors],
         "lexical": ["row_of", *(f"{of}.{x}" for of in ("titles_of", "words_of") for x in lists)],
-        "neighbors": ["offsets", "products", "counts", "weak_offsets", "weak_products",
-                      "weak_counts", "hashes", "by_hash",
+        "neighbors": ["offsets", "products", "counts", "hashes", "by_hash",
                       *(f"queries_of.{x}" for x in lists)],
         "search": ["popularity", "recent"],
     }  # fmt: skip

@@ -107,14 +107,13 @@ def oracle(trained, query):
     found[:, column("bm25")] = bm25
     found[:, column("bm25_any")] = bm25 > 0
     found[:, column("bm25_share")] = bm25 / (bm25.max() or 1)
-    votes, same, weak = count_votes(model.neighbors, ids, weights, query, n)
+    votes, same = count_votes(model.neighbors, ids, weights, query, n)
     share = votes / (votes.sum() or 1)
     found[:, column("vote_share")] = share
     found[:, column("vote_log")] = np.where(
         votes > 0, np.maximum(np.log(np.maximum(share, 1e-4)) + 9.21034, 0), 0
     )
     found[:, column("same_query")] = same
-    found[:, column("weak_pair")] = weak
     return found
 
 
@@ -125,7 +124,7 @@ def count_votes(past, ids, weights, query, n):
         if feature < len(lists):
             inside = slice(*lists.offsets[feature : feature + 2])
             similarity[lists.ids[inside]] += weight * lists.impacts[inside] / LARGEST
-    votes, same, weak = np.zeros((3, n))
+    votes, same = np.zeros(n), np.zeros(n)
     for near in np.flatnonzero(similarity):
         inside = slice(*past.offsets[near : near + 2])
         votes[past.products[inside]] += similarity[near] ** 3
@@ -133,9 +132,7 @@ def count_votes(past, ids, weights, query, n):
     for at in own:
         inside = slice(*past.offsets[past.by_hash[at] :][:2])
         same[past.products[inside]] = past.counts[inside]
-        inside = slice(*past.weak_offsets[past.by_hash[at] :][:2])
-        weak[past.weak_products[inside]] = past.weak_counts[inside]
-    return votes, same, weak
+    return votes, same
 
 
 @pytest.mark.parametrize("query", QUERIES)

@@ -1,12 +1,15 @@
 """Recency: do events count the less the older they are?"""
 
 import numpy as np
-from match_sets import make_config, make_shop
+from match_sets import make_config, make_match_set, make_shop
 
 import matchset as ms
 from matchset.data import recency
 from matchset.data.arrow import NO_DAY
 from matchset.data.log import make_log
+from matchset.model.match_set_model import read_match_set, store_match_set
+from matchset.model.reranker import FEATURES
+from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 WEIGHTS = {"purchase": 1.0, "click": 0.2}
@@ -51,3 +54,19 @@ def test_a_refresh_adds_its_log_to_what_is_left_of_the_events_before():
     wanted = np.expm1(before.model.recent) * 0.95**10
     wanted[before.products.index_of(since.products)] += recency.count_recent(since, {"": 1.0})
     np.testing.assert_allclose(np.expm1(after.model.recent), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_model_from_before_recent_events_answers_as_it_did():
+    model = make_match_set(tune=False).model
+    sections = store_match_set(model)
+    header = dict(sections["reranker"].header)
+    header["features"] = header["features"][:-1]
+    header["weights"] = [row[:-1] for row in header["weights"]]
+    sections["reranker"] = Section(header, sections["reranker"].arrays)
+    search = sections["search"]
+    popularity = {"popularity": search.arrays["popularity"]}
+    older = read_match_set({**sections, "search": Section(search.header, popularity)})
+    assert FEATURES[-1] == "recent"
+    assert older.recent.shape == model.recent.shape
+    assert not older.recent.any()
+    assert np.array_equal(older.reranker.weights, model.reranker.weights)  # the default ones

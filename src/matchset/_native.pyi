@@ -860,11 +860,6 @@ class MatchSet:
                 Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
                 Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
             ],
-            tuple[
-                Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-                Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
-                Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
-            ],
             Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", writable=False)],
             Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
         ]

@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from matchset.data.events import (
@@ -74,8 +73,15 @@ def relevance(log: Log, *, events: EventWeights | None = None, min_count: float 
 
 def apply_rule(log: Log, rule: EventRule) -> Positives:
     """The pairs of a log that a rule makes positive."""
-    starts, sums = sum_pairs(log, rule)
-    is_positive = is_enough(sums, rule)
+    weights = np.array([rule.weights.get(name, 0.0) for name in log.events])
+    weighted = log.count * weights[log.event] if len(log) else log.count
+    # A log is sorted by query and product, so the rows of a pair are adjacent.
+    is_first = np.ones(len(log), dtype=np.bool_)
+    is_first[1:] = (np.diff(log.query) != 0) | (np.diff(log.product) != 0)
+    starts = np.flatnonzero(is_first)
+    sums = np.add.reduceat(weighted, starts) if len(log) else weighted
+    # Five clicks of 0.2 are one purchase, however the sum was rounded.
+    is_positive = sums >= rule.min_count * (1 - 1e-9)
     rows, values = starts[is_positive], sums[is_positive].astype(np.float32)
     queries, query = compact(log.query[rows], len(log.queries))
     products, product = compact(log.product[rows], len(log.products))
@@ -84,25 +90,6 @@ def apply_rule(log: Log, rule: EventRule) -> Positives:
     n_left_out = int(np.count_nonzero(sums > 0)) - len(rows)
     texts = log.queries.take(queries), log.products.take(products)
     return Positives(*texts, pairs, rule, n_left_out)
-
-
-def sum_pairs(log: Log, rule: EventRule) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The first row of each pair of query and product, and its weighted count."""
-    weights = np.array([rule.weights.get(name, 0.0) for name in log.events])
-    weighted = log.count * weights[log.event] if len(log) else log.count
-    # A log is sorted by query and product, so the rows of a pair are adjacent.
-    is_first = np.ones(len(log), dtype=np.bool_)
-    is_first[1:] = (np.diff(log.query) != 0) | (np.diff(log.product) != 0)
-    starts = np.flatnonzero(is_first)
-    return starts, np.add.reduceat(weighted, starts) if len(log) else weighted
-
-
-def is_enough(sums: NDArray[np.float64], rule: EventRule) -> NDArray[np.bool_]:
-    """Which weighted counts make a positive.
-
-    Five clicks of 0.2 are one purchase, however the sum was rounded.
-    """
-    return sums >= rule.min_count * (1 - 1e-9)
 
 
 def _warn_of_uncounted(log: Log) -> None:

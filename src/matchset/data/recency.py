@@ -21,15 +21,26 @@ def count_recent(log: Log, weights: Mapping[str, float]) -> NDArray[np.float64]:
     without one is as old as the oldest.
     """
     sums = np.zeros(len(log.products))
-    days = log.day[log.day != NO_DAY]
-    if not len(days):
+    days = find_days(log)
+    if days is None:
         return sums
     weight = np.array([weights.get(name, 0.0) for name in log.events])
-    first, last = int(days.min()), int(days.max())
+    first, last = days
     kept = np.cumprod(np.r_[1.0, np.full(last - first, KEPT_PER_DAY)])  # by age
     for begin in range(0, len(log), _ROWS):
         rows = slice(begin, begin + _ROWS)
-        age = last - np.where(log.day[rows] == NO_DAY, first, log.day[rows])
+        day = np.where(log.day[rows] == NO_DAY, first, log.day[rows])
+        age = np.maximum(0, last - day)
         counts = log.count[rows] * weight[log.event[rows]] * kept[age]
         sums += np.bincount(log.product[rows], weights=counts, minlength=len(sums))
     return sums
+
+
+def find_days(log: Log) -> tuple[int, int] | None:
+    """First and last day of a log; None without times. One row in a thousand may be dated later."""
+    days = log.day[log.day != NO_DAY]
+    if not len(days):
+        return None
+    first, place = int(days.min()), (len(days) - 1) - len(days) // 1000
+    days.partition(place)
+    return first, int(days[place])

@@ -37,7 +37,7 @@ PART_FEATURES = {
     "tree": ("tree_score", "tree_log", "tree_missed"),
     "towers": ("cosine",),
     "lexical": ("bm25_share", "bm25", "bm25_any"),
-    "neighbors": ("vote_share", "vote_log", "same_query", "weak_pair"),
+    "neighbors": ("vote_share", "vote_log", "same_query"),
 }
 
 

@@ -79,11 +79,8 @@ def remember(job: Job, source: PartSource) -> Mapping[str, Any]:
     data = read_data(job.results, source)
     n_known = data.vectorizer.vocabulary.n_known
     hashes = data.positives.queries.hashes()
-    return {
-        "neighbors": remember_queries(
-            hashes, data.X, data.Y, data.weak, n_known=n_known, frequency=data.counts
-        )
-    }
+    past = remember_queries(hashes, data.X, data.Y, n_known=n_known, frequency=data.counts)
+    return {"neighbors": past}
 
 
 def fit_towers(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:

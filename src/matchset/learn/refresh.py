@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.data.log import Log
 from matchset.data.positives import apply_rule
-from matchset.data.recency import KEPT_PER_DAY, count_recent
+from matchset.data.recency import KEPT_PER_DAY, count_recent, find_days
 from matchset.features.vectorizer import Vectorizer
 from matchset.learn.clusters import update_inverted_lists
 from matchset.learn.refresh_data import Known, RefreshData, find_words, prepare_refresh
@@ -70,7 +70,6 @@ def refresh_match_set(
         data.hashes,
         data.X,
         data.Y,
-        data.weak,
         n_known=data.vectorizer.vocabulary.n_known,
         frequency=np.add.reduceat(data.Y.data.astype(np.float64), data.Y.indptr[:-1]),
     )
@@ -103,7 +102,8 @@ def _refresh_recent(known: Known, log: Log) -> NDArray[np.float64]:
     recent = name_products(count_recent(log, weights), log.products, known.products)
     is_kept = known.label_of >= 0
     before = np.round(np.expm1(known.model.recent[is_kept].astype(np.float64)), 4)
-    n_days = (log.days[1] - log.days[0]).days + 1 if log.days else 0
+    days = find_days(log)
+    n_days = 0 if days is None else days[1] - days[0] + 1
     recent[known.label_of[is_kept]] += before * KEPT_PER_DAY**n_days
     return recent
 

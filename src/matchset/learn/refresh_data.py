@@ -18,7 +18,6 @@ from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import extend_vocabulary
 from matchset.learn.private_words import forget_private_words
-from matchset.learn.weak_pairs import find_weak, keep_strongest
 from matchset.matrices import Csr, Ids, Offsets, from_scipy, offsets_of, rows_of
 from matchset.model.impact_lists import LARGEST, round_impacts
 from matchset.model.match_set_model import MatchSetModel
@@ -69,7 +68,6 @@ class RefreshData:
     hashes: NDArray[np.uint64]  # of the queries, ascending, (n_queries,)
     X: Csr  # queries x features, rounded as past queries are
     Y: Csr  # queries x products
-    weak: Csr  # queries x products: pairs with too few events
     is_changed: NDArray[np.bool_]  # products whose pairs are not those of before, (n_products,)
     n_queries_of: NDArray[np.int64]  # of each product
     n_new_pairs: int
@@ -112,20 +110,8 @@ def prepare_refresh(known: Known, log: Log, old_log: Log | None, *, threads: int
         is_kept = known.label_of >= 0
         n_queries_of[known.label_of[is_kept]] += known.n_queries_of[is_kept]
     n_unknown = int(np.count_nonzero(label < 0))
-    weak = find_weak(whole, pairs.rule, known.products), whole.queries.hashes()
-    if old_log is None:
-        weak = _stack(weak[0], before[3]), np.append(weak[1], before[1])
     return RefreshData(
-        vectorizer,
-        feature_of,
-        hashes,
-        X,
-        Y,
-        _join_weak(*weak, hashes, Y),
-        is_changed,
-        n_queries_of,
-        len(new),
-        n_unknown,
+        vectorizer, feature_of, hashes, X, Y, is_changed, n_queries_of, len(new), n_unknown
     )
 
 
@@ -176,19 +162,17 @@ def _round(X: Csr, n_known: int) -> Csr:
 
 def _recall_past(
     known: Known, feature_of: Ids, n_features: int
-) -> tuple[Csr, NDArray[np.uint64], Csr, Csr]:
-    """Rows, hashes, products and weak pairs of past queries, by the numbers of now."""
+) -> tuple[Csr, NDArray[np.uint64], Csr]:
+    """Rows, hashes and products of past queries, by the numbers of now."""
     past, n_products = known.model.neighbors, len(known.products)
     if past is None:
         none = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32)
-        nothing = Csr(*none, n_products)
-        return Csr(*none, n_features), np.empty(0, np.uint64), nothing, nothing
-    X, Y, weak = past.rows(len(known.label_of))
+        return Csr(*none, n_features), np.empty(0, np.uint64), Csr(*none, n_products)
+    X, Y = past.rows(len(known.label_of))
     return (
         _name_columns(X, feature_of, n_features),
         past.hash_of_query(),
         _name_columns(Y, known.label_of, n_products),
-        _name_columns(weak, known.label_of, n_products),
     )
 
 
@@ -205,21 +189,6 @@ def _join_queries(
     joined = from_scipy(sp.csr_array(entries, shape=(len(distinct), Y.n_cols)))
     kept = np.flatnonzero(np.diff(joined.indptr))
     return X.take(first[kept]), distinct[kept], joined.take(kept)
-
-
-def _join_weak(
-    weak: Csr, hashes_of_weak: NDArray[np.uint64], hashes: NDArray[np.uint64], Y: Csr
-) -> Csr:
-    """The sum of weak pairs of each query, without those that are in Y."""
-    at = np.minimum(np.searchsorted(hashes, hashes_of_weak), len(hashes) - 1)
-    row = np.where(hashes[at] == hashes_of_weak, at, -1)[weak.row_of_entry]
-    own, of_pairs = (
-        rows * np.int64(Y.n_cols) + each.indices
-        for rows, each in ((row, weak), (Y.row_of_entry, Y))
-    )
-    is_kept = (row >= 0) & ~np.isin(own, of_pairs)
-    entries = weak.data[is_kept], (row[is_kept], weak.indices[is_kept])
-    return keep_strongest(from_scipy(sp.csr_array(entries, shape=(len(Y), Y.n_cols))))
 
 
 def _compare(

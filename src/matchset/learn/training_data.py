@@ -18,7 +18,6 @@ from matchset.data.recency import count_recent
 from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
 from matchset.learn.private_words import forget_private_words
-from matchset.learn.weak_pairs import find_weak, keep_strongest
 from matchset.matrices import Csr, Floats, from_scipy
 from matchset.model.products import Products, make_products
 from matchset.strings import Strings
@@ -54,7 +53,6 @@ class TrainingData:
     positives: Positives
     n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
     recent: NDArray[np.float64]  # weighted events of each product, the older the less
-    weak: Csr  # queries x products: weighted counts too small for a positive
     n_missing: int  # products with positive queries that are not in the catalog
     counts: NDArray[np.float64]  # how often each positive query occurred, (n_queries,)
     X_more: Csr | None = None  # products x features of the text beside titles
@@ -119,17 +117,10 @@ def prepare_training_data(
         pairs,
         n_queries_of,
         name_products(count_recent(log, pairs.rule.weights), log.products, products),
-        _find_weak(log, pairs, products),
         n_missing=0 if catalog is None else _count_missing(pairs.products, catalog),
         counts=counts,
         X_more=_transform(vectorizer, more_text, threads) if has_titles else None,
     )
-
-
-def _find_weak(log: Log, pairs: Positives, products: Products) -> Csr:
-    """Weak pairs of the positive queries."""
-    rows = log.queries.index_of(pairs.queries)
-    return keep_strongest(find_weak(log, pairs.rule, products).take(rows))
 
 
 def name_products(

@@ -31,7 +31,7 @@ from matchset.model.reranker import FEATURES
 
 _WIDENED = 4  # times, in each step of a search that finds too little; as in native/match_set.cpp
 _MOST = 2**31 - 1
-_SAME_QUERY, _POPULARITY = ("same_query", "weak_pair"), ("popularity", "recent")
+_SAME_QUERY, _POPULARITY = ("same_query",), ("popularity", "recent")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +146,7 @@ def _list_parts(
             note = _say_why(name, source, bounds, path)
         yield ExplanationPart(name, share, note, source.is_proposed, source.rank, behind)
     if same_query:
-        count = np.expm1(max(reasons.features[FEATURES.index(name)] for name in _SAME_QUERY))
+        count = np.expm1(reasons.features[FEATURES.index("same_query")])
         yield ExplanationPart("same query", same_query, f"it led there, with weight {count:.3g}")
     told = f"{asked.n_queries:,} queries led to it" if asked.n_queries else "no query led to it"
     yield ExplanationPart("popularity", reasons.share(_POPULARITY), told)

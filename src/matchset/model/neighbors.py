@@ -20,16 +20,6 @@ from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 MOST_QUERIES = 2_000_000
-_TYPES = {  # of the arrays beside `queries_of`
-    "offsets": np.int64,
-    "products": np.int32,
-    "counts": np.float32,
-    "weak_offsets": np.int64,
-    "weak_products": np.int32,
-    "weak_counts": np.float32,
-    "hashes": np.uint64,
-    "by_hash": np.int32,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,9 +30,6 @@ class PastQueries:
     offsets: Offsets  # of each query's products, (n_queries + 1,)
     products: Ids  # (n_pairs,)
     counts: Floats  # logarithm of 1 + how often the query led there, (n_pairs,)
-    weak_offsets: Offsets  # of the products to which each query led too rarely to vote
-    weak_products: Ids  # (n_weak,)
-    weak_counts: Floats  # as `counts`, (n_weak,)
     hashes: NDArray[np.uint64]  # of the texts, ascending, (n_queries,)
     by_hash: Ids  # query of each hash, (n_queries,)
 
@@ -65,26 +52,23 @@ class PastQueries:
     def arrays(self) -> tuple[Any, ...]:
         """What kernels take."""
         answers = self.offsets, self.products, self.counts
-        weak = self.weak_offsets, self.weak_products, self.weak_counts
-        return self.queries_of.arrays, answers, weak, self.hashes, self.by_hash
+        return self.queries_of.arrays, answers, self.hashes, self.by_hash
 
     @property
     def n_bytes(self) -> int:
         """Size of the arrays."""
-        own: list[NDArray[Any]] = [getattr(self, name) for name in _TYPES]
+        own = (self.offsets, self.products, self.counts, self.hashes, self.by_hash)
         return self.queries_of.n_bytes + sum(array.nbytes for array in own)
 
-    def rows(self, n_products: int) -> tuple[Csr, Csr, Csr]:
-        """Past queries x n-grams, as far as impacts tell, and twice queries x products with counts.
+    def rows(self, n_products: int) -> tuple[Csr, Csr]:
+        """Past queries x n-grams, as far as impacts tell, and queries x products with counts.
 
-        First the pairs that vote, then the weak ones. Indexed again, they give the same impacts and
-        counts.
+        Indexed again, they give the same impacts and counts.
         """
         lists, n = self.queries_of, len(self)
         for ids, offsets, most in (
             (lists.ids, lists.offsets, n),
             (self.products, self.offsets, n_products),
-            (self.weak_products, self.weak_offsets, n_products),
             (self.by_hash, [], n),
         ):
             if (
@@ -94,13 +78,8 @@ class PastQueries:
                 raise ValueError(f"past queries must name rows below {most:,}; got others")
         weights = (lists.impacts / np.float32(LARGEST)).astype(np.float32)
         by_ngram = sp.csr_array((weights, lists.ids, lists.offsets), shape=(len(lists), n))
-        counts, weak_counts = (
-            np.round(np.expm1(logs.astype(np.float64)), 3).astype(np.float32)
-            for logs in (self.counts, self.weak_counts)
-        )
-        pairs = Csr(self.offsets, self.products, counts, n_products)
-        weak = Csr(self.weak_offsets, self.weak_products, weak_counts, n_products)
-        return from_scipy(by_ngram.T.tocsr()), pairs, weak
+        counts = np.round(np.expm1(self.counts.astype(np.float64)), 3).astype(np.float32)
+        return from_scipy(by_ngram.T.tocsr()), Csr(self.offsets, self.products, counts, n_products)
 
     def hash_of_query(self) -> NDArray[np.uint64]:
         """Hash of each query's text, (n_queries,)."""
@@ -113,38 +92,28 @@ def remember_queries(
     hashes: NDArray[np.uint64],
     X: Csr,
     Y: Csr,
-    weak: Csr,
     *,
     n_known: int,
     frequency: NDArray[np.float64],
     most: int = MOST_QUERIES,
 ) -> PastQueries:
-    """Index queries: hashes of their normalized texts, their features and their products.
+    """Index queries: hashes of their normalized texts, queries x features, queries x products.
 
-    `Y` has the pairs that vote, `weak` those with fewer events.
     Features from `n_known` on stand for unknown n-grams, and are left out. Of more than `most`
     queries, the most frequent are remembered.
     """
     if len(hashes) > most:
         kept = np.sort(np.argsort(-frequency, kind="stable")[:most])
-        hashes, X, Y, weak = hashes[kept], X.take(kept), Y.take(kept), weak.take(kept)
+        hashes, X, Y = hashes[kept], X.take(kept), Y.take(kept)
     order = np.argsort(hashes, kind="stable")
     return PastQueries(
         invert(_cut_columns(X, n_known), 1.0),
         Y.indptr,
         Y.indices,
-        _take_log(Y.data),
-        weak.indptr,
-        weak.indices,
-        _take_log(weak.data),
+        _native.log_fixed(1 + Y.data.astype(np.float64)).astype(np.float32),
         hashes[order],
         order.astype(np.int32),
     )
-
-
-def _take_log(counts: Floats) -> Floats:
-    logs: Floats = _native.log_fixed(1 + counts.astype(np.float64)).astype(np.float32)
-    return logs
 
 
 def _cut_columns(X: Csr, n_cols: int) -> Csr:
@@ -156,15 +125,23 @@ def _cut_columns(X: Csr, n_cols: int) -> Csr:
 
 def store_past_queries(past: PastQueries) -> Section:
     """Past queries as a section."""
-    arrays = {name: getattr(past, name) for name in _TYPES}
+    names = ("offsets", "products", "counts", "hashes", "by_hash")
+    arrays = {name: getattr(past, name) for name in names}
     return Section({}, {**arrays, **store_impacts("queries_of", past.queries_of)})
 
 
 def read_past_queries(section: Section) -> PastQueries:
     """Past queries from their section; rows are checked as they are read."""
-    for name, dtype in _TYPES.items():
+    types = {
+        "offsets": np.int64,
+        "products": np.int32,
+        "counts": np.float32,
+        "hashes": np.uint64,
+        "by_hash": np.int32,
+    }
+    for name, dtype in types.items():
         if section.arrays[name].dtype != dtype or section.arrays[name].ndim != 1:
             raise TypeError(f"{name} must be {dtype.__name__}; got {section.arrays[name].dtype}")
     return PastQueries(
-        read_impacts(section, "queries_of"), *(section.arrays[name] for name in _TYPES)
+        read_impacts(section, "queries_of"), *(section.arrays[name] for name in types)
     )

@@ -64,6 +64,8 @@ class Limits:
             value = getattr(self, field.name)
             if isinstance(value, bool) or not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{field.name} must be positive and finite; got {value}")
+        if self.explain_share > 1:
+            raise ValueError(f"explain_share must be at most 1; got {self.explain_share}")
         if self.header_bytes < 8192:
             raise ValueError(f"header_bytes must be at least 8192; got {self.header_bytes}")
 

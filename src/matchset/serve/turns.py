@@ -17,7 +17,7 @@ from matchset.serve.http.request_errors import RETRY, RequestError
 T = TypeVar("T")
 _SAVED_SECONDS = 25.0  # of which a quiet worker keeps the share: some 300 explanations by default
 _LONGEST_PAUSE = 1.0  # seconds, after one that took unusually long
-_MOST_WAITING = 16
+_MOST_WAITING = 8  # fewer than the seconds of a request
 
 
 class Turns:
@@ -49,5 +49,6 @@ class Turns:
         try:
             return do()
         finally:
-            used = (time.thread_time() - began) / self._share
-            self._used_until = used + max(self._used_until, time.monotonic() - _SAVED_SECONDS)
+            used, now = (time.thread_time() - began) / self._share, time.monotonic()
+            used_until = used + max(self._used_until, now - _SAVED_SECONDS)
+            self._used_until = min(used_until, now + _LONGEST_PAUSE)

@@ -126,9 +126,11 @@ class Middleware:
             else:
                 status = known.status  # nobody reads it; the connection is closed
         finally:
-            self._log(scope, request_id, status, perf_counter() - started)
             self._n_in_flight -= 1
-            self._worker.metrics.count_in_flight(-1)  # last: what is not in flight is counted
+            try:
+                self._log(scope, request_id, status, perf_counter() - started)
+            finally:  # last: what is not in flight is counted
+                self._worker.metrics.count_in_flight(-1)
 
     def _check_headers(self, scope: Scope) -> None:
         """Granian's own limit is that of its buffer, which may be twice as large."""
