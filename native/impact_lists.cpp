@@ -123,7 +123,7 @@ void read_lists(const ImpactLists& index, std::size_t budget, std::size_t n, std
                 ListsScratch& scratch, Accumulator& sums) {
   std::size_t total = 0;
   for (const auto& cursor : scratch.cursors) total += cursor.size;
-  sums.reserve(std::min(budget, total));
+  sums.reserve(std::min({budget, total, index.n_documents}));
   if (!allowed.empty()) return read_allowed(index, budget, allowed, scratch.cursors, sums);
   for (std::size_t i = 0; i < scratch.cursors.size(); ++i) {
     const auto& cursor = scratch.cursors[i];

@@ -41,6 +41,16 @@ def test_without_times_nothing_is_recent():
     assert recency.count_recent(make_events([NO_DAY] * 5), WEIGHTS).tolist() == [0, 0, 0]
 
 
+def test_a_row_with_a_wrong_date_makes_no_other_one_old():
+    n = 2000
+    log = make_log(
+        queries=Strings.of(["vase"]), products=Strings.of([f"p{i:04}" for i in range(n)]),
+        events=["purchase"], query=[0] * n, product=list(range(n)), event=[0] * n,
+        day=[20_000] * (n - 1) + [2_932_896], count=[1] * n,
+    )  # fmt: skip
+    assert recency.count_recent(log, WEIGHTS).tolist() == [1] * n
+
+
 def test_an_event_without_a_time_is_as_old_as_the_oldest():
     log = make_events([NO_DAY, 4, 6, 6, 6])
     wanted = [0.95**2 + 0.2 * 0.95**2 + 0.2 * 3, 1, 0]
