@@ -25,14 +25,16 @@ void cut_lists(std::vector<ListsScratch::Cursor>& cursors, std::size_t budget) {
   }
 }
 
-// Lists lie anywhere in memory, and most of them are short.
-void prefetch_lists(const ImpactLists& index, std::span<const ListsScratch::Cursor> cursors) {
+// Asks for what is read without a filter: lists lie anywhere in memory, and most of them are short.
+void prefetch_lists(const ImpactLists& index, std::span<const ListsScratch::Cursor> cursors, std::size_t budget) {
   constexpr std::size_t kLine = 64;
   for (const auto& cursor : cursors) {
+    const std::size_t n = std::min(cursor.size, budget);
     const std::int32_t* documents = index.lists.ids.data() + cursor.begin;
     const std::uint8_t* impacts = index.impacts.data() + cursor.begin;
-    for (std::size_t i = 0; i < cursor.size; i += kLine / sizeof(std::int32_t)) prefetch_far(documents + i);
-    for (std::size_t i = 0; i < cursor.size; i += kLine) prefetch_far(impacts + i);
+    for (std::size_t i = 0; i < n; i += kLine / sizeof(std::int32_t)) prefetch_far(documents + i);
+    for (std::size_t i = 0; i < n; i += kLine) prefetch_far(impacts + i);
+    budget -= n;
   }
 }
 
@@ -87,7 +89,6 @@ void read_allowed(const ImpactLists& index, std::size_t budget, std::span<const 
     const auto documents = index.lists.ids.subspan(cursor.begin, cursor.size);
     const std::uint8_t* impacts = index.impacts.data() + cursor.begin;
     check_below(documents, index.n_documents);
-    sums.reserve(std::min(budget, cursor.size));
     for (std::size_t i = 0; i < documents.size() && budget > 0; ++i) {
       if (!allowed[static_cast<std::size_t>(documents[i])]) continue;
       sums.add(documents[i], cursor.weight * static_cast<float>(impacts[i]));
@@ -114,17 +115,16 @@ void find_lists(const ImpactLists& index, std::span<const WeightedTerm> terms, s
   }
   std::sort(cursors.begin(), cursors.end(),
             [](const auto& a, const auto& b) { return a.size != b.size ? a.size < b.size : a.begin < b.begin; });
-  if (!allowed.empty()) return;
-  cut_lists(cursors, budget);
-  prefetch_lists(index, cursors);
+  if (allowed.empty()) cut_lists(cursors, budget);
+  prefetch_lists(index, cursors, budget);
 }
 
 void read_lists(const ImpactLists& index, std::size_t budget, std::size_t n, std::span<const std::uint8_t> allowed,
                 ListsScratch& scratch, Accumulator& sums) {
-  if (!allowed.empty()) return read_allowed(index, budget, allowed, scratch.cursors, sums);
   std::size_t total = 0;
   for (const auto& cursor : scratch.cursors) total += cursor.size;
-  sums.reserve(total);
+  sums.reserve(std::min(budget, total));
+  if (!allowed.empty()) return read_allowed(index, budget, allowed, scratch.cursors, sums);
   for (std::size_t i = 0; i < scratch.cursors.size(); ++i) {
     const auto& cursor = scratch.cursors[i];
     const auto documents = index.lists.ids.subspan(cursor.begin, cursor.size);

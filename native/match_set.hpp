@@ -132,8 +132,8 @@ struct MatchSetScratch {
   std::vector<float> vector;
   std::vector<WeightedTerm> terms, added_terms, past_terms;  // of titles, of added titles, of past queries
   DocumentTable<MatchCandidate> candidates;
-  std::vector<std::uint32_t> positions, placed;       // candidates without a cosine: in the lists, in `candidates`
-  std::vector<float> cosines;                         // of those
+  std::vector<std::uint32_t> positions, placed;       // some candidates: in the lists, in `candidates`
+  std::vector<float> cosines;                         // of `positions`
   std::vector<double> numbers;                        // of each candidate
   std::vector<Features> features;                     // of each candidate, in the order of `candidates`
   std::vector<std::uint64_t> nearest, ranked, spare;  // keys of cosines, of linear scores

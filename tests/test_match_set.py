@@ -236,10 +236,9 @@ def sum_impacts(lists, words, budget, n_titles):
 def test_words_propose_the_best_of_the_titles_that_they_may_read(trained, n_postings):
     index, vectorizer = make_long_lists(trained.model.lexical), trained.data.vectorizer
     n_titles = len(index.row_of)
-    nothing = np.zeros(n_titles, np.float32)
     model = MatchSetModel(
-        nothing,
-        nothing,
+        np.zeros(n_titles, np.float32),
+        np.zeros(n_titles, np.float32),
         default_reranker(""),
         lexical=index,
         bounds=Bounds(lexical_postings=n_postings, lexical_products=20),
