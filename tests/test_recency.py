@@ -5,16 +5,13 @@ from datetime import date
 
 import numpy as np
 import pytest
-from match_sets import make_config, make_match_set, make_shop
+from match_sets import make_config, make_shop
 
 import matchset as ms
 from matchset.data import recency
 from matchset.data.arrow import NO_DAY
 from matchset.data.catalog import Catalog
 from matchset.data.log import join_logs, make_log
-from matchset.model.match_set_model import read_match_set, store_match_set
-from matchset.model.reranker import FEATURES
-from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 WEIGHTS = {"purchase": 1.0, "click": 0.2}
@@ -154,19 +151,3 @@ def test_a_wrong_date_is_the_last_day_of_no_training_and_no_refresh():
     assert before.provenance["last_day"] == "1970-04-11"
     recent = np.expm1(before.refresh(since).model.recent)
     np.testing.assert_allclose(recent, [1000 * 0.95**10 + 1, 1000 * 0.95**10], rtol=1e-4)
-
-
-def test_a_model_from_before_recent_events_answers_as_it_did():
-    model = make_match_set(tune=False).model
-    sections = store_match_set(model)
-    header = dict(sections["reranker"].header)
-    header["features"] = header["features"][:-1]
-    header["weights"] = [row[:-1] for row in header["weights"]]
-    sections["reranker"] = Section(header, sections["reranker"].arrays)
-    search = sections["search"]
-    popularity = {"popularity": search.arrays["popularity"]}
-    older = read_match_set({**sections, "search": Section(search.header, popularity)})
-    assert FEATURES[-1] == "recent"
-    assert older.recent.shape == model.recent.shape
-    assert not older.recent.any()
-    assert np.array_equal(older.reranker.weights, model.reranker.weights)  # the default ones
