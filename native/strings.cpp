@@ -62,6 +62,24 @@ OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64
   return taken;
 }
 
+OwnedStrings join_strings(std::span<OwnedStrings> parts) {
+  std::size_t n_bytes = 0, n = 1;
+  for (const OwnedStrings& part : parts) {
+    n_bytes += part.data.size();
+    n += part.offsets.size() - 1;
+  }
+  OwnedStrings all;
+  all.data.reserve(n_bytes);
+  all.offsets.reserve(n);
+  for (OwnedStrings& part : parts) {
+    const auto base = static_cast<std::int64_t>(all.data.size());
+    all.data.insert(all.data.end(), part.data.begin(), part.data.end());
+    for (std::size_t i = 1; i < part.offsets.size(); ++i) all.offsets.push_back(base + part.offsets[i]);
+    part = {};
+  }
+  return all;
+}
+
 std::vector<std::int64_t> sort_strings(const StringsView& strings) {
   // The first eight bytes decide most comparisons without a cache miss in the buffer.
   struct Entry {

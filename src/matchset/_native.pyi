@@ -207,6 +207,7 @@ def count_ngrams(
     budget: int,
     threads: int,
     analyzed: tuple[NDArray[numpy.uint8], NDArray[numpy.int64]] | None = None,
+    is_shown: NDArray[numpy.uint8] | None = None,
 ) -> list[
     tuple[
         NDArray[numpy.uint64],
@@ -216,7 +217,7 @@ def count_ngrams(
     ]
 ]:
     """
-    Per kind, the kept n-grams of normalized texts by falling frequency: keys, df, readable strings, and the number of distinct ones. N-grams of words are those of `analyzed`, if given.
+    Per kind, the kept n-grams of normalized texts by falling frequency: keys, df, readable strings, and the number of distinct ones. N-grams of words are those of `analyzed`, if given; those that no text that `is_shown` has are empty strings.
     """
 
 def list_ngrams(
