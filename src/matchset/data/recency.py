@@ -15,7 +15,7 @@ from matchset.data.log import Log
 
 KEPT_PER_DAY = 0.95  # of what an event counts: after two weeks it counts half
 _OLDEST = 10 * 365  # days; what is older counts as little as nothing
-_KEPT = np.cumprod(np.r_[1.0, np.full(_OLDEST, KEPT_PER_DAY)])  # by age in days
+_KEPT = np.cumprod(np.r_[1.0, np.full(_OLDEST, KEPT_PER_DAY)], dtype=np.float64)  # by age in days
 _EPOCH = date(1970, 1, 1)
 
 
