@@ -24,7 +24,7 @@ from matchset.matchers.registry import MATCH_SET
 from matchset.matchers.saved import OpenPart, Sections, require_unchanged
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Csr
-from matchset.model.fresh import FRESH, read_fresh, store_fresh
+from matchset.model.fresh import FRESH
 from matchset.model.match_set_model import (
     Bounds,
     read_match_set,
@@ -225,7 +225,7 @@ class MatchSet(FreshMatcher):
         trained = self._trained()
         shared = trained._shared_sections()  # noqa: SLF001
         sections = {**shared, **store_match_set(trained.model)}
-        return sections if self.fresh is None else {**sections, FRESH: store_fresh(self.fresh)}
+        return sections if self.fresh is None else {**sections, FRESH: self._store_fresh()}
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
@@ -235,10 +235,7 @@ class MatchSet(FreshMatcher):
     def _read_changes(self, sections: Sections) -> Self:
         """The same training, with the changes of these sections instead of those that it has."""
         changes = [each for name, each in sections.items() if name == FRESH or is_segment(name)]
-        trained = self._trained()
-        if not changes:
-            return trained
-        return self._with_fresh(read_fresh(changes, trained.products, trained.n_queries_of))
+        return self._read_fresh(changes) if changes else self._trained()
 
     def reopen(self, path: str | os.PathLike[str]) -> Self:
         """What a folder with the training of this match set holds: only changes are read."""
