@@ -145,7 +145,15 @@ def test_wide_open_sources_know_of_each_product_what_the_parts_know(trained, que
     assert len(set(found.labels)) == len(found.labels)
     # No source knows anything of the others.
     assert np.all(wanted[~is_proposed][:, [column("bm25"), column("vote_share")]] == 0)
+    cosines = found.features[:, column("cosine")]
+    wanted[found.labels, column("cosine_rank")] = np.log1p(count_greater(cosines))
     np.testing.assert_allclose(found.features, wanted[found.labels], rtol=2e-3, atol=5e-3)
+
+
+def count_greater(cosines):
+    """How many are in a higher step of 1/128 than each."""
+    step = ((1 - cosines) * np.float32(128)).clip(0).astype(int)
+    return (step < step[:, None]).sum(axis=1)
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -188,7 +196,8 @@ def test_a_product_that_the_beam_missed_has_no_tree_score(trained):
 def test_a_part_that_is_left_out_leaves_its_features_at_zero():
     trained = make_model(("tree", "lexical"))
     found = describe(trained, QUERIES, Bounds())
-    absent = [column(name) for name in ("cosine", "vote_share", "vote_log", "same_query")]
+    names = ("cosine", "cosine_rank", "vote_share", "vote_log", "same_query")
+    absent = [column(name) for name in names]
     assert np.all(found.features[:, absent] == 0)
     assert set(found.sources.tolist()) <= {1, 4, 5}
 

@@ -5,6 +5,7 @@ from datetime import date
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from match_sets import make_config, make_shop
 
 import matchset as ms
@@ -31,12 +32,43 @@ def make_events(days):
     )
 
 
-def test_the_older_an_event_the_less_it_counts(monkeypatch):
+def test_the_older_an_event_the_less_it_counts():
     log = make_events([0, 3, 10, 10, 10])
     wanted = [0.95**10 + 0.2 * 0.95**7 + 0.2 * 3, 1, 0]
     np.testing.assert_allclose(recency.count_recent(log, WEIGHTS), wanted)
-    monkeypatch.setattr(recency, "_ROWS", 2)
-    np.testing.assert_allclose(recency.count_recent(log, WEIGHTS), wanted)
+
+
+@pytest.mark.parametrize("span", [1, 400, 5000, 3_000_000])
+def test_sums_of_a_long_log_are_those_of_numpy_with_any_number_of_threads(span):
+    n, rng = 400_000, np.random.default_rng(span)
+    log = make_log(
+        queries=Strings.of([f"q{i:05}" for i in range(9000)]),
+        products=Strings.of([f"p{i:04}" for i in range(5000)]),
+        events=["click", "impression", "purchase"],
+        # One query has more rows than a thread takes at a time.
+        query=np.where(rng.random(n) < 0.3, 4000, rng.integers(0, 9000, n)),
+        product=rng.integers(0, 5000, n), event=rng.integers(0, 3, n),
+        day=np.where(rng.random(n) < 0.01, NO_DAY, rng.integers(0, span, n)),
+        count=rng.integers(1, 4, n),
+    )  # fmt: skip
+    dated = np.sort(log.day[log.day != NO_DAY])
+    first, last = dated[0], dated[len(dated) - 1 - len(dated) // 1000]
+    age = np.maximum(0, last - np.where(log.day == NO_DAY, first, log.day))
+    weighed = log.count * np.array([0.2, 0, 1])[log.event]
+    recent = np.bincount(log.product, weighed * 0.95**age, len(log.products))
+    in_query = np.bincount(log.query, log.count * (log.event != 1), len(log.queries))
+    pairs = sp.coo_array((weighed, (log.query, log.product))).tocsr().astype(np.float32)
+    pairs.data[pairs.data < 1] = 0
+    pairs.eliminate_zeros()
+    wanted = recency.count_recent(log, WEIGHTS, threads=1)
+    np.testing.assert_allclose(wanted, recent, rtol=1e-9, atol=1e-70)
+    for threads in (1, 2, 7):
+        assert recency.find_days(log, threads=threads) == (first, last)
+        assert np.array_equal(recency.count_recent(log, WEIGHTS, threads=threads), wanted)
+        assert np.array_equal(log.query_counts(threads=threads), in_query)
+        found = ms.positives(log, threads=threads).pairs
+        assert np.array_equal(found.indptr[-1], pairs.nnz)
+        np.testing.assert_allclose(found.data, pairs.data, rtol=1e-6)
 
 
 def test_without_times_nothing_is_recent():
