@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Self
@@ -66,6 +66,7 @@ class FreshMatcher(TrainedMatcher):
 
     model: MatchSetModel
     fresh: Fresh | None = None  # what changed since the training
+    removed_before: Strings = field(default_factory=lambda: Strings.of([]))  # the last refresh
 
     def add(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
         """Return a matcher that also has these products, which may be new or replace known ones.
@@ -156,8 +157,11 @@ class FreshMatcher(TrainedMatcher):
 
     @property
     def removed(self) -> Strings:
-        """Ids of the products that were removed from it."""
-        return super().removed if self.fresh is None else self.fresh.changes.removed
+        """Ids of the products that were removed from it since the training."""
+        lately = super().removed if self.fresh is None else self.fresh.changes.removed
+        ids = Strings.concatenate([self.removed_before, lately])
+        ids = ids.take(ids.factorize()[1])
+        return ids.take(np.flatnonzero(self.products.index_of(ids) < 0))  # some came again
 
     @property
     def freshness(self) -> Freshness:
@@ -202,6 +206,7 @@ class FreshMatcher(TrainedMatcher):
             vectorizer=found.vectorizer,
             n_queries_of=found.n_queries_of,
             query_hashes=np.union1d(self.query_hashes, found.query_hashes),
+            removed_before=self.removed.take(self.removed.argsort()),
             provenance={
                 **self.provenance,
                 "refresh": asdict(found.report),

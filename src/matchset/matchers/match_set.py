@@ -34,11 +34,18 @@ from matchset.model.match_set_model import (
 from matchset.model.packed import prune_packed
 from matchset.storage.folders import checksum
 from matchset.storage.handles import FolderHandle, read_folder
-from matchset.storage.sections import open_sections, read_section
+from matchset.storage.sections import (
+    Section,
+    open_sections,
+    read_section,
+    read_strings,
+    store_strings,
+)
 from matchset.storage.segments import is_segment, open_segments
 from matchset.strings import Strings
 from matchset.text import normalize
 
+_REMOVED = "removed"  # section of the ids that were removed before the last refresh
 _SMALL_BATCH = 32  # queries that are not worth more than one thread
 
 
@@ -225,11 +232,18 @@ class MatchSet(FreshMatcher):
         trained = self._trained()
         shared = trained._shared_sections()  # noqa: SLF001
         sections = {**shared, **store_match_set(trained.model)}
+        if len(self.removed_before):
+            sections[_REMOVED] = Section({}, store_strings(self.removed_before))
         return sections if self.fresh is None else {**sections, FRESH: self._store_fresh()}
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        trained = cls(model=read_match_set(sections), **cls._read_shared(sections))
+        before = sections.get(_REMOVED, Section({}, store_strings(Strings.of([]))))
+        trained = cls(
+            model=read_match_set(sections),
+            removed_before=read_strings(before.arrays),
+            **cls._read_shared(sections),
+        )
         return trained._read_changes(sections)
 
     def _read_changes(self, sections: Sections) -> Self:
