@@ -476,6 +476,25 @@ def rank_documents(
     The k documents with the largest dot product above zero with each row of X, best first, as CSR arrays. The index holds, for each feature, the documents that have it and its weight there.
     """
 
+def invert(
+    documents: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    n_columns: int,
+    n_terms: int,
+    largest: float,
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+]:
+    """
+    For each of the first columns of documents x terms its documents and their impacts, the largest first.
+    """
+
 def pack_layers(
     layers: Sequence[
         tuple[
