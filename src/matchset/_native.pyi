@@ -499,12 +499,22 @@ def pack_layers(
     layers: Sequence[
         tuple[
             Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-            Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
-            Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-            Annotated[NDArray[numpy.uint16], dict(shape=(None,), order="C", writable=False)],
-            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
-            Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+            Sequence[
+                tuple[
+                    Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+                    Annotated[
+                        NDArray[numpy.uint16], dict(shape=(None,), order="C", writable=False)
+                    ],
+                    Annotated[
+                        NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
+                    ],
+                    Annotated[
+                        NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)
+                    ],
+                ]
+            ],
         ]
     ],
     n_features: int,

@@ -145,12 +145,6 @@ class Log:
         write_parquet(self, Path(path))
 
 
-def find_last_day(log: Log, before: str | None = None) -> str | None:
-    """The last day of a log, or of one `before` it, such as 2026-12-31; None without times."""
-    last = None if log.days is None else log.days[1].isoformat()
-    return max(filter(None, (last, before)), default=None)
-
-
 def make_log(
     *,
     queries: Strings,
