@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace matchset {
@@ -46,5 +47,26 @@ struct BufferAllocator {
 // A vector that may be mapped.
 template <typename T>
 using Buffer = std::vector<T, BufferAllocator<T>>;
+
+// A buffer whose numbers are not set to zero when it grows: many threads then write it at once, each the first to touch
+// its part.
+template <typename T>
+struct RawAllocator : BufferAllocator<T> {
+  RawAllocator() = default;
+  template <typename Other>
+  RawAllocator(const RawAllocator<Other>&) {}  // NOLINT(google-explicit-constructor): containers convert it
+  template <typename Other>
+  struct rebind {
+    using other = RawAllocator<Other>;
+  };
+
+  void construct(T* p) noexcept { ::new (static_cast<void*>(p)) T; }
+  template <typename... Values>
+  void construct(T* p, Values&&... values) {
+    ::new (static_cast<void*>(p)) T(std::forward<Values>(values)...);
+  }
+};
+template <typename T>
+using RawBuffer = std::vector<T, RawAllocator<T>>;
 
 }  // namespace matchset

@@ -43,9 +43,20 @@ struct DenseRows {
 
   std::size_t size() const { return ids.size(); }
 
-  void add(std::vector<float>& sum, std::size_t i, float sign) const {
+  void add(std::vector<float>& sum, std::size_t i, float sign, FeatureRange range) const {
     const auto row = static_cast<std::size_t>(ids[i]);
-    add_scaled(vectors.row(row), sign * vectors.scales[row], n_features, sum.data());
+    add_scaled(vectors.row(row) + range.begin, sign * vectors.scales[row], range.end - range.begin,
+               sum.data() + range.begin);
+  }
+
+  // Up to n ranges of whole cache lines.
+  std::vector<FeatureRange> cut_features(std::size_t n) const {
+    constexpr std::size_t kLine = 64;
+    const std::size_t n_lines = (n_features + kLine - 1) / kLine, n_ranges = std::clamp<std::size_t>(n, 1, n_lines);
+    std::vector<FeatureRange> ranges;
+    for (std::size_t i = 0; i < n_ranges; ++i)
+      ranges.push_back({i * n_lines / n_ranges * kLine, std::min(n_features, (i + 1) * n_lines / n_ranges * kLine)});
+    return ranges;
   }
 
   void score(const float* center, std::size_t begin, std::size_t end, float* scores) const {
@@ -86,17 +97,24 @@ std::vector<std::int32_t> order_vectors(const ByteVectors& vectors, const TreePl
   DenseRange whole{0, order.size(), 0, plan.parts_at(0, order.size())};
   plan.settle(whole);
   std::vector<DenseRange> ranges{whole};
-  std::erase_if(ranges, [](const DenseRange& range) { return range.n_parts <= 1; });
-  while (!ranges.empty()) {
+  const auto is_leaf = [](const DenseRange& range) { return range.n_parts <= 1; };
+  std::erase_if(ranges, is_leaf);
+  // Few ranges: threads share the work inside each. Many: a range per thread.
+  while (!ranges.empty() && ranges.size() < n_threads) {
     std::vector<DenseRange> halves(2 * ranges.size());
-    // Few ranges: threads share the work inside each. Many: a range per thread.
-    const bool are_few = ranges.size() < n_threads;
-    parallel_for(ranges.size(), are_few ? 1 : n_threads, [&](std::size_t i) {
-      std::tie(halves[2 * i], halves[2 * i + 1]) = cut(vectors, order, ranges[i], plan, are_few ? n_threads : 1);
+    const auto n_each = static_cast<unsigned>((n_threads + ranges.size() - 1) / ranges.size());
+    parallel_for(ranges.size(), n_threads, [&](std::size_t i) {
+      std::tie(halves[2 * i], halves[2 * i + 1]) = cut(vectors, order, ranges[i], plan, n_each);
     });
-    std::erase_if(halves, [](const DenseRange& half) { return half.n_parts <= 1; });
+    std::erase_if(halves, is_leaf);
     ranges = std::move(halves);
   }
+  parallel_unfold(std::move(ranges), n_threads, [&](const DenseRange& range) {
+    const auto [left, right] = cut(vectors, order, range, plan, 1);
+    std::vector<DenseRange> halves{left, right};
+    std::erase_if(halves, is_leaf);
+    return halves;
+  });
   return order;
 }
 

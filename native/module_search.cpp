@@ -29,8 +29,9 @@ namespace matchset {
 namespace {
 
 // first child, feature offsets, features, first entry, children, weights, bias
-using Layer = std::tuple<In<std::int64_t>, In<std::int64_t>, In<std::int32_t>, In<std::int64_t>, In<std::uint16_t>,
-                         In<float>, In<float>>;
+// features of each parent, features, entries of each feature, children, weights, bias
+using Part = std::tuple<In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::uint16_t>, In<float>, In<float>>;
+using Layer = std::pair<In<std::int64_t>, std::vector<Part>>;  // first child of each parent, parts
 using RowOut = std::pair<Out<std::int32_t>, Out<float>>;
 
 // How to search: made once by Python for many calls.
@@ -117,10 +118,13 @@ using PackedOut = std::tuple<Out<std::uint32_t>, Out<std::uint8_t>, Out<std::uin
 
 PackedOut py_pack_layers(const std::vector<Layer>& layers, std::uint32_t n_features, int weight_bytes,
                          unsigned threads) {
-  std::vector<LayerView> views;
-  for (const auto& [first_child, offsets, features, first_entry, children, weights, bias] : layers)
-    views.push_back({to_span(first_child), to_lists(offsets, features), to_span(first_entry), to_span(children),
-                     to_span(weights), to_span(bias)});
+  std::vector<PackedLayer> views;
+  for (const auto& [first_child, parts] : layers) {
+    views.push_back({to_span(first_child), {}});
+    for (const auto& [n_features_of, features, n_entries, children, weights, bias] : parts)
+      views.back().parts.push_back({to_span(n_features_of), to_span(features), to_span(n_entries), to_span(children),
+                                    to_span(weights), to_span(bias)});
+  }
   const Precision precision = to_precision(weight_bytes);
   PackedArrays packed = without_gil([&] { return pack(views, n_features, precision, threads); });
   std::vector<std::uint8_t> blocks(packed.blocks.size() * sizeof(PackedBlock));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "threads.hpp"
 
@@ -12,6 +13,40 @@ namespace matchset {
 namespace {
 
 constexpr std::size_t kRowsPerBucket = 8;  // at most, on average; sixteen are compared in one step
+
+// A part with the offsets that its counts make.
+struct PartView {
+  PartView() = default;
+  PartView(const LayerPart& part, std::span<const std::int64_t> first_child)
+      : arrays(part), first_child(first_child), first_row(sum(part.n_features, part.features.size())),
+        first_entry(sum(part.n_entries, part.children.size())) {
+    if (part.n_entries.size() != part.features.size() || part.weights.size() != part.children.size())
+      throw std::invalid_argument("entries of a layer must have one child and one weight each");
+  }
+
+  std::size_t n_parents() const { return arrays.n_features.size(); }
+
+  LayerPart arrays;
+  std::span<const std::int64_t> first_child;  // of each parent in its layer, and the end, (n_parents + 1,)
+  std::vector<std::int64_t> first_row;        // (n_parents + 1,)
+  std::vector<std::int64_t> first_entry;      // (n_rows + 1,)
+
+ private:
+  template <typename Count>
+  static std::vector<std::int64_t> sum(std::span<const Count> counts, std::size_t total) {
+    std::vector<std::int64_t> offsets(counts.size() + 1);
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] < 0 || static_cast<std::uint64_t>(counts[i]) > total)
+        throw std::invalid_argument("counts of a layer must not be negative or too large; got " +
+                                    std::to_string(counts[i]));
+      offsets[i + 1] = offsets[i] + counts[i];
+    }
+    if (static_cast<std::uint64_t>(offsets.back()) != total)
+      throw std::invalid_argument("counts of a layer must sum to " + std::to_string(total) + "; got " +
+                                  std::to_string(offsets.back()));
+    return offsets;
+  }
+};
 
 // A row of a block before it is written.
 struct Row {
@@ -30,16 +65,16 @@ void put(Buffer<std::uint8_t>& out, T value) {
 // Writes one block: siblings `begin` to `end` of a parent.
 class BlockWriter {
  public:
-  BlockWriter(const LayerView& layer, std::size_t parent, Precision precision, Shuffle shuffle)
-      : layer_(layer), parent_(parent), precision_(precision), shuffle_(shuffle) {}
+  BlockWriter(const PartView& part, std::size_t parent, Precision precision, Shuffle shuffle)
+      : part_(part), parent_(parent), precision_(precision), shuffle_(shuffle) {}
 
   // Appends the block to `out` and returns its bucket bits.
   std::uint8_t write(std::size_t begin, std::size_t end, Buffer<std::uint8_t>& out) {
-    const auto first = static_cast<std::size_t>(layer_.first_child[parent_]);
+    const auto first = static_cast<std::size_t>(part_.first_child[parent_] - part_.first_child[0]);
     const std::size_t start = out.size();
     shape_ = {static_cast<std::uint32_t>(end - begin), static_cast<std::uint32_t>(bytes_of(precision_))};
     find_rows(begin, end);
-    for (std::size_t c = begin; c < end; ++c) put(out, layer_.bias[first + c]);
+    for (std::size_t c = begin; c < end; ++c) put(out, part_.arrays.bias[first + c]);
     if (precision_ == Precision::int8) put_scales(out);
     const unsigned bits = choose_bits(out.size() - start);
     put_rows(bits, start, out);
@@ -53,25 +88,23 @@ class BlockWriter {
   // Rows with an entry among the siblings, by hash.
   void find_rows(std::size_t begin, std::size_t end) {
     rows_.clear();
-    const auto features = layer_.features[parent_];
-    const std::size_t first_row = layer_.features.begin_of(parent_);
-    for (std::size_t r = 0; r < features.size(); ++r) {
-      const std::int64_t from = layer_.first_entry[first_row + r], to = layer_.first_entry[first_row + r + 1];
-      if (from < 0 || to < from || static_cast<std::uint64_t>(to) > layer_.children.size())
-        throw std::invalid_argument("entry offsets must ascend and end inside the layer");
-      const auto size = static_cast<std::size_t>(to - from);
-      const auto all = layer_.children.subspan(static_cast<std::size_t>(from), size);
+    const LayerPart& arrays = part_.arrays;
+    for (auto r = static_cast<std::size_t>(part_.first_row[parent_]);
+         r < static_cast<std::size_t>(part_.first_row[parent_ + 1]); ++r) {
+      const auto from = static_cast<std::size_t>(part_.first_entry[r]);
+      const std::size_t size = static_cast<std::size_t>(part_.first_entry[r + 1]) - from;
+      const auto all = arrays.children.subspan(from, size);
       if (!std::is_sorted(all.begin(), all.end(), std::less_equal<>()) && size > 1)
         throw std::invalid_argument("children of a feature row must ascend, none twice");
-      if (!all.empty() && all.back() >= layer_.first_child[parent_ + 1] - layer_.first_child[parent_])
+      if (!all.empty() && all.back() >= part_.first_child[parent_ + 1] - part_.first_child[parent_])
         throw std::invalid_argument("children must be within their parent");
       const auto lower = static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), begin) - all.begin());
       const auto upper = static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), end) - all.begin());
       if (lower == upper) continue;
-      const auto weights = layer_.weights.subspan(static_cast<std::size_t>(from) + lower, upper - lower);
+      const auto weights = arrays.weights.subspan(from + lower, upper - lower);
       for (const float weight : weights)
         if (!std::isfinite(weight)) throw std::invalid_argument("weights must be finite");
-      rows_.push_back({shuffle_(static_cast<std::uint32_t>(features[r])), static_cast<std::uint32_t>(begin),
+      rows_.push_back({shuffle_(static_cast<std::uint32_t>(arrays.features[r])), static_cast<std::uint32_t>(begin),
                        all.subspan(lower, upper - lower), weights});
     }
     std::sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) { return a.hash < b.hash; });
@@ -193,7 +226,7 @@ class BlockWriter {
     *out = static_cast<std::uint8_t>(static_cast<std::int8_t>(steps));
   }
 
-  const LayerView& layer_;
+  const PartView& part_;
   std::size_t parent_;
   Precision precision_;
   Shuffle shuffle_;
@@ -207,13 +240,14 @@ struct PackedParent {
   Buffer<std::uint8_t> data;
 };
 
-PackedParent pack_parent(const LayerView& layer, std::size_t parent, Precision precision, Shuffle shuffle) {
-  const std::int64_t begin = layer.first_child[parent], end = layer.first_child[parent + 1];
-  if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > layer.bias.size())
+PackedParent pack_parent(const PartView& part, std::size_t parent, Precision precision, Shuffle shuffle) {
+  const std::int64_t begin = part.first_child[parent], end = part.first_child[parent + 1];
+  if (begin < part.first_child[0] || end < begin ||
+      static_cast<std::uint64_t>(end - part.first_child[0]) > part.arrays.bias.size())
     throw std::invalid_argument("child offsets must ascend and end inside the layer");
   const auto n_children = static_cast<std::size_t>(end - begin);
   PackedParent packed;
-  BlockWriter writer(layer, parent, precision, shuffle);
+  BlockWriter writer(part, parent, precision, shuffle);
   for (std::size_t from = 0; from < n_children; from += kMaxSiblings) {
     const std::size_t to = std::min(n_children, from + kMaxSiblings);
     const auto offset = static_cast<std::uint32_t>(packed.data.size() / kBlockAlign);
@@ -224,20 +258,36 @@ PackedParent pack_parent(const LayerView& layer, std::size_t parent, Precision p
   return packed;
 }
 
-void check(const LayerView& layer, std::size_t n_parents) {
-  if (layer.first_child.size() != n_parents + 1 || layer.features.size() != n_parents)
-    throw std::invalid_argument("a layer must have as many parents as the one above has nodes");
-  if (layer.first_entry.size() != layer.features.ids.size() + 1 || layer.weights.size() != layer.children.size())
-    throw std::invalid_argument("entries of a layer must have one child and one weight each");
-  if (layer.first_child.front() != 0 || static_cast<std::uint64_t>(layer.first_child.back()) != layer.bias.size() ||
-      layer.bias.size() > std::size_t{std::numeric_limits<std::int32_t>::max()})
-    throw std::invalid_argument("child offsets must go from 0 to the number of biases, at most 2147483647");
+// The parts of all layers, in order; checks that they fit together.
+std::vector<PartView> view_parts(std::span<const PackedLayer> layers, unsigned n_threads) {
+  std::vector<std::pair<LayerPart, std::span<const std::int64_t>>> parts;
+  std::size_t n_parents = 1;
+  for (const PackedLayer& layer : layers) {
+    std::size_t at = 0, n_children = 0;
+    for (const LayerPart& part : layer.parts) {
+      if (at + part.n_features.size() + 1 > layer.first_child.size()) break;
+      parts.emplace_back(part, layer.first_child.subspan(at, part.n_features.size() + 1));
+      if (layer.first_child[at] != static_cast<std::int64_t>(n_children)) break;
+      at += part.n_features.size();
+      n_children += part.bias.size();
+    }
+    if (layer.first_child.size() != n_parents + 1 || at != n_parents)
+      throw std::invalid_argument("a layer must have as many parents as the one above has nodes");
+    if (layer.first_child.front() != 0 || layer.first_child.back() != static_cast<std::int64_t>(n_children) ||
+        n_children > std::size_t{std::numeric_limits<std::int32_t>::max()})
+      throw std::invalid_argument("child offsets must go from 0 to the number of biases, at most 2147483647");
+    n_parents = n_children;
+  }
+  std::vector<PartView> views(parts.size());
+  parallel_for(parts.size(), n_threads, [&](std::size_t i) { views[i] = PartView(parts[i].first, parts[i].second); });
+  return views;
 }
 
-// Appends the parents of one level.
-void append(const std::vector<PackedParent>& parents, PackedArrays& out, unsigned n_threads) {
+// Joins the parents of all layers.
+PackedArrays join(const std::vector<PackedParent>& parents, unsigned n_threads) {
+  PackedArrays out;
   std::vector<std::size_t> starts;
-  std::size_t end = out.data.size();
+  std::size_t end = 0;
   for (const PackedParent& parent : parents) {
     starts.push_back(end);
     out.first_block.push_back(static_cast<std::uint32_t>(out.blocks.size()));
@@ -249,31 +299,30 @@ void append(const std::vector<PackedParent>& parents, PackedArrays& out, unsigne
   }
   if (end / kBlockAlign > std::numeric_limits<std::uint32_t>::max())
     throw std::invalid_argument("a packed tree must take less than 256 GiB");
-  out.data.resize(end);
+  out.first_block.push_back(static_cast<std::uint32_t>(out.blocks.size()));
+  out.blocks.push_back({static_cast<std::uint32_t>(end / kBlockAlign), 0, 0, 0, 0});
+  out.data.resize(end + kSlack);
+  std::fill(out.data.end() - kSlack, out.data.end(), std::uint8_t{0});
   parallel_for(parents.size(), n_threads, [&](std::size_t p) {
-    std::copy(parents[p].data.begin(), parents[p].data.end(),
-              out.data.begin() + static_cast<std::ptrdiff_t>(starts[p]));
+    std::ranges::copy(parents[p].data, out.data.begin() + static_cast<std::ptrdiff_t>(starts[p]));
   });
+  return out;
 }
 
 }  // namespace
 
-PackedArrays pack(std::span<const LayerView> layers, std::uint32_t n_features, Precision precision,
+PackedArrays pack(std::span<const PackedLayer> layers, std::uint32_t n_features, Precision precision,
                   unsigned n_threads) {
   const Shuffle shuffle = shuffle_of(n_features);
-  PackedArrays out;
-  std::size_t n_parents = 1;
-  for (const LayerView& layer : layers) {
-    check(layer, n_parents);
-    std::vector<PackedParent> parents(n_parents);
-    parallel_for(n_parents, n_threads, [&](std::size_t p) { parents[p] = pack_parent(layer, p, precision, shuffle); });
-    append(parents, out, n_threads);
-    n_parents = layer.bias.size();
-  }
-  out.first_block.push_back(static_cast<std::uint32_t>(out.blocks.size()));
-  out.blocks.push_back({static_cast<std::uint32_t>(out.data.size() / kBlockAlign), 0, 0, 0, 0});
-  out.data.resize(out.data.size() + kSlack);
-  return out;
+  const std::vector<PartView> parts = view_parts(layers, n_threads);
+  std::vector<std::pair<std::size_t, std::size_t>> chosen;  // part and parent; the root, which takes longest, first
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    for (std::size_t p = 0; p < parts[i].n_parents(); ++p) chosen.emplace_back(i, p);
+  std::vector<PackedParent> parents(chosen.size());
+  parallel_for(chosen.size(), n_threads, [&](std::size_t i) {
+    parents[i] = pack_parent(parts[chosen[i].first], chosen[i].second, precision, shuffle);
+  });
+  return join(parents, n_threads);
 }
 
 }  // namespace matchset

@@ -1,7 +1,9 @@
 #include "tree.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -12,18 +14,38 @@
 namespace matchset {
 namespace {
 
+constexpr std::size_t kChunk = 2048;  // rows that a thread takes at once
+std::size_t count_chunks(std::size_t n) { return (n + kChunk - 1) / kChunk; }
+
+// Calls work(i, chunk) for every row i below n.
+template <typename Work>
+void for_rows(std::size_t n, unsigned n_threads, Work&& work) {
+  parallel_for(count_chunks(n), n_threads, [&](std::size_t c) {
+    for (std::size_t i = c * kChunk; i < std::min(n, (c + 1) * kChunk); ++i) work(i, c);
+  });
+}
+
 // The rows of one node, with its features renumbered densely so that a center stays in the cache.
 struct Rows {
-  Buffer<std::int32_t> label;     // (n,)
-  Buffer<std::size_t> begin{0};   // (n + 1,)
-  Buffer<std::uint32_t> feature;  // (n_entries,)
-  Buffer<float> value;            // (n_entries,)
-  std::uint32_t n_features = 0;
+  RawBuffer<std::int32_t> label;     // (n,)
+  Buffer<std::size_t> begin{0};      // (n + 1,)
+  RawBuffer<std::uint32_t> feature;  // (n_entries,)
+  RawBuffer<float> value;            // (n_entries,)
+  std::size_t n_features = 0;
 
   std::size_t size() const { return label.size(); }
+  std::int32_t label_of(std::size_t i) const { return label[i]; }
+  std::span<const std::uint32_t> features_of(std::size_t i) const {
+    return std::span(feature).subspan(begin[i], begin[i + 1] - begin[i]);
+  }
+  std::span<const float> values_of(std::size_t i) const {
+    return std::span(value).subspan(begin[i], begin[i + 1] - begin[i]);
+  }
 
-  void add(std::vector<float>& sum, std::size_t i, float sign) const {
-    for (std::size_t k = begin[i]; k < begin[i + 1]; ++k) sum[feature[k]] += sign * value[k];
+  void add(std::vector<float>& sum, std::size_t i, float sign, FeatureRange range) const {
+    const auto first = static_cast<std::uint32_t>(range.begin), n = static_cast<std::uint32_t>(range.end) - first;
+    for (std::size_t k = begin[i]; k < begin[i + 1]; ++k)
+      if (feature[k] - first < n) sum[feature[k]] += sign * value[k];
   }
 
   void score(const float* center, std::size_t first, std::size_t last, float* scores) const {
@@ -37,6 +59,33 @@ struct Rows {
       scores[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
   }
+
+  // Up to n ranges of features with about equally many entries, by a sample of these.
+  std::vector<FeatureRange> cut_features(std::size_t n) const {
+    constexpr std::size_t kStep = 61;
+    std::vector<std::size_t> counts(n > 1 ? n_features : 0);
+    for (std::size_t k = 0; k < feature.size() && n > 1; k += kStep) ++counts[feature[k]];
+    const std::size_t most = feature.size() / kStep / n + 1;
+    std::vector<FeatureRange> ranges{{0, n_features}};
+    for (std::size_t f = 0, sum = 0; f < counts.size(); ++f) {
+      sum += counts[f];
+      if (sum < most) continue;
+      ranges.back().end = f + 1;
+      ranges.push_back({f + 1, n_features});
+      sum = 0;
+    }
+    return ranges;
+  }
+};
+
+// The rows that are to be cut first.
+struct Embeddings {
+  const CsrView& matrix;  // every row was read before
+  std::size_t n_features = matrix.n_columns;
+
+  std::int32_t label_of(std::size_t i) const { return static_cast<std::int32_t>(i); }
+  std::span<const std::int32_t> features_of(std::size_t i) const { return matrix.again(i).index; }
+  std::span<const float> values_of(std::size_t i) const { return matrix.again(i).value; }
 };
 
 // A range of labels to be cut into `n_parts` children of a node at `level`.
@@ -49,53 +98,82 @@ struct Range {
   std::size_t size() const { return rows.size(); }
 };
 
-// Numbers features by first appearance while rows are added.
-class Renumbering {
- public:
-  explicit Renumbering(std::size_t n_features) : number_(n_features, kNone) {}
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-  template <typename Index>
-  void add(Rows& rows, std::int32_t label, std::span<const Index> features, std::span<const float> values) {
-    for (const Index feature : features) {
-      std::uint32_t& number = number_[static_cast<std::size_t>(feature)];
-      if (number == kNone) number = rows.n_features++;
-      rows.feature.push_back(number);
-    }
-    rows.value.insert(rows.value.end(), values.begin(), values.end());
-    rows.begin.push_back(rows.feature.size());
-    rows.label.push_back(label);
+void set_if_lower(std::uint32_t& number, std::uint32_t to) {
+  const std::atomic_ref shared(number);
+  std::uint32_t seen = shared.load(std::memory_order_relaxed);
+  while (to < seen && !shared.compare_exchange_weak(seen, to, std::memory_order_relaxed)) continue;
+}
+
+// Numbers the features of some rows by their first appearance.
+template <typename Source>
+std::vector<std::uint32_t> number_features(const Source& source, std::span<const std::uint32_t> chosen,
+                                           unsigned n_threads, std::size_t& n_features) {
+  std::vector<std::uint32_t> number(source.n_features, kNone);
+  if (n_threads == 1) {
+    for (const std::uint32_t i : chosen)
+      for (const auto f : source.features_of(i))
+        if (std::uint32_t& own = number[static_cast<std::size_t>(f)]; own == kNone)
+          own = static_cast<std::uint32_t>(n_features++);
+    return number;
   }
+  for_rows(chosen.size(), n_threads, [&](std::size_t i, std::size_t) {
+    for (const auto f : source.features_of(chosen[i]))
+      set_if_lower(number[static_cast<std::size_t>(f)], static_cast<std::uint32_t>(i));
+  });
+  std::vector<std::vector<std::size_t>> found(count_chunks(chosen.size()));  // features that appear first in each chunk
+  for_rows(chosen.size(), n_threads, [&](std::size_t i, std::size_t chunk) {
+    for (const auto f : source.features_of(chosen[i]))
+      if (number[static_cast<std::size_t>(f)] == i) found[chunk].push_back(static_cast<std::size_t>(f));
+  });
+  for (const auto& chunk : found)
+    for (const std::size_t f : chunk) number[f] = static_cast<std::uint32_t>(n_features++);
+  return number;
+}
 
- private:
-  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  std::vector<std::uint32_t> number_;
-};
+// Copies the chosen rows.
+template <typename Source>
+Rows take(const Source& source, std::span<const std::uint32_t> chosen, unsigned n_threads) {
+  Rows rows;
+  const std::vector<std::uint32_t> number = number_features(source, chosen, n_threads, rows.n_features);
+  rows.begin.resize(chosen.size() + 1);
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    rows.begin[i + 1] = rows.begin[i] + source.features_of(chosen[i]).size();
+  rows.label.resize(chosen.size());
+  rows.feature.resize(rows.begin.back());
+  rows.value.resize(rows.begin.back());
+  for_rows(chosen.size(), n_threads, [&](std::size_t i, std::size_t) {
+    rows.label[i] = source.label_of(chosen[i]);
+    std::size_t k = rows.begin[i];
+    for (const auto f : source.features_of(chosen[i])) rows.feature[k++] = number[static_cast<std::size_t>(f)];
+    std::ranges::copy(source.values_of(chosen[i]), rows.value.begin() + static_cast<std::ptrdiff_t>(rows.begin[i]));
+  });
+  return rows;
+}
 
 std::pair<Range, Range> cut(const Range& range, const TreePlan& plan, unsigned n_threads) {
   const std::size_t n = range.rows.size(), n_parts = range.n_parts, left_parts = n_parts / 2;
   const std::size_t n_left = size_of_left(n, n_parts);
   TwoMeans two_means(range.rows, n_left, n_threads);
   const auto is_right = two_means.run(plan.max_iter, Draws(plan.seed, range.begin << 32 | n));
-  Renumbering renumberings[2] = {Renumbering(range.rows.n_features), Renumbering(range.rows.n_features)};
+  std::vector<std::uint32_t> chosen[2];
+  for (std::size_t i = 0; i < n; ++i) chosen[is_right[i]].push_back(static_cast<std::uint32_t>(i));
   Range halves[2] = {{{}, range.begin, range.level, static_cast<std::uint32_t>(left_parts)},
                      {{}, range.begin + n_left, range.level, static_cast<std::uint32_t>(n_parts - left_parts)}};
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t begin = range.rows.begin[i], size = range.rows.begin[i + 1] - begin;
-    renumberings[is_right[i]].add(halves[is_right[i]].rows, range.rows.label[i],
-                                  std::span(range.rows.feature).subspan(begin, size),
-                                  std::span(range.rows.value).subspan(begin, size));
-  }
-  for (Range& half : halves) plan.settle(half);
+  parallel_for(2, n_threads, [&](std::size_t half) {
+    halves[half].rows = take(range.rows, chosen[half], std::max(1U, n_threads / 2));
+    plan.settle(halves[half]);
+  });
   return {std::move(halves[0]), std::move(halves[1])};
 }
 
-Range whole(const CsrView& embeddings, const TreePlan& plan) {
+Range whole(const CsrView& embeddings, const TreePlan& plan, unsigned n_threads) {
+  for_rows(embeddings.n_rows(), n_threads, [&](std::size_t i, std::size_t) { static_cast<void>(embeddings[i]); });
+  std::vector<std::uint32_t> labels(embeddings.n_rows());
+  std::iota(labels.begin(), labels.end(), 0U);
   Range range;
-  Renumbering renumbering(embeddings.n_columns);
-  for (std::size_t label = 0; label < embeddings.n_rows(); ++label) {
-    const SparseRow row = embeddings[label];
-    renumbering.add(range.rows, static_cast<std::int32_t>(label), row.index, row.value);
-  }
+  range.rows = take(Embeddings{embeddings}, labels, n_threads);
   range.n_parts = plan.parts_at(0, range.size());
   plan.settle(range);
   return range;
@@ -117,23 +195,33 @@ void finish(Range range, const TreePlan& plan, std::span<std::int32_t> order) {
 
 std::vector<std::int32_t> order_labels(const CsrView& embeddings, const TreePlan& plan, unsigned n_threads) {
   constexpr std::size_t kSmall = 4096;  // labels of a range that one thread finishes, so that few ranges are in memory
+  if (embeddings.n_rows() <= kSmall) n_threads = 1;
+  const auto is_cut = [&](const Range& range) { return range.n_parts > 1 && range.size() > kSmall; };
   std::vector<std::int32_t> order(embeddings.n_rows());
   std::vector<Range> ranges;
-  ranges.push_back(whole(embeddings, plan));
-  while (!ranges.empty()) {
+  ranges.push_back(whole(embeddings, plan, n_threads));
+  // Few ranges: threads share the work inside each.
+  while (ranges.size() < n_threads && std::ranges::all_of(ranges, is_cut)) {
     std::vector<Range> halves(2 * ranges.size());
-    // Few ranges: threads share the work inside each. Many: a range per thread.
-    const bool are_few = ranges.size() < n_threads;
-    parallel_for(ranges.size(), are_few ? 1 : n_threads, [&](std::size_t i) {
-      Range range = std::move(ranges[i]);
-      if (range.n_parts > 1 && (are_few || range.rows.size() > kSmall))
-        std::tie(halves[2 * i], halves[2 * i + 1]) = cut(range, plan, are_few ? n_threads : 1);
-      else
-        finish(std::move(range), plan, order);
+    const auto n_each = static_cast<unsigned>((n_threads + ranges.size() - 1) / ranges.size());
+    parallel_for(ranges.size(), n_threads, [&](std::size_t i) {
+      std::tie(halves[2 * i], halves[2 * i + 1]) = cut(ranges[i], plan, n_each);
+      ranges[i].rows = {};
     });
-    std::erase_if(halves, [](const Range& half) { return half.rows.size() == 0; });
     ranges = std::move(halves);
   }
+  // Many: a range per thread.
+  parallel_unfold(std::move(ranges), n_threads, [&](Range range) {
+    std::vector<Range> halves;
+    if (!is_cut(range)) {
+      finish(std::move(range), plan, order);
+      return halves;
+    }
+    auto [left, right] = cut(range, plan, 1);
+    halves.push_back(std::move(left));
+    halves.push_back(std::move(right));
+    return halves;
+  });
   return order;
 }
 

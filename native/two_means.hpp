@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "crew.hpp"
 #include "rng.hpp"
-#include "threads.hpp"
 
 namespace matchset {
 
@@ -43,83 +43,169 @@ inline float inverse_length(const std::vector<float>& sum) {
   return squares > 0 ? static_cast<float>(1 / std::sqrt(squares)) : 0.0F;
 }
 
+// Features from `begin` to `end`, whose sums one thread adds up.
+struct FeatureRange {
+  std::size_t begin, end;
+};
+
 // Balanced spherical 2-means over rows of length one, which have `size()`, `n_features`,
-// `add(sum, i, sign)` and `score(center, begin, end, scores)`.
+// `add(sum, i, sign, features)`, `score(center, begin, end, scores)` and `cut_features(n)`.
+//
+// Threads share the rows where each row is on its own, and the features where rows are added up: the sum of a
+// feature takes its rows in their order, so it does not depend on the number of threads.
 template <typename Rows>
 class TwoMeans {
  public:
   TwoMeans(const Rows& rows, std::size_t n_left, unsigned n_threads)
-      : rows_(rows), n_left_(n_left), n_threads_(n_threads), center_(rows.n_features), left_(rows.n_features),
+      : rows_(rows), n_left_(n_left), chunks_((rows.size() + kChunk - 1) / kChunk),
+        n_threads_(static_cast<unsigned>(std::clamp<std::size_t>(chunks_.size(), 1, n_threads))),
+        n_bins_(chunks_.size() > 1 ? 1024 : 1), center_(rows.n_features), left_(rows.n_features),
         right_(rows.n_features), is_right_(rows.size()), scores_(rows.size()) {}
 
   // Which rows go to the right, after at most `max_iter` moves of the two centers.
   std::vector<std::uint8_t> run(int max_iter, Draws draws) {
     pick_two(draws);
-    assign();
-    for (std::size_t i = 0; i < rows_.size(); ++i) rows_.add(is_right_[i] ? right_ : left_, i, 1.0F);
-    for (int pass = 1; pass < max_iter; ++pass) {
-      take_difference();
-      if (!assign()) break;
-    }
+    slices_ = rows_.cut_features(n_threads_);
+    Crew crew(n_threads_);
+    crew.run([&](unsigned) { iterate(crew, max_iter); });
     return std::move(is_right_);
   }
 
  private:
+  static constexpr std::size_t kChunk = 4096;
+
+  // Rows that are looked at together.
+  struct Chunk {
+    std::vector<std::uint32_t> counts;  // of scores in each bin
+    std::vector<float> near_cut;        // scores in the bin of the cut
+    std::vector<std::uint32_t> moved;   // rows that changed sides
+    std::ptrdiff_t n_ties = 0;          // of the rows at the cut, those that go left
+  };
+
   void pick_two(Draws& draws) {
     const auto n = static_cast<std::uint32_t>(rows_.size());
     const std::uint32_t first = draws.below(n);
     std::uint32_t second = draws.below(n - 1);
     if (second >= first) ++second;
-    rows_.add(center_, second, 1.0F);
-    rows_.add(center_, first, -1.0F);
+    rows_.add(center_, second, 1.0F, {0, center_.size()});
+    rows_.add(center_, first, -1.0F, {0, center_.size()});
+  }
+
+  // Every thread of the crew runs this.
+  void iterate(Crew& crew, int max_iter) {
+    if (!assign(crew) || !add_all(crew)) return;  // the first assignment starts from two random rows
+    for (int pass = 1; pass < max_iter; ++pass) {
+      if (!take_difference(crew) || !assign(crew)) return;
+      if (std::ranges::all_of(chunks_, [](const Chunk& chunk) { return chunk.moved.empty(); })) return;
+      if (!add_moved(crew)) return;
+    }
+  }
+
+  bool add_all(Crew& crew) {
+    return crew.each(slices_.size(), [&](std::size_t slice) {
+      for (std::size_t i = 0; i < rows_.size(); ++i) rows_.add(is_right_[i] ? right_ : left_, i, 1.0F, slices_[slice]);
+    });
+  }
+
+  bool add_moved(Crew& crew) {
+    return crew.each(slices_.size(), [&](std::size_t slice) {
+      for (const Chunk& chunk : chunks_)
+        for (const std::uint32_t i : chunk.moved) {
+          rows_.add(is_right_[i] ? right_ : left_, i, 1.0F, slices_[slice]);
+          rows_.add(is_right_[i] ? left_ : right_, i, -1.0F, slices_[slice]);
+        }
+    });
   }
 
   // center = right / |right| - left / |left|
-  void take_difference() {
-    const float scale_left = inverse_length(left_), scale_right = inverse_length(right_);
-    for (std::size_t f = 0; f < center_.size(); ++f) center_[f] = right_[f] * scale_right - left_[f] * scale_left;
-  }
-
-  // The n_left rows with the lowest (score, index) go left; true if any row changed sides.
-  bool assign() {
-    constexpr std::size_t kChunk = 4096;
-    const std::size_t n = rows_.size(), n_chunks = (n + kChunk - 1) / kChunk;
-    parallel_for(n_chunks, n_threads_, [&](std::size_t chunk) {
-      const std::size_t begin = chunk * kChunk, end = std::min(n, begin + kChunk);
-      rows_.score(center_.data(), begin, end, scores_.data());
-      for (std::size_t i = begin; i < end; ++i)
-        if (!std::isfinite(scores_[i])) scores_[i] = 0.0F;  // NaN cannot be ordered
+  bool take_difference(Crew& crew) {
+    constexpr std::size_t kFeatures = 16384;
+    if (!crew.each(2, [&](std::size_t side) { scales_[side] = inverse_length(side ? right_ : left_); })) return false;
+    return crew.each((center_.size() + kFeatures - 1) / kFeatures, [&](std::size_t part) {
+      const std::size_t end = std::min(center_.size(), (part + 1) * kFeatures);
+      for (std::size_t f = part * kFeatures; f < end; ++f) center_[f] = right_[f] * scales_[1] - left_[f] * scales_[0];
     });
-    sorted_ = scores_;
-    const auto at_cut = sorted_.begin() + static_cast<std::ptrdiff_t>(n_left_);
-    std::nth_element(sorted_.begin(), at_cut, sorted_.end());
-    const float cut = *at_cut;
-    return move_to_sides(cut, std::count(sorted_.begin(), at_cut, cut));
   }
 
-  // Rows below the cut go left, and so do the first `n_ties` rows at it.
-  bool move_to_sides(float cut, std::ptrdiff_t n_ties) {
-    bool has_changed = false;
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const std::uint8_t side = scores_[i] > cut || (scores_[i] == cut && n_ties-- <= 0);
-      if (side == is_right_[i]) continue;
-      has_changed = true;
-      is_right_[i] = side;
-      if (!has_sums_) continue;
-      rows_.add(side ? right_ : left_, i, 1.0F);
-      rows_.add(side ? left_ : right_, i, -1.0F);
+  // The n_left rows with the lowest (score, index) go left. Where the cut lies is found by counting scores in bins.
+  bool assign(Crew& crew) {
+    return crew.each(chunks_.size(), [&](std::size_t c) { score(c); }) &&
+           crew.each(1, [&](std::size_t) { find_bin(); }) &&
+           crew.each(chunks_.size(), [&](std::size_t c) { collect(c); }) &&
+           crew.each(1, [&](std::size_t) { find_cut(); }) &&
+           crew.each(chunks_.size(), [&](std::size_t c) { move_to_sides(c); });
+  }
+
+  // Ascends with the score, which is between -2 and 2 for rows of length one.
+  std::size_t bin_of(float score) const {
+    const float at = (score + 2.0F) * static_cast<float>(n_bins_) / 4.0F;
+    return at > 0 ? static_cast<std::size_t>(std::min(at, static_cast<float>(n_bins_ - 1))) : 0;
+  }
+
+  std::size_t end_of(std::size_t c) const { return std::min(rows_.size(), (c + 1) * kChunk); }
+
+  void score(std::size_t c) {
+    chunks_[c].counts.assign(n_bins_, 0);
+    rows_.score(center_.data(), c * kChunk, end_of(c), scores_.data());
+    for (std::size_t i = c * kChunk; i < end_of(c); ++i) {
+      if (!std::isfinite(scores_[i])) scores_[i] = 0.0F;  // NaN cannot be ordered
+      ++chunks_[c].counts[bin_of(scores_[i])];
     }
-    has_sums_ = true;
-    return has_changed;
+  }
+
+  void find_bin() {
+    n_below_ = 0;
+    for (bin_ = 0; bin_ < n_bins_; ++bin_) {
+      std::size_t n = 0;
+      for (const Chunk& chunk : chunks_) n += chunk.counts[bin_];
+      if (n_below_ + n > n_left_) return;
+      n_below_ += n;
+    }
+  }
+
+  void collect(std::size_t c) {
+    chunks_[c].near_cut.clear();
+    for (std::size_t i = c * kChunk; i < end_of(c); ++i)
+      if (bin_of(scores_[i]) == bin_) chunks_[c].near_cut.push_back(scores_[i]);
+  }
+
+  // Rows below the cut go left, and so do the first rows at it, until there are enough.
+  void find_cut() {
+    sorted_.clear();
+    for (const Chunk& chunk : chunks_) sorted_.insert(sorted_.end(), chunk.near_cut.begin(), chunk.near_cut.end());
+    const auto at_cut = sorted_.begin() + static_cast<std::ptrdiff_t>(n_left_ - n_below_);
+    std::nth_element(sorted_.begin(), at_cut, sorted_.end());
+    cut_ = *at_cut;
+    std::ptrdiff_t n_ties = std::count(sorted_.begin(), at_cut, cut_);
+    for (Chunk& chunk : chunks_) {
+      chunk.n_ties = n_ties;
+      n_ties -= std::count(chunk.near_cut.begin(), chunk.near_cut.end(), cut_);
+    }
+  }
+
+  void move_to_sides(std::size_t c) {
+    Chunk& chunk = chunks_[c];
+    chunk.moved.clear();
+    for (std::size_t i = c * kChunk; i < end_of(c); ++i) {
+      const std::uint8_t side = scores_[i] > cut_ || (scores_[i] == cut_ && chunk.n_ties-- <= 0);
+      if (side == is_right_[i]) continue;
+      is_right_[i] = side;
+      chunk.moved.push_back(static_cast<std::uint32_t>(i));
+    }
   }
 
   const Rows& rows_;
   const std::size_t n_left_;
+  std::vector<Chunk> chunks_;
   const unsigned n_threads_;
+  const std::size_t n_bins_;
+  std::vector<FeatureRange> slices_;          // of the sums, one for each thread
   std::vector<float> center_, left_, right_;  // over the node's features
+  float scales_[2] = {};                      // 1 / |left|, 1 / |right|
   std::vector<std::uint8_t> is_right_;
   std::vector<float> scores_, sorted_;
-  bool has_sums_ = false;  // false until the first assignment, which starts from two random rows
+  std::size_t bin_ = 0, n_below_ = 0;  // bin of the cut, and rows in those below it
+  float cut_ = 0;
 };
 
 }  // namespace matchset

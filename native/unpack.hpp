@@ -12,7 +12,7 @@ namespace matchset {
 
 // The functions below throw where a node is not in the tree, or a block that they read is damaged.
 
-// All weights below one parent, as LayerView (pack.hpp) holds them.
+// All weights below one parent, as a LayerPart (pack.hpp) holds them, but for offsets.
 struct ParentRows {
   std::vector<std::int32_t> features;  // ascending
   std::vector<std::int64_t> first_entry{0};

@@ -47,7 +47,7 @@ def test_without_passes_lists_are_even():
 
 @pytest.mark.parametrize("threads", [2, 7])
 def test_threads_do_not_change_the_lists(threads):
-    vectors = quantize(make_vectors(3000))
+    vectors = quantize(make_vectors(9000))
     one = build_inverted_lists(vectors, list_size=16, threads=1)
     many = build_inverted_lists(vectors, list_size=16, threads=threads)
     assert np.array_equal(one.labels, many.labels)

@@ -6,7 +6,14 @@ import pytest
 from matchset.config import LearnConfig
 from matchset.learn import layers
 from matchset.learn.label_tree import build_tree
-from matchset.learn.layers import LayerProblem, Range, join_layer, plan_ranges, solve
+from matchset.learn.layers import (
+    LayerProblem,
+    Range,
+    join_parents,
+    order_parents,
+    plan_ranges,
+    solve,
+)
 from matchset.learn.negatives import propagate_labels
 from matchset.matrices import Csr, to_csr
 
@@ -29,13 +36,15 @@ def problem():
 
 def join(problem, ranges):
     parts = [(one, solve(problem.take(one), CONFIG, seed=5)) for one in ranges]
-    return join_layer(parts, problem.positives, problem.first_child)
+    return order_parents(parts, problem.positives, problem.first_child)
 
 
 def assert_same(first, second):
-    assert first.n_unconverged == second.n_unconverged
-    for name in first.weights.__slots__:
-        one, other = getattr(first.weights, name), getattr(second.weights, name)
+    n_unconverged = [sum(part.n_unconverged for part in parts) for parts in (first, second)]
+    assert n_unconverged[0] == n_unconverged[1]
+    layers = [join_parents(parts) for parts in (first, second)]
+    for name in layers[0].__slots__:
+        one, other = (getattr(layer, name) for layer in layers)
         assert one.dtype == other.dtype, name
         assert np.array_equal(one, other), name
 

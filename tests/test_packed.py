@@ -12,6 +12,7 @@ from matchset.errors import ModelFileError
 from matchset.model.packed import (
     PackedTree,
     pack,
+    pack_layers,
     prune,
     prune_packed,
     read_tree,
@@ -61,6 +62,50 @@ def test_packing_is_the_same_in_threads():
     one, three = pack(model), pack(model, threads=3)
     assert one.data.tobytes() == three.data.tobytes()
     assert one.blocks.tobytes() == three.blocks.tobytes()
+
+
+def pack_parts(model, layers, threads=1):
+    return pack_layers(
+        model.tree, layers, model.n_features, model.n_labels, precision="int8", threads=threads
+    )
+
+
+def cut_part(part, first_child, at):
+    """The parents of a part before one of them, and the others."""
+    n_rows, features, n_entries, children, weights, bias = part
+    row, child = n_rows[:at].sum(), first_child[at]
+    entry = n_entries[:row].sum()
+    first = (n_rows[:at], features[:row], n_entries[:row], children[:entry], weights[:entry])
+    rest = (n_rows[at:], features[row:], n_entries[row:], children[entry:], weights[entry:])
+    return [(*first, bias[:child]), (*rest, bias[child:])]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_layers_in_parts_are_packed_to_the_same_bytes(threads):
+    model = random_model(2, splits=(9, 9, 9))
+    whole = [layer.part for layer in model.layers]
+    layers = [
+        cut_part(part, first_child, len(first_child) // 3)
+        for part, first_child in zip(whole, model.tree.offsets, strict=True)
+    ]
+    one, many = pack(model), pack_parts(model, layers, threads)
+    for name in ("first_block", "blocks", "data"):
+        assert getattr(one, name).tobytes() == getattr(many, name).tobytes(), name
+
+
+def test_parts_that_do_not_fit_are_refused():
+    model = random_model(2, splits=(9, 9))
+    root, (n_rows, features, n_entries, *rest) = (layer.part for layer in model.layers)
+    with pytest.raises(ValueError, match="as many parents as the one above has nodes"):
+        pack_parts(model, [[root], [(n_rows[1:], features, n_entries, *rest)]])
+    with pytest.raises(ValueError, match="counts of a layer must sum to"):
+        pack_parts(model, [[root], [(n_rows, features, n_entries - 1, *rest)]])
+    with pytest.raises(ValueError, match="must not be negative or too large; got -"):
+        pack_parts(model, [[root], [(-n_rows, features, n_entries, *rest)]])
+    with pytest.raises(ValueError, match="one child and one weight each"):
+        pack_parts(model, [[root], [(n_rows, features, np.pad(n_entries, (0, 1)), *rest)]])
+    with pytest.raises(ValueError, match="number of biases"):
+        pack_parts(model, [[root], [(n_rows, features, n_entries, *rest[:2], rest[2][1:])]])
 
 
 def test_pruning_drops_small_weights_and_empty_rows():

@@ -79,6 +79,14 @@ def test_the_tree_is_the_same_for_any_number_of_threads(threads):
     assert np.array_equal(one.labels, many.labels)
 
 
+@pytest.mark.parametrize("threads", [2, 7])
+def test_many_equal_vectors_go_to_the_same_sides_for_any_number_of_threads(threads):
+    Z = normalize_rows(to_csr(np.eye(3, dtype=np.float32)[np.arange(20_000) % 7 % 3], "Z"))
+    one, many = (build(Z, branching=5, max_leaf_size=1000, threads=t) for t in (1, threads))
+    assert sorted(one.labels) == list(range(20_000))
+    assert np.array_equal(one.labels, many.labels)
+
+
 def test_the_seed_decides():
     Z = vectors(200)
     assert np.array_equal(build(Z, seed=1).labels, build(Z, seed=1).labels)
@@ -103,6 +111,15 @@ def test_two_means_ends_with_a_cut_between_its_centres():
     centre = [part.sum(axis=0) / np.linalg.norm(part.sum(axis=0)) for part in (left, right)]
     score = rows @ (centre[1] - centre[0])
     assert set(np.argsort(score)[: len(left)]) == set(tree.labels[: len(left)])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_cut_of_many_labels_lies_between_its_centres_too(threads):
+    Z = vectors(9_001)
+    tree = build(Z, branching=2, max_leaf_size=4501, max_iter=500, threads=threads)
+    left, right = np.split(Z.to_scipy().toarray()[tree.labels], [tree.offsets[-1][1]])
+    centre = [part.sum(axis=0) / np.linalg.norm(part.sum(axis=0)) for part in (left, right)]
+    assert (left @ (centre[1] - centre[0])).max() <= (right @ (centre[1] - centre[0])).min() + 1e-5
 
 
 def test_vectors_of_zeros_and_equal_vectors_are_placed_too():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.config import LearnConfig
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
-from matchset.model.tree import LayerWeights
+from matchset.model.tree import LayerPart, LayerWeights
 from matchset.work.forms import keepable
 
 LANES = 16  # children that are solved side by side, in one pass over the instances
@@ -83,13 +83,12 @@ class SolvedParents:
     bias: Floats  # (n_children,)
     n_unconverged: int
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SolvedLayer:
-    """The weights of a layer, and how many of its classifiers did not converge."""
-
-    weights: LayerWeights
-    n_unconverged: int
+    @property
+    def part(self) -> LayerPart:
+        """The weights alone."""
+        return (
+            self.n_rows, self.features, self.n_entries, self.children, self.weights, self.bias,
+        )  # fmt: skip
 
 
 def plan_ranges(sizes: Sequence[tuple[Offsets, Offsets]]) -> list[Range]:
@@ -185,14 +184,6 @@ def solver_rules(config: LearnConfig, seed: int) -> tuple[_native.SolverRule, _n
     return rule, prune
 
 
-def join_layer(
-    parts: Sequence[tuple[Range, SolvedParents]], positives: Csr, first_child: Offsets
-) -> SolvedLayer:
-    """All ranges of a level as one layer; `positives` has the instances of all its children."""
-    ordered = order_parents(parts, positives, first_child)
-    return SolvedLayer(join_parents(ordered), sum(part.n_unconverged for part in ordered))
-
-
 def order_parents(
     parts: Sequence[tuple[Range, SolvedParents]], positives: Csr, first_child: Offsets
 ) -> list[SolvedParents]:
@@ -215,20 +206,22 @@ def _begin(part: tuple[Range, SolvedParents]) -> tuple[int, int, int]:
 
 def _merge(groups: list[SolvedParents], children: list[NDArray[np.int64]]) -> SolvedParents:
     """One parent from groups of its children, whose numbers are given."""
-    features = np.concatenate([np.repeat(part.features, part.n_entries) for part in groups])
-    child = np.concatenate(
-        [own[part.children] for part, own in zip(groups, children, strict=True)]
-    ).astype(np.uint16)
-    order = np.lexsort((child, features))
-    distinct, n_entries = np.unique(features, return_counts=True)
+    # Each group is in this order already: a stable sort merges them.
+    keys = [
+        np.repeat(part.features, part.n_entries).astype(np.int64) << 16 | own[part.children]
+        for part, own in zip(groups, children, strict=True)
+    ]
+    order = np.argsort(np.concatenate(keys), kind="stable")
+    key = np.concatenate(keys)[order]
+    begin = np.flatnonzero(np.diff(key >> 16, prepend=-1))  # of each feature
     bias = np.empty(sum(map(len, children)), dtype=np.float32)
     for part, own in zip(groups, children, strict=True):
         bias[own] = part.bias
     return SolvedParents(
-        np.array([len(distinct)], dtype=np.int64),
-        distinct,
-        n_entries.astype(np.int32),
-        child[order],
+        np.array([len(begin)], dtype=np.int64),
+        (key[begin] >> 16).astype(np.int32),
+        np.diff(begin, append=len(key)).astype(np.int32),
+        (key & 0xFFFF).astype(np.uint16),
         np.concatenate([part.weights for part in groups])[order],
         bias,
         sum(part.n_unconverged for part in groups),

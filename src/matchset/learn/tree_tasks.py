@@ -12,11 +12,19 @@ import numpy as np
 from matchset.config import LearnConfig, Precision
 from matchset.learn.embeddings import embed_labels
 from matchset.learn.label_tree import build_tree
-from matchset.learn.layers import LayerProblem, Range, SolvedLayer, join_layer, plan_ranges, solve
+from matchset.learn.layers import (
+    LayerProblem,
+    Range,
+    SolvedParents,
+    join_parents,
+    order_parents,
+    plan_ranges,
+    solve,
+)
 from matchset.learn.negatives import propagate_labels, select_instances
 from matchset.learn.training_data import Examples
 from matchset.matrices import Csr
-from matchset.model.packed import pack
+from matchset.model.packed import pack_layers
 from matchset.model.tree import LabelTree, TreeModel
 from matchset.work.tasks import Job, Results, Task
 
@@ -100,7 +108,8 @@ def _select(
     examples, tree = source.read(job.results), job.results.get(source.prefix + "tree", "tree")
     pairs = examples.Y if examples.pair_weights is None else examples.pair_weights
     given = None if examples.negatives is None else propagate_labels(examples.negatives, tree)
-    layers = tuple(_join(job.results, source, upper, ranges).weights for upper in range(level))
+    above = [_read_parts(job.results, source, upper, ranges) for upper in range(level)]
+    layers = tuple(map(join_parents, above))
     top = TreeModel(tree, layers, examples.X.n_cols, examples.Y.n_cols)
     instances = select_instances(
         examples.X,
@@ -193,38 +202,50 @@ def list_ranges(results: Results, source: TreeSource) -> list[Range]:
     return plan_ranges(list(zip([n_instances, *levels], tree.offsets, strict=True)))
 
 
-def _join(results: Results, source: TreeSource, level: int, ranges: Sequence[Range]) -> SolvedLayer:
-    """The layer that the ranges of a level make."""
+def _read_parts(
+    results: Results, source: TreeSource, level: int, ranges: Sequence[Range]
+) -> list[SolvedParents]:
+    """What the ranges of a level make, its parents one after another."""
     own = [one for one in ranges if one.level == level]
     parts = [(one, results.get(_name(source, one), "solved")) for one in own]
     positives = results.get(source.prefix + "levels", str(level))
     tree = results.get(source.prefix + "tree", "tree")
-    return join_layer(parts, positives, tree.offsets[level])
+    return order_parents(parts, positives, tree.offsets[level])
 
 
 def join_layers(results: Results, source: TreeSource, ranges: Sequence[Range]) -> TrainedTree:
     """The model that all ranges make; they are freed on the way."""
     examples, tree = source.read(results), results.get(source.prefix + "tree", "tree")
-    layers = []
+    layers, n_unconverged = [], []
     for level in range(tree.depth):
-        layers.append(_join(results, source, level, ranges))
+        parts = _read_parts(results, source, level, ranges)
+        layers.append(join_parents(parts))
+        n_unconverged.append(sum(part.n_unconverged for part in parts))
         for one in ranges:
             if one.level == level:
                 results.forget(_name(source, one))
-    weights = tuple(layer.weights for layer in layers)
-    model = TreeModel(tree, weights, examples.X.n_cols, examples.Y.n_cols)
-    return TrainedTree(model, tuple(layer.n_unconverged for layer in layers))
+    model = TreeModel(tree, tuple(layers), examples.X.n_cols, examples.Y.n_cols)
+    return TrainedTree(model, tuple(n_unconverged))
 
 
 def _pack(
     job: Job, *, source: TreeSource, precision: Precision, ranges: Sequence[Range]
 ) -> Mapping[str, Any]:
     """The packed tree, and what the summary tells of it."""
-    trained = join_layers(job.results, source, ranges)
+    examples, tree = source.read(job.results), job.results.get(source.prefix + "tree", "tree")
+    layers = [_read_parts(job.results, source, level, ranges) for level in range(tree.depth)]
+    packed = pack_layers(
+        tree,
+        [[part.part for part in parts] for parts in layers],
+        examples.X.n_cols,
+        examples.Y.n_cols,
+        precision=precision,
+        threads=job.threads,
+    )
     return {
-        "tree": pack(trained.model, precision=precision, threads=job.threads),
-        "n_weights": tuple(len(layer.weights) for layer in trained.model.layers),
-        "n_unconverged": trained.n_unconverged,
+        "tree": packed,
+        "n_weights": tuple(sum(len(part.weights) for part in parts) for parts in layers),
+        "n_unconverged": tuple(sum(part.n_unconverged for part in parts) for parts in layers),
     }
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import Precision
-from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
-from matchset.model.tree import LabelTree, LayerWeights, TreeModel
+from matchset.matrices import Csr, Floats, Ids, offsets_of
+from matchset.model.tree import LabelTree, LayerPart, LayerWeights, TreeModel
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
@@ -122,26 +122,29 @@ class PackedTree:
 def pack(model: TreeModel, *, precision: Precision = "int8", threads: int = 1) -> PackedTree:
     """The packed form of a trained model; float32 preserves its weights exactly."""
     return pack_layers(
-        model.tree, model.layers, model.n_features, model.n_labels,
+        model.tree, [[layer.part] for layer in model.layers], model.n_features, model.n_labels,
         precision=precision, threads=threads,
     )  # fmt: skip
 
 
 def pack_layers(
     tree: LabelTree,
-    layers: Sequence[LayerWeights],
+    layers: Sequence[Sequence[LayerPart]],
     n_features: int,
     n_labels: int,
     *,
     precision: Precision,
     threads: int,
 ) -> PackedTree:
-    """The packed form of a tree, or of its top with the nodes of the last level as labels."""
-    arrays = [_arrays(*pair) for pair in zip(tree.offsets, layers, strict=True)]
+    """The packed form of a tree, or of its top with the nodes of the last level as labels.
+
+    The parts of a layer have its parents one after another.
+    """
+    arrays = [(first, list(parts)) for first, parts in zip(tree.offsets, layers, strict=True)]
     packed = _native.pack_layers(
         arrays, n_features, weight_bytes=WEIGHT_BYTES[precision], threads=threads
     )
-    n_weights = sum(len(layer.weights) for layer in layers)
+    n_weights = sum(len(weights) for parts in layers for *_, weights, _ in parts)
     return PackedTree(
         tree.labels, *packed, tree.sizes, n_features, n_labels, n_weights, precision
     )  # fmt: skip
@@ -176,20 +179,6 @@ def unpack(packed: PackedTree) -> TreeModel:
         )
     tree = LabelTree(packed.labels, tuple(offsets))
     return TreeModel(tree, tuple(layers), packed.n_features, packed.n_labels)
-
-
-def _arrays(
-    first_child: Offsets, layer: LayerWeights
-) -> tuple[Offsets, Offsets, Ids, Offsets, NDArray[np.uint16], Floats, Floats]:
-    return (
-        first_child,
-        layer.row_offsets,
-        layer.features,
-        layer.entry_offsets,
-        layer.children,
-        layer.weights,
-        layer.bias,
-    )
 
 
 def store_tree(tree: PackedTree) -> Section:

@@ -51,5 +51,6 @@ def search_nodes(model: TreeModel, X: Csr, *, k: int, beam: int, threads: int) -
     n_nodes = len(model.layers[-1].bias)
     offsets = model.tree.offsets[: len(model.layers)]
     top = LabelTree(np.arange(n_nodes, dtype=np.int32), offsets)
-    packed = pack_layers(top, model.layers, X.n_cols, n_nodes, precision="float32", threads=threads)
+    layers = [[layer.part] for layer in model.layers]
+    packed = pack_layers(top, layers, X.n_cols, n_nodes, precision="float32", threads=threads)
     return packed.search_rows(X, search_rule(k, beam), threads=threads)

@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 from matchset.matrices import Floats, Ids, Offsets, rows_of
 
+# Weights of some parents of a level: features of each parent, features, entries of each feature,
+# children, weights, bias of each child.
+LayerPart = tuple[Offsets, Ids, Ids, NDArray[np.uint16], Floats, Floats]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelTree:
@@ -50,6 +54,13 @@ class LayerWeights:
     children: NDArray[np.uint16]  # number among its siblings, ascending within a row, (n_entries,)
     weights: Floats  # (n_entries,)
     bias: Floats  # of each child: what is added to w.x, (n_children,)
+
+    @property
+    def part(self) -> LayerPart:
+        """All of it as one part."""
+        n_rows, n_entries = np.diff(self.row_offsets), np.diff(self.entry_offsets)
+        n_entries = n_entries.astype(np.int32)
+        return n_rows, self.features, n_entries, self.children, self.weights, self.bias
 
 
 @dataclass(frozen=True, slots=True, eq=False)
