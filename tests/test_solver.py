@@ -161,7 +161,7 @@ def call(**changes):
         ),
         "prune": _native.PruneRule(threshold=0, max_weights=9),
     }
-    return _native.solve_parents(**(arguments | changes), first_parent=0)
+    return _native.solve_parents(**(arguments | changes), first_parent=0, threads=1)
 
 
 ids, floats = (lambda *v: np.array(v, np.int32)), (lambda *v: np.array(v, np.float32))
