@@ -70,7 +70,12 @@ def make_problem(log: ms.Log, test: ms.Positives, catalog: ms.Catalog, min_count
     pairs = ms.positives(log, min_count=min_count)
     products = make_products(pairs.products, catalog, with_unseen=True)
     vectorizer = fit_vectorizer(
-        log, pairs, products.titles, VectorizerConfig(), min_query_count=0, threads=2
+        pairs.queries,
+        np.ones(len(pairs.queries)),
+        products.titles,
+        VectorizerConfig(),
+        min_query_count=0,
+        threads=2,
     )
     shape = (len(pairs.queries), len(products))
     Y = sp.csr_array((pairs.pairs.data, pairs.pairs.indices, pairs.pairs.indptr), shape=shape)

@@ -18,6 +18,7 @@ constexpr float kLeastTreeLog = -14;  // lower logarithms of tree scores say not
 constexpr float kLeastVoteShare = 1e-4F;
 constexpr float kVoteLogShift = 9.21034F;  // minus the logarithm of it
 constexpr double kMostOdds = 30;
+constexpr float kCosineSteps = 128;                       // from 1 down to 0, and as many to -1
 constexpr std::size_t kMostBound = std::size_t{1} << 31;  // no array here has more entries that matter
 
 // Proposes candidates and describes them.
@@ -221,12 +222,12 @@ class CandidateSearch {
     find_cosines();
     s_.features.assign(s_.candidates.entries().size(), Features{});
     describe_by_tree();
+    if (v_.towers) describe_by_cosines();
     if (v_.past) describe_by_votes();
     if (v_.lexical && !(s_.query_words.empty() && s_.added_words.empty())) describe_by_words();
     for (std::size_t i = 0; i < s_.features.size(); ++i) {
-      const auto& [label, candidate] = s_.candidates.entries()[i];
+      const std::uint32_t label = s_.candidates.entries()[i].document;
       s_.features[i][kConstant] = 1;
-      s_.features[i][kCosine] = candidate.cosine;
       if (is_added(label)) continue;
       s_.features[i][kPopularity] = v_.popularity[label];
       s_.features[i][kRecent] = v_.recent[label];
@@ -251,6 +252,26 @@ class CandidateSearch {
       f[kTreeLog] = entries[s_.placed[i]].value.tree_log - kLeastTreeLog;
       f[kTreeMissed] = 0;
     }
+  }
+
+  // What a cosine is worth depends on how many titles are as near. The rank is counted by steps: no sorting, and what
+  // is nearly equal has one rank.
+  void describe_by_cosines() {
+    const auto entries = s_.candidates.entries();
+    s_.numbers.assign(static_cast<std::size_t>(2 * kCosineSteps) + 1, 0.0);
+    for (const auto& entry : entries) s_.numbers[step_of(entry.value.cosine)] += 1;
+    double n_greater = 0;
+    for (double& number : s_.numbers) number = 1 + std::exchange(n_greater, n_greater + number);
+    log_fixed(s_.numbers);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      s_.features[i][kCosine] = entries[i].value.cosine;
+      s_.features[i][kCosineRank] = static_cast<float>(s_.numbers[step_of(entries[i].value.cosine)]);
+    }
+  }
+
+  static std::size_t step_of(float cosine) {
+    const float steps = (1 - cosine) * kCosineSteps;
+    return steps > 0 ? static_cast<std::size_t>(std::min(steps, 2 * kCosineSteps)) : 0;  // 0 also for NaN
   }
 
   void describe_by_votes() {

@@ -31,6 +31,7 @@ enum CandidateFeature : std::size_t {
   kTreeLog,     // its logarithm, from 0 up; 0 where not reached
   kTreeMissed,  // 1 where the beam did not reach it
   kCosine,      // of the query's and the title's vectors
+  kCosineRank,  // logarithm of 1 + how many candidates have a clearly greater cosine
   kBm25Share,   // of the best candidate's BM25
   kBm25,
   kBm25Any,     // 1 where the title has a word of the query
@@ -42,8 +43,8 @@ enum CandidateFeature : std::size_t {
   kNFeatures
 };
 inline constexpr std::array<std::string_view, kNFeatures> kFeatureNames{
-    "constant", "tree_score", "tree_log", "tree_missed", "cosine",     "bm25_share", "bm25",
-    "bm25_any", "vote_share", "vote_log", "same_query",  "popularity", "recent"};
+    "constant", "tree_score", "tree_log",   "tree_missed", "cosine",     "cosine_rank", "bm25_share",
+    "bm25",     "bm25_any",   "vote_share", "vote_log",    "same_query", "popularity",  "recent"};
 using Features = std::array<float, kNFeatures>;
 
 enum Source : std::uint8_t { kTree = 1, kLists = 2, kLexical = 4, kNeighbors = 8 };
@@ -132,7 +133,7 @@ struct MatchSetScratch {
   DocumentTable<MatchCandidate> candidates;
   std::vector<std::uint32_t> positions, placed;       // some candidates: in the lists, in `candidates`
   std::vector<float> cosines;                         // of `positions`
-  std::vector<double> numbers;                        // of each candidate
+  std::vector<double> numbers;                        // of each candidate, or of each step of cosines
   std::vector<Features> features;                     // of each candidate, in the order of `candidates`
   std::vector<std::uint64_t> nearest, ranked, spare;  // keys of cosines, of linear scores
   DocumentTable<char> given;                          // products that are in `found`

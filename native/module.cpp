@@ -11,6 +11,7 @@ NB_MODULE(_native, m) {
   matchset::bind_memory(m);
   matchset::bind_strings(m);
   matchset::bind_arrow(m);
+  matchset::bind_log(m);
   matchset::bind_features(m);
   matchset::bind_learn(m);
   matchset::bind_postings(m);

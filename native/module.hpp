@@ -14,6 +14,7 @@ void bind_arrow(nb::module_& m);          // module_arrow.cpp
 void bind_features(nb::module_& m);       // module_features.cpp
 void bind_json_products(nb::module_& m);  // module_json_products.cpp
 void bind_learn(nb::module_& m);          // module_learn.cpp
+void bind_log(nb::module_& m);            // module_log.cpp
 void bind_match_set(nb::module_& m);      // module_match_set.cpp
 void bind_memory(nb::module_& m);         // module_memory.cpp
 void bind_postings(nb::module_& m);       // module_postings.cpp

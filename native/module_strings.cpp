@@ -99,9 +99,10 @@ GroupsOut py_group_strings(const In<std::uint8_t>& data, const In<std::int64_t>&
 }
 
 Out<std::int64_t> py_find_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets,
-                                  const In<std::uint8_t>& wanted_data, const In<std::int64_t>& wanted_offsets) {
+                                  const In<std::uint8_t>& wanted_data, const In<std::int64_t>& wanted_offsets,
+                                  unsigned threads) {
   const auto distinct = to_strings(data, offsets), wanted = to_strings(wanted_data, wanted_offsets);
-  return to_numpy<std::int64_t>(without_gil([&] { return find_strings(distinct, wanted); }));
+  return to_numpy<std::int64_t>(without_gil([&] { return find_strings(distinct, wanted, threads); }));
 }
 
 Out<std::uint64_t> py_hash_strings(const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
@@ -130,7 +131,8 @@ void bind_strings(nb::module_& m) {
   m.def("group_strings", &py_group_strings, "data"_a.noconvert(), "offsets"_a.noconvert(),
         "Group of each string, numbered by first appearance, and the index of each group's first string.");
   m.def("find_strings", &py_find_strings, "data"_a.noconvert(), "offsets"_a.noconvert(), "wanted_data"_a.noconvert(),
-        "wanted_offsets"_a.noconvert(), "Index of each wanted string among distinct strings, -1 if it is not there.");
+        "wanted_offsets"_a.noconvert(), "threads"_a,
+        "Index of each wanted string among distinct strings, -1 if it is not there.");
   m.def("hash_strings", &py_hash_strings, "data"_a.noconvert(), "offsets"_a.noconvert(),
         "A 64-bit hash of each string.");
   m.def("take_strings", &py_take_strings, "data"_a.noconvert(), "offsets"_a.noconvert(), "indices"_a.noconvert(),

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "parallel_sort.hpp"
 #include "stems.hpp"
 #include "text.hpp"
 #include "threads.hpp"
@@ -14,10 +15,11 @@ namespace matchset {
 namespace {
 
 constexpr std::size_t kParts = 64;    // ranges of hashes that are counted separately
-constexpr std::size_t kChunk = 4096;  // most texts that a thread takes at a time
-constexpr std::size_t kBlock = 16;    // chunks that are split before their n-grams are counted
+constexpr std::size_t kChunk = 1024;  // most texts that a thread takes at a time
+constexpr std::size_t kBlock = 64;    // chunks that are split before their n-grams are counted
+constexpr std::size_t kNamed = 8192;  // n-grams whose names a thread writes at a time
 // Bytes of a chunk. Its n-grams take about thirty times as much until they are counted, which is part of the budget.
-std::size_t chunk_bytes(std::size_t budget) { return std::clamp<std::size_t>(budget / 4096, 1 << 14, 1 << 18); }
+std::size_t chunk_bytes(std::size_t budget) { return std::clamp<std::size_t>(budget / 16384, 1 << 12, 1 << 16); }
 static_assert(std::max(kMaxBytes, kMaxAnalyzed) + 2 <= std::numeric_limits<std::uint16_t>::max());
 
 std::size_t part_of(std::uint64_t key) { return key >> 58; }
@@ -37,13 +39,19 @@ struct Counter {
   std::uint64_t key;
   std::uint32_t df = 0;  // 0: free
   std::uint32_t last_text;
-  Slice slice;  // of the first occurrence
+  Slice slice;  // of the first occurrence in a text that may be shown, or else of the first
+};
+
+// Which texts may be shown to people; without marks all may be.
+struct ShownTexts {
+  std::span<const std::uint8_t> marks;
+  bool has(std::uint32_t text) const { return marks.empty() || marks[text] != 0; }
 };
 
 // Counts one range of hashes of one kind.
 class CountTable {
  public:
-  void add(const Occurrence& seen) {
+  void add(const Occurrence& seen, const ShownTexts& shown) {
     if (5 * (size_ + 1) > 4 * counters_.size()) grow();
     Counter& counter = find(seen.key);
     if (counter.df == 0) {
@@ -52,6 +60,7 @@ class CountTable {
     } else if (counter.last_text != seen.slice.text) {
       ++counter.df;
       counter.last_text = seen.slice.text;
+      if (shown.has(seen.slice.text) && !shown.has(counter.slice.text)) counter.slice = seen.slice;
     }
   }
   std::size_t size() const { return size_; }
@@ -83,10 +92,10 @@ struct NGramCandidate {
 
 class NGramCounter {
  public:
-  NGramCounter(const StringsView& texts, const StringsView& analyzed, std::span<const VocabularyRule> rules,
-               std::size_t budget, unsigned n_threads)
-      : texts_(texts), analyzed_(analyzed), has_analyzed_(analyzed.data.data() != texts.data.data()), rules_(rules),
-        budget_(budget), n_threads_(n_threads), candidates_(rules.size()), n_distinct_(rules.size()) {
+  NGramCounter(const StringsView& texts, const StringsView& analyzed, std::span<const std::uint8_t> is_shown,
+               std::span<const VocabularyRule> rules, std::size_t budget, unsigned n_threads)
+      : texts_(texts), analyzed_(analyzed), has_analyzed_(analyzed.data.data() != texts.data.data()), shown_{is_shown},
+        rules_(rules), budget_(budget), n_threads_(n_threads), candidates_(rules.size()), n_distinct_(rules.size()) {
     for (std::size_t text = 0; text < texts.size(); ++text) {
       const std::size_t begin = chunks_.back();
       const auto n_bytes = static_cast<std::size_t>(texts.offsets[text] - texts.offsets[begin]);
@@ -97,8 +106,8 @@ class NGramCounter {
 
   std::vector<CountedNGrams> run() {
     for (std::size_t first = 0; first < kParts;) first = count_parts(first);
-    std::vector<CountedNGrams> kept(rules_.size());
-    parallel_for(rules_.size(), n_threads_, [&](std::size_t rule) { kept[rule] = finish(rule); });
+    std::vector<CountedNGrams> kept;
+    for (std::size_t rule = 0; rule < rules_.size(); ++rule) kept.push_back(finish(rule));
     return kept;
   }
 
@@ -115,7 +124,7 @@ class NGramCounter {
       parallel_for(n, n_threads_, [&](std::size_t i) { split_chunk(chunk + i, first, end, block[i]); });
       parallel_for(rules_.size() * kParts, n_threads_, [&](std::size_t item) {
         for (std::size_t i = 0; i < n; ++i)
-          for (const Occurrence& seen : block[i][item]) tables[item / kParts][item % kParts].add(seen);
+          for (const Occurrence& seen : block[i][item]) tables[item / kParts][item % kParts].add(seen, shown_);
       });
       while (end - first > 1 && bytes_of(tables) > budget_) {  // leave the upper half for another pass
         end -= (end - first) / 2;
@@ -123,7 +132,7 @@ class NGramCounter {
           for (std::size_t part = end; part < kParts; ++part) table[part] = {};
       }
     }
-    parallel_for(rules_.size(), n_threads_, [&](std::size_t rule) { select(rule, tables[rule]); });
+    for (std::size_t rule = 0; rule < rules_.size(); ++rule) select(rule, tables[rule]);
     return end;
   }
 
@@ -158,13 +167,18 @@ class NGramCounter {
 
   // Updates the best n-grams of one kind with what these tables counted, and empties the tables.
   void select(std::size_t rule, Table& table) {
-    auto& candidates = candidates_[rule];
-    for (CountTable& part : table) {
-      n_distinct_[rule] += part.size();
-      for (const Counter& counter : part.counters())
+    std::vector<Buffer<NGramCandidate>> found(table.size());
+    parallel_for(table.size(), n_threads_, [&](std::size_t part) {
+      for (const Counter& counter : table[part].counters())
         if (counter.df >= std::max(1u, rules_[rule].min_df))
-          candidates.push_back({counter.key, sort_prefix(bytes_at(rule, counter.slice)), counter.df, counter.slice});
-      part = {};
+          found[part].push_back({counter.key, sort_prefix(bytes_at(rule, counter.slice)), counter.df, counter.slice});
+    });
+    auto& candidates = candidates_[rule];
+    for (std::size_t part = 0; part < table.size(); ++part) {
+      n_distinct_[rule] += table[part].size();
+      table[part] = {};
+      candidates.insert(candidates.end(), found[part].begin(), found[part].end());
+      found[part] = {};
     }
     const std::size_t limit = rules_[rule].limit;
     if (candidates.size() <= limit) return;
@@ -175,39 +189,54 @@ class NGramCounter {
   }
 
   CountedNGrams finish(std::size_t rule) {
-    auto& candidates = candidates_[rule];
-    std::sort(candidates.begin(), candidates.end(),
-              [&](const auto& a, const auto& b) { return is_better(rule, a, b); });
+    Buffer<NGramCandidate> candidates = std::move(candidates_[rule]);
+    parallel_sort(candidates, n_threads_, [&](const auto& a, const auto& b) { return is_better(rule, a, b); });
     CountedNGrams kept;
     kept.n_distinct = n_distinct_[rule];
-    for (const NGramCandidate& candidate : candidates) {
-      kept.keys.push_back(candidate.key);
-      kept.df.push_back(candidate.df);
-      append_shown(bytes_at(rule, candidate.slice), kept.shown);
-    }
-    candidates = {};
+    kept.keys.resize(candidates.size());
+    kept.df.resize(candidates.size());
+    std::vector<OwnedStrings> names((candidates.size() + kNamed - 1) / kNamed);
+    parallel_for(names.size(), n_threads_, [&](std::size_t chunk) {
+      for (std::size_t i = chunk * kNamed; i < std::min(candidates.size(), (chunk + 1) * kNamed); ++i) {
+        const NGramCandidate& candidate = candidates[i];
+        kept.keys[i] = candidate.key;
+        kept.df[i] = candidate.df;
+        append_shown(shown_.has(candidate.slice.text) ? bytes_at(rule, candidate.slice) : "", names[chunk]);
+      }
+    });
+    kept.shown = join_strings(names);
     return kept;
   }
 
   bool is_better(std::size_t rule, const NGramCandidate& a, const NGramCandidate& b) const {
     if (a.df != b.df) return a.df > b.df;
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
-    return bytes_at(rule, a.slice) < bytes_at(rule, b.slice);
+    const std::size_t n = std::min(a.slice.length, b.slice.length);
+    for (std::size_t i = sizeof(a.prefix); i < n; ++i) {
+      const auto own = static_cast<unsigned char>(byte_at(rule, a.slice, i));
+      const auto other = static_cast<unsigned char>(byte_at(rule, b.slice, i));
+      if (own != other) return own < other;
+    }
+    return a.slice.length < b.slice.length;
   }
 
-  // The n-gram with its spaces; those that pad the text are not stored.
+  // A byte of an n-gram with its spaces; those that pad the text are not stored.
+  char byte_at(std::size_t rule, const Slice& slice, std::size_t i) const {
+    const std::string_view text = (rules_[rule].kind.unit == Unit::word ? analyzed_ : texts_)[slice.text];
+    const std::size_t at = slice.begin + i;
+    return at == 0 || at > text.size() ? ' ' : text[at - 1];
+  }
+
   std::string bytes_at(std::size_t rule, const Slice& slice) const {
-    const bool is_word = rules_[rule].kind.unit == Unit::word;
-    const std::string_view text = (is_word ? analyzed_ : texts_)[slice.text];
-    std::string bytes;
-    for (std::size_t at = slice.begin; at < std::size_t{slice.begin} + slice.length; ++at)
-      bytes.push_back(at == 0 || at > text.size() ? ' ' : text[at - 1]);
+    std::string bytes(slice.length, ' ');
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_at(rule, slice, i);
     return bytes;
   }
 
   const StringsView& texts_;
   const StringsView& analyzed_;
   bool has_analyzed_;
+  ShownTexts shown_;
   std::vector<std::size_t> chunks_{0};  // where each chunk of texts starts, and the end
   std::span<const VocabularyRule> rules_;
   std::size_t budget_;
@@ -219,15 +248,18 @@ class NGramCounter {
 }  // namespace
 
 std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, const StringsView& analyzed,
-                                        std::span<const VocabularyRule> rules, std::size_t budget, unsigned n_threads) {
+                                        std::span<const std::uint8_t> is_shown, std::span<const VocabularyRule> rules,
+                                        std::size_t budget, unsigned n_threads) {
   if (analyzed.size() != normalized.size())
     throw std::invalid_argument("there must be as many analyzed as normalized texts");
+  if (!is_shown.empty() && is_shown.size() != normalized.size())
+    throw std::invalid_argument("there must be as many marks as texts");
   if (normalized.size() > std::numeric_limits<std::uint32_t>::max())
     throw std::length_error("at most 4294967295 texts can be counted");
   for (std::size_t i = 0; i < normalized.size(); ++i)
     if (normalized[i].size() > kMaxBytes || analyzed[i].size() > std::max(kMaxBytes, kMaxAnalyzed))
       throw std::invalid_argument("texts must be normalized first; one is too long");
-  return NGramCounter(normalized, analyzed, rules, budget, n_threads).run();
+  return NGramCounter(normalized, analyzed, is_shown, rules, budget, n_threads).run();
 }
 
 }  // namespace matchset

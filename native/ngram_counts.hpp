@@ -20,14 +20,16 @@ struct VocabularyRule {
 struct CountedNGrams {
   std::vector<std::uint64_t> keys;
   std::vector<std::uint32_t> df;  // number of texts that have it
-  OwnedStrings shown;             // as people read them
+  OwnedStrings shown;             // as people read them; empty where no text that may be shown has it
   std::uint64_t n_distinct = 0;   // before limit and min_df
 };
 
 // Counts the n-grams of normalized texts, those of words in `analyzed` (the same texts, of stems), and keeps the most
 // frequent of each kind by descending df, ties by the n-gram's bytes. Counters take about `budget` bytes; if more are
-// needed, the texts are read several times, each time for another range of hashes, with the same result.
+// needed, the texts are read several times, each time for another range of hashes, with the same result. `is_shown`
+// marks the texts that may be shown to people; empty: all.
 std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, const StringsView& analyzed,
-                                        std::span<const VocabularyRule> rules, std::size_t budget, unsigned n_threads);
+                                        std::span<const std::uint8_t> is_shown, std::span<const VocabularyRule> rules,
+                                        std::size_t budget, unsigned n_threads);
 
 }  // namespace matchset

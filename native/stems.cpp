@@ -188,14 +188,7 @@ OwnedStrings stem_all(const StringsView& normalized, const StemsView& stems, uns
       part.append({text.data(), text.size()});
     }
   });
-  OwnedStrings all;
-  for (OwnedStrings& part : parts) {
-    const auto base = static_cast<std::int64_t>(all.data.size());
-    all.data.insert(all.data.end(), part.data.begin(), part.data.end());
-    for (std::size_t i = 1; i < part.offsets.size(); ++i) all.offsets.push_back(base + part.offsets[i]);
-    part = {};
-  }
-  return all;
+  return join_strings(parts);
 }
 
 double share_unspaced(const StringsView& normalized) {

@@ -1,10 +1,20 @@
 #include "strings.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <limits>
 
+#include "threads.hpp"
+
 namespace matchset {
+namespace {
+
+constexpr std::size_t kChunk = 8192;  // strings that a thread takes at a time
+
+std::size_t count_chunks(const StringsView& strings) { return (strings.size() + kChunk - 1) / kChunk; }
+
+}  // namespace
 
 void StringTable::grow() {
   Buffer<Slot> old(2 * slots_.size());
@@ -35,12 +45,30 @@ Grouping group_strings(const StringsView& strings) {
   return grouping;
 }
 
-std::vector<std::int64_t> find_strings(const StringsView& distinct, const StringsView& wanted) {
-  const auto text_at = [&](std::int64_t index) { return distinct[static_cast<std::size_t>(index)]; };
-  StringTable table(distinct.size());
-  for (std::size_t i = 0; i < distinct.size(); ++i) table.insert(distinct[i], static_cast<std::int64_t>(i), text_at);
+std::vector<std::int64_t> find_strings(const StringsView& distinct, const StringsView& wanted, unsigned n_threads) {
+  // A table that threads fill together: since no string is there twice, none must be compared with another.
+  Buffer<std::int64_t> slots(std::bit_ceil(2 * distinct.size() + 2), -1);
+  Buffer<std::uint64_t> hashes(distinct.size());
+  const std::size_t mask = slots.size() - 1;
+  parallel_for(count_chunks(distinct), n_threads, [&](std::size_t chunk) {
+    for (std::size_t i = chunk * kChunk; i < std::min(distinct.size(), (chunk + 1) * kChunk); ++i) {
+      hashes[i] = hash_bytes(distinct[i]);
+      std::size_t at = hashes[i] & mask;
+      for (std::int64_t free = -1;
+           !std::atomic_ref(slots[at]).compare_exchange_strong(free, static_cast<std::int64_t>(i)); free = -1)
+        at = (at + 1) & mask;
+    }
+  });
   std::vector<std::int64_t> indices(wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) indices[i] = table.find(wanted[i], text_at);
+  parallel_for(count_chunks(wanted), n_threads, [&](std::size_t chunk) {
+    for (std::size_t i = chunk * kChunk; i < std::min(wanted.size(), (chunk + 1) * kChunk); ++i) {
+      const std::uint64_t hash = hash_bytes(wanted[i]);
+      const auto is_it = [&](auto index) { return hashes[index] == hash && distinct[index] == wanted[i]; };
+      std::size_t at = hash & mask;
+      while (slots[at] >= 0 && !is_it(static_cast<std::size_t>(slots[at]))) at = (at + 1) & mask;
+      indices[i] = slots[at];
+    }
+  });
   return indices;
 }
 
@@ -60,6 +88,24 @@ OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64
     taken.data.insert(taken.data.end(), text.begin(), text.end());
   }
   return taken;
+}
+
+OwnedStrings join_strings(std::span<OwnedStrings> parts) {
+  std::size_t n_bytes = 0, n = 1;
+  for (const OwnedStrings& part : parts) {
+    n_bytes += part.data.size();
+    n += part.offsets.size() - 1;
+  }
+  OwnedStrings all;
+  all.data.reserve(n_bytes);
+  all.offsets.reserve(n);
+  for (OwnedStrings& part : parts) {
+    const auto base = static_cast<std::int64_t>(all.data.size());
+    all.data.insert(all.data.end(), part.data.begin(), part.data.end());
+    for (std::size_t i = 1; i < part.offsets.size(); ++i) all.offsets.push_back(base + part.offsets[i]);
+    part = {};
+  }
+  return all;
 }
 
 std::vector<std::int64_t> sort_strings(const StringsView& strings) {

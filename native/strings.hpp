@@ -107,10 +107,13 @@ struct Grouping {
 Grouping group_strings(const StringsView& strings);
 
 // Index of each wanted string among distinct strings, -1 if it is not there, (n_wanted,).
-std::vector<std::int64_t> find_strings(const StringsView& distinct, const StringsView& wanted);
+std::vector<std::int64_t> find_strings(const StringsView& distinct, const StringsView& wanted, unsigned n_threads);
 
 // The strings at `indices`, in that order; throws if an index is out of range.
 OwnedStrings take_strings(const StringsView& strings, std::span<const std::int64_t> indices);
+
+// The strings of all parts, in order; the parts are freed on the way.
+OwnedStrings join_strings(std::span<OwnedStrings> parts);
 
 // Indices of the strings in ascending order of their bytes, ties by index, (n,).
 std::vector<std::int64_t> sort_strings(const StringsView& strings);

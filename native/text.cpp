@@ -229,15 +229,7 @@ OwnedStrings normalize_all(const StringsView& texts, unsigned n_threads) {
       part.append({text.data(), text.size()});
     }
   });
-  OwnedStrings all;
-  all.offsets.reserve(texts.size() + 1);
-  for (OwnedStrings& part : parts) {
-    const auto base = static_cast<std::int64_t>(all.data.size());
-    all.data.insert(all.data.end(), part.data.begin(), part.data.end());
-    for (std::size_t i = 1; i < part.offsets.size(); ++i) all.offsets.push_back(base + part.offsets[i]);
-    part = {};
-  }
-  return all;
+  return join_strings(parts);
 }
 
 }  // namespace matchset

@@ -1,6 +1,7 @@
 """`matchset add`, `update`, `remove`, `refresh` and `merge` change a model where it lies."""
 
 import errno
+from inspect import signature
 
 import pytest
 from fresh_shop import make_goods, trained_shop
@@ -86,6 +87,17 @@ def test_each_command_says_what_its_step_did(model, tmp_path, capsys):
     said = told(capsys)
     assert said.startswith("0 added, 0 updated, 1 removed, 0 unchanged, 7 not in the model: x0, x1")
     assert "x4, ... 160 products" in said
+
+
+def test_remove_reads_ids_alone_whatever_else_is_in_the_file(model, tmp_path, capsys):
+    gone = tmp_path / "gone.csv"
+    rows = "p001,red,röd,1.000,5\n", "p001,blue,blå,2,5\n", "p002,,,x,6\n"
+    gone.write_text("".join(["code,title,name,price,sku\n", *rows]), encoding="utf-16")
+    remove(model, gone, product="code", encoding="utf-16")
+    assert told(capsys).startswith("0 added, 0 updated, 2 removed, 0 unchanged 158 products;")
+    assert not {"p001", "p002"} & set(ms.load(model).products.ids)
+    taken = set(signature(remove).parameters)
+    assert taken == {"model", "file", "id", "version", "product", "encoding"}
 
 
 def test_inspect_says_that_nothing_changed(model, capsys):

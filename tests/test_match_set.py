@@ -14,6 +14,7 @@ import matchset as ms
 from matchset.config import PARTS
 from matchset.errors import ModelFileError
 from matchset.matrices import from_scipy
+from matchset.model.added import index_added
 from matchset.model.impact_lists import LARGEST, ImpactLists, invert
 from matchset.model.lexical import index_titles, store_lexical
 from matchset.model.match_set_model import SOURCES, Bounds, MatchSetModel
@@ -144,7 +145,15 @@ def test_wide_open_sources_know_of_each_product_what_the_parts_know(trained, que
     assert len(set(found.labels)) == len(found.labels)
     # No source knows anything of the others.
     assert np.all(wanted[~is_proposed][:, [column("bm25"), column("vote_share")]] == 0)
+    cosines = found.features[:, column("cosine")]
+    wanted[found.labels, column("cosine_rank")] = np.log1p(count_greater(cosines))
     np.testing.assert_allclose(found.features, wanted[found.labels], rtol=2e-3, atol=5e-3)
+
+
+def count_greater(cosines):
+    """How many are in a higher step of 1/128 than each."""
+    step = ((1 - cosines) * np.float32(128)).clip(0).astype(int)
+    return (step < step[:, None]).sum(axis=1)
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -187,7 +196,8 @@ def test_a_product_that_the_beam_missed_has_no_tree_score(trained):
 def test_a_part_that_is_left_out_leaves_its_features_at_zero():
     trained = make_model(("tree", "lexical"))
     found = describe(trained, QUERIES, Bounds())
-    absent = [column(name) for name in ("cosine", "vote_share", "vote_log", "same_query")]
+    names = ("cosine", "cosine_rank", "vote_share", "vote_log", "same_query")
+    absent = [column(name) for name in names]
     assert np.all(found.features[:, absent] == 0)
     assert set(found.sources.tolist()) <= {1, 4, 5}
 
@@ -219,34 +229,58 @@ def make_long_lists(known):
     )
 
 
-def sum_impacts(lists, words, budget, n_titles):
-    """The shortest lists first, until so many entries are read."""
-    sums, ends = np.zeros(n_titles), lists.offsets
+def sum_impacts(lists, words, budget, is_gone):
+    """The shortest lists first, until so many entries of products that are there are read."""
+    sums, ends = np.zeros(len(is_gone)), lists.offsets
     for word in sorted(words, key=lambda word: ends[word + 1] - ends[word]):
-        inside = slice(ends[word], min(ends[word + 1], ends[word] + budget))
+        entries = np.arange(ends[word], ends[word + 1])
+        inside = entries[~is_gone[lists.ids[entries]]][:budget]
         sums[lists.ids[inside]] += lists.impacts[inside]
-        budget -= inside.stop - inside.start
+        budget -= len(inside)
     return sums
 
 
+def add_long_lists(index, vectorizer, n_added, n_gone):
+    """Products with random titles, some of words that each of them has; others of before go."""
+    rng, words = np.random.default_rng(1), np.array([*COLORS, *THINGS, *EXTRA])
+    chance = rng.permutation(np.geomspace(0.01, 1, len(words)))
+    chosen = rng.random((n_added, len(words))) < chance
+    titles = [" ".join(rng.permutation(words[mine])) for mine in chosen]
+    is_gone = np.zeros(len(index.row_of), dtype=np.bool_)
+    is_gone[rng.permutation(len(is_gone))[:n_gone]] = True
+    texts = (Strings.of(titles),)
+    return index_added(texts, vectorizer, lexical=index, towers=None, is_gone=is_gone)
+
+
+@pytest.mark.parametrize(("n_added", "n_gone"), [(0, 0), (300, 0), (6000, 0), (6000, 500)])
 @pytest.mark.parametrize("n_postings", [300, 2000, 10**6])
-def test_words_propose_the_best_of_the_titles_that_they_may_read(trained, n_postings):
+def test_words_propose_the_best_of_the_titles_that_they_may_read(
+    trained, n_postings, n_added, n_gone
+):
     index, vectorizer = make_long_lists(trained.model.lexical), trained.data.vectorizer
     n_titles = len(index.row_of)
+    added = add_long_lists(index, vectorizer, n_added, n_gone) if n_added else None
+    is_gone = np.zeros(n_titles, dtype=np.bool_) if added is None else added.shown < 0
+    shown = np.flatnonzero(~is_gone)
     model = MatchSetModel(
         np.zeros(n_titles, np.float32),
         np.zeros(n_titles, np.float32),
         default_reranker(""),
         lexical=index,
         bounds=Bounds(lexical_postings=n_postings, lexical_products=20),
+        added=added,
     )
     for query in QUERIES:
-        words = vectorizer.encode(query)[0].astype(np.int64) - index.first_word
+        ids = vectorizer.encode(query)[0].astype(np.int64)
+        words = ids - index.first_word
         words = words[(words >= 0) & (words < len(index.titles_of))]
-        sums = sum_impacts(index.titles_of, words, n_postings, n_titles)
-        best = [title for title in np.argsort(-sums, kind="stable")[:20] if sums[title] > 0]
+        sums = sum_impacts(index.titles_of, words, n_postings, is_gone)
+        if added is not None:
+            words = np.flatnonzero(np.isin(added.words.features, ids))
+            sums += sum_impacts(added.words.titles_of, words, n_postings, is_gone)
+        best = [label for label in np.argsort(-sums, kind="stable")[:20] if sums[label] > 0]
         found = model.describe(vectorizer.native, Strings.of([query]))
-        assert found.labels.tolist() == best
+        assert shown[found.labels].tolist() == best
 
 
 def test_words_of_titles_lie_in_the_order_of_the_inverted_lists(trained):

@@ -28,9 +28,8 @@ from matchset.storage.folders import open_folder, verify_folder, write_folder
 from matchset.storage.sections import open_sections, read_section, save_sections
 from matchset.strings import Strings
 
-GOLDEN = Path(__file__).parent / "golden" / "model-2"
-ANSWERS = GOLDEN.with_name("model-2.json")  # of the model of format 2
-OLD = GOLDEN.with_name("manifest-1.json")  # of a model of format 1
+GOLDEN = Path(__file__).parent / "golden" / "model-3"
+ANSWERS = GOLDEN.with_name("model-3.json")  # of the model of format 3
 
 PRODUCTS = Products(
     Strings.of(["p1", "p2", "ü"]),
@@ -208,27 +207,31 @@ def test_damaged_products_are_named(saved):
         read_section(saved, "products", lambda: read_products(open_sections(saved)[1]["products"]))
 
 
-def test_a_model_of_format_2_opens_and_answers_the_same():
+def test_a_model_of_format_3_opens_and_answers_the_same():
     """`python tests/test_model_files.py` wrote it; it never changes."""
     ms.verify(GOLDEN)
     matcher = ms.load(GOLDEN)
-    assert isinstance(matcher, ms.XRLinearMatcher)
+    assert isinstance(matcher, ms.MatchSet)
+    assert matcher.model.parts == ("tree", "towers", "lexical", "neighbors")
+    assert matcher.freshness.added == matcher.freshness.removed == 1
     assert matcher.config.min_count == 2.0
     assert matcher.summary.pairs == 8
     for answer in json.loads(ANSWERS.read_text()):
-        found = matcher.match(answer["query"], k=3, where=answer["where"])
+        asked = matcher if answer["part"] is None else matcher.part(answer["part"])
+        found = asked.match(answer["query"], k=3, where=answer["where"])
         assert list(found.ids) == answer["ids"]
         assert list(found.titles) == answer["titles"]
         np.testing.assert_allclose(found.scores, answer["scores"], rtol=1e-5)
-    assert matcher.explain("red shoe", "p0").score > 0
+    assert matcher.part("tree").explain("red shoe", "p0").score > 0
     assert matcher.training.is_seen(Strings.of(["red shoe", "hat"])).tolist() == [True, False]
 
 
-def test_a_model_of_format_1_must_be_trained_again(tmp_path):
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_model_of_an_earlier_format_must_be_trained_again(tmp_path, version):
     model = tmp_path / "model"
     model.mkdir()
-    (model / "manifest.json").write_bytes(OLD.read_bytes())
-    message = r"written by an older matchset \(format 1\), which .*; train it again"
+    (model / "manifest.json").write_bytes((GOLDEN.parent / f"manifest-{version}.json").read_bytes())
+    message = rf"written by an older matchset \(format {version}\), which .*; train it again"
     for open_it in (ms.load, ms.XRLinearMatcher.load, ms.verify, open_sections):
         with pytest.raises(ModelFileError, match=message) as caught:
             open_it(model)
@@ -257,12 +260,17 @@ def write_golden():
         }
     )
     config = ms.TrainConfig(min_count=2.0, learn=ms.LearnConfig(branching=2, max_leaf_size=2))
-    matcher = ms.train(log, catalog, config, out=GOLDEN, overwrite=GOLDEN.exists())
+    trained = ms.train(log, catalog, config, out=GOLDEN, overwrite=GOLDEN.exists())
+    matcher = trained.upsert([ms.Upsert("p5", "Green Zyxo Lamp", {"price": 9.0})], remove=["p1"])
     answers = []
-    for query, where in [("red shoe", None), ("chair", "price < 100"), ("lamp", "in_stock")]:
-        found = matcher.match(query, k=3, where=where)
-        answer = {"query": query, "where": where, "ids": found.ids, "titles": found.titles}
-        answers.append(answer | {"scores": found.scores.tolist()})
+    asked = [("red shoe", None), ("chair", "price < 100"), ("lamp", "in_stock"), ("zyxo", None)]
+    for part in (None, *matcher.model.parts):
+        for query, where in asked:
+            asks = matcher if part is None else matcher.part(part)
+            found = asks.match(query, k=3, where=where)
+            answer = {"part": part, "query": query, "where": where}
+            answer |= {"ids": found.ids, "titles": found.titles}
+            answers.append(answer | {"scores": found.scores.tolist()})
     ANSWERS.write_text(json.dumps(answers, indent=1) + "\n")
 
 

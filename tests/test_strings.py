@@ -33,6 +33,15 @@ def test_find_gives_the_place_or_minus_one(values, wanted):
     assert list(indices) == [distinct.index(w) if w in distinct else -1 for w in wanted]
 
 
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_texts_are_found_with_any_number_of_threads(threads):
+    rng = np.random.default_rng(1)
+    texts = Strings.of([f"text {i:x}" for i in range(30_000)])
+    rows = rng.integers(0, len(texts), 40_000)
+    assert np.array_equal(texts.index_of(texts.take(rows), threads=threads), rows)
+    assert (texts.index_of(Strings.of(["", "text", "text 30000"]), threads=threads) == -1).all()
+
+
 @given(texts.filter(bool), st.data())
 def test_take_and_slices_are_strings_too(values, data):
     indices = data.draw(st.lists(st.integers(0, len(values) - 1)))

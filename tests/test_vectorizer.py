@@ -258,9 +258,7 @@ def test_a_vocabulary_is_made_native_once_or_twice_if_ngrams_were_cut(monkeypatc
     assert len(made) == 3
 
 
-@pytest.mark.parametrize("block", [1, 2, 10**6])
-def test_ngrams_of_rare_queries_have_no_name(block, monkeypatch):
-    monkeypatch.setattr("matchset.features.vectorizer._BLOCK", block)
+def test_ngrams_of_rare_queries_have_no_name():
     shown = np.array([query != "rose of jericho plant" for query in SHOP])
     vectorizer = Vectorizer().fit(SHOP, shown=shown)
     names = list(vectorizer.vocabulary.names)
@@ -272,6 +270,24 @@ def test_ngrams_of_rare_queries_have_no_name(block, monkeypatch):
     assert same_rows(vectorizer.transform(SHOP), everything.transform(SHOP))
     with pytest.raises(ValueError, match=r"shown must have one entry per query, \(9,\); got"):
         Vectorizer().fit(SHOP, shown=np.ones(2, dtype=bool))
+
+
+def test_a_word_has_a_name_where_any_of_its_texts_is_shown():
+    rng = np.random.default_rng(1)
+    corpus = [f"word{a} {b:x}" for a, b in rng.integers(0, 30_000, (15_000, 2))]
+    shown = rng.random(len(corpus)) < 0.3
+    config = configured([("word", 1, 10**6, 1)])
+    one, everything, public = (
+        Vectorizer(config).fit(texts, shown=marks, threads=1).vocabulary
+        for texts, marks in ((corpus, shown), (corpus, None), (list(np.array(corpus)[shown]), None))
+    )
+    known, names = set(public.names), list(everything.names)
+    assert list(one.names) == [name if name in known else "" for name in names]
+    assert names == [name for _, name in sorted(zip(-one.df.astype(int), names, strict=True))]
+    for threads in (2, 7):
+        other = Vectorizer(config).fit(corpus, shown=shown, threads=threads).vocabulary
+        assert other.names == one.names
+        assert np.array_equal(other.slots, one.slots)
 
 
 def test_strings_and_lists_and_iterators_are_the_same():

@@ -49,6 +49,7 @@ def find_strings(
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
     wanted_data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
     wanted_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    threads: int,
 ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
     Index of each wanted string among distinct strings, -1 if it is not there.
@@ -107,6 +108,58 @@ def export_arrow_table(columns: list[tuple[str, str, Any, Any, Any]], n_rows: in
     """
     A capsule of an Arrow C stream of one batch that borrows the arrays of its columns, each
     (name, format, valid bits or None, values or None, (data, offsets) of its texts or None).
+    """
+
+def sum_pairs(
+    query: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    product: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    event: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    count: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    of_event: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    least: float,
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float64], dict(shape=(None,))],
+    int,
+]:
+    """
+    Pairs of sorted rows that weigh at least so much: the first row and the weight of each, and the number of pairs that weigh anything.
+    """
+
+def sum_queries(
+    query: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    size: int,
+    event: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    count: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    of_event: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    threads: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """What the rows of each query weigh; they are sorted by query."""
+
+def sum_products(
+    product: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    size: int,
+    event: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    count: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    of_event: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    day: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    of_day: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    first_day: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    What the rows of each product weigh, also by their day, counted from `first_day`.
+    """
+
+def find_days(
+    days: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    no_day: int,
+    one_in: int,
+    threads: int,
+) -> tuple[int, int] | None:
+    """
+    The first day and the last one, but for one row in so many; None where every day is `no_day`.
     """
 
 class Stems:
@@ -207,6 +260,7 @@ def count_ngrams(
     budget: int,
     threads: int,
     analyzed: tuple[NDArray[numpy.uint8], NDArray[numpy.int64]] | None = None,
+    is_shown: NDArray[numpy.uint8] | None = None,
 ) -> list[
     tuple[
         NDArray[numpy.uint64],
@@ -216,7 +270,7 @@ def count_ngrams(
     ]
 ]:
     """
-    Per kind, the kept n-grams of normalized texts by falling frequency: keys, df, readable strings, and the number of distinct ones. N-grams of words are those of `analyzed`, if given.
+    Per kind, the kept n-grams of normalized texts by falling frequency: keys, df, readable strings, and the number of distinct ones. N-grams of words are those of `analyzed`, if given; those that no text that `is_shown` has are empty strings.
     """
 
 def list_ngrams(

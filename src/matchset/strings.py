@@ -99,9 +99,9 @@ class Strings(Sequence[str]):
         """A 64-bit hash of each text, the same on every machine, (n,)."""
         return _native.hash_strings(self.data, self.offsets)
 
-    def index_of(self, wanted: Strings) -> NDArray[np.int64]:
+    def index_of(self, wanted: Strings, *, threads: int = 1) -> NDArray[np.int64]:
         """Index of each wanted text, -1 if missing; the texts of `self` must be distinct."""
-        return _native.find_strings(self.data, self.offsets, wanted.data, wanted.offsets)
+        return _native.find_strings(self.data, self.offsets, wanted.data, wanted.offsets, threads)
 
     def _decode(self, begin: int, end: int) -> str:
         return self.data[begin:end].tobytes().decode("utf-8", "replace")

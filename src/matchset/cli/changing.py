@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -129,7 +129,8 @@ def remove(
     *,
     id: Annotated[tuple[str, ...], Parameter(consume_multiple=True, negative="")] = (),  # noqa: A002
     version: int | None = None,
-    columns: ProductColumns = COLUMNS,
+    product: Annotated[str | None, Parameter(group=READING)] = None,
+    encoding: Annotated[str | None, Parameter(group=READING)] = None,
 ) -> None:
     """Remove products from a model; they are never shown again.
 
@@ -143,16 +144,16 @@ def remove(
         Product ids, instead of a file or in addition to one.
     version
         Number of this change: products that have this version or a later one stay as they are.
-    columns
-        Columns of the file.
+    product
+        Column of the product id.
+    encoding
+        Encoding of text files that are not UTF-8, such as cp1252 or utf-16.
 
     """
     if file is None and not id:
         raise ParameterError("must be given, or a file; got neither", parameter="id")
-    once = replace(columns, duplicates="first")  # an id twice is removed once
-    ids = [*id, *(() if file is None else once.read(file).ids)]
-    named = Strings.of(ids, "ids")
-    _take(model, named, lambda matcher: matcher.remove(ids, version=version))
+    ids = [*id, *(() if file is None else _read_ids(file, product, encoding))]
+    _take(model, Strings.of(ids, "ids"), lambda matcher: matcher.remove(ids, version=version))
 
 
 def refresh(
@@ -199,6 +200,20 @@ def merge(model: Path, /) -> None:
 
     """
     _tell(_load_match_set(model).merge())
+
+
+def _read_ids(file: Path, product: str | None, encoding: str | None) -> Strings:
+    """The ids of a table, whatever else is in it; one that is there twice is there once."""
+    return read_catalog(
+        str(file),
+        product=product,
+        title=False,
+        description=False,
+        attributes=(),
+        duplicates="first",
+        encoding=encoding,
+        requires_title=False,
+    ).ids
 
 
 def _load_match_set(model: Path) -> MatchSet:

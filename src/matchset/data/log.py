@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from matchset.config import DEFAULT_MIN_QUERY_COUNT
+from matchset import _native
+from matchset.config import DEFAULT_MIN_QUERY_COUNT, count_threads
 from matchset.data.arrow import NO_DAY, ExportColumn, export_columns
 from matchset.data.duckdb_session import write_parquet
 from matchset.data.events import kind_of
@@ -78,7 +79,7 @@ class Log:
         first, last = (date(1970, 1, 1) + timedelta(int(day)) for day in (known.min(), known.max()))
         return first, last
 
-    def query_counts(self) -> NDArray[np.float64]:
+    def query_counts(self, *, threads: int | None = None) -> NDArray[np.float64]:
         """How often each query led to an event that is not an impression, (n_queries,).
 
         If the log has only impressions, they count.
@@ -86,8 +87,8 @@ class Log:
         counts = np.array([kind_of(name) != "impression" for name in self.events], dtype=np.float64)
         if not counts.any():
             counts[:] = 1.0
-        weights = self.count * counts[self.event] if len(self) else self.count
-        return sum_by(self.query, len(self.queries), weights)
+        columns = self.query, len(self.queries), self.event, self.count
+        return _native.sum_queries(*columns, counts, count_threads(threads))
 
     def shown(self, min_query_count: float = DEFAULT_MIN_QUERY_COUNT) -> NDArray[np.bool_]:
         """Which queries may be shown to people, (n_queries,).
@@ -142,12 +143,6 @@ class Log:
         appears under its name only when it is complete.
         """
         write_parquet(self, Path(path))
-
-
-def find_last_day(log: Log, before: str | None = None) -> str | None:
-    """The last day of a log, or of one `before` it, such as 2026-12-31; None without times."""
-    last = None if log.days is None else log.days[1].isoformat()
-    return max(filter(None, (last, before)), default=None)
 
 
 def make_log(

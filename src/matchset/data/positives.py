@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
+from matchset import _native
+from matchset.config import count_threads
 from matchset.data.events import (
     EventRule,
     EventWeights,
@@ -46,7 +48,13 @@ class Positives:
         )
 
 
-def positives(log: Log, *, events: EventWeights | None = None, min_count: float = 1.0) -> Positives:
+def positives(
+    log: Log,
+    *,
+    events: EventWeights | None = None,
+    min_count: float = 1.0,
+    threads: int | None = None,
+) -> Positives:
     """Find the pairs to train on: pairs whose weighted counts over all days reach `min_count`.
 
     `events` gives the weight of each event that counts, such as {"purchase": 1, "click": 0.2}, or
@@ -56,10 +64,16 @@ def positives(log: Log, *, events: EventWeights | None = None, min_count: float 
     rule = training_rule(log.events, weights=events, min_count=min_count)
     if events is None:
         _warn_of_uncounted(log)
-    return apply_rule(log, rule)
+    return apply_rule(log, rule, threads=threads)
 
 
-def relevance(log: Log, *, events: EventWeights | None = None, min_count: float = 1.0) -> Positives:
+def relevance(
+    log: Log,
+    *,
+    events: EventWeights | None = None,
+    min_count: float = 1.0,
+    threads: int | None = None,
+) -> Positives:
     """Find the pairs to test on: products that were bought at least once.
 
     If there are no purchases, products that were clicked or put into the cart. If there are no
@@ -68,26 +82,21 @@ def relevance(log: Log, *, events: EventWeights | None = None, min_count: float 
     rule = relevance_rule(log.events, weights=events, min_count=min_count)
     if events is None:
         _warn_of_uncounted(log)
-    return apply_rule(log, rule)
+    return apply_rule(log, rule, threads=threads)
 
 
-def apply_rule(log: Log, rule: EventRule) -> Positives:
+def apply_rule(log: Log, rule: EventRule, *, threads: int | None = None) -> Positives:
     """The pairs of a log that a rule makes positive."""
     weights = np.array([rule.weights.get(name, 0.0) for name in log.events])
-    weighted = log.count * weights[log.event] if len(log) else log.count
-    # A log is sorted by query and product, so the rows of a pair are adjacent.
-    is_first = np.ones(len(log), dtype=np.bool_)
-    is_first[1:] = (np.diff(log.query) != 0) | (np.diff(log.product) != 0)
-    starts = np.flatnonzero(is_first)
-    sums = np.add.reduceat(weighted, starts) if len(log) else weighted
     # Five clicks of 0.2 are one purchase, however the sum was rounded.
-    is_positive = sums >= rule.min_count * (1 - 1e-9)
-    rows, values = starts[is_positive], sums[is_positive].astype(np.float32)
+    least = rule.min_count * (1 - 1e-9)
+    columns = log.query, log.product, log.event, log.count
+    rows, sums, n_counted = _native.sum_pairs(*columns, weights, least, count_threads(threads))
     queries, query = compact(log.query[rows], len(log.queries))
     products, product = compact(log.product[rows], len(log.products))
     shape = (len(queries), len(products))
-    pairs = csr_array((values, (query, product)), shape=shape)
-    n_left_out = int(np.count_nonzero(sums > 0)) - len(rows)
+    pairs = csr_array((sums.astype(np.float32), (query, product)), shape=shape)
+    n_left_out = n_counted - len(rows)
     texts = log.queries.take(queries), log.products.take(products)
     return Positives(*texts, pairs, rule, n_left_out)
 

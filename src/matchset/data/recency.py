@@ -3,44 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
+from matchset import _native
+from matchset.config import count_threads
 from matchset.data.arrow import NO_DAY
 from matchset.data.log import Log
 
 KEPT_PER_DAY = 0.95  # of what an event counts: after two weeks it counts half
-_ROWS = 1 << 20  # at a time: a log may take much of the memory
+_OLDEST = 10 * 365  # days; what is older counts as little as nothing
+_KEPT = np.cumprod(np.r_[1.0, np.full(_OLDEST, KEPT_PER_DAY)])  # by age in days
+_EPOCH = date(1970, 1, 1)
 
 
-def count_recent(log: Log, weights: Mapping[str, float]) -> NDArray[np.float64]:
-    """Weighted events of each product, the older the less, by the log's last day, (n_products,).
+def count_recent(
+    log: Log,
+    weights: Mapping[str, float],
+    today: date | None = None,
+    *,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    """Weighted events of each product, the older on a day the less, (n_products,).
 
-    Without times nothing is known to be recent: all are zero. In a log that has times, an event
-    without one is as old as the oldest.
+    The day is the log's last one if none is given. Without times nothing is known to be recent:
+    all are zero. In a log that has times, an event without one is as old as the oldest.
     """
-    sums = np.zeros(len(log.products))
-    days = find_days(log)
+    n_threads = count_threads(threads)
+    days = find_days(log, threads=n_threads)
     if days is None:
-        return sums
+        return np.zeros(len(log.products))
     weight = np.array([weights.get(name, 0.0) for name in log.events])
     first, last = days
-    kept = np.cumprod(np.r_[1.0, np.full(last - first, KEPT_PER_DAY)])  # by age
-    for begin in range(0, len(log), _ROWS):
-        rows = slice(begin, begin + _ROWS)
-        day = np.where(log.day[rows] == NO_DAY, first, log.day[rows])
-        age = np.maximum(0, last - day)
-        counts = log.count[rows] * weight[log.event[rows]] * kept[age]
-        sums += np.bincount(log.product[rows], weights=counts, minlength=len(sums))
-    return sums
+    end = last if today is None else (today - _EPOCH).days
+    kept = _KEPT[np.clip(end - np.arange(first, last + 1), 0, _OLDEST)]  # by day
+    columns = log.product, len(log.products), log.event, log.count
+    return _native.sum_products(*columns, weight, log.day, kept, first, n_threads)
 
 
-def find_days(log: Log) -> tuple[int, int] | None:
-    """First and last day of a log; None without times. One row in a thousand may be dated later."""
-    days = log.day[log.day != NO_DAY]
-    if not len(days):
-        return None
-    first, place = int(days.min()), (len(days) - 1) - len(days) // 1000
-    days.partition(place)
-    return first, int(days[place])
+def keep_recent(counts: NDArray[np.float64], since: date, today: date) -> NDArray[np.float64]:
+    """What is left today of counts of an earlier day."""
+    kept: NDArray[np.float64] = counts * _KEPT[min(_OLDEST, max(0, (today - since).days))]
+    return kept
+
+
+def find_last_day(*logs: Log | None, before: date | None = None) -> date | None:
+    """The last day of logs, or one `before` them if it is later; None without times."""
+    found = [days for log in logs if log is not None and (days := find_days(log)) is not None]
+    lasts = [_EPOCH + timedelta(last) for _, last in found]
+    return max([*lasts, *([] if before is None else [before])], default=None)
+
+
+def find_days(log: Log, *, threads: int | None = None) -> tuple[int, int] | None:
+    """First and last day of a log; None without times.
+
+    One row in a thousand may be dated later, since some dates are wrong.
+    """
+    return _native.find_days(log.day, int(NO_DAY), 1000, count_threads(threads))

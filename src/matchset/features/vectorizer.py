@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +22,6 @@ from matchset.features.vocabulary import (
     read_vocabulary,
     store_vocabulary,
 )
-from matchset.matrices import offsets_of
 from matchset.storage.folders import open_folder, write_folder
 from matchset.storage.sections import Section, read_section
 from matchset.strings import Strings
@@ -31,7 +29,6 @@ from matchset.text import normalize_strings
 
 Rows = csr_array[np.float32, tuple[int, int]]
 KIND = "vectorizer"
-_BLOCK = 1 << 18  # texts that are looked through at once
 
 
 class Vectorizer:
@@ -92,11 +89,7 @@ class Vectorizer:
                 )
         language = choose_language(self.language, [texts])
         vocabulary = learn_vocabulary(texts, self.config, n_threads, language=language, shown=shown)
-        native = vocabulary.to_native()
-        if shown is not None:
-            named = _find_named(texts, shown, vocabulary, native, threads=n_threads)
-            vocabulary = replace(vocabulary, names=_blank_unless(named, vocabulary.names))
-        self._adopt(vocabulary, native)
+        self._adopt(vocabulary, vocabulary.to_native())
         return self
 
     def transform(self, queries: Iterable[str], *, threads: int | None = None) -> Rows:
@@ -236,28 +229,3 @@ class Vectorizer:
 
 def _not_fitted() -> Exception:
     return not_fitted("the vectorizer must be fitted first; call fit(queries)")
-
-
-def _find_named(
-    texts: Strings,
-    shown: NDArray[np.bool_],
-    vocabulary: Vocabulary,
-    native: _native.Vocabulary,
-    *,
-    threads: int,
-) -> NDArray[np.bool_]:
-    """Which n-grams occur in a text that may be shown, (n_known,).
-
-    Block by block: all features of all texts are as much as the training data.
-    """
-    is_found = np.zeros(vocabulary.n_features, dtype=np.bool_)
-    rows = np.flatnonzero(shown)
-    for begin in range(0, len(rows), _BLOCK):
-        some = texts.take(rows[begin : begin + _BLOCK])
-        is_found[native.vectorize_all(some.data, some.offsets, threads)[1]] = True
-    return is_found[: vocabulary.n_known]
-
-
-def _blank_unless(named: NDArray[np.bool_], names: Strings) -> Strings:
-    lengths = np.where(named, names.lengths, 0)
-    return Strings(names.data[np.repeat(named, names.lengths)], offsets_of(lengths))

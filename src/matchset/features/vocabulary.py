@@ -89,10 +89,11 @@ def learn_vocabulary(
 ) -> Vocabulary:
     """Count the n-grams of normalized queries, and keep the most frequent of each kind.
 
-    With a `language`, n-grams of words are those of stems; `shown` is for `learn_stems`.
+    With a `language`, n-grams of words are those of stems. Only n-grams of texts that are `shown`
+    have names.
     """
     stems = None if language is None else learn_stems(normalized, language, shown)
-    counted = _count_ngrams(normalized, config, stems, threads)
+    counted = _count_ngrams(normalized, config, stems, threads, shown)
     keys, df, names, distinct = zip(*counted, strict=True)
     slots, n_homes = _lay_out(np.concatenate(keys), np.concatenate(df), len(normalized))
     vocabulary = Vocabulary(
@@ -152,7 +153,11 @@ def extend_vocabulary(
 
 
 def _count_ngrams(
-    normalized: Strings, config: VectorizerConfig, stems: Stems | None, threads: int
+    normalized: Strings,
+    config: VectorizerConfig,
+    stems: Stems | None,
+    threads: int,
+    shown: NDArray[np.bool_] | None = None,
 ) -> list[tuple[Any, ...]]:
     """For each kind, the most frequent first: keys, texts with each, names, and how many exist."""
     analyzed = None if stems is None else stems.analyze(normalized, threads=threads)
@@ -170,6 +175,7 @@ def _count_ngrams(
             memory_for_counters(),
             threads,
             None if analyzed is None else (analyzed.data, analyzed.offsets),
+            None if shown is None else shown.view(np.uint8),
         )
     )
 

@@ -35,7 +35,7 @@ _SAME_QUERY = FEATURES.index("same_query")
 _POPULARITY = FEATURES.index("popularity")
 PART_FEATURES = {
     "tree": ("tree_score", "tree_log", "tree_missed"),
-    "towers": ("cosine",),
+    "towers": ("cosine", "cosine_rank"),
     "lexical": ("bm25_share", "bm25", "bm25_any"),
     "neighbors": ("vote_share", "vote_log", "same_query"),
 }

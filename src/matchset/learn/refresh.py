@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.data.log import Log
 from matchset.data.positives import apply_rule
-from matchset.data.recency import KEPT_PER_DAY, count_recent, find_days
+from matchset.data.recency import count_recent, find_last_day, keep_recent
 from matchset.features.vectorizer import Vectorizer
 from matchset.learn.clusters import update_inverted_lists
 from matchset.learn.refresh_data import Known, RefreshData, find_words, prepare_refresh
@@ -43,6 +43,7 @@ class RefreshedMatchSet:
     vectorizer: Vectorizer
     n_queries_of: NDArray[np.int64]
     query_hashes: NDArray[np.uint64]  # of the queries that have pairs now
+    last_day: date | None  # of all logs that it has learned from
     report: RefreshReport
 
 
@@ -73,10 +74,12 @@ def refresh_match_set(
         n_known=data.vectorizer.vocabulary.n_known,
         frequency=np.add.reduceat(data.Y.data.astype(np.float64), data.Y.indptr[:-1]),
     )
+    last_day = find_last_day(log, old_log, before=known.last_day)
+    recent = _count_recent(known, log, old_log, last_day)
     refreshed = replace(
         model,
         popularity=_native.log_fixed(1 + data.n_queries_of.astype(np.float64)).astype(np.float32),
-        recent=_native.log_fixed(1 + _refresh_recent(known, log)).astype(np.float32),
+        recent=_native.log_fixed(1 + recent).astype(np.float32),
         tree=None if tree is None else tree.tree,
         towers=towers,
         lexical=lexical,
@@ -93,18 +96,27 @@ def refresh_match_set(
         **_count(known, data, tree, 0 if before is None else before.new_products),
         **measured,
     )
-    return RefreshedMatchSet(refreshed, data.vectorizer, data.n_queries_of, data.hashes, report)
+    return RefreshedMatchSet(
+        refreshed, data.vectorizer, data.n_queries_of, data.hashes, last_day, report
+    )
 
 
-def _refresh_recent(known: Known, log: Log) -> NDArray[np.float64]:
-    """Events of each product, the older the less; a log begins when the one before it ended."""
-    weights = known.training_rule(log).weights
-    recent = name_products(count_recent(log, weights), log.products, known.products)
-    is_kept = known.label_of >= 0
-    before = np.round(np.expm1(known.model.recent[is_kept].astype(np.float64)), 4)
-    days = find_days(log)
-    n_days = 0 if days is None else days[1] - days[0] + 1
-    recent[known.label_of[is_kept]] += before * KEPT_PER_DAY**n_days
+def _count_recent(
+    known: Known, log: Log, old_log: Log | None, last_day: date | None
+) -> NDArray[np.float64]:
+    """Events of each product, the older on the last day the less.
+
+    Those before the log come from the old log, or else from the model, which has them as they
+    counted on its own last day.
+    """
+    recent = np.zeros(len(known.products))
+    for each in (log,) if old_log is None else (old_log, log):
+        counts = count_recent(each, known.training_rule(each).weights, last_day)
+        recent += name_products(counts, each.products, known.products)
+    if old_log is None and known.last_day is not None and last_day is not None:
+        is_kept = known.label_of >= 0
+        before: NDArray[np.float64] = np.expm1(known.model.recent[is_kept].astype(np.float64))
+        recent[known.label_of[is_kept]] += keep_recent(before.round(4), known.last_day, last_day)
     return recent
 
 

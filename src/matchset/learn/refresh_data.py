@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,6 +39,7 @@ class Known:
     n_queries_of: NDArray[np.int64]  # of each product of the training
     config: TrainConfig
     events: Mapping[str, float]  # weight of each event in the training; none: not known
+    last_day: date | None  # that the model has learned from; None: its logs had no times
 
     @property
     def n_kept(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from matchset.config import TrainConfig, VectorizerConfig
+from matchset.config import TrainConfig, VectorizerConfig, count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.events import hint_at_counts
 from matchset.data.log import Log
@@ -78,7 +78,8 @@ def prepare_training_data(
     log: Log, catalog: Catalog | None, config: TrainConfig, *, threads: int | None = None
 ) -> TrainingData:
     """Find the positive pairs, number the products, fit the vectorizer, make the matrices."""
-    pairs = positives(log, events=config.events, min_count=config.min_count)
+    n_threads = count_threads(threads)
+    pairs = positives(log, events=config.events, min_count=config.min_count, threads=n_threads)
     if len(pairs) == 0:
         raise DataError(
             f"a log must have a positive pair to learn from; got none in {len(log):,} rows "
@@ -91,18 +92,17 @@ def prepare_training_data(
     more_text = products.more_text if config.parts != ("tree",) else None
     if titles is not None and more_text is not None:
         public = Strings.concatenate([titles, more_text])
-    learned, counts = pairs.queries, _count(log, pairs)
+    learned, counts = pairs.queries, count_queries(log, pairs, threads=n_threads)
     if config.parts != ("tree",):  # XR-Linear of the paper learns from every word
         learned = forget_private_words(pairs.queries, counts, public, least=config.min_query_count)
     vectorizer = fit_vectorizer(
-        log,
-        pairs,
+        learned,
+        counts,
         public,
         config.vectorizer,
         min_query_count=config.min_query_count,
         language=config.language,
-        threads=threads,
-        learned=learned,
+        threads=n_threads,
     )
     n_queries_of = np.zeros(len(products), dtype=np.int64)
     n_queries_of[: len(pairs.products)] = np.bincount(
@@ -116,7 +116,12 @@ def prepare_training_data(
         ),
         pairs,
         n_queries_of,
-        name_products(count_recent(log, pairs.rule.weights), log.products, products),
+        name_products(
+            count_recent(log, pairs.rule.weights, threads=n_threads),
+            log.products,
+            products,
+            threads=n_threads,
+        ),
         n_missing=0 if catalog is None else _count_missing(pairs.products, catalog),
         counts=counts,
         X_more=_transform(vectorizer, more_text, threads) if has_titles else None,
@@ -124,13 +129,10 @@ def prepare_training_data(
 
 
 def name_products(
-    values: NDArray[np.float64], ids: Strings, products: Products
+    values: NDArray[np.float64], ids: Strings, products: Products, *, threads: int = 1
 ) -> NDArray[np.float64]:
     """Values of some products as values of all: those without one have zero."""
-    label = products.index_of(ids)
-    found = np.zeros(len(products))
-    found[label[label >= 0]] = values[label >= 0]
-    return found
+    return np.append(values, 0.0)[ids.index_of(products.ids, threads=threads)]
 
 
 def _transform(vectorizer: Vectorizer, texts: Strings | None, threads: int | None) -> Csr | None:
@@ -150,22 +152,17 @@ def _count_missing(known: Strings, catalog: Catalog) -> int:
 
 
 def fit_vectorizer(
-    log: Log,
-    pairs: Positives,
+    queries: Strings,
+    counts: NDArray[np.float64],
     titles: Strings | None,
     config: VectorizerConfig,
     *,
     min_query_count: float,
     language: str | None = None,
     threads: int | None,
-    learned: Strings | None = None,
 ) -> Vectorizer:
-    """Fit on the positive queries and the titles; n-grams of titles may always be shown.
-
-    `learned` is what remains of each query where private words are left out.
-    """
-    texts = [pairs.queries if learned is None else learned]
-    shown = [_count(log, pairs) >= min_query_count]
+    """Fit on queries that occurred `counts` times, and on titles, which may always be shown."""
+    texts, shown = [queries], [counts >= min_query_count]
     if titles is not None:
         texts.append(titles)
         shown.append(np.ones(len(titles), dtype=np.bool_))
@@ -173,9 +170,10 @@ def fit_vectorizer(
     return vectorizer.fit(Strings.concatenate(texts), shown=np.concatenate(shown), threads=threads)
 
 
-def _count(log: Log, pairs: Positives) -> NDArray[np.float64]:
+def count_queries(log: Log, pairs: Positives, *, threads: int) -> NDArray[np.float64]:
     """How often each positive query occurred, (n_queries,); see `Log.shown`."""
-    counts: NDArray[np.float64] = log.query_counts()[log.queries.index_of(pairs.queries)]
+    at = log.queries.index_of(pairs.queries, threads=threads)
+    counts: NDArray[np.float64] = log.query_counts(threads=threads)[at]
     return counts
 
 

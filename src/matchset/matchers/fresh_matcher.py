@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Self
 
@@ -12,7 +13,7 @@ import numpy as np
 from matchset.config import count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
-from matchset.data.log import Log, find_last_day
+from matchset.data.log import Log
 from matchset.data.log_reader import read_log
 from matchset.data.tables import TableSource
 from matchset.learn.refresh import refresh_match_set
@@ -172,6 +173,7 @@ class FreshMatcher(TrainedMatcher):
     def _learn(self, log: Log, old_log: Log | None) -> Self:
         """A match set as trained on the products of now, which has learned from a log."""
         trained, changes = self._trained(), self._changed().changes
+        last_day = self.provenance.get("last_day")
         is_gone = apply_changes(trained.products, changes).is_gone
         label_of = np.where(is_gone, -1, np.cumsum(~is_gone) - 1).astype(np.int32)
         known = Known(
@@ -183,6 +185,7 @@ class FreshMatcher(TrainedMatcher):
             trained.n_queries_of,
             self.config,
             self.config.events or ({} if self.summary is None else self.summary.events),
+            None if last_day is None else date.fromisoformat(last_day),
         )
         threads = count_threads(self.config.learn.threads)
         found = refresh_match_set(known, log, old_log, self.refreshed, threads=threads)
@@ -195,7 +198,7 @@ class FreshMatcher(TrainedMatcher):
             provenance={
                 **self.provenance,
                 "refresh": asdict(found.report),
-                "last_day": find_last_day(log, self.provenance.get("last_day")),
+                "last_day": None if found.last_day is None else found.last_day.isoformat(),
             },
             fresh=None,
         )

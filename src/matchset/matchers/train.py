@@ -17,8 +17,9 @@ import numpy as np
 from matchset.config import TrainConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
-from matchset.data.log import Log, find_last_day
+from matchset.data.log import Log
 from matchset.data.log_reader import read_log
+from matchset.data.recency import find_last_day
 from matchset.data.tables import TableSource
 from matchset.errors import ParameterError
 from matchset.learn.summary import Stopwatch, TrainSummary, summarize
@@ -118,9 +119,10 @@ def _make_matcher(
 
 def _make_provenance(summary: TrainSummary, log: Log) -> dict[str, Any]:
     """When, where and by which version a model was made, and up to which day of the log."""
+    last_day = find_last_day(log)
     return {
         "trained": datetime.now(UTC).isoformat(timespec="seconds"),
-        "last_day": find_last_day(log),
+        "last_day": None if last_day is None else last_day.isoformat(),
         "matchset": version("matchset"),
         "python": platform.python_version(),
         "machine": platform.machine(),

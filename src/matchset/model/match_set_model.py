@@ -256,9 +256,7 @@ def store_match_set(model: MatchSetModel) -> dict[str, Section]:
 def read_match_set(sections: Mapping[str, Section]) -> MatchSetModel:
     """A match set from its sections; a damaged one is a KeyError, TypeError or ValueError."""
     search = sections["search"]
-    popularity = search.arrays["popularity"]
-    is_older = "recent" not in sections["reranker"].header["features"]
-    recent = np.zeros(len(popularity), np.float32) if is_older else search.arrays["recent"]
+    popularity, recent = search.arrays["popularity"], search.arrays["recent"]
     for name, values in (("popularity", popularity), ("recent", recent)):
         if values.dtype != np.float32 or values.ndim != 1:
             raise TypeError(f"{name} must be float32; got {values.dtype}")

@@ -5,6 +5,7 @@ Features are those of the code that answers queries. What is added here is how t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
@@ -202,7 +203,10 @@ def _features(
     features: Floats = np.zeros(len(FEATURES), dtype=np.float32)
     values = {"constant": 1.0, **told}
     values["tree_missed"] = float(model.tree is not None)
-    values["cosine"] = float(terms["towers"].values.sum()) if "towers" in terms else 0.0
+    if "towers" in terms:
+        cosine = float(terms["towers"].values.sum())
+        n_greater = np.count_nonzero(found.features[:, FEATURES.index("cosine")] > cosine)
+        values |= {"cosine": cosine, "cosine_rank": math.log1p(n_greater)}
     if "lexical" in terms:
         best = float(found.features[:, FEATURES.index("bm25")].max(initial=0))
         bm25 = float(terms["lexical"].values.sum())

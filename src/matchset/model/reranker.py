@@ -137,8 +137,7 @@ def _to_plain(reranker: Reranker) -> dict[str, Any]:
 def read_reranker(section: Section) -> Reranker:
     """A re-ranker from its section."""
     header = section.header
-    known = tuple(header["features"])
-    if known not in (FEATURES, FEATURES[:-1]):  # older models have no recent events
+    if tuple(header["features"]) != FEATURES:
         raise ValueError(f"features must be {', '.join(FEATURES)}; got {header['features']}")
     return _from_plain(header, tuple(_from_plain(each) for each in header["subsets"]))
 
@@ -147,7 +146,5 @@ def _from_plain(stored: Mapping[str, Any], subsets: tuple[Reranker, ...] = ()) -
     weights, knots, log_odds = (
         np.array(stored[name], dtype=np.float32) for name in ("weights", "knots", "log_odds")
     )
-    if weights.shape == (2, len(FEATURES) - 1):
-        weights = np.pad(weights, ((0, 0), (0, 1)))
     facts = read_object(stored["facts"])
     return Reranker(weights, knots, log_odds, facts, tuple(stored["parts"]), subsets)

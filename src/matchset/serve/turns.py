@@ -6,11 +6,15 @@ get a share of a worker's time: as many as people ask for at once, then what the
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from starlette.types import Receive
 
 from matchset.serve.http.request_errors import RETRY, RequestError
 
@@ -30,21 +34,24 @@ class Turns:
         self._n_waiting = 0
 
     @contextmanager
-    def wait(self) -> Iterator[None]:
-        """Wait for a turn in here; refused where too many do."""
+    def wait(self) -> Iterator[threading.Event]:
+        """Wait for a turn in here; refused where too many do. Tells when nobody waits any more."""
         if self._n_waiting >= _MOST_WAITING:
             rule = f"a worker keeps at most {_MOST_WAITING} explanations waiting"
             raise RequestError("overloaded", f"{rule}; got more", headers=RETRY)
+        is_over = threading.Event()
         self._n_waiting += 1
         try:
-            yield
+            yield is_over
         finally:
             self._n_waiting -= 1
+            is_over.set()
 
-    def take(self, do: Callable[[], T]) -> T:
-        """Do it in this thread, once the share allows it."""
+    def take(self, do: Callable[[], T], is_over: threading.Event) -> T:
+        """Do it in this thread, once the share allows it; not if nobody waits for it then."""
         pause = self._used_until - time.monotonic()
-        time.sleep(min(max(0.0, pause), _LONGEST_PAUSE))
+        if is_over.wait(min(max(0.0, pause), _LONGEST_PAUSE)):
+            raise CancelledError
         began = time.thread_time()
         try:
             return do()
@@ -52,3 +59,21 @@ class Turns:
             used, now = (time.thread_time() - began) / self._share, time.monotonic()
             used_until = used + max(self._used_until, now - _SAVED_SECONDS)
             self._used_until = min(used_until, now + _LONGEST_PAUSE)
+
+
+async def while_connected(receive: Receive, doing: Coroutine[Any, Any, T]) -> T:
+    """The result of something, which is canceled if the client leaves.
+
+    The request's body must have been read: what comes next is that the client has left.
+    """
+    done, left = asyncio.ensure_future(doing), asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait((done, left), return_when=asyncio.FIRST_COMPLETED)
+        if not done.done():
+            rule = "a client must wait for its response"
+            raise RequestError("timeout", f"{rule}; got a closed connection")
+        return done.result()
+    finally:
+        left.cancel()
+        done.cancel()
+        await asyncio.wait((done,))

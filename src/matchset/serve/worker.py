@@ -123,8 +123,8 @@ class Worker:
 
     async def explain_in_turn(self, do: Callable[[], T]) -> T:
         """Explain something, one at a time; see `turns`."""
-        with self.turns.wait():
-            return await self._run_in(self.turns.pool, partial(self.turns.take, do))
+        with self.turns.wait() as is_over:
+            return await self._run_in(self.turns.pool, partial(self.turns.take, do, is_over))
 
     async def _run_in(self, pool: ThreadPoolExecutor, do: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()

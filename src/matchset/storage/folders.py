@@ -28,7 +28,7 @@ from matchset.storage.atomic import publish_folder, remove_leftovers, staging_fo
 from matchset.storage.handles import MANIFEST as MANIFEST
 from matchset.storage.handles import FolderHandle, PathLike, read_folder
 
-VERSION = 2
+VERSION = 3
 MAX_MANIFEST = 16 << 20  # bytes; ours have some thousands
 _MAX_DIMENSIONS = 8
 Arrays = Mapping[str, NDArray[Any]]

@@ -17,7 +17,7 @@ from matchset.data.positives import Positives, apply_rule, positives
 from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.dssm.settings import DSSMConfig
-from matchset.learn.training_data import fit_vectorizer
+from matchset.learn.training_data import count_queries, fit_vectorizer
 from matchset.matrices import Csr, Ids, Offsets, from_scipy, rows_of, take_entries
 from matchset.model.products import Products, make_products
 from matchset.strings import Strings
@@ -139,8 +139,8 @@ def prepare_training_data(
     products = make_products(pairs.products, catalog, with_unseen=True)
     titles = Strings.of([]) if products.titles is None else products.titles
     vectorizer = fit_vectorizer(
-        log,
-        pairs,
+        pairs.queries,
+        count_queries(log, pairs, threads=threads),
         titles,
         config.vectorizer,
         min_query_count=config.min_query_count,

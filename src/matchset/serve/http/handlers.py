@@ -18,6 +18,7 @@ from matchset.serve.http.requests import RequestReader, WriteRequest
 from matchset.serve.http.responses import BytesResponse, json_response, model_response
 from matchset.serve.http.retrieval import explain, match_batch, match_inline, match_one
 from matchset.serve.http.shadow_requests import Shadow
+from matchset.serve.turns import while_connected
 from matchset.serve.worker import Worker
 
 
@@ -103,7 +104,8 @@ class Handlers:
         """Why a query finds a product, or where in the tree the product was lost."""
         worker, model = self._worker, self._worker.model
         wanted = await read_json(request, worker, self._reader.read_explain)
-        content = await worker.explain_in_turn(lambda: explain(model, wanted))
+        explaining = worker.explain_in_turn(lambda: explain(model, wanted))
+        content = await while_connected(request.receive, explaining)
         return model_response(model.version, content)
 
     async def model(self, _: Request) -> Response:
