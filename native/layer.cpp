@@ -61,12 +61,12 @@ std::size_t count_children(const LayerProblem& layer, std::size_t parent) {
   return static_cast<std::size_t>(end - begin);
 }
 
-Parent prepare(const LayerProblem& layer, std::size_t p, const SolverRule& rule) {
+Parent prepare(const LayerProblem& layer, std::size_t p, const SolverRule& rule, unsigned n_threads) {
   Parent out;
   const auto rows = layer.instances[p];
   if (std::ranges::adjacent_find(rows, std::greater_equal{}) != rows.end())
     throw std::invalid_argument("instances of a parent must ascend; parent " + std::to_string(layer.first_parent + p));
-  out.problem = gather(layer.X, rows);
+  out.problem = gather(layer.X, rows, n_threads);
   out.rule = rule;
   out.rule.seed = Draws(rule.seed, layer.first_parent + p).next();
   const std::size_t n_children = count_children(layer, p);
@@ -168,7 +168,7 @@ LayerWeights solve_parents(const LayerProblem& problem, const SolverRule& rule, 
   if (problem.first_child.empty()) throw std::out_of_range("first_child must have an end");
   LayerWeights out;
   for (std::size_t p = 0; p + 1 < problem.first_child.size(); ++p) {
-    Parent parent = prepare(problem, p, rule);
+    Parent parent = prepare(problem, p, rule, n_threads);
     std::vector<ChildBatch> batches = plan_batches(parent, n_threads);
     parallel_for(batches.size(), n_threads, [&](std::size_t b) { solve(parent, batches[b], prune); });
     write(parent, batches, out);
