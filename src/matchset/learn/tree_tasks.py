@@ -68,9 +68,9 @@ def embed(job: Job, source: TreeSource, config: LearnConfig) -> Mapping[str, Any
     logger.info("%d of %d labels have positives", len(placed), len(by_label))
     vectors = examples.label_vectors
     given = None if vectors is None else vectors.take(placed)
-    Z = embed_labels(
-        examples.X, by_label.take(placed), given=given, config=config, threads=job.threads
-    )
+    if len(placed) < len(by_label):
+        by_label = by_label.take(placed)
+    Z = embed_labels(examples.X, by_label, given=given, config=config, threads=job.threads)
     return {"Z": Z, "placed": placed}
 
 
