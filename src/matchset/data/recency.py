@@ -15,7 +15,7 @@ from matchset.data.log import Log
 
 KEPT_PER_DAY = 0.95  # of what an event counts: after two weeks it counts half
 _OLDEST = 10 * 365  # days; what is older counts as little as nothing
-_KEPT = np.cumprod(np.r_[1.0, np.full(_OLDEST, KEPT_PER_DAY)])  # by age in days
+_KEPT = np.cumprod(np.r_[1.0, np.full(_OLDEST, KEPT_PER_DAY)], dtype=np.float64)  # by age in days
 _EPOCH = date(1970, 1, 1)
 
 
@@ -38,9 +38,20 @@ def count_recent(
     weight = np.array([weights.get(name, 0.0) for name in log.events])
     first, last = days
     end = last if today is None else (today - _EPOCH).days
-    kept = _KEPT[np.clip(end - np.arange(first, last + 1), 0, _OLDEST)]  # by day
-    columns = log.product, len(log.products), log.event, log.count
-    return _native.sum_products(*columns, weight, log.day, kept, first, n_threads)
+    kept: NDArray[np.float64] = _KEPT[
+        np.clip(end - np.arange(first, last + 1), 0, _OLDEST)
+    ]  # by day
+    return _native.sum_products(
+        log.product,
+        len(log.products),
+        log.event,
+        log.count,
+        weight,
+        log.day,
+        kept,
+        first,
+        n_threads,
+    )
 
 
 def keep_recent(counts: NDArray[np.float64], since: date, today: date) -> NDArray[np.float64]:

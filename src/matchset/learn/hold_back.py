@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from matchset.config import TrainConfig
 from matchset.data.arrow import NO_DAY
+from matchset.data.events import kind_of
 from matchset.data.log import Log
 from matchset.data.positives import Positives, positives, relevance
 from matchset.matrices import Csr, from_scipy, rows_of
@@ -34,6 +35,7 @@ class HeldBack:
     products: Strings  # ids of the columns
     is_complete: NDArray[np.bool_]  # whether all positives of the query are here, (n_queries,)
     n_days: int = 0  # that are held back; none where the seed decided
+    shown: Strings | None = None  # products of the whole log; None where it lacks what was shown
 
     @property
     def is_by_time(self) -> bool:
@@ -49,9 +51,15 @@ def hold_back(log: Log, config: TrainConfig) -> HeldBack:
     new and known queries are both judged.
     """
     days = log.days
-    if days is not None and (days[1] - days[0]).days + 1 >= LEAST_DAYS:
-        return _hold_back_recent(log, config)
-    return _hold_back_random(log, config)
+    is_long = days is not None and (days[1] - days[0]).days + 1 >= LEAST_DAYS
+    held = _hold_back_recent(log, config) if is_long else _hold_back_random(log, config)
+    return replace(held, shown=log.products if _tells_impressions(log) else None)
+
+
+def _tells_impressions(log: Log) -> bool:
+    """Whether most rows are impressions, so that products without a row were hardly shown."""
+    is_impression = np.array([kind_of(name) == "impression" for name in log.events])
+    return bool(2 * np.count_nonzero(is_impression[log.event]) >= len(log))
 
 
 def _hold_back_recent(log: Log, config: TrainConfig) -> HeldBack:
