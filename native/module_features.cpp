@@ -145,14 +145,22 @@ StringsOut py_analyze(const Stems& self, const In<std::uint8_t>& data, const In<
   return from_strings(without_gil([&] { return stem_all(texts, self.view(), threads); }));
 }
 
-StringsOut py_list_words(const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
+std::pair<StringsOut, Out<std::uint8_t>> py_list_words(const In<std::uint8_t>& data, const In<std::int64_t>& offsets,
+                                                       unsigned threads,
+                                                       const std::optional<In<std::uint8_t>>& is_shown) {
   const auto texts = to_strings(data, offsets);
-  return from_strings(without_gil([&] { return list_words(texts); }));
+  const auto marks = is_shown ? to_span(*is_shown) : std::span<const std::uint8_t>();
+  if (is_shown && marks.size() != texts.size()) throw std::invalid_argument("there must be as many marks as texts");
+  WordList found = without_gil([&] { return list_words(texts, marks, threads); });
+  return {from_strings(std::move(found.words)), to_numpy<std::uint8_t>(std::move(found.is_shown))};
 }
 
-double py_share_unspaced(const In<std::uint8_t>& data, const In<std::int64_t>& offsets) {
-  const auto texts = to_strings(data, offsets);
-  return without_gil([&] { return share_unspaced(texts); });
+std::tuple<Out<std::int64_t>, std::int64_t, std::int64_t> py_count_words(const StringsIn& normalized,
+                                                                         const StringsIn& wanted, unsigned threads) {
+  const auto texts = to_strings(normalized.first, normalized.second);
+  const auto words = to_strings(wanted.first, wanted.second);
+  WordCounts found = without_gil([&] { return count_words(texts, words, threads); });
+  return {to_numpy<std::int64_t>(std::move(found.counts)), found.n_words, found.n_unspaced};
 }
 
 void bind_stems(nb::module_& m) {
@@ -167,10 +175,12 @@ void bind_stems(nb::module_& m) {
            "Normalized texts with stems for words; a text of stop words alone stays as it is.");
   m.def("lay_out_stems", &py_lay_out_stems, "words"_a.noconvert(), "stems"_a.noconvert(), "is_shown"_a.noconvert(),
         "n_homes"_a, "Hash table of words and their stems: slots, and the suffixes as data and offsets.");
-  m.def("list_words", &py_list_words, "data"_a.noconvert(), "offsets"_a.noconvert(),
-        "Distinct words of normalized texts, in the order in which they first occur.");
-  m.def("share_unspaced", &py_share_unspaced, "data"_a.noconvert(), "offsets"_a.noconvert(),
-        "Share of the words of normalized texts that are of a script without spaces.");
+  m.def("list_words", &py_list_words, "data"_a.noconvert(), "offsets"_a.noconvert(), "threads"_a,
+        "is_shown"_a.noconvert().none() = nb::none(),
+        "Distinct words of normalized texts, in the order in which they first occur, and whether a text that "
+        "`is_shown` has each.");
+  m.def("count_words", &py_count_words, "normalized"_a.noconvert(), "wanted"_a.noconvert(), "threads"_a,
+        "How often normalized texts have each wanted word, all words, and words of a script without spaces.");
 }
 
 void bind_vocabulary(nb::module_& m) {

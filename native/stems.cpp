@@ -1,7 +1,9 @@
 #include "stems.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
+#include <iterator>
+#include <mutex>
 #include <utility>
 
 #include "threads.hpp"
@@ -71,6 +73,15 @@ bool is_unspaced(char32_t code) {
          (code >= 0x1780 && code <= 0x17FF) || (code >= 0x3040 && code <= 0x312F) ||
          (code >= 0x3400 && code <= 0x9FFF) || (code >= 0xF900 && code <= 0xFAFF) ||
          (code >= 0x20000 && code <= 0x3FFFF);
+}
+
+bool has_unspaced(std::string_view word) {
+  for (std::size_t at = 0; at < word.size();) {
+    const auto [code, length] = first_code(word.substr(at));
+    if (is_unspaced(code)) return true;
+    at += length;
+  }
+  return false;
 }
 
 // Appends a word; runs of a script without spaces as overlapping pairs of characters, what is between them whole.
@@ -191,35 +202,55 @@ OwnedStrings stem_all(const StringsView& normalized, const StemsView& stems, uns
   return join_strings(parts);
 }
 
-double share_unspaced(const StringsView& normalized) {
-  std::size_t n_words = 0, n_unspaced = 0;
-  for (std::size_t i = 0; i < normalized.size(); ++i)
-    for_each_word(normalized[i], [&](std::string_view word) {
-      ++n_words;
-      for (std::size_t at = 0; at < word.size();) {
-        const auto [code, length] = first_code(word.substr(at));
-        if (is_unspaced(code)) {
-          ++n_unspaced;
-          return;
-        }
-        at += length;
-      }
-    });
-  return n_words == 0 ? 0 : static_cast<double>(n_unspaced) / static_cast<double>(n_words);
+WordCounts count_words(const StringsView& normalized, const StringsView& wanted, unsigned n_threads) {
+  StringTable table(wanted.size());
+  const auto text_at = [&](std::int64_t i) { return wanted[static_cast<std::size_t>(i)]; };
+  for (std::size_t i = 0; i < wanted.size(); ++i) table.insert(wanted[i], static_cast<std::int64_t>(i), text_at);
+  WordCounts all{.counts = std::vector<std::int64_t>(wanted.size())};
+  std::mutex lock;
+  parallel_for((normalized.size() + kChunk - 1) / kChunk, n_threads, [&](std::size_t chunk) {
+    WordCounts own{.counts = std::vector<std::int64_t>(wanted.size())};
+    for (std::size_t i = chunk * kChunk; i < std::min(normalized.size(), (chunk + 1) * kChunk); ++i)
+      for_each_word(normalized[i], [&](std::string_view word) {
+        ++own.n_words;
+        own.n_unspaced += has_unspaced(word);
+        if (const std::int64_t at = table.find(word, text_at); at >= 0) ++own.counts[static_cast<std::size_t>(at)];
+      });
+    const std::lock_guard guard(lock);  // sums of integers: the order does not matter
+    all.n_words += own.n_words;
+    all.n_unspaced += own.n_unspaced;
+    std::transform(own.counts.begin(), own.counts.end(), all.counts.begin(), all.counts.begin(), std::plus<>());
+  });
+  return all;
 }
 
-OwnedStrings list_words(const StringsView& normalized) {
-  OwnedStrings words;
-  StringTable table;
-  const auto text_at = [&](std::int64_t i) { return words.view()[static_cast<std::size_t>(i)]; };
-  for (std::size_t i = 0; i < normalized.size(); ++i)
-    for_each_word(normalized[i], [&](std::string_view word) {
-      for_each_piece(word, [&](std::string_view piece) {
-        const auto fresh = static_cast<std::int64_t>(words.offsets.size()) - 1;
-        if (table.insert(piece, fresh, text_at) == fresh) words.append(piece);
+WordList list_words(const StringsView& normalized, std::span<const std::uint8_t> is_shown, unsigned n_threads) {
+  struct Part {
+    WordList list;
+    StringTable table;
+    void add(std::string_view word, bool shown) {
+      const auto text_at = [&](std::int64_t i) { return list.words.view()[static_cast<std::size_t>(i)]; };
+      const std::int64_t at = table.insert(word, std::ssize(list.is_shown), text_at);
+      if (at == std::ssize(list.is_shown)) {
+        list.words.append(word);
+        list.is_shown.push_back(0);
+      }
+      list.is_shown[static_cast<std::size_t>(at)] |= static_cast<std::uint8_t>(shown);
+    }
+  };
+  std::vector<Part> parts(std::max(1u, n_threads));  // of the texts in their order, so that their number is no matter
+  const auto begin_of = [&](std::size_t part) { return normalized.size() * part / parts.size(); };
+  parallel_for(parts.size(), n_threads, [&](std::size_t part) {
+    for (std::size_t i = begin_of(part); i < begin_of(part + 1); ++i)
+      for_each_word(normalized[i], [&](std::string_view word) {
+        for_each_piece(word, [&](std::string_view piece) { parts[part].add(piece, is_shown.empty() || is_shown[i]); });
       });
-    });
-  return words;
+  });
+  for (std::size_t part = 1; part < parts.size(); ++part) {
+    const WordList& more = parts[part].list;
+    for (std::size_t i = 0; i < more.is_shown.size(); ++i) parts[0].add(more.words.view()[i], more.is_shown[i] != 0);
+  }
+  return std::move(parts[0].list);
 }
 
 }  // namespace matchset

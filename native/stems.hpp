@@ -59,9 +59,17 @@ void append_stems(std::string_view normalized, const StemsView& stems, std::vect
 OwnedStrings stem_all(const StringsView& normalized, const StemsView& stems, unsigned n_threads);
 
 // Distinct words of texts, numbers and units apart, in the order in which they first occur.
-OwnedStrings list_words(const StringsView& normalized);
+struct WordList {
+  OwnedStrings words;
+  std::vector<std::uint8_t> is_shown;  // whether a text that may be shown has it
+};
+WordList list_words(const StringsView& normalized, std::span<const std::uint8_t> is_shown, unsigned n_threads);
 
-// Share of words with a character of a script that is written without spaces: Thai, Chinese, Japanese and others.
-double share_unspaced(const StringsView& normalized);
+struct WordCounts {
+  std::int64_t n_words = 0;
+  std::int64_t n_unspaced = 0;       // of a script that is written without spaces: Thai, Chinese, Japanese and others
+  std::vector<std::int64_t> counts;  // of each of the wanted words
+};
+WordCounts count_words(const StringsView& normalized, const StringsView& wanted, unsigned n_threads);
 
 }  // namespace matchset

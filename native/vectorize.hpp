@@ -40,8 +40,8 @@ void vectorize(std::string_view text, const VocabularyView& vocabulary, QueryFea
 
 struct SparseRows {
   Buffer<std::int64_t> starts;  // (n + 1,)
-  Buffer<std::int32_t> ids;
-  Buffer<float> weights;
+  RawBuffer<std::int32_t> ids;
+  RawBuffer<float> weights;
 };
 SparseRows vectorize_all(const StringsView& texts, const VocabularyView& vocabulary, unsigned n_threads);
 

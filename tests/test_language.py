@@ -392,3 +392,24 @@ def test_bm25_without_a_language_is_the_papers():
     assert matcher.stems is None
     assert len(matcher.match("Lampe")) == 0
     assert len(ms.BM25.from_catalog(make_catalog(GERMAN), language="de").match("Lampe")) == 20
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_words_are_listed_and_counted_the_same_with_any_number_of_threads(threads):
+    rng = np.random.default_rng(1)
+    numbers = enumerate(rng.integers(0, 999, (9000, 2)))
+    texts = [f"{'the ' * (i % 3)}w{a:x} 椅子{b}" for i, (a, b) in numbers]
+    shown = rng.random(len(texts)) < 0.1
+    packed = Strings.of(texts)
+    words = [word for text in texts for word in text.split()]
+    found, marks = _native.list_words(packed.data, packed.offsets, threads, shown.view(np.uint8))
+    listed = list(dict.fromkeys(words))
+    public = {word for row in np.flatnonzero(shown) for word in texts[row].split()}
+    assert list(Strings(*found)) == listed
+    assert marks.tolist() == [word in public for word in listed]
+    wanted = Strings.of(["the", "none", "w1"])
+    counts, n_words, n_unspaced = _native.count_words(
+        (packed.data, packed.offsets), (wanted.data, wanted.offsets), threads
+    )
+    assert counts.tolist() == [words.count(word) for word in wanted]
+    assert (n_words, n_unspaced) == (len(words), len(texts))

@@ -15,7 +15,7 @@ from matchset.config import PARTS
 from matchset.errors import ModelFileError
 from matchset.matrices import from_scipy
 from matchset.model.added import index_added
-from matchset.model.impact_lists import LARGEST, ImpactLists, invert
+from matchset.model.impact_lists import LARGEST, ImpactLists, invert, round_impacts
 from matchset.model.lexical import index_titles, store_lexical
 from matchset.model.match_set_model import SOURCES, Bounds, MatchSetModel
 from matchset.model.packed import PackedTree
@@ -213,6 +213,19 @@ def test_inverted_lists_propose_their_nearest_products(trained):
         mine = slice(*found.offsets[query : query + 2])
         is_proposed = (found.sources[mine] & SOURCES["towers"]) > 0
         assert set(found.labels[mine][is_proposed]) == {label for _, label in nearest[:3]}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_inverted_documents_equal_a_sort_by_numpy(threads):
+    X = sp.random_array((400, 5000), density=0.02, rng=1, format="csr", dtype=np.float32)
+    X.sort_indices()
+    lists = invert(from_scipy(X), 0.9, n_terms=4500, threads=threads)
+    wanted = X[:, :4500].tocoo()
+    impacts = round_impacts(wanted.data, 0.9)
+    order = np.lexsort((wanted.row, -impacts.astype(int), wanted.col))
+    assert np.array_equal(lists.offsets, X[:, :4500].tocsc().indptr)
+    assert np.array_equal(lists.ids, wanted.row[order])
+    assert np.array_equal(lists.impacts, impacts[order])
 
 
 def make_long_lists(known):

@@ -210,20 +210,33 @@ def lay_out_stems(
 def list_words(
     data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    threads: int,
+    is_shown: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)]
+    | None = None,
 ) -> tuple[
+    tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    ],
     Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
-    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
 ]:
     """
-    Distinct words of normalized texts, in the order in which they first occur.
+    Distinct words of normalized texts, in the order in which they first occur, and whether a text that `is_shown` has each.
     """
 
-def share_unspaced(
-    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
-    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
-) -> float:
+def count_words(
+    normalized: tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    wanted: tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    threads: int,
+) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], int, int]:
     """
-    Share of the words of normalized texts that are of a script without spaces.
+    How often normalized texts have each wanted word, all words, and words of a script without spaces.
     """
 
 def unicode_version() -> str:
@@ -462,6 +475,25 @@ def rank_documents(
 ]:
     """
     The k documents with the largest dot product above zero with each row of X, best first, as CSR arrays. The index holds, for each feature, the documents that have it and its weight there.
+    """
+
+def invert(
+    documents: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    n_columns: int,
+    n_terms: int,
+    largest: float,
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+]:
+    """
+    For each of the first columns of documents x terms its documents and their impacts, the largest first.
     """
 
 def pack_layers(

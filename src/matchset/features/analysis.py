@@ -59,13 +59,15 @@ def _list_own_words() -> Mapping[str, frozenset[str]]:
     }
 
 
-def choose_language(language: str | None, normalized: Sequence[Strings]) -> str | None:
+def choose_language(
+    language: str | None, normalized: Sequence[Strings], *, threads: int = 1
+) -> str | None:
     """The language itself, or for "auto" the one that the normalized texts are in."""
     language = check_language(language)
-    return detect_language(normalized) if language == AUTO else language
+    return detect_language(normalized, threads=threads) if language == AUTO else language
 
 
-def detect_language(normalized: Sequence[Strings]) -> str | None:
+def detect_language(normalized: Sequence[Strings], *, threads: int = 1) -> str | None:
     """The language of normalized texts; None where none stands out.
 
     Counted are function words that only one language has: "in" is English, German, Dutch and an
@@ -75,17 +77,19 @@ def detect_language(normalized: Sequence[Strings]) -> str | None:
     sample = Strings.concatenate(
         [each.take(np.arange(0, len(each), max(1, len(each) // _SAMPLE))) for each in normalized]
     )
-    counts = Counter(word for text in sample for word in text.split())
-    if not counts:
-        return None
-    if _native.share_unspaced(sample.data, sample.offsets) >= MIN_UNSPACED:
+    own_words = _list_own_words()
+    wanted = Strings.of([word for words in own_words.values() for word in words])
+    counts, n_words, n_unspaced = _native.count_words(
+        (sample.data, sample.offsets), (wanted.data, wanted.offsets), threads
+    )
+    if n_words and n_unspaced / n_words >= MIN_UNSPACED:
         return UNSPACED
-    n_words = counts.total()
     if n_words < MIN_WORDS:
         return None
+    ends = np.cumsum([len(words) for words in own_words.values()])
     shares = {
-        code: sum(counts[word] for word in words) / n_words
-        for code, words in _list_own_words().items()
+        code: int(own.sum()) / n_words
+        for code, own in zip(own_words, np.split(counts, ends[:-1]), strict=True)
     }
     best, second = sorted(shares, key=lambda code: -shares[code])[:2]
     stands_out = shares[best] >= MIN_SHARE and shares[best] >= MIN_LEAD * shares[second]

@@ -56,7 +56,11 @@ class Stems:
 
 
 def learn_stems(
-    normalized: Strings, language: str, shown: NDArray[np.bool_] | None = None
+    normalized: Strings,
+    language: str,
+    shown: NDArray[np.bool_] | None = None,
+    *,
+    threads: int = 1,
 ) -> Stems:
     """Stem every word of normalized texts; `shown` marks the texts that may be shown to people.
 
@@ -66,21 +70,16 @@ def learn_stems(
     words, is_shown = Strings.of([]), np.empty(0, dtype=np.uint8)
     stems = words
     if language != UNSPACED:  # pairs of characters need no table
-        words = _list_words(normalized)
-        stems = Strings.of(Analyzer.of(language).stem(words))
-        is_shown = np.ones(len(words), dtype=np.uint8)
-        if shown is not None:
-            may_show = _list_words(normalized.take(np.flatnonzero(shown)))
-            is_shown = (may_show.index_of(words) >= 0).astype(np.uint8)
+        marks = None if shown is None else shown.view(np.uint8)
+        found, is_shown = _native.list_words(normalized.data, normalized.offsets, threads, marks)
+        words = Strings(*found)
+        everything = words.decode(np.arange(len(words), dtype=np.int32))
+        stems = Strings.of(Analyzer.of(language).stem(everything))
     n_homes = max(1, round(SLOTS_PER_WORD * len(words)))
     slots, data, offsets = _native.lay_out_stems(
         (words.data, words.offsets), (stems.data, stems.offsets), is_shown, n_homes
     )
     return Stems(language, slots, n_homes, Strings(data, offsets))
-
-
-def _list_words(normalized: Strings) -> Strings:
-    return Strings(*_native.list_words(normalized.data, normalized.offsets))
 
 
 def store_stems(stems: Stems) -> Section:

@@ -87,7 +87,7 @@ class Vectorizer:
                 raise ValueError(
                     f"shown must have one entry per query, ({len(texts)},); got {shown.shape}"
                 )
-        language = choose_language(self.language, [texts])
+        language = choose_language(self.language, [texts], threads=n_threads)
         vocabulary = learn_vocabulary(texts, self.config, n_threads, language=language, shown=shown)
         self._adopt(vocabulary, vocabulary.to_native())
         return self

@@ -92,7 +92,9 @@ def learn_vocabulary(
     With a `language`, n-grams of words are those of stems. Only n-grams of texts that are `shown`
     have names.
     """
-    stems = None if language is None else learn_stems(normalized, language, shown)
+    stems = None
+    if language is not None:
+        stems = learn_stems(normalized, language, shown, threads=threads)
     counted = _count_ngrams(normalized, config, stems, threads, shown)
     keys, df, names, distinct = zip(*counted, strict=True)
     slots, n_homes = _lay_out(np.concatenate(keys), np.concatenate(df), len(normalized))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from matchset.config import TrainConfig
 from matchset.data.arrow import NO_DAY
-from matchset.data.events import kind_of
+from matchset.data.events import kind_of, relevance_rule
 from matchset.data.log import Log
 from matchset.data.positives import Positives, positives, relevance
 from matchset.matrices import Csr, from_scipy, rows_of
@@ -43,7 +43,7 @@ class HeldBack:
         return self.n_days > 0
 
 
-def hold_back(log: Log, config: TrainConfig) -> HeldBack:
+def hold_back(log: Log, config: TrainConfig, *, threads: int = 1) -> HeldBack:
     """A tenth of the positives, of at most 20,000 queries.
 
     The most recent ones where the log has times and spans two weeks. Otherwise by the seed: half of
@@ -52,8 +52,9 @@ def hold_back(log: Log, config: TrainConfig) -> HeldBack:
     """
     days = log.days
     is_long = days is not None and (days[1] - days[0]).days + 1 >= LEAST_DAYS
-    held = _hold_back_recent(log, config) if is_long else _hold_back_random(log, config)
-    return replace(held, shown=log.products if _tells_impressions(log) else None)
+    hold = _hold_back_recent if is_long else _hold_back_random
+    shown = log.products if _tells_impressions(log) else None
+    return replace(hold(log, config, threads), shown=shown)
 
 
 def _tells_impressions(log: Log) -> bool:
@@ -62,30 +63,36 @@ def _tells_impressions(log: Log) -> bool:
     return bool(2 * np.count_nonzero(is_impression[log.event]) >= len(log))
 
 
-def _hold_back_recent(log: Log, config: TrainConfig) -> HeldBack:
-    wanted = relevance(log, events=config.events, min_count=config.min_count).rule.weights
+def _hold_back_recent(log: Log, config: TrainConfig, threads: int) -> HeldBack:
+    wanted = relevance_rule(log.events, weights=config.events, min_count=config.min_count).weights
     counts = np.array([wanted.get(name, 0.0) > 0 for name in log.events])
     is_dated = log.day != NO_DAY
-    day = np.sort(log.day[is_dated & counts[log.event]])
-    first = int(day[-max(1, int(SHARE * len(day)))])
+    day = log.day[is_dated & counts[log.event]]
+    place = len(day) - max(1, int(SHARE * len(day)))
+    day.partition(place)
+    first, last = int(day[place]), int(day[place:].max())
     # Whole days: the first one goes to the side that makes the held-back part at most a tenth.
-    later = day[day > first]
-    first = int(later[0]) if len(later) else first
+    later = day[place:][day[place:] > first]
+    first = int(later.min()) if len(later) else first
     is_recent = is_dated & (log.day >= first)
     recent = log.select(is_recent)
-    found = relevance(recent, events=config.events, min_count=config.min_count)
+    found = _find_relevant(recent, config, threads)
     rows = _choose(len(found.queries), MOST_QUERIES, config.learn.seed)
     return HeldBack(
         log.select(~is_recent),
         found.queries.take(rows),
-        _mark_halves(recent, found, config).take(rows),
+        _mark_halves(recent, found, config, threads).take(rows),
         found.products,
         np.ones(len(rows), dtype=np.bool_),
-        n_days=int(day[-1]) + 1 - first,
+        n_days=last + 1 - first,
     )
 
 
-def _mark_halves(recent: Log, found: Positives, config: TrainConfig) -> Csr:
+def _find_relevant(log: Log, config: TrainConfig, threads: int) -> Positives:
+    return relevance(log, events=config.events, min_count=config.min_count, threads=threads)
+
+
+def _mark_halves(recent: Log, found: Positives, config: TrainConfig, threads: int) -> Csr:
     """The positives, each with the halves of the days in which it is one: bits 1 and 2."""
     pairs = from_scipy(found.pairs)
     width = np.int64(len(found.products))
@@ -93,10 +100,10 @@ def _mark_halves(recent: Log, found: Positives, config: TrainConfig) -> Csr:
     halves = np.zeros(len(keys), dtype=np.float32)
     middle = (int(recent.day.min()) + int(recent.day.max()) + 1) // 2
     for bit, is_mine in ((1, recent.day < middle), (2, recent.day >= middle)):
-        part = relevance(recent.select(is_mine), events=config.events, min_count=config.min_count)
+        part = _find_relevant(recent.select(is_mine), config, threads)
         own = from_scipy(part.pairs)
-        row = found.queries.index_of(part.queries)[own.row_of_entry]
-        column = found.products.index_of(part.products)[own.indices]
+        row = found.queries.index_of(part.queries, threads=threads)[own.row_of_entry]
+        column = found.products.index_of(part.products, threads=threads)[own.indices]
         halves[np.isin(keys, row * width + column)] += bit
     # What only both halves together made a positive is one of both.
     return Csr(pairs.indptr, pairs.indices, np.where(halves > 0, halves, 3), pairs.n_cols)
@@ -107,9 +114,9 @@ def _choose(n: int, most: int, seed: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).permutation(n)[:most])
 
 
-def _hold_back_random(log: Log, config: TrainConfig) -> HeldBack:
+def _hold_back_random(log: Log, config: TrainConfig, threads: int) -> HeldBack:
     rng = np.random.default_rng(config.learn.seed)
-    found = positives(log, events=config.events, min_count=config.min_count)
+    found = positives(log, events=config.events, min_count=config.min_count, threads=threads)
     pairs = from_scipy(found.pairs)
     whole = _choose_whole(pairs, rng)
     single = _choose_single(log, found, pairs, whole, config, rng)

@@ -45,7 +45,7 @@ class PartSource:
 
 def hold_positives(job: Job, config: TrainConfig) -> Mapping[str, Any]:
     """A log without some of its positives, and those."""
-    return {"held": hold_back(job.results.get(INPUT, "log"), config)}
+    return {"held": hold_back(job.results.get(INPUT, "log"), config, threads=job.threads)}
 
 
 def prepare_data(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:

@@ -128,7 +128,7 @@ def _forget_words(known: Known, log: Log, pairs: Positives) -> Strings:
 
 def _list_known_words(queries: Strings, vectorizer: Vectorizer) -> Strings:
     """The words of normalized queries whose stems the vocabulary has."""
-    words = Strings(*_native.list_words(queries.data, queries.offsets))
+    words = Strings(*_native.list_words(queries.data, queries.offsets, 1)[0])
     starts, features = find_words(words, vectorizer)
     n_unknown = np.bincount(rows_of(starts)[features < 0], minlength=len(words))
     return words.take(np.flatnonzero((np.diff(starts) > 0) & (n_unknown == 0)))

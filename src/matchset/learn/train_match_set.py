@@ -131,7 +131,7 @@ def find_parts(config: TrainConfig, *, has_titles: bool) -> tuple[str, ...]:
 def tuning_stages(parts: tuple[str, ...], config: TrainConfig) -> list[Stage]:
     """The stages that end with a re-ranker."""
     source = PartSource("tune/", is_tuning=True, parts=parts)
-    held = Stage.of(Task(HELD, hold_positives, {"config": config}), INPUT)
+    held = Stage.of(Task(HELD, hold_positives, {"config": config}, is_wide=True), INPUT)
     stages = part_stages(source, config)
     given = {"source": source, "config": config}
     task = Task(RERANKER, weigh_parts, given, is_wide=True)

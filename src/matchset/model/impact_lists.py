@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.matrices import Csr, Floats, Ids, Offsets, from_scipy
+from matchset import _native
+from matchset.matrices import Csr, Floats, Ids, Offsets
 from matchset.storage.folders import Arrays
 from matchset.storage.sections import Section
 
@@ -42,12 +43,16 @@ def round_impacts(weights: Floats, largest: float) -> NDArray[np.uint8]:
     return np.clip(steps, 1, LARGEST).astype(np.uint8)
 
 
-def invert(documents: Csr, largest: float) -> ImpactLists:
-    """For each column of documents x terms its documents, the largest impacts first."""
-    lists = from_scipy(documents.to_scipy().T.tocsr())
-    impacts = round_impacts(lists.data, largest)
-    order = np.lexsort((lists.indices, -impacts.astype(np.int16), lists.row_of_entry))
-    return ImpactLists(lists.indptr, lists.indices[order], impacts[order])
+def invert(
+    documents: Csr, largest: float, *, n_terms: int | None = None, threads: int = 1
+) -> ImpactLists:
+    """For each column of documents x terms its documents, the largest impacts first.
+
+    With `n_terms`, of the first columns alone; impacts are those of `round_impacts`.
+    """
+    n_cols = documents.n_cols
+    n_terms = n_cols if n_terms is None else n_terms
+    return ImpactLists(*_native.invert(documents.arrays, n_cols, n_terms, largest, threads))
 
 
 def store_impacts(name: str, lists: ImpactLists) -> Arrays:

@@ -107,20 +107,13 @@ def remember_queries(
         hashes, X, Y = hashes[kept], X.take(kept), Y.take(kept)
     order = np.argsort(hashes, kind="stable")
     return PastQueries(
-        invert(_cut_columns(X, n_known), 1.0),
+        invert(X, 1.0, n_terms=n_known),
         Y.indptr,
         Y.indices,
         _native.log_fixed(1 + Y.data.astype(np.float64)).astype(np.float32),
         hashes[order],
         order.astype(np.int32),
     )
-
-
-def _cut_columns(X: Csr, n_cols: int) -> Csr:
-    """The first columns of a matrix."""
-    is_kept = X.indices < n_cols
-    kept_before = np.concatenate([[0], np.cumsum(is_kept)]).astype(np.int64)
-    return Csr(kept_before[X.indptr], X.indices[is_kept], X.data[is_kept], n_cols)
 
 
 def store_past_queries(past: PastQueries) -> Section:
