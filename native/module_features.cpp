@@ -155,6 +155,15 @@ std::pair<StringsOut, Out<std::uint8_t>> py_list_words(const In<std::uint8_t>& d
   return {from_strings(std::move(found.words)), to_numpy<std::uint8_t>(std::move(found.is_shown))};
 }
 
+std::tuple<Out<std::int64_t>, Out<std::int32_t>, StringsOut, Out<std::uint8_t>> py_number_words(
+    const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::uint8_t>& is_shown, unsigned threads) {
+  const auto texts = to_strings(data, offsets);
+  if (is_shown.size() != texts.size()) throw std::invalid_argument("there must be as many marks as texts");
+  NumberedWords found = without_gil([&] { return number_words(texts, to_span(is_shown), threads); });
+  return {to_numpy<std::int64_t>(std::move(found.offsets)), to_numpy<std::int32_t>(std::move(found.words)),
+          from_strings(std::move(found.distinct.words)), to_numpy<std::uint8_t>(std::move(found.distinct.is_shown))};
+}
+
 std::tuple<Out<std::int64_t>, std::int64_t, std::int64_t> py_count_words(const StringsIn& normalized,
                                                                          const StringsIn& wanted, unsigned threads) {
   const auto texts = to_strings(normalized.first, normalized.second);
@@ -179,6 +188,10 @@ void bind_stems(nb::module_& m) {
         "is_shown"_a.noconvert().none() = nb::none(),
         "Distinct words of normalized texts, in the order in which they first occur, and whether a text that "
         "`is_shown` has each.");
+  m.def("number_words", &py_number_words, "data"_a.noconvert(), "offsets"_a.noconvert(), "is_shown"_a.noconvert(),
+        "threads"_a,
+        "Words of normalized texts: where those of each text start, the number of each, the distinct words in the "
+        "order of their numbers, and whether a text that `is_shown` has each.");
   m.def("count_words", &py_count_words, "normalized"_a.noconvert(), "wanted"_a.noconvert(), "threads"_a,
         "How often normalized texts have each wanted word, all words, and words of a script without spaces.");
 }

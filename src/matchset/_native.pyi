@@ -224,6 +224,24 @@ def list_words(
     Distinct words of normalized texts, in the order in which they first occur, and whether a text that `is_shown` has each.
     """
 
+def number_words(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    is_shown: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    ],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+]:
+    """
+    Words of normalized texts: where those of each text start, the number of each, the distinct words in the order of their numbers, and whether a text that `is_shown` has each.
+    """
+
 def count_words(
     normalized: tuple[
         Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
