@@ -19,8 +19,8 @@ namespace matchset {
 struct NodeProblem {
   Buffer<std::int32_t> rows;        // rows of X, ascending, (n_rows,)
   Buffer<std::size_t> begin;        // (n_rows + 1,)
-  Buffer<std::uint32_t> column;     // frequent columns first, (n_entries,)
-  Buffer<float> value;              // (n_entries,)
+  RawBuffer<std::uint32_t> column;  // frequent columns first, (n_entries,)
+  RawBuffer<float> value;           // (n_entries,)
   Buffer<float> own;                // squared length of the part that no other instance has, (n_rows,)
   Buffer<float> squared_length;     // of the whole row, without the bias, (n_rows,)
   Buffer<std::int32_t> features;    // columns of X that occur here, ascending, (n_features,)
@@ -31,8 +31,8 @@ struct NodeProblem {
   std::size_t n_rows() const { return rows.size(); }
 };
 
-// Gathers `rows` of X (ascending). Work and memory depend on these rows, not on X's width, apart from
+// Gathers `rows` of X (ascending). In one thread, work and memory depend on these rows, not on X's width, apart from
 // one table per thread.
-NodeProblem gather(const CsrView& X, std::span<const std::int32_t> rows);
+NodeProblem gather(const CsrView& X, std::span<const std::int32_t> rows, unsigned n_threads);
 
 }  // namespace matchset

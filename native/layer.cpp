@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rng.hpp"
+#include "threads.hpp"
 
 namespace matchset {
 namespace {
@@ -60,12 +61,12 @@ std::size_t count_children(const LayerProblem& layer, std::size_t parent) {
   return static_cast<std::size_t>(end - begin);
 }
 
-Parent prepare(const LayerProblem& layer, std::size_t p, const SolverRule& rule) {
+Parent prepare(const LayerProblem& layer, std::size_t p, const SolverRule& rule, unsigned n_threads) {
   Parent out;
   const auto rows = layer.instances[p];
   if (std::ranges::adjacent_find(rows, std::greater_equal{}) != rows.end())
     throw std::invalid_argument("instances of a parent must ascend; parent " + std::to_string(layer.first_parent + p));
-  out.problem = gather(layer.X, rows);
+  out.problem = gather(layer.X, rows, n_threads);
   out.rule = rule;
   out.rule.seed = Draws(rule.seed, layer.first_parent + p).next();
   const std::size_t n_children = count_children(layer, p);
@@ -76,16 +77,19 @@ Parent prepare(const LayerProblem& layer, std::size_t p, const SolverRule& rule)
 }
 
 // Sorts children by their number of positives, so that the lanes of a batch finish together; children without
-// positives are left out. What a lane computes does not depend on its batch.
-std::vector<ChildBatch> plan_batches(const Parent& node) {
-  constexpr std::size_t kLanes = 16;
+// positives are left out. What a lane computes does not depend on its batch: batches are smaller where there is a
+// thread for each.
+std::vector<ChildBatch> plan_batches(const Parent& node, std::size_t n_threads) {
   std::vector<std::uint16_t> children;
   for (std::size_t c = 0; c < node.labels.size(); ++c)
     if (!node.labels[c].rows.empty()) children.push_back(static_cast<std::uint16_t>(c));
   std::ranges::stable_sort(children, std::greater{}, [&](std::uint16_t c) { return node.labels[c].rows.size(); });
+  std::size_t n_lanes = 16;
+  for (const std::size_t n : {8U, 4U})
+    if (children.size() <= n * n_threads) n_lanes = n;
   std::vector<ChildBatch> batches;
   for (std::span<const std::uint16_t> left = children; !left.empty();) {
-    const auto own = left.first(std::min(kLanes, left.size()));
+    const auto own = left.first(std::min(n_lanes, left.size()));
     batches.push_back({{own.begin(), own.end()}, {}, {}, 0});
     left = left.subspan(own.size());
   }
@@ -107,7 +111,7 @@ void keep_largest(std::vector<Entry>& entries, std::span<const std::uint16_t> ch
   entries = std::move(kept);
 }
 
-void solve(Parent& parent, ChildBatch& batch, const PruneRule& prune) {
+void solve(const Parent& parent, ChildBatch& batch, const PruneRule& prune) {
   std::vector<const Positives*> labels;
   for (const std::uint16_t child : batch.children) labels.push_back(&parent.labels[child]);
   const NodeProblem& problem = parent.problem;
@@ -159,13 +163,14 @@ void write(Parent& parent, std::span<const ChildBatch> batches, LayerWeights& ou
 
 }  // namespace
 
-LayerWeights solve_parents(const LayerProblem& problem, const SolverRule& rule, const PruneRule& prune) {
+LayerWeights solve_parents(const LayerProblem& problem, const SolverRule& rule, const PruneRule& prune,
+                           unsigned n_threads) {
   if (problem.first_child.empty()) throw std::out_of_range("first_child must have an end");
   LayerWeights out;
   for (std::size_t p = 0; p + 1 < problem.first_child.size(); ++p) {
-    Parent parent = prepare(problem, p, rule);
-    std::vector<ChildBatch> batches = plan_batches(parent);
-    for (ChildBatch& batch : batches) solve(parent, batch, prune);
+    Parent parent = prepare(problem, p, rule, n_threads);
+    std::vector<ChildBatch> batches = plan_batches(parent, n_threads);
+    parallel_for(batches.size(), n_threads, [&](std::size_t b) { solve(parent, batches[b], prune); });
     write(parent, batches, out);
   }
   return out;

@@ -41,7 +41,9 @@ struct LayerWeights {
 // Bias of a child without positives: the limit of the margin in a problem with negatives only.
 inline constexpr float kNeverBias = -1.0F;
 
-// Solves the children of all these parents, in one thread. A parent's result does not depend on the others.
-LayerWeights solve_parents(const LayerProblem& problem, const SolverRule& rule, const PruneRule& prune);
+// Solves the children of all these parents, one parent after another; threads share its children. A parent's result
+// depends neither on the others nor on the threads.
+LayerWeights solve_parents(const LayerProblem& problem, const SolverRule& rule, const PruneRule& prune,
+                           unsigned n_threads);
 
 }  // namespace matchset

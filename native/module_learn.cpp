@@ -40,14 +40,14 @@ Out<std::int32_t> py_order_labels(const Csr& Z, std::int64_t n_features, const I
 
 LayerOut py_solve_parents(const Csr& X, std::int64_t n_features, const Lists& instances, const Csr& positives,
                           const In<std::int64_t>& first_child, const SolverRule& rule, const PruneRule& prune,
-                          std::size_t first_parent) {
+                          std::size_t first_parent, unsigned threads) {
   const auto& [offsets, rows, weights] = positives;
   if (weights.size() != 0 && weights.size() != rows.size())
     throw std::invalid_argument("there must be one weight per positive or none; got " + std::to_string(weights.size()));
   const LayerProblem problem{to_csr(X, n_features),   to_lists(std::get<0>(instances), std::get<1>(instances)),
                              to_lists(offsets, rows), to_span(weights),
                              to_span(first_child),    first_parent};
-  LayerWeights out = without_gil([&] { return solve_parents(problem, rule, prune); });
+  LayerWeights out = without_gil([&] { return solve_parents(problem, rule, prune, threads); });
   return {to_numpy<std::int64_t>(std::move(out.n_features)),
           to_numpy<std::int32_t>(std::move(out.features)),
           to_numpy<std::int32_t>(std::move(out.n_entries)),
@@ -73,9 +73,9 @@ void bind_learn(nb::module_& m) {
         "max_iter"_a, "seed"_a, "threads"_a, "Labels in an order in which every node of the tree is a range.");
   m.def("solve_parents", &py_solve_parents, "X"_a.noconvert(), "n_features"_a, "instances"_a.noconvert(),
         "positives"_a.noconvert(), "first_child"_a.noconvert(), "rule"_a, "prune"_a, nb::kw_only(), "first_parent"_a,
-        "Weights of the children of some parents of a layer, in one thread: features of each parent, features, entries "
-        "of each feature, "
-        "children, weights, bias of each child, and the number of children whose solver reached max_iter.");
+        "threads"_a,
+        "Weights of the children of some parents of a layer: features of each parent, features, entries of each "
+        "feature, children, weights, bias of each child, and the number of children whose solver reached max_iter.");
 }
 
 }  // namespace matchset

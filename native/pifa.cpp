@@ -1,8 +1,10 @@
 #include "pifa.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "threads.hpp"
 
@@ -60,44 +62,55 @@ void scale_to_one(std::vector<Entry>& entries) {
   for (Entry& entry : entries) entry.second *= scale;
 }
 
+void append(const std::vector<Entry>& entries, OwnedCsr& rows) {
+  for (const auto& [feature, value] : entries) {
+    rows.columns.push_back(feature);
+    rows.values.push_back(value);
+  }
+  rows.offsets.push_back(static_cast<std::int64_t>(rows.columns.size()));
+}
+
+// All rows, one chunk after another; these are freed.
+OwnedCsr join(std::vector<OwnedCsr>& chunks, unsigned n_threads) {
+  OwnedCsr out{{0}, {}, {}};
+  std::vector<std::ptrdiff_t> begins;
+  for (const OwnedCsr& own : chunks) {
+    begins.push_back(static_cast<std::ptrdiff_t>(out.offsets.back()));
+    for (const std::int64_t end : own.offsets) out.offsets.push_back(begins.back() + end);
+  }
+  out.columns.resize(static_cast<std::size_t>(out.offsets.back()));
+  out.values.resize(out.columns.size());
+  parallel_for(chunks.size(), n_threads, [&](std::size_t i) {
+    std::ranges::copy(chunks[i].columns, out.columns.begin() + begins[i]);
+    std::ranges::copy(chunks[i].values, out.values.begin() + begins[i]);
+    chunks[i] = {};
+  });
+  return out;
+}
+
 }  // namespace
 
 OwnedCsr sum_instances(const CsrView& X, const CsrView& instances, std::size_t max_entries, unsigned n_threads) {
   constexpr std::size_t kChunk = 1024;
   const std::size_t n_labels = instances.n_rows(), n_chunks = (n_labels + kChunk - 1) / kChunk;
   std::vector<OwnedCsr> chunks(n_chunks);
-  parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
+  std::atomic<std::size_t> next{0};
+  parallel_for(std::min<std::size_t>(std::max(1U, n_threads), n_chunks), n_threads, [&](std::size_t) {
     Sum sum(X.n_columns);
     std::vector<Entry> entries;
-    OwnedCsr& own = chunks[chunk];
-    for (std::size_t label = chunk * kChunk; label < std::min(n_labels, (chunk + 1) * kChunk); ++label) {
-      const SparseRow row = instances[label];
-      for (std::size_t k = 0; k < row.size(); ++k) sum.add(X[static_cast<std::size_t>(row.index[k])], row.value[k]);
-      entries.clear();
-      sum.take(entries);
-      keep_largest(entries, max_entries);
-      scale_to_one(entries);
-      for (const auto& [feature, value] : entries) {
-        own.columns.push_back(feature);
-        own.values.push_back(value);
+    for (std::size_t chunk = next++; chunk < n_chunks; chunk = next++) {
+      for (std::size_t label = chunk * kChunk; label < std::min(n_labels, (chunk + 1) * kChunk); ++label) {
+        const SparseRow row = instances[label];
+        for (std::size_t k = 0; k < row.size(); ++k) sum.add(X[static_cast<std::size_t>(row.index[k])], row.value[k]);
+        entries.clear();
+        sum.take(entries);
+        keep_largest(entries, max_entries);
+        scale_to_one(entries);
+        append(entries, chunks[chunk]);
       }
-      own.offsets.push_back(static_cast<std::int64_t>(own.columns.size()));
     }
   });
-  OwnedCsr out{{0}, {}, {}};
-  out.offsets.reserve(n_labels + 1);
-  std::size_t n_entries = 0;
-  for (const OwnedCsr& own : chunks) n_entries += own.columns.size();
-  out.columns.reserve(n_entries);
-  out.values.reserve(n_entries);
-  for (OwnedCsr& own : chunks) {
-    const auto before = static_cast<std::int64_t>(out.columns.size());
-    for (const std::int64_t end : own.offsets) out.offsets.push_back(before + end);
-    out.columns.insert(out.columns.end(), own.columns.begin(), own.columns.end());
-    out.values.insert(out.values.end(), own.values.begin(), own.values.end());
-    own = {};
-  }
-  return out;
+  return join(chunks, n_threads);
 }
 
 }  // namespace matchset

@@ -11,8 +11,8 @@ namespace matchset {
 
 struct OwnedCsr {
   Buffer<std::int64_t> offsets;
-  Buffer<std::int32_t> columns;
-  Buffer<float> values;
+  RawBuffer<std::int32_t> columns;
+  RawBuffer<float> values;
 };
 
 // For each label the weighted sum of the rows of X listed for it (positive instance feature

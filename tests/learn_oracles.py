@@ -26,6 +26,7 @@ def solve_one_parent(X, Y, *, threshold=0.0, max_weights=2**60, weights=None, **
         _native.SolverRule(**rule),
         _native.PruneRule(threshold=threshold, max_weights=max_weights),
         first_parent=0,
+        threads=2,
     )
     assert n_rows[0] == len(features)
     W = np.zeros((len(positives), x.n_cols))

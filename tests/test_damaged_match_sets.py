@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from match_sets import make_match_set
 
+from matchset.data.catalog import Catalog
 from matchset.errors import ModelFileError
 from matchset.matchers.match_set import MatchSet
 from matchset.storage.sections import Section, open_sections, read_section
+from matchset.strings import Strings
 
-SECTIONS = ("tree", "towers", "lexical", "neighbors", "search")
+SECTIONS = ("tree", "towers", "lexical", "neighbors", "search", "fresh")
 QUERIES = ["red rose", "white vase garden", "mug 3", "blue", "rde rsoe"]
 
 
@@ -16,7 +18,8 @@ QUERIES = ["red rose", "white vase garden", "mug 3", "blue", "rde rsoe"]
 def sections(tmp_path_factory):
     """Of a saved match set, memory-mapped."""
     path = tmp_path_factory.mktemp("whole") / "model"
-    make_match_set(tune=False, min_count=3.0).save(path)
+    goods = Catalog(Strings.of(["n1", "n2"]), Strings.of(["red zyxo rose", "zyxo mug"]))
+    make_match_set(tune=False, min_count=3.0).add(goods).remove(["p001"]).save(path)
     return open_sections(path)[1]
 
 
@@ -37,6 +40,8 @@ def name_arrays():
         "neighbors": ["offsets", "products", "counts", "hashes", "by_hash",
                       *(f"queries_of.{x}" for x in lists)],
         "search": ["popularity", "recent"],
+        "fresh": [f"titles.{x}" for x in ("product", "starts", "words", "counts", "keys",
+                                          "features", "values", "scales", "clusters")],
     }  # fmt: skip
 
 
@@ -84,6 +89,7 @@ def ask(matcher):
 
 def test_every_array_of_a_match_set_is_damaged_below(sections):
     found = {name: sorted(sections[name].arrays) for name in SECTIONS}
+    found["fresh"] = [name for name in found["fresh"] if name.startswith("titles.")]
     assert found == {name: sorted(arrays) for name, arrays in name_arrays().items()}
     ask(load(sections))
 
@@ -104,7 +110,7 @@ def test_a_damaged_array_is_an_error_or_another_answer(sections, section, name):
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_a_missing_array_is_refused(sections, section):
-    for name in sections[section].arrays:
+    for name in name_arrays()[section]:
         left = {key: array for key, array in sections[section].arrays.items() if key != name}
         with pytest.raises(ModelFileError, match=f"damaged: no '.*{name.split('.')[-1]}'"):
             load({**sections, section: Section(sections[section].header, left)})

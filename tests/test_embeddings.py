@@ -27,6 +27,17 @@ def test_pifa_is_the_normalized_sum_of_the_positive_instances():
     np.testing.assert_allclose(embed(X, Y, pifa_max_entries=None), wanted, atol=1e-6)
 
 
+@pytest.mark.parametrize("threads", [2, 7])
+def test_pifa_is_the_same_for_any_number_of_threads(threads):
+    rng = np.random.default_rng(0)
+    X = to_csr(sp.random_array((300, 40), density=0.2, rng=rng, dtype=np.float32), "X")
+    by_label = to_csr(sp.random_array((5000, 300), density=0.01, rng=rng), "Y")  # five chunks
+    one, many = (
+        embed_labels(X, by_label, given=None, config=LearnConfig(), threads=t) for t in (1, threads)
+    )
+    assert all(map(np.array_equal, one.arrays, many.arrays))
+
+
 def test_an_instance_of_many_labels_counts_less_when_rows_are_normalized():
     X, Y = oracles.make_problem()
     shares = Y.toarray() / np.sqrt(np.maximum(Y.sum(axis=1), 1))[:, None]

@@ -1,4 +1,4 @@
-"""A layer is solved in ranges of parents, and no cut changes a byte."""
+"""A layer is solved in ranges of parents, and neither cuts nor threads change a byte."""
 
 import numpy as np
 import pytest
@@ -34,9 +34,9 @@ def problem():
     return root, LayerProblem(X, positives[0], positives[1], tree.offsets[1])
 
 
-def join(problem, ranges):
-    parts = [(one, solve(problem.take(one), CONFIG, seed=5)) for one in ranges]
-    return order_parents(parts, problem.positives, problem.first_child)
+def join(problem, ranges, threads=1):
+    parts = [(one, solve(problem.take(one), CONFIG, seed=5, threads=threads)) for one in ranges]
+    return order_parents(parts)
 
 
 def assert_same(first, second):
@@ -49,12 +49,12 @@ def assert_same(first, second):
         assert np.array_equal(one, other), name
 
 
-def test_groups_of_children_give_the_bytes_of_their_parent(problem):
+@pytest.mark.parametrize("threads", [2, 5, 16])
+def test_threads_inside_a_parent_change_no_byte(problem, threads):
+    """Sixteen threads solve its 40 children by four, five by eight and two by sixteen."""
     root, _ = problem
-    n_groups = -(-len(root.positives) // layers.LANES)
-    assert n_groups == 3
-    groups = [Range(0, 0, 1, group) for group in range(n_groups)]
-    assert_same(join(root, groups[::-1]), join(root, [Range(0, 0, 1)]))
+    assert len(root.positives) == 40
+    assert_same(join(root, [Range(0, 0, 1)], threads), join(root, [Range(0, 0, 1)]))
 
 
 def test_ranges_of_parents_give_the_bytes_of_their_layer(problem):
@@ -64,15 +64,18 @@ def test_ranges_of_parents_give_the_bytes_of_their_layer(problem):
     assert_same(join(second, cuts), join(second, [Range(1, 0, n)]))
 
 
-def test_planned_ranges_cover_every_parent_once_and_split_the_dear_ones(problem, monkeypatch):
+def test_planned_ranges_cover_every_parent_once_and_threads_share_the_dear_ones(
+    problem, monkeypatch
+):
     monkeypatch.setattr(layers, "LEAST_COST", 200)
     root, second = problem
     ranges = plan_ranges([(one.instances.indptr, one.first_child) for one in (root, second)])
-    assert [one.group for one in ranges if one.level == 0] == [0, 1, 2]
+    assert [one.threads for one in ranges if one.level == 0] == [layers.MOST_THREADS]
     lower = [one for one in ranges if one.level == 1]
     assert [one.begin for one in lower] == [0, *(one.end for one in lower[:-1])]
     assert lower[-1].end == len(second.instances)
     assert all(one.cost <= 200 or one.end - one.begin == 1 for one in lower)
+    assert {one.threads for one in lower} == {1}
     assert len({one.name for one in ranges}) == len(ranges)
 
 

@@ -121,6 +121,21 @@ def test_pairs_that_only_both_logs_together_make_positive_need_the_old_log():
     assert matcher.refresh(since, old).n_queries_of[label] == 1
 
 
+def test_what_was_removed_before_a_refresh_is_shown_by_no_other_matcher(base, tmp_path):
+    words = ms.BM25.from_catalog(make_goods(list_goods()))
+    after = base.remove(["p001", "p000"]).refresh(SINCE).remove(["p009"])
+    after.save(tmp_path / "model")
+    for matcher in (after, ms.load(tmp_path / "model"), after.refresh(SINCE)):
+        assert sorted(matcher.removed) == ["p000", "p001", "p009"]
+        fused = ms.Fusion([matcher, words])
+        assert not {"p000", "p001", "p009"} & set(fused.match("red rose small", 160).ids)
+    again = ms.load(tmp_path / "model").add(make_goods({"p000": list_goods()["p000"]}))
+    for matcher in (again, ms.load(tmp_path / "model"), again.refresh(SINCE)):
+        assert sorted(matcher.removed) == ["p001", "p009"]
+        assert "p000" in ms.Fusion([matcher, words]).match("red rose small", 160).ids
+    assert sorted(again.remove(["p000"]).removed) == ["p000", "p001", "p009"]
+
+
 def test_a_product_that_was_removed_or_renamed_does_not_come_back(base):
     changed = base.remove(["p000"]).update(make_goods({"p001": ("zyxo tent", 1.0, None)}))
     log = make_log(("red rose", "p000", 50), ("red rose small", "p002", 3))

@@ -15,6 +15,8 @@ import matchset as ms
 from matchset import _native
 from matchset.cli.plan import show_plan
 from matchset.config import PARTS
+from matchset.data.log import make_log
+from matchset.learn import match_set_tasks
 from matchset.learn.cost import plan_training
 from matchset.learn.fit_reranker import PART_FEATURES, fit_weights, list_subsets
 from matchset.learn.hold_back import SHARE, hold_back
@@ -24,7 +26,9 @@ from matchset.learn.labeled_candidates import (
     recall_of,
     score_candidates,
 )
+from matchset.learn.match_set_tasks import learn_reranker
 from matchset.learn.score_calibration import calibrate, fit_isotonic, measure_growth
+from matchset.learn.train_match_set import train_parts
 from matchset.learn.two_tower import TwoTowerConfig
 from matchset.matrices import Csr, offsets_of
 from matchset.model.match_set_model import Candidates
@@ -274,6 +278,38 @@ def test_the_same_seed_holds_back_the_same():
     one, two = (hold_back(log, make_config()) for _ in range(2))
     assert one.queries == two.queries
     assert one.rest == two.rest
+
+
+def with_impressions(log):
+    """The same log, where each answer was bought and shown twice, on two days."""
+    n = len(log)
+    return make_log(
+        queries=log.queries,
+        products=log.products,
+        events=["impression", "purchase"],
+        query=np.tile(log.query, 3),
+        product=np.tile(log.product, 3),
+        event=np.repeat([1, 0, 0], n),
+        day=np.repeat([5, 5, 6], n),
+        count=np.tile(log.count, 3),
+    )
+
+
+@pytest.mark.parametrize("has_impressions", [False, True])
+def test_a_product_that_was_never_shown_is_no_wrong_answer(monkeypatch, has_impressions):
+    log, catalog = make_shop(600)
+    log = log.select(log.product % 5 > 0)
+    log = with_impressions(log) if has_impressions else log
+    never = set(catalog.ids) - set(log.products)
+    assert never
+    fitted = []
+    monkeypatch.setattr(match_set_tasks, "fit_reranker", lambda data, *_, **__: fitted.append(data))
+    held = hold_back(log, make_config())
+    parts = train_parts(held.rest, catalog, make_config())
+    learn_reranker(parts.model, parts.data, held, make_config(), threads=1)
+    labels = np.unique(fitted[0].candidates.labels)
+    assert never.isdisjoint(parts.data.products.ids.take(labels)) == has_impressions
+    assert fitted[0].is_positive.any()
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from match_sets import make_config, make_shop
 import matchset as ms
 from matchset.errors import ModelFileError
 from matchset.matchers import saved as saving
+from matchset.model import added
 from matchset.storage import folders, segments
 from matchset.storage.folders import write_folder
 
@@ -63,6 +64,34 @@ def test_a_match_set_that_is_reopened_is_the_one_that_is_loaded(folder, tmp_path
     assert dump(old) == before
     trained_shop().with_beam(10).save(tmp_path / "trained")
     assert dump(old.reopen(tmp_path / "trained")) == dump(ms.load(tmp_path / "trained"))
+
+
+def test_titles_that_were_read_once_are_not_read_again(folder, tmp_path, monkeypatch):
+    ms.load(folder).add(make_goods(SECOND)).update(make_goods({"p002": ("blue zyxo", 1.0, None)}))
+    monkeypatch.setattr(added, "_read_titles", None)
+    opened = ms.load(folder)
+    opened.save(tmp_path / "copy")
+    expected = dump(opened)
+    assert "n1" in opened.match("zyxo rose", 3).ids
+    assert "p002" in opened.match("blue zyxo", 3).ids
+    for other in (ms.load(tmp_path / "copy"), opened.reopen(folder), opened.merge()):
+        assert dump(other) == expected
+    assert dump(ms.load(folder)) == expected
+    monkeypatch.undo()
+    trained_shop().save(tmp_path / "at once")
+    whole = ms.load(tmp_path / "at once").add(make_goods({**FIRST, **SECOND})).remove(["p009"])
+    assert dump(whole.update(make_goods({"p002": ("blue zyxo", 1.0, None)}))) == expected
+
+
+@pytest.mark.parametrize("dropped", ["towers", "lexical"])
+def test_titles_are_found_when_a_part_was_dropped(folder, tmp_path, dropped):
+    left = ms.load(folder).prune(drop=[dropped])
+    left.save(tmp_path / "left")
+    opened = ms.load(tmp_path / "left")
+    assert dump(opened) == dump(left)
+    grown = opened.add(make_goods(SECOND))
+    assert dump(ms.load(tmp_path / "left")) == dump(grown)
+    assert "n2" in grown.match("white vase zyxo", 5).ids
 
 
 def test_a_saved_match_set_keeps_its_changes_in_its_folder(tmp_path):

@@ -88,11 +88,11 @@ def test_a_removal_is_counted_under_its_route(server):
 
     eventually(lambda: "matchset_requests_in_flight 1.0" in read())  # all others are counted
     before, others = count("/v1/products/{id}"), count("other")
-    for product in ("not-there", "not%2Fthere"):
+    for product in ("not-there", "not%2Fthere", "not%0Athere", "%7Bid%7D"):
         path = f"/v1/products/{product}"
         assert server.call(path, method="DELETE", headers=AUTH).status == 200
     # A request is counted once it is answered.
-    assert eventually(lambda: count("/v1/products/{id}") == before + 2)
+    assert eventually(lambda: count("/v1/products/{id}") == before + 4)
     assert count("other") == others
     assert server.call("/v1/products/", method="DELETE", headers=AUTH).status == 404
 

@@ -221,6 +221,7 @@ def test_hostile_titles_are_only_text(server, matcher, title):
     [
         ("GET", "/nothing", 404, "not_found"),
         ("GET", "/v1/match/", 404, "not_found"),
+        ("GET", "/v1/match%0A?q=a", 404, "not_found"),
         ("GET", "/page/../run.py", 404, "not_found"),
         ("GET", "/..%2f..%2fetc%2fpasswd", 404, "not_found"),
         ("DELETE", "/v1/match?q=a", 405, "method_not_allowed"),

@@ -149,7 +149,7 @@ def test_the_solver_says_where_it_used_up_its_passes():
     assert oracles.solve_one_parent(X, Y, max_iter=1)[2] == Y.shape[1]
 
 
-def call(**changes):
+def call(threads=1, **changes):
     arguments = {
         "X": (np.arange(4), np.arange(3, dtype=np.int32), np.ones(3, np.float32)),
         "n_features": 3,
@@ -161,7 +161,7 @@ def call(**changes):
         ),
         "prune": _native.PruneRule(threshold=0, max_weights=9),
     }
-    return _native.solve_parents(**(arguments | changes), first_parent=0)
+    return _native.solve_parents(**(arguments | changes), first_parent=0, threads=threads)
 
 
 ids, floats = (lambda *v: np.array(v, np.int32)), (lambda *v: np.array(v, np.float32))
@@ -187,11 +187,12 @@ BROKEN = {
 }
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("case", BROKEN)
-def test_broken_arrays_are_refused(case):
-    assert len(call()) == 7
+def test_broken_arrays_are_refused(case, threads):
+    assert len(call(threads)) == 7
     with pytest.raises((ValueError, IndexError)):
-        call(**BROKEN[case])
+        call(threads, **BROKEN[case])
 
 
 def test_values_beyond_reason_do_no_harm():

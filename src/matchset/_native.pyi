@@ -456,6 +456,7 @@ def solve_parents(
     prune: PruneRule,
     *,
     first_parent: int,
+    threads: int,
 ) -> tuple[
     Annotated[NDArray[numpy.int64], dict(shape=(None,))],
     Annotated[NDArray[numpy.int32], dict(shape=(None,))],
@@ -466,7 +467,7 @@ def solve_parents(
     int,
 ]:
     """
-    Weights of the children of some parents of a layer, in one thread: features of each parent, features, entries of each feature, children, weights, bias of each child, and the number of children whose solver reached max_iter.
+    Weights of the children of some parents of a layer: features of each parent, features, entries of each feature, children, weights, bias of each child, and the number of children whose solver reached max_iter.
     """
 
 def rank_documents(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from matchset.config import TrainConfig
 from matchset.data.arrow import NO_DAY
-from matchset.data.events import relevance_rule
+from matchset.data.events import kind_of, relevance_rule
 from matchset.data.log import Log
 from matchset.data.positives import Positives, positives, relevance
 from matchset.matrices import Csr, from_scipy, rows_of
@@ -35,6 +35,7 @@ class HeldBack:
     products: Strings  # ids of the columns
     is_complete: NDArray[np.bool_]  # whether all positives of the query are here, (n_queries,)
     n_days: int = 0  # that are held back; none where the seed decided
+    shown: Strings | None = None  # products of the whole log; None where it lacks what was shown
 
     @property
     def is_by_time(self) -> bool:
@@ -50,9 +51,16 @@ def hold_back(log: Log, config: TrainConfig, *, threads: int = 1) -> HeldBack:
     new and known queries are both judged.
     """
     days = log.days
-    if days is not None and (days[1] - days[0]).days + 1 >= LEAST_DAYS:
-        return _hold_back_recent(log, config, threads)
-    return _hold_back_random(log, config, threads)
+    is_long = days is not None and (days[1] - days[0]).days + 1 >= LEAST_DAYS
+    hold = _hold_back_recent if is_long else _hold_back_random
+    shown = log.products if _tells_impressions(log) else None
+    return replace(hold(log, config, threads), shown=shown)
+
+
+def _tells_impressions(log: Log) -> bool:
+    """Whether most rows are impressions, so that products without a row were hardly shown."""
+    is_impression = np.array([kind_of(name) == "impression" for name in log.events])
+    return bool(2 * np.count_nonzero(is_impression[log.event]) >= len(log))
 
 
 def _hold_back_recent(log: Log, config: TrainConfig, threads: int) -> HeldBack:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,9 @@ LANES = 16  # children that are solved side by side, in one pass over the instan
 # takes about 50 ms, or more if there would be too many ranges: some thousands of files are fine.
 LEAST_COST = 50_000
 MOST_RANGES = 2048
+# A parent that costs many times more, such as the root, is solved by several threads: by one for
+# each of these children, if there are so many.
+MANY_RANGES, LEAST_LANES, MOST_THREADS = 4, 4, 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,19 +37,14 @@ class LayerProblem:
     first_parent: int = 0  # number of the first parent in its level
 
     def take(self, chosen: Range) -> LayerProblem:
-        """The problem of a range of parents, or of some children of one."""
+        """The problem of a range of parents."""
         begin, end = chosen.begin, chosen.end
         first, last = int(self.first_child[begin]), int(self.first_child[end])
-        positives = self.positives.slice(first, last)
-        first_child = self.first_child[begin : end + 1] - first
-        if chosen.group is not None:
-            positives = positives.take(_choose_children(positives, chosen.group))
-            first_child = np.array([0, len(positives)], dtype=np.int64)
         return LayerProblem(
             self.X,
             self.instances.slice(begin, end),
-            positives,
-            first_child,
+            self.positives.slice(first, last),
+            self.first_child[begin : end + 1] - first,
             self.instance_weights,
             self.first_parent + begin,
         )
@@ -55,19 +52,18 @@ class LayerProblem:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Range:
-    """Parents of a level that are solved together, or a group of the children of one parent."""
+    """Parents of a level that are solved together."""
 
     level: int
     begin: int
     end: int
-    group: int | None = None  # of `LANES` children, those with the most positives first
     cost: float = 1.0
+    threads: int = 1  # that share the work, if there are so many
 
     @property
     def name(self) -> str:
         """A name for its result."""
-        group = "" if self.group is None else f"-{self.group}"
-        return f"{self.level}-{self.begin}-{self.end}{group}"
+        return f"{self.level}-{self.begin}-{self.end}"
 
 
 @keepable
@@ -94,21 +90,18 @@ class SolvedParents:
 def plan_ranges(sizes: Sequence[tuple[Offsets, Offsets]]) -> list[Range]:
     """Ranges that cost about the same, for all levels; the data alone decides.
 
-    A level is given by the offsets of each parent's instances and of its children. The children of
-    a parent that costs too much, such as the root, are solved in groups.
+    A level is given by the offsets of each parent's instances and of its children.
     """
     costs = [np.diff(instances) * -(-np.diff(children) // LANES) for instances, children in sizes]
     most = max(LEAST_COST, sum(int(cost.sum()) for cost in costs) // MOST_RANGES)
     found: list[Range] = []
     for level, (cost, (_, children)) in enumerate(zip(costs, sizes, strict=True)):
         for begin, end in _cut(cost, most):
-            n_groups = -(-int(children[end] - children[begin]) // LANES)
-            total = float(cost[begin:end].sum())
-            if end - begin > 1 or total <= most or n_groups < 2:
-                found.append(Range(level, begin, end, cost=total))
-                continue
-            each = total / n_groups
-            found.extend(Range(level, begin, end, group, each) for group in range(n_groups))
+            total, threads = float(cost[begin:end].sum()), 1
+            if total > MANY_RANGES * most:
+                n_children = int(children[end] - children[begin])
+                threads = min(MOST_THREADS, -(-n_children // LEAST_LANES))
+            found.append(Range(level, begin, end, total, threads))
     return found
 
 
@@ -122,14 +115,10 @@ def _cut(cost: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-def _choose_children(positives: Csr, group: int) -> NDArray[np.int64]:
-    """Children of a group, ascending: alike in their number of positives, they end together."""
-    order = np.argsort(-np.diff(positives.indptr), kind="stable")
-    return np.sort(order[LANES * group : LANES * (group + 1)])
-
-
-def solve(problem: LayerProblem, config: LearnConfig, *, seed: int) -> SolvedParents:
-    """Train the children of every parent of a problem, in one thread.
+def solve(
+    problem: LayerProblem, config: LearnConfig, *, seed: int, threads: int = 1
+) -> SolvedParents:
+    """Train the children of every parent of a problem, one parent after another.
 
     What a parent gets depends on its own instances, on its number in the level and on the seed.
     """
@@ -146,6 +135,7 @@ def solve(problem: LayerProblem, config: LearnConfig, *, seed: int) -> SolvedPar
             rule,
             prune,
             first_parent=problem.first_parent,
+            threads=threads,
         )
     )
 
@@ -184,48 +174,9 @@ def solver_rules(config: LearnConfig, seed: int) -> tuple[_native.SolverRule, _n
     return rule, prune
 
 
-def order_parents(
-    parts: Sequence[tuple[Range, SolvedParents]], positives: Csr, first_child: Offsets
-) -> list[SolvedParents]:
-    """Ranges of a level one after another; groups of the children of a parent become one."""
-    ordered: list[SolvedParents] = []
-    for (begin, end), same in groupby(sorted(parts, key=_begin), key=lambda part: _begin(part)[:2]):
-        found = list(same)
-        if found[0][0].group is None:
-            ordered.extend(part for _, part in found)
-            continue
-        own = positives.slice(int(first_child[begin]), int(first_child[end]))
-        children = [_choose_children(own, one.group or 0) for one, _ in found]
-        ordered.append(_merge([part for _, part in found], children))
-    return ordered
-
-
-def _begin(part: tuple[Range, SolvedParents]) -> tuple[int, int, int]:
-    return part[0].begin, part[0].end, part[0].group or 0
-
-
-def _merge(groups: list[SolvedParents], children: list[NDArray[np.int64]]) -> SolvedParents:
-    """One parent from groups of its children, whose numbers are given."""
-    # Each group is in this order already: a stable sort merges them.
-    keys = [
-        np.repeat(part.features, part.n_entries).astype(np.int64) << 16 | own[part.children]
-        for part, own in zip(groups, children, strict=True)
-    ]
-    order = np.argsort(np.concatenate(keys), kind="stable")
-    key = np.concatenate(keys)[order]
-    begin = np.flatnonzero(np.diff(key >> 16, prepend=-1))  # of each feature
-    bias = np.empty(sum(map(len, children)), dtype=np.float32)
-    for part, own in zip(groups, children, strict=True):
-        bias[own] = part.bias
-    return SolvedParents(
-        np.array([len(begin)], dtype=np.int64),
-        (key[begin] >> 16).astype(np.int32),
-        np.diff(begin, append=len(key)).astype(np.int32),
-        (key & 0xFFFF).astype(np.uint16),
-        np.concatenate([part.weights for part in groups])[order],
-        bias,
-        sum(part.n_unconverged for part in groups),
-    )
+def order_parents(parts: Sequence[tuple[Range, SolvedParents]]) -> list[SolvedParents]:
+    """Ranges of a level one after another."""
+    return [part for _, part in sorted(parts, key=lambda found: found[0].begin)]
 
 
 def join_parents(parts: Sequence[SolvedParents]) -> LayerWeights:

@@ -162,7 +162,11 @@ def weigh_parts(job: Job, source: PartSource, config: TrainConfig) -> Mapping[st
 def learn_reranker(
     model: MatchSetModel, data: TrainingData, held: HeldBack, config: TrainConfig, *, threads: int
 ) -> Reranker:
-    """Describe the candidates of the held-back queries, and fit the re-ranker to them."""
+    """Describe the candidates of the held-back queries, and fit the re-ranker to them.
+
+    A product that no row of the log has was perhaps not on sale yet. It is no wrong answer, or all
+    new products would seem worse than they are.
+    """
     rows = np.random.default_rng(config.learn.seed).permutation(len(held.queries))[:_FITTED]
     label_of = data.products.ids.index_of(held.products).astype(np.int32)
     pairs = held.pairs.take(rows)
@@ -170,4 +174,8 @@ def learn_reranker(
     queries = held.queries.take(rows)
     candidates = model.describe(data.vectorizer.native, queries, threads=threads)
     labeled = label_candidates(candidates, wanted, held.is_complete[rows], n_days=held.n_days)
+    if held.shown is not None:
+        is_shown = held.shown.index_of(data.products.ids) >= 0
+        every = np.ones(len(rows), dtype=np.bool_)
+        labeled = labeled.select(every, is_shown[candidates.labels])
     return fit_reranker(labeled, model.parts, threads=threads)

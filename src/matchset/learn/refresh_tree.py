@@ -232,14 +232,15 @@ def _solve_again(
         for begin, end in _find_runs(sources == _SOLVED):
             run = problem.take(Range(level, begin, end))
             ranges = plan_ranges([(run.instances.indptr, run.first_child)])
-            parts = pool.map(partial(_solve_range, run, config, seed), ranges)
-            solved = list(zip(ranges, parts, strict=True))
-            found[begin] = order_parents(solved, run.positives, run.first_child)
+            parts = pool.map(partial(_solve_range, run, config, seed, threads), ranges)
+            found[begin] = order_parents(list(zip(ranges, parts, strict=True)))
     return found
 
 
-def _solve_range(run: LayerProblem, config: LearnConfig, seed: int, one: Range) -> SolvedParents:
-    return solve(run.take(one), config, seed=seed)
+def _solve_range(
+    run: LayerProblem, config: LearnConfig, seed: int, threads: int, one: Range
+) -> SolvedParents:
+    return solve(run.take(one), config, seed=seed, threads=min(threads, one.threads))
 
 
 def _find_runs(is_chosen: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

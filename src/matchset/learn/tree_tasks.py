@@ -68,9 +68,9 @@ def embed(job: Job, source: TreeSource, config: LearnConfig) -> Mapping[str, Any
     logger.info("%d of %d labels have positives", len(placed), len(by_label))
     vectors = examples.label_vectors
     given = None if vectors is None else vectors.take(placed)
-    Z = embed_labels(
-        examples.X, by_label.take(placed), given=given, config=config, threads=job.threads
-    )
+    if len(placed) < len(by_label):
+        by_label = by_label.take(placed)
+    Z = embed_labels(examples.X, by_label, given=given, config=config, threads=job.threads)
     return {"Z": Z, "placed": placed}
 
 
@@ -132,7 +132,7 @@ def _solve(
     """The weights of a range of parents."""
     problem = make_problem(job.results, source, config, chosen.level)
     seed = config.seed * 64 + chosen.level  # a tree is never that deep
-    return {"solved": solve(problem.take(chosen), config, seed=seed)}
+    return {"solved": solve(problem.take(chosen), config, seed=seed, threads=job.threads)}
 
 
 def make_problem(
@@ -177,7 +177,7 @@ def plan_solving(given: Mapping[str, Any], *which: Any) -> list[Task]:
     *levels, results = which
     source: TreeSource = given["source"]
     return [
-        Task(_name(source, one), _solve, {**given, "chosen": one}, cost=one.cost)
+        Task(_name(source, one), _solve, {**given, "chosen": one}, one.cost, threads=one.threads)
         for one in list_ranges(results, source)
         if not levels or one.level == levels[0]
     ]
@@ -207,10 +207,7 @@ def _read_parts(
 ) -> list[SolvedParents]:
     """What the ranges of a level make, its parents one after another."""
     own = [one for one in ranges if one.level == level]
-    parts = [(one, results.get(_name(source, one), "solved")) for one in own]
-    positives = results.get(source.prefix + "levels", str(level))
-    tree = results.get(source.prefix + "tree", "tree")
-    return order_parents(parts, positives, tree.offsets[level])
+    return order_parents([(one, results.get(_name(source, one), "solved")) for one in own])
 
 
 def join_layers(results: Results, source: TreeSource, ranges: Sequence[Range]) -> TrainedTree:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Self
@@ -21,18 +21,25 @@ from matchset.learn.refresh_data import Known
 from matchset.learn.refresh_report import RefreshReport
 from matchset.matchers.trained import TrainedMatcher
 from matchset.model.added import index_added
-from matchset.model.changes import apply_changes, nothing, searched_texts
+from matchset.model.changes import (
+    Changes,
+    apply_changes,
+    nothing,
+    searched_texts,
+)
 from matchset.model.fresh import (
     Fresh,
     Freshness,
     Step,
     adding,
     measure,
+    read_fresh,
     removing,
     store_fresh,
     updating,
 )
 from matchset.model.match_set_model import MatchSetModel
+from matchset.model.title_rows import TitleRows, read_title_rows, store_title_rows
 from matchset.model.upserts import Upsert, upserting
 from matchset.storage.atomic import locked
 from matchset.storage.folders import checksum, verify_folder
@@ -59,6 +66,7 @@ class FreshMatcher(TrainedMatcher):
 
     model: MatchSetModel
     fresh: Fresh | None = None  # what changed since the training
+    removed_before: Strings = field(default_factory=lambda: Strings.of([]))  # the last refresh
 
     def add(self, products: Catalog | TableSource, *, version: int | None = None) -> Self:
         """Return a matcher that also has these products, which may be new or replace known ones.
@@ -149,8 +157,11 @@ class FreshMatcher(TrainedMatcher):
 
     @property
     def removed(self) -> Strings:
-        """Ids of the products that were removed from it."""
-        return super().removed if self.fresh is None else self.fresh.changes.removed
+        """Ids of the products that were removed from it since the training."""
+        lately = super().removed if self.fresh is None else self.fresh.changes.removed
+        ids = Strings.concatenate([self.removed_before, lately])
+        ids = ids.take(ids.factorize()[1])
+        return ids.take(np.flatnonzero(self.products.index_of(ids) < 0))  # some came again
 
     @property
     def freshness(self) -> Freshness:
@@ -195,6 +206,7 @@ class FreshMatcher(TrainedMatcher):
             vectorizer=found.vectorizer,
             n_queries_of=found.n_queries_of,
             query_hashes=np.union1d(self.query_hashes, found.query_hashes),
+            removed_before=self.removed.take(self.removed.argsort()),
             provenance={
                 **self.provenance,
                 "refresh": asdict(found.report),
@@ -204,7 +216,7 @@ class FreshMatcher(TrainedMatcher):
         )
 
     def _fold(self) -> Self:
-        return self if self.fresh is None else self._publish(self.fresh, store_fresh(self.fresh))
+        return self if self.fresh is None else self._publish(self.fresh)
 
     def _write(self, step: Step) -> Self:
         self._require_titles()
@@ -213,7 +225,7 @@ class FreshMatcher(TrainedMatcher):
             sweep_segments(Path(str(self._home)))
             return self
         is_many = count_segments(str(self._home)) >= _MOST_SEGMENTS
-        return self._publish(fresh, store_fresh(fresh, None if is_many else later))
+        return self._publish(fresh, None if is_many else later)
 
     def _changed(self) -> Fresh:
         """What changed so far."""
@@ -223,11 +235,15 @@ class FreshMatcher(TrainedMatcher):
         """What its folder holds by now: another process may have written to it."""
         return self if self._source == (folder, checksum(folder)) else type(self).load(folder)
 
-    def _publish(self, fresh: Fresh, section: Section) -> Self:
-        """With these changes, in its folder too; what cannot be searched is not written."""
+    def _publish(self, fresh: Fresh, later: Changes | None = None) -> Self:
+        """With these changes, in its folder too; what cannot be searched is not written.
+
+        The folder gets what came `later` than what it has, or else all changes.
+        """
         folder = Path(str(self._home))
         changed = self._with_fresh(fresh)
-        write_segment(folder, section, instead_of_all=bool(section.header["is_whole"]))
+        section = changed._store_fresh(later)  # noqa: SLF001
+        write_segment(folder, section, instead_of_all=later is None)
         return changed._settle(str(folder), checksum(folder))  # noqa: SLF001
 
     def _require_titles(self) -> None:
@@ -236,8 +252,28 @@ class FreshMatcher(TrainedMatcher):
             titles = "no titles" if self.products.titles is None else "titles"
             raise ValueError(f"{rule}; got {titles}, and {', '.join(self.model.parts)}")
 
-    def _with_fresh(self, fresh: Fresh) -> Self:
-        """With these changes instead of those that it has."""
+    def _store_fresh(self, later: Changes | None = None) -> Section:
+        """Its changes, or those of the last step, with what was read of their titles."""
+        if self.fresh is None:
+            raise RuntimeError("products must have changed")
+        section, added = store_fresh(self.fresh, later), self.model.added
+        if added is None:
+            return section
+        n, products = len(self.products), (later or self.fresh.changes).products
+        ids = self.products.ids.take(np.arange(n - len(added.rows), n))
+        titles = store_title_rows(added.rows, ids, products)
+        return Section(section.header, {**section.arrays, **titles})
+
+    def _read_fresh(self, sections: Sequence[Section]) -> Self:
+        """The same training, with these changes, the oldest first."""
+        trained, towers = self._trained(), self.model.towers
+        fresh = read_fresh(sections, trained.products, trained.n_queries_of)
+        n_lists = None if towers is None else towers.lists.n_lists
+        read = read_title_rows(sections, n_features=self.vectorizer.n_features, n_lists=n_lists)
+        return self._with_fresh(fresh, read)
+
+    def _with_fresh(self, fresh: Fresh, read: Sequence[TitleRows] = ()) -> Self:
+        """With these changes instead of those that it has, of which some titles were read."""
         trained = self._trained()
         present, added = apply_changes(trained.products, fresh.changes), None
         n_added = len(present.added[0])
@@ -248,7 +284,7 @@ class FreshMatcher(TrainedMatcher):
                 lexical=self.model.lexical,
                 towers=self.model.towers,
                 is_gone=present.is_gone,
-                before=None if self.model.added is None else self.model.added.rows,
+                before=[*read] if self.model.added is None else [self.model.added.rows, *read],
                 threads=1 if n_added <= _FEW else count_threads(None),
             )
         kept = trained.n_queries_of[~present.is_gone]

@@ -24,7 +24,7 @@ from matchset.matchers.registry import MATCH_SET
 from matchset.matchers.saved import OpenPart, Sections, require_unchanged
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.matrices import Csr
-from matchset.model.fresh import FRESH, read_fresh, store_fresh
+from matchset.model.fresh import FRESH
 from matchset.model.match_set_model import (
     Bounds,
     read_match_set,
@@ -34,11 +34,18 @@ from matchset.model.match_set_model import (
 from matchset.model.packed import prune_packed
 from matchset.storage.folders import checksum
 from matchset.storage.handles import FolderHandle, read_folder
-from matchset.storage.sections import open_sections, read_section
+from matchset.storage.sections import (
+    Section,
+    open_sections,
+    read_section,
+    read_strings,
+    store_strings,
+)
 from matchset.storage.segments import is_segment, open_segments
 from matchset.strings import Strings
 from matchset.text import normalize
 
+_REMOVED = "removed"  # section of the ids that were removed before the last refresh
 _SMALL_BATCH = 32  # queries that are not worth more than one thread
 
 
@@ -225,20 +232,24 @@ class MatchSet(FreshMatcher):
         trained = self._trained()
         shared = trained._shared_sections()  # noqa: SLF001
         sections = {**shared, **store_match_set(trained.model)}
-        return sections if self.fresh is None else {**sections, FRESH: store_fresh(self.fresh)}
+        if len(self.removed_before):
+            sections[_REMOVED] = Section({}, store_strings(self.removed_before))
+        return sections if self.fresh is None else {**sections, FRESH: self._store_fresh()}
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
-        trained = cls(model=read_match_set(sections), **cls._read_shared(sections))
+        before = sections.get(_REMOVED, Section({}, store_strings(Strings.of([]))))
+        trained = cls(
+            model=read_match_set(sections),
+            removed_before=read_strings(before.arrays),
+            **cls._read_shared(sections),
+        )
         return trained._read_changes(sections)
 
     def _read_changes(self, sections: Sections) -> Self:
         """The same training, with the changes of these sections instead of those that it has."""
         changes = [each for name, each in sections.items() if name == FRESH or is_segment(name)]
-        trained = self._trained()
-        if not changes:
-            return trained
-        return self._with_fresh(read_fresh(changes, trained.products, trained.n_queries_of))
+        return self._read_fresh(changes) if changes else self._trained()
 
     def reopen(self, path: str | os.PathLike[str]) -> Self:
         """What a folder with the training of this match set holds: only changes are read."""

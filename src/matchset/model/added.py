@@ -7,7 +7,7 @@ query led to, and the re-ranker's weights of such products were learned without 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.features.vectorizer import Vectorizer
-from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of, rows_of, take_entries
+from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of, rows_of
 from matchset.model.impact_lists import LARGEST, ImpactLists, round_impacts
 from matchset.model.inverted_lists import ByteVectors, assign_clusters
 from matchset.model.lexical import MORE_WEIGHT, LexicalIndex, find_idf, saturate
+from matchset.model.title_rows import TitleRows, join_texts, join_title_rows
 from matchset.model.towers import TowerIndex, encode_products
 from matchset.strings import Strings
 
-_Words = tuple[Offsets, NDArray[np.uint64], Ids, Floats]  # as `TitleRows` has them
+_Words = tuple[Offsets, NDArray[np.uint64], Ids, Floats]  # starts, keys, features, counts
 _NO_WIDTH = 16  # dimensions of vectors where there are none
 
 
@@ -59,43 +60,6 @@ class AddedVectors:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TitleRows:
-    """What was read of titles, each by itself, so that the next step reads new ones alone."""
-
-    texts: tuple[Strings, ...]  # titles, and the text beside them if there is some
-    starts: Offsets  # of each title's words
-    keys: NDArray[np.uint64]  # of words, ascending in a title
-    features: Ids  # of words, -1 where the vocabulary lacks it
-    counts: Floats  # of words in the title
-    vectors: ByteVectors
-    clusters: Ids  # of the vectors, -1 where one is zero
-
-    def take(self, rows: NDArray[np.int64]) -> TitleRows:
-        """Some of the titles."""
-        entries, starts = take_entries(self.starts, rows)
-        words = (self.keys[entries], self.features[entries], self.counts[entries])
-        return TitleRows(
-            tuple(texts.take(rows) for texts in self.texts),
-            starts,
-            *words,
-            self.vectors.take(rows),
-            self.clusters[rows],
-        )
-
-    def join(self, more: TitleRows) -> TitleRows:
-        """These titles, then others."""
-        return TitleRows(
-            _join(self.texts, more.texts),
-            np.concatenate([self.starts, self.starts[-1] + more.starts[1:]]),
-            np.concatenate([self.keys, more.keys]),
-            np.concatenate([self.features, more.features]),
-            np.concatenate([self.counts, more.counts]),
-            self.vectors.join(more.vectors),
-            np.concatenate([self.clusters, more.clusters]),
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class AddedProducts:
     """Products under the labels that follow those of the training, and which of all are shown."""
 
@@ -118,7 +82,7 @@ def index_added(
     lexical: LexicalIndex | None,
     towers: TowerIndex | None,
     is_gone: NDArray[np.bool_],
-    before: TitleRows | None = None,
+    before: Sequence[TitleRows] = (),
     threads: int = 1,
 ) -> AddedProducts:
     """Products with these titles, and with the text beside them if there is some.
@@ -137,10 +101,9 @@ def index_added(
         return _read_titles(new, vectorizer, towers, kind=kind, threads=threads)
 
     width = _NO_WIDTH if towers is None else towers.table.dimensions
-    if before is None or before.vectors.dimensions != width:  # parts were left out since
-        rows = read(texts)
-    else:
-        rows = _read_new(texts, before, read)
+    # Of others, parts were left out since.
+    known = [rows for rows in before if rows.vectors.dimensions == width]
+    rows = _read_new(texts, join_title_rows(known), read) if known else read(texts)
     words, vectors = _no_words(n), _no_vectors(n)
     if lexical is not None and kind is not None:
         words = _index_words(rows, kind, lexical, n_trained)
@@ -154,7 +117,7 @@ def _read_new(
     before: TitleRows,
     read: Callable[[tuple[Strings, ...]], TitleRows],
 ) -> TitleRows:
-    together, n_before = _join(before.texts, texts), len(before.clusters)
+    together, n_before = join_texts([before.texts, texts]), len(before)
     group, first = together[0].factorize()
     for more in together[1:]:
         pair = group.astype(np.int64) * len(more) + more.factorize()[0]
@@ -162,11 +125,9 @@ def _read_new(
     source = first[group[n_before:]]  # the first equal product
     new = np.unique(source[source >= n_before])
     known = np.where(source < n_before, source, n_before + np.searchsorted(new, source))
-    return before.join(read(tuple(each.take(new) for each in together))).take(known)
-
-
-def _join(texts: tuple[Strings, ...], more: tuple[Strings, ...]) -> tuple[Strings, ...]:
-    return tuple(Strings.concatenate(both) for both in zip(texts, more, strict=True))
+    if len(new) == 0:
+        return before.take(known)
+    return join_title_rows([before, read(tuple(each.take(new) for each in together))]).take(known)
 
 
 def _read_titles(
@@ -178,17 +139,20 @@ def _read_titles(
     threads: int,
 ) -> TitleRows:
     n, none = len(texts[0]), np.empty(0, np.int32)
-    words = np.zeros(n + 1, np.int64), np.empty(0, np.uint64), none, np.empty(0, np.float32)
+    found: _Words = np.zeros(n + 1, np.int64), np.empty(0, np.uint64), none, np.empty(0, np.float32)
     if kind is not None:
         hash_words = vectorizer.native.hash_words
-        words = _add_up([hash_words(each.data, each.offsets, kind) for each in texts])
+        found = _add_up([hash_words(each.data, each.offsets, kind) for each in texts])
+    starts, hashes, features, counts = found
+    keys, first, word = np.unique(hashes, return_index=True, return_inverse=True)
+    words = word.reshape(-1).astype(np.int32)
     vectors = ByteVectors(np.zeros((n, _NO_WIDTH), np.int8), np.zeros(n, np.float32))
     clusters = np.full(n, -1, dtype=np.int32)
     if towers is not None:
         vectors = _encode(texts, vectorizer, towers, threads=threads)
         placed = np.flatnonzero(vectors.scales > 0)
         clusters[placed] = assign_clusters(vectors.take(placed), towers.lists, threads=threads)
-    return TitleRows(texts, *words, vectors, clusters)
+    return TitleRows(texts, starts, words, counts, keys, features[first], vectors, clusters)
 
 
 def _add_up(words: list[_Words]) -> _Words:
@@ -216,21 +180,23 @@ def _encode(
 
 
 def _index_words(rows: TitleRows, kind: int, lexical: LexicalIndex, first_label: int) -> AddedWords:
-    keys, first, word = np.unique(rows.keys, return_index=True, return_inverse=True)
-    feature = rows.features[first]
+    is_used = np.bincount(rows.words, minlength=len(rows.keys)) > 0
+    keys, feature = rows.keys[is_used], rows.features[is_used]
     # A word that no title had is as rare as one of a single title.
     n_titles_of = np.diff(lexical.titles_of.offsets)
     at = feature - lexical.first_word
     is_known = (feature >= 0) & (at < len(n_titles_of))
     df = np.ones(len(keys), dtype=np.int64)
     df[is_known] = np.maximum(n_titles_of[at[is_known]], 1)
-    ids = word.reshape(-1).astype(np.int32)
+    ids = (np.cumsum(is_used) - 1).astype(np.int32)[rows.words]
     counts = Csr(rows.starts, ids, rows.counts, len(keys))
     idf = find_idf(df, len(lexical.row_of))[ids]
     weights = saturate(counts, idf, lexical.mean_length)
     impacts = round_impacts(weights, lexical.scale * LARGEST)
-    row = rows_of(rows.starts)
-    order = np.lexsort((row, -impacts.astype(np.int16), ids))
+    row = rows_of(rows.starts)  # ascending, and stays so among equal ones
+    order = np.argsort(LARGEST - impacts, kind="stable")
+    narrow = ids.astype(np.min_scalar_type(len(keys)))  # sorts faster
+    order = order[np.argsort(narrow[order], kind="stable")]
     titles_of = ImpactLists(
         offsets_of(np.bincount(ids, minlength=len(keys))),
         (first_label + row[order]).astype(np.int32),

@@ -50,7 +50,9 @@ class ThreadEngine:
             self._run(task, self.threads, report)
             self._ended.append(task)
         else:
-            self._running[self._pool.submit(copy_context().run, self._run, task, 1, ignore)] = task
+            threads = min(task.threads, self.threads)
+            future = self._pool.submit(copy_context().run, self._run, task, threads, ignore)
+            self._running[future] = task
 
     def wait(self) -> Collection[Task]:
         """Tasks that have ended."""

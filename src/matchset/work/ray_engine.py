@@ -44,8 +44,9 @@ class RayEngine:
         return len(self._pending) < _PENDING_PER_CORE * self._count_cores(sum)
 
     def submit(self, task: Task, report: Report) -> None:  # noqa: ARG002 (it stays here)
-        """Hand a task to Ray: one core, or all of a machine."""
-        threads = self._count_cores(max) if task.is_wide else 1
+        """Hand a task to Ray: some cores, or all of a machine."""
+        most = self._count_cores(max)
+        threads = most if task.is_wide else min(most, task.threads)
         remote = self._remote.options(num_cpus=threads, name=task.name)
         self._pending[remote.remote(task, self._folder, threads, current_memory())] = task, threads
 

@@ -61,7 +61,8 @@ class Task:
     run: Run
     arguments: Mapping[str, Any] = field(default_factory=dict)
     cost: float = 1.0  # relative to the other tasks of its stage: the longest are begun first
-    is_wide: bool = False  # it uses all threads of a machine, others one
+    threads: int = 1  # that it can use while others run
+    is_wide: bool = False  # it uses all threads of a machine, alone
 
     def __call__(self, results: Results, threads: int, report: Report) -> None:
         """Do the task and keep its result."""

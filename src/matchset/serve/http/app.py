@@ -7,20 +7,20 @@ from functools import lru_cache, partial
 
 import orjson
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope
 
 from matchset.serve.http.endpoints import ENDPOINTS
 from matchset.serve.http.handlers import Handlers
 from matchset.serve.http.middleware import HEALTH, OTHER, Middleware
 from matchset.serve.http.request_errors import CODES, RequestError
+from matchset.serve.http.responses import Response
 from matchset.serve.http.static_files import StaticFile, read_page
 from matchset.serve.openapi.docs import write_docs
 from matchset.serve.openapi.document import make_document
 from matchset.serve.worker import Worker
 
 Handler = Callable[[Request], Awaitable[Response]]
+_ID = "{id}"
 
 
 def make_app(worker: Worker) -> ASGIApp:
@@ -35,13 +35,6 @@ def make_app(worker: Worker) -> ASGIApp:
     found = {path: partial(page.__getitem__, path) for path in page} | docs
     for path, find in found.items():
         paths[path] = dict.fromkeys(("GET", "HEAD"), _send(find))
-    # No Starlette application: its own error handlers would be a second way out for errors.
-    # An id may have slashes, and is the end of its path.
-    routes = [
-        Route(path.replace("{id}", "{id:path}"), _Methods(methods))
-        for path, methods in paths.items()
-    ]
-    router = Router(routes, redirect_slashes=False, default=_not_found)
     open_paths = frozenset(page)
     if worker.config.open_docs:
         open_paths |= frozenset(docs)
@@ -50,28 +43,38 @@ def make_app(worker: Worker) -> ASGIApp:
     labels = {path: "page" if path in page else path for path in paths}
     counted = {endpoint.path for endpoint in ENDPOINTS} | {OTHER}  # static files are no metric
     worker.metrics.begin(counted, worker.model.names)
-    return Middleware(router, worker, labels=labels, open_paths=open_paths)
+    return Middleware(_Router(paths), worker, labels=labels, open_paths=open_paths)
 
 
-class _Methods:
-    """The handlers of one path, by method."""
+class _Router:
+    """The handlers of each path, by method.
 
-    def __init__(self, handlers: dict[str, Handler]) -> None:
-        self._handlers = handlers
-        self._allowed = ", ".join(sorted(handlers))
+    No router of Starlette: it compares a path with one route after another, for every request.
+    """
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        handler = self._handlers.get(scope["method"])
+    def __init__(self, paths: dict[str, dict[str, Handler]]) -> None:
+        self._paths = {path: paths[path] for path in paths if not path.endswith(_ID)}
+        # An id may have slashes, and is the end of its path.
+        self._prefixes = {
+            path.removesuffix(_ID): paths[path] for path in paths if path.endswith(_ID)
+        }
+
+    def __call__(self, scope: Scope, receive: Receive) -> Awaitable[Response]:
+        handlers = self._paths.get(scope["path"]) or self._find(scope)
+        handler = handlers.get(scope["method"])
         if handler is None:
-            message = f"the method must be one of {self._allowed}; got {scope['method'][:20]}"
-            allow = ((b"allow", self._allowed.encode()),)
+            allowed = ", ".join(sorted(handlers))
+            message = f"the method must be one of {allowed}; got {scope['method'][:20]}"
+            allow = ((b"allow", allowed.encode()),)
             raise RequestError("method_not_allowed", message, headers=allow)
-        response = await handler(Request(scope, receive))
-        await response(scope, receive, send)
+        return handler(Request(scope, receive))
 
-
-async def _not_found(_: Scope, __: Receive, ___: Send) -> None:
-    raise RequestError("not_found", "there is nothing at this path")
+    def _find(self, scope: Scope) -> dict[str, Handler]:
+        for prefix, handlers in self._prefixes.items():
+            if scope["path"].startswith(prefix):
+                scope["path_params"] = {"id": scope["path"].removeprefix(prefix)}
+                return handlers
+        raise RequestError("not_found", "there is nothing at this path")
 
 
 def _make_docs(worker: Worker) -> dict[str, Callable[[], StaticFile]]:

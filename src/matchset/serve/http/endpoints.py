@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from matchset.serve.http.handlers import Handlers
+from matchset.serve.http.responses import Response
 from matchset.serve.http.validation import Json
 from matchset.serve.openapi.schema import PRODUCT, VERSION
 

@@ -6,7 +6,6 @@ import time
 from dataclasses import asdict
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from matchset.online.record_files import EVENTS, QUERIES
 from matchset.online.records import write_record
@@ -15,7 +14,7 @@ from matchset.serve.http.exposure import expose, name_matcher
 from matchset.serve.http.prometheus import CONTENT_TYPE
 from matchset.serve.http.request_errors import RETRY, RequestError
 from matchset.serve.http.requests import RequestReader, WriteRequest
-from matchset.serve.http.responses import BytesResponse, json_response, model_response
+from matchset.serve.http.responses import Response, json_response, model_response
 from matchset.serve.http.retrieval import explain, match_batch, match_inline, match_one
 from matchset.serve.http.shadow_requests import Shadow
 from matchset.serve.turns import while_connected
@@ -157,4 +156,4 @@ class Handlers:
     async def metrics(self, _: Request) -> Response:
         """Metrics of all workers, for Prometheus."""
         body = await self._worker.write_metrics()
-        return BytesResponse(body, headers=((b"content-type", CONTENT_TYPE),))
+        return Response(body, headers=((b"content-type", CONTENT_TYPE),))

@@ -10,17 +10,17 @@ import asyncio
 import logging
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from time import perf_counter
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from matchset.serve.http.access_log import format_exception
 from matchset.serve.http.auth import check_repeated, make_hosts
 from matchset.serve.http.request_errors import RETRY, RequestError, to_request_error, too_large
-from matchset.serve.http.responses import error_response
+from matchset.serve.http.responses import Headers, Response, error_response
 from matchset.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,6 @@ OTHER = "other"  # the label of paths that are not there
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _CHUNK = 65_536  # bytes of a larger response that are sent at once
 _CLOSE = ((b"connection", b"close"),)
-_NO_STORE = (b"cache-control", b"no-store")
 _METHOD = 20  # characters of a method that are logged; a caller may send any
 _POLICY = (
     b"default-src 'self'; object-src 'none'; form-action 'self'; "
@@ -43,17 +42,18 @@ _SECURITY = (
     (b"x-frame-options", b"DENY"),
     (b"server", b"matchset"),  # or granian would tell its own name
 )
+_PRIVATE = (*_SECURITY, (b"cache-control", b"no-store"))  # a shared cache must not keep it
 
 
 class Middleware:
-    """ASGI around an ASGI application.
+    """ASGI around what responds to each path.
 
     `labels` are the names of paths in metrics and logs; `open_paths` need no key.
     """
 
     def __init__(
         self,
-        app: ASGIApp,
+        app: Callable[[Scope, Receive], Awaitable[Response]],
         worker: Worker,
         *,
         labels: Mapping[str, str],
@@ -86,45 +86,29 @@ class Middleware:
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = perf_counter()
-        headers = dict(scope["headers"])
+        path, headers = scope["path"], dict(scope["headers"])
         request_id = self._make_id(headers.get(b"x-request-id"))
-        own = [*_SECURITY, (b"x-request-id", request_id.encode())]
-        if scope["path"].startswith("/v1/"):
-            own.append(_NO_STORE)  # a shared cache must not keep what needs a key
+        own = _PRIVATE if path.startswith("/v1/") else _SECURITY
+        own = (*own, (b"x-request-id", request_id.encode()))
         status = 0
-        start: Message = {}
-
-        async def send_all(message: Message) -> None:
-            nonlocal status, start
-            if message["type"] == "http.response.start":
-                start = message  # kept back: a body that is too large becomes an error
-                return
-            body = message["body"]
-            self._check_size(len(body))
-            status = start["status"]
-            closing = _CLOSE if self._worker.should_close() else ()
-            await send({**start, "headers": [*start["headers"], *own, *closing]})
-            if len(body) <= _CHUNK:
-                await send(message)
-            else:
-                await self._send_chunks(body, send)
-
         self._n_in_flight += 1
         self._worker.metrics.count_in_flight(1)
         try:
             self._check_headers(scope)
             if len(headers) < len(scope["headers"]):
                 check_repeated(scope["headers"])
-            self._check(scope["path"], headers)
-            await self._app(scope, receive, send_all)
+            self._check(path, headers)
+            response = await self._app(scope, receive)
+            self._check_size(len(response.body))
+            status = response.status
+            await self._send(response, own, send)
         except Exception as error:
             known = to_request_error(error)
             if known.code == "internal":
                 self._log_failure(error, request_id)
-            if not status:
-                await error_response(known, request_id)(scope, receive, send_all)
-            else:
-                status = known.status  # nobody reads it; the connection is closed
+            is_begun, status = status != 0, known.status
+            if not is_begun:  # else nobody reads the status; the connection is closed
+                await self._send(error_response(known, request_id), own, send)
         finally:
             self._n_in_flight -= 1
             try:
@@ -135,8 +119,10 @@ class Middleware:
     def _check_headers(self, scope: Scope) -> None:
         """Granian's own limit is that of its buffer, which may be twice as large."""
         most = self._worker.limits.header_bytes
-        n_bytes = sum(len(name) + len(value) for name, value in scope["headers"])
-        if n_bytes + len(scope["query_string"]) > most:
+        n_bytes = len(scope["query_string"])
+        for name, value in scope["headers"]:
+            n_bytes += len(name) + len(value)
+        if n_bytes > most:
             rule = f"the request line and headers must have at most {most} bytes"
             raise RequestError("headers_too_large", f"{rule}; got more", headers=_CLOSE)
 
@@ -148,6 +134,19 @@ class Middleware:
         if n_bytes > _CHUNK and self._n_unsent + n_bytes > limits.unsent_bytes:
             rule = f"a worker keeps at most {limits.unsent_bytes} bytes that callers have not read"
             raise RequestError("overloaded", f"{rule}; got more", headers=RETRY)
+
+    async def _send(self, response: Response, own: Headers, send: Send) -> None:
+        body, status = response.body, response.status
+        headers = [*response.headers, *own]
+        if status != 304:  # its content-length would be that of the full response (RFC 9110)
+            headers.append((b"content-length", b"%d" % len(body)))
+        if self._worker.should_close():
+            headers += _CLOSE
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        if len(body) <= _CHUNK:
+            await send({"type": "http.response.body", "body": body})
+        else:
+            await self._send_chunks(body, send)
 
     async def _send_chunks(self, body: bytes, send: Send) -> None:
         """Send a body as fast as it is read: granian waits where a chunk waits.

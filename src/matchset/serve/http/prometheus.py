@@ -40,22 +40,22 @@ _FAMILIES = {
 }
 RELOADED = "done"  # the outcome of a reload that succeeded
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
-_Indices = tuple[int | None, ...]
+_Indices = tuple[int, ...]
 
 
 class Metrics:
     """The metrics of this worker."""
 
     def __init__(self, run: RunFolder, slot: Slot) -> None:
-        self._run, self._slot = run, slot
+        self._run, self._slot, self._values = run, slot, slot.values
         self._routes: frozenset[str] = frozenset()
         # Finding a series by its labels takes longer than counting.
-        self._by_status: dict[tuple[str, int], int | None] = {}
+        self._by_status: dict[tuple[str, int], int] = {}
         self._by_route: dict[str, _Indices] = {}
         self._by_matcher: dict[str, _Indices] = {}
-        self._by_stream: dict[tuple[str, str | None], int | None] = {}
+        self._by_stream: dict[tuple[str, str | None], int] = {}
         self._in_flight = slot.find(_IN_FLIGHT)
-        slot.set(self._in_flight, 0)  # those of the worker that had the slot before died with it
+        self._values[self._in_flight] = 0  # those of the worker before died with it
 
     def begin(self, routes: Iterable[str], matchers: Iterable[str]) -> None:
         """Count from 0: a rate needs the value before the first request.
@@ -71,19 +71,18 @@ class Metrics:
 
     def count_in_flight(self, change: int) -> None:
         """Count a request that has begun (1) or ended (-1)."""
-        self._slot.add(self._in_flight, change)
+        self._values[self._in_flight] += change
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count a request and its time."""
         if route not in self._routes:
             return
-        slot = self._slot
         if (route, status) not in self._by_status:
             self._find_route(route, status)
-        slot.add(self._by_status[route, status], 1)
-        timed = self._by_route[route]
-        slot.add(timed[bisect_left(_BUCKETS, seconds)], 1)  # `write` makes them cumulative
-        slot.add(timed[-1], seconds)
+        values, timed = self._values, self._by_route[route]
+        values[self._by_status[route, status]] += 1
+        values[timed[bisect_left(_BUCKETS, seconds)]] += 1  # `write` makes them cumulative
+        values[timed[-1]] += seconds
 
     def _find_route(self, route: str, status: int) -> None:
         name = _name(_REQUESTS, route=route, status=str(status))
@@ -99,12 +98,12 @@ class Metrics:
         if known is None:  # both at once: an alert needs the 0 as well
             names = (_name(family, matcher=matcher) for family in (_QUERIES, _EMPTY))
             known = self._by_matcher[matcher] = tuple(map(self._slot.find, names))
-        self._slot.add(known[0], n_queries)
-        self._slot.add(known[1], n_empty)
+        self._values[known[0]] += n_queries
+        self._values[known[1]] += n_empty
 
     def count_reload(self, outcome: str) -> None:
         """Count a reload."""
-        self._slot.add(self._slot.find(_name(_RELOADS, outcome=outcome)), 1)
+        self._values[self._slot.find(_name(_RELOADS, outcome=outcome))] += 1
 
     def count_records(self, stream: str, fault: str | None, n_records: int) -> None:
         """Count records that were kept, or dropped for a reason (disk, memory, busy, failed)."""
@@ -113,7 +112,7 @@ class Metrics:
             if fault is not None:
                 series = _name(_DROPPED, stream=stream, reason=fault)
             self._by_stream[stream, fault] = self._slot.find(series)
-        self._slot.add(self._by_stream[stream, fault], n_records)
+        self._values[self._by_stream[stream, fault]] += n_records
 
     def write(self) -> bytes:
         """The sums over all workers, in the text format of Prometheus."""

@@ -23,76 +23,15 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
     """The JSON Schema of every request; the first matcher is the default one."""
     query = _text("What the customer typed.", limits.query_characters, "query_too_long")
     product = _text("Product id.", limits.id_characters)
-    where = {
-        **_text(
-            "Filter on product attributes; an empty filter allows every product.",
-            limits.filter_characters,
-            "filter_too_long",
-            "bad_filter",
-        ),
-        "format": "filter",  # our own: the language of `matchset.filters`
-        "examples": ["price < 500 and brand is not null"],
-    }
-    matcher = {
-        **_choice("Name of the matcher, as listed by /v1/model.", matchers),
-        "x-errors": ["unknown_matcher"],
-    }
-    unit = _text(
-        "User or session, in any form that stays the same; if an experiment runs, it decides which "
-        "arm answers. Records have a hash of it.",
-        limits.id_characters,
-    )
-    options = {
-        "k": _integer("Products per query.", limits.k, DEFAULT_K, "k_out_of_range"),
-        "beam": _integer(
-            "Nodes kept per level of the tree, by default the model's own number; other matchers "
-            "ignore it.",
-            limits.beam,
-            None,
-            "beam_out_of_range",
-        ),
-        "where": where,
-        **_cuts(),
-        "matcher": matcher,
-        "titles": {
-            "type": "boolean",
-            "default": True,
-            "description": "Whether products come with their titles.",
-        },
-        "unit": unit,
-        "attributes": {
-            **_text(
-                "Names of the attributes that products come with, separated by commas.",
-                limits.filter_characters,
-            ),
-            "format": "attributes",  # our own: names that /v1/model lists
-        },
-    }
-    where_in_body = {
-        **where,
-        "type": ["string", "array", "null"],
-        "items": product,
-        "description": f"{where['description']} Or the ids of the allowed products.",
-    }
-    batch = {
-        **options,
-        "where": where_in_body,
-        "attributes": _array(
-            "Names of the attributes that products come with.",
-            {"type": "string", "maxLength": limits.filter_characters, "format": "attribute"},
-            _MAX_ATTRIBUTES,
-        ),
-        "candidates": _candidates(product, limits),
-        "fusion": _fusion(),
-    }
+    options = _options(limits, matchers)
+    batch = _batch_options(options, product, limits)
     queries = _array("Queries to match.", query, limits.queries, "too_many_queries")
-    explainer = {
+    explain = {name: batch[name] for name in ("k", "beam", "where", *_cuts())}
+    explain["matcher"] = {
         **_schema("string", "Name of the matcher, by default the first that can explain.", ()),
         "enum": list(matchers),
         "x-errors": ["unknown_matcher"],
     }
-    explain = {name: batch[name] for name in ("k", "beam", "where", *_cuts())}
-    explain["matcher"] = explainer
     return {
         "match": make_object({"q": query}, options),
         "batch": make_object({"queries": queries}, batch),
@@ -101,6 +40,77 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
         "products": make_object({}, _writes(product, limits)),
         "removal": make_object({"id": product}, {"version": _version()}),
         "events": make_object({"events": _events(product, limits)}),
+    }
+
+
+def _options(limits: Limits, matchers: Sequence[str]) -> dict[str, Json]:
+    """What may be asked of one query."""
+    return {
+        "k": _integer("Products per query.", limits.k, DEFAULT_K, "k_out_of_range"),
+        "beam": _integer(
+            "Nodes kept per level of the tree, by default the model's own number; other matchers "
+            "ignore it.",
+            limits.beam,
+            None,
+            "beam_out_of_range",
+        ),
+        "where": _where(limits),
+        **_cuts(),
+        "matcher": {
+            **_choice("Name of the matcher, as listed by /v1/model.", matchers),
+            "x-errors": ["unknown_matcher"],
+        },
+        "titles": {
+            "type": "boolean",
+            "default": True,
+            "description": "Whether products come with their titles.",
+        },
+        "unit": _text(
+            "User or session, in any form that stays the same; if an experiment runs, it decides "
+            "which arm answers. Records have a hash of it.",
+            limits.id_characters,
+        ),
+        "attributes": {
+            **_text(
+                "Names of the attributes that products come with, separated by commas.",
+                limits.filter_characters,
+            ),
+            "format": "attributes",  # our own: names that /v1/model lists
+        },
+    }
+
+
+def _batch_options(options: dict[str, Json], product: Json, limits: Limits) -> dict[str, Json]:
+    """What may be asked of many queries: a body can hold lists."""
+    where = options["where"]
+    return {
+        **options,
+        "where": {
+            **where,
+            "type": ["string", "array", "null"],
+            "items": product,
+            "description": f"{where['description']} Or the ids of the allowed products.",
+        },
+        "attributes": _array(
+            "Names of the attributes that products come with.",
+            {"type": "string", "maxLength": limits.filter_characters, "format": "attribute"},
+            _MAX_ATTRIBUTES,
+        ),
+        "candidates": _candidates(product, limits),
+        "fusion": _fusion(),
+    }
+
+
+def _where(limits: Limits) -> Json:
+    return {
+        **_text(
+            "Filter on product attributes; an empty filter allows every product.",
+            limits.filter_characters,
+            "filter_too_long",
+            "bad_filter",
+        ),
+        "format": "filter",  # our own: the language of `matchset.filters`
+        "examples": ["price < 500 and brand is not null"],
     }
 
 

@@ -28,9 +28,8 @@ _N_CACHED = 256  # sets of options
 Wanted: TypeAlias = str | tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MatchOptions:
-    """How to match, for any query."""
+class MatchOptions(NamedTuple):
+    """How to match, for any query; a tuple, as it is looked up for every request."""
 
     matcher: str
     k: int = DEFAULT_K

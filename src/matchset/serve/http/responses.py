@@ -8,11 +8,10 @@ tests do that.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import orjson
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from matchset import _native
 from matchset.matchers.fused_match import FusedMatch
@@ -20,43 +19,39 @@ from matchset.matchers.match import Match
 from matchset.serve.http.request_errors import RequestError
 
 _JSON = (b"content-type", b"application/json")
+_N_CACHED = 16  # versions of a model
 Headers = Sequence[tuple[bytes, bytes]]
 
 
-class BytesResponse(Response):
-    """A body of bytes that is ready to send, with few headers."""
+class Response(NamedTuple):
+    """A body that is ready to send; its length is no header here, as it leaves in one place."""
 
-    def __init__(self, body: bytes, status: int = 200, headers: Headers = (_JSON,)) -> None:
-        self.status_code = status
-        self.body = body
-        self.background = None
-        self.raw_headers = list(headers)
-        if status != 304:  # its content-length would be that of the full response (RFC 9110)
-            self.raw_headers.append((b"content-length", b"%d" % len(body)))
-
-    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
-        """Send it."""
-        start = {"status": self.status_code, "headers": self.raw_headers}
-        await send({"type": "http.response.start", **start})
-        await send({"type": "http.response.body", "body": self.body})
+    body: bytes
+    status: int = 200
+    headers: Headers = (_JSON,)
 
 
-def json_response(content: Any, status: int = 200, headers: Headers = ()) -> BytesResponse:
+def json_response(content: Any, status: int = 200, headers: Headers = ()) -> Response:
     """Plain values as JSON."""
-    return BytesResponse(orjson.dumps(content), status, (_JSON, *headers))
+    return Response(orjson.dumps(content), status, (_JSON, *headers))
 
 
-def model_response(version: str, content: bytes | dict[str, Any]) -> BytesResponse:
+def model_response(version: str, content: bytes | dict[str, Any]) -> Response:
     """A response of a model, which its body and a header name.
 
     Bytes are a whole body; the fields of a dict are put behind the model's version.
     """
     if not isinstance(content, bytes):
         content = orjson.dumps({"model_version": version, **content})
-    return BytesResponse(content, headers=(_JSON, (b"x-model-version", version.encode())))
+    return Response(content, 200, _name_version(version))
 
 
-def error_response(error: RequestError, request_id: str) -> BytesResponse:
+@lru_cache(maxsize=_N_CACHED)
+def _name_version(version: str) -> Headers:
+    return (_JSON, (b"x-model-version", version.encode()))
+
+
+def error_response(error: RequestError, request_id: str) -> Response:
     """What the caller of a failed request gets."""
     described = {"code": error.code, "message": error.message, **error.fields}
     content = {"error": described, "request_id": request_id}

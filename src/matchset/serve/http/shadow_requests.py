@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from random import random
 
 import orjson
@@ -98,7 +97,7 @@ class Shadow:
     ) -> bytes:
         name = str(self._name)
         # Scores of another matcher have another scale, so a least score says nothing about them.
-        others = replace(options, matcher=name, min_score=None)
+        others = options._replace(matcher=name, min_score=None)
         record = ShadowRecord(
             query_id=query_id,
             timestamp=timestamp_now(),

@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
 
-from matchset.serve.http.responses import BytesResponse
+from matchset.serve.http.responses import Response
 
 _TYPES = {
     ".html": b"text/html; charset=utf-8",
@@ -36,12 +36,12 @@ class StaticFile:
         """A file of a type."""
         return cls(body, _TYPES[suffix], b'"%b"' % hashlib.sha256(body).hexdigest()[:16].encode())
 
-    def respond(self, known_etag: str | None) -> BytesResponse:
+    def respond(self, known_etag: str | None) -> Response:
         """The file, or 304 if the browser has it."""
         headers = ((b"etag", self.etag), (b"cache-control", b"no-cache"))
         if known_etag is not None and known_etag.encode("latin-1") == self.etag:
-            return BytesResponse(b"", 304, headers)
-        return BytesResponse(self.body, headers=((b"content-type", self.type), *headers))
+            return Response(b"", 304, headers)
+        return Response(self.body, headers=((b"content-type", self.type), *headers))
 
 
 def read_page() -> dict[str, StaticFile]:

@@ -27,7 +27,7 @@ _NAME = 128  # bytes of a series' name, ended by zeros
 _COUNT_AT = 4096  # how many series have a name
 _NAMES_AT = 8192
 _VALUES_AT = _NAMES_AT + _MAX_SERIES * _NAME
-_SIZE = _VALUES_AT + _MAX_SERIES * 8
+_SIZE = _VALUES_AT + (_MAX_SERIES + 1) * 8  # the last is of those that are too many
 _ATTEMPTS = 100  # to read a status that is being written
 
 
@@ -66,7 +66,7 @@ class Slot:
 
     def __init__(self, paths: tuple[Path, ...]) -> None:
         self._file, self._memory = _claim(paths)
-        self._values = memoryview(self._memory)[_VALUES_AT:_SIZE].cast("d")
+        self.values = memoryview(self._memory)[_VALUES_AT:_SIZE].cast("d")  # of series, by index
         self._series = {name: index for index, name in enumerate(_read_names(self._memory))}
         self._lock = threading.Lock()
         self.report("")
@@ -84,28 +84,18 @@ class Slot:
         self._memory[_STATUS.size : _STATUS.size + len(data)] = data
         _STATUS.pack_into(self._memory, 0, os.getpid(), len(data), zlib.crc32(data))
 
-    def find(self, name: str) -> int | None:
-        """The index of a series, a new one at 0; None if there are too many."""
+    def find(self, name: str) -> int:
+        """The index of a series, a new one at 0; of one that nobody reads if there are too many."""
         with self._lock:
             known = self._series.get(name)
             if known is not None or len(self._series) == _MAX_SERIES:
-                return known
+                return _MAX_SERIES if known is None else known
             index, data = len(self._series), name.encode()[:_NAME]
             at = _NAMES_AT + index * _NAME
             self._memory[at : at + len(data)] = data
             self._series[name] = index
             struct.pack_into("<Q", self._memory, _COUNT_AT, index + 1)  # last: readers see it whole
             return index
-
-    def add(self, index: int | None, amount: float) -> None:
-        """Add to a series."""
-        if index is not None:
-            self._values[index] += amount
-
-    def set(self, index: int | None, value: float) -> None:
-        """Set the value of a series."""
-        if index is not None:
-            self._values[index] = value
 
 
 def _claim(paths: tuple[Path, ...]) -> tuple[int, mmap.mmap]:
