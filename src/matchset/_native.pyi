@@ -110,6 +110,31 @@ def export_arrow_table(columns: list[tuple[str, str, Any, Any, Any]], n_rows: in
     (name, format, valid bits or None, values or None, (data, offsets) of its texts or None).
     """
 
+def select_rows(
+    log: tuple[
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    is_selected: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    n_queries: int,
+    n_products: int,
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float64], dict(shape=(None,))],
+]:
+    """
+    The marked rows of query, product, event, day and count: the queries and products that occur, then the columns, numbered anew.
+    """
+
 def sum_pairs(
     query: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
     product: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
