@@ -101,6 +101,14 @@ class Sizes:
         return round(self.products * math.log2(max(2.0, self.products / 50)))
 
     @property
+    def comparisons(self) -> int:
+        """Vectors of products with centroids, in three passes that put products into lists.
+
+        A product is compared with all groups of lists, and with the lists of eight groups.
+        """
+        return round(3 * 9 * self.products * math.sqrt(self.products / 64))
+
+    @property
     def passes(self) -> int:
         """Features of instances, each as often as a batch of a parent's children reads it."""
         splits = plan_splits(max(1, min(self.products, self.pairs)), 32, 50)
@@ -151,7 +159,8 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
         Rate("products", kept=260.0),
     ),
     "encode": (
-        Rate("placings", serial=0.3, parallel=0.7),
+        Rate("placings", serial=0.3, parallel=0.4),
+        Rate("comparisons", parallel=0.006),
         Rate("products", disk=290.0, kept=290.0, memory=1200.0),
         Rate("embedded", disk=115.0, kept=115.0),
     ),
