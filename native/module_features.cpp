@@ -61,10 +61,12 @@ nb::list py_count_ngrams(const In<std::uint8_t>& data, const In<std::int64_t>& o
   return result;
 }
 
-Out<std::uint8_t> py_lay_out_slots(const In<std::uint64_t>& keys, const In<float>& idf, std::uint64_t n_homes) {
+Out<std::uint8_t> py_lay_out_slots(const In<std::uint64_t>& keys, const In<float>& idf, std::uint64_t n_homes,
+                                   unsigned threads) {
   if (idf.size() != keys.size()) throw std::invalid_argument("keys and idf must be of one length");
   if (n_homes < 1) throw std::invalid_argument("n_homes must be at least 1");
-  const std::vector<Slot> slots = lay_out_slots(to_span(keys), to_span(idf), n_homes);
+  const std::vector<Slot> slots =
+      without_gil([&] { return lay_out_slots(to_span(keys), to_span(idf), n_homes, threads); });
   std::vector<std::uint8_t> bytes(slots.size() * sizeof(Slot));
   std::memcpy(bytes.data(), slots.data(), bytes.size());
   return to_numpy<std::uint8_t>(std::move(bytes));
@@ -242,7 +244,7 @@ void bind_features(nb::module_& m) {
                 "stems: Stems | None = None) -> "
                 "tuple[tuple[NDArray[numpy.uint8], NDArray[numpy.int64]], NDArray[numpy.uint64]]"),
         "The n-grams of a text as people read them, kind by kind, and their keys.");
-  m.def("lay_out_slots", &py_lay_out_slots, "keys"_a.noconvert(), "idf"_a.noconvert(), "n_homes"_a,
+  m.def("lay_out_slots", &py_lay_out_slots, "keys"_a.noconvert(), "idf"_a.noconvert(), "n_homes"_a, "threads"_a,
         "Hash table of n-grams as bytes; id i is the i-th key.");
   bind_vocabulary(m);
 }

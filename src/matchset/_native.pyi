@@ -343,6 +343,7 @@ def lay_out_slots(
     keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", writable=False)],
     idf: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
     n_homes: int,
+    threads: int,
 ) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
     """Hash table of n-grams as bytes; id i is the i-th key."""
 
