@@ -61,10 +61,12 @@ nb::list py_count_ngrams(const In<std::uint8_t>& data, const In<std::int64_t>& o
   return result;
 }
 
-Out<std::uint8_t> py_lay_out_slots(const In<std::uint64_t>& keys, const In<float>& idf, std::uint64_t n_homes) {
+Out<std::uint8_t> py_lay_out_slots(const In<std::uint64_t>& keys, const In<float>& idf, std::uint64_t n_homes,
+                                   unsigned threads) {
   if (idf.size() != keys.size()) throw std::invalid_argument("keys and idf must be of one length");
   if (n_homes < 1) throw std::invalid_argument("n_homes must be at least 1");
-  const std::vector<Slot> slots = lay_out_slots(to_span(keys), to_span(idf), n_homes);
+  const std::vector<Slot> slots =
+      without_gil([&] { return lay_out_slots(to_span(keys), to_span(idf), n_homes, threads); });
   std::vector<std::uint8_t> bytes(slots.size() * sizeof(Slot));
   std::memcpy(bytes.data(), slots.data(), bytes.size());
   return to_numpy<std::uint8_t>(std::move(bytes));
@@ -155,6 +157,15 @@ std::pair<StringsOut, Out<std::uint8_t>> py_list_words(const In<std::uint8_t>& d
   return {from_strings(std::move(found.words)), to_numpy<std::uint8_t>(std::move(found.is_shown))};
 }
 
+std::tuple<Out<std::int64_t>, Out<std::int32_t>, StringsOut, Out<std::uint8_t>> py_number_words(
+    const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::uint8_t>& is_shown, unsigned threads) {
+  const auto texts = to_strings(data, offsets);
+  if (is_shown.size() != texts.size()) throw std::invalid_argument("there must be as many marks as texts");
+  NumberedWords found = without_gil([&] { return number_words(texts, to_span(is_shown), threads); });
+  return {to_numpy<std::int64_t>(std::move(found.offsets)), to_numpy<std::int32_t>(std::move(found.words)),
+          from_strings(std::move(found.distinct.words)), to_numpy<std::uint8_t>(std::move(found.distinct.is_shown))};
+}
+
 std::tuple<Out<std::int64_t>, std::int64_t, std::int64_t> py_count_words(const StringsIn& normalized,
                                                                          const StringsIn& wanted, unsigned threads) {
   const auto texts = to_strings(normalized.first, normalized.second);
@@ -179,6 +190,10 @@ void bind_stems(nb::module_& m) {
         "is_shown"_a.noconvert().none() = nb::none(),
         "Distinct words of normalized texts, in the order in which they first occur, and whether a text that "
         "`is_shown` has each.");
+  m.def("number_words", &py_number_words, "data"_a.noconvert(), "offsets"_a.noconvert(), "is_shown"_a.noconvert(),
+        "threads"_a,
+        "Words of normalized texts: where those of each text start, the number of each, the distinct words in the "
+        "order of their numbers, and whether a text that `is_shown` has each.");
   m.def("count_words", &py_count_words, "normalized"_a.noconvert(), "wanted"_a.noconvert(), "threads"_a,
         "How often normalized texts have each wanted word, all words, and words of a script without spaces.");
 }
@@ -229,7 +244,7 @@ void bind_features(nb::module_& m) {
                 "stems: Stems | None = None) -> "
                 "tuple[tuple[NDArray[numpy.uint8], NDArray[numpy.int64]], NDArray[numpy.uint64]]"),
         "The n-grams of a text as people read them, kind by kind, and their keys.");
-  m.def("lay_out_slots", &py_lay_out_slots, "keys"_a.noconvert(), "idf"_a.noconvert(), "n_homes"_a,
+  m.def("lay_out_slots", &py_lay_out_slots, "keys"_a.noconvert(), "idf"_a.noconvert(), "n_homes"_a, "threads"_a,
         "Hash table of n-grams as bytes; id i is the i-th key.");
   bind_vocabulary(m);
 }

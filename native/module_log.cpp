@@ -1,4 +1,4 @@
-// Bindings of the sums of a log.
+// Bindings of the rows of a log and their sums.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "log_select.hpp"
 #include "log_sums.hpp"
 #include "module.hpp"
 #include "python_arrays.hpp"
@@ -60,9 +61,30 @@ std::optional<std::pair<std::int32_t, std::int32_t>> py_find_days(const In<std::
   return without_gil([&] { return find_days(to_span(days), no_day, one_in, threads); });
 }
 
+using Columns = std::tuple<In<std::int32_t>, In<std::int32_t>, In<std::uint8_t>, In<std::int32_t>, In<double>>;
+using Selected = std::tuple<Out<std::int64_t>, Out<std::int64_t>, Out<std::int32_t>, Out<std::int32_t>,
+                            Out<std::uint8_t>, Out<std::int32_t>, Out<double>>;
+
+Selected py_select_rows(const Columns& log, const In<std::uint8_t>& is_selected, std::size_t n_queries,
+                        std::size_t n_products, unsigned threads) {
+  const auto& [query, product, event, day, count] = log;
+  check_rows(is_selected.size(), {query.size(), product.size(), event.size(), day.size(), count.size()});
+  const LogColumns columns{to_span(query), to_span(product), to_span(event), to_span(day), to_span(count)};
+  SelectedRows rows =
+      without_gil([&] { return select_rows(columns, to_span(is_selected), n_queries, n_products, threads); });
+  return {to_numpy<std::int64_t>(std::move(rows.queries)), to_numpy<std::int64_t>(std::move(rows.products)),
+          to_numpy<std::int32_t>(std::move(rows.query)),   to_numpy<std::int32_t>(std::move(rows.product)),
+          to_numpy<std::uint8_t>(std::move(rows.event)),   to_numpy<std::int32_t>(std::move(rows.day)),
+          to_numpy<double>(std::move(rows.count))};
+}
+
 }  // namespace
 
 void bind_log(nb::module_& m) {
+  m.def("select_rows", &py_select_rows, "log"_a.noconvert(), "is_selected"_a.noconvert(), "n_queries"_a, "n_products"_a,
+        "threads"_a,
+        "The marked rows of query, product, event, day and count: the queries and products that occur, then the "
+        "columns, numbered anew.");
   m.def("sum_pairs", &py_sum_pairs, "query"_a.noconvert(), "product"_a.noconvert(), "event"_a.noconvert(),
         "count"_a.noconvert(), "of_event"_a.noconvert(), "least"_a, "threads"_a,
         "Pairs of sorted rows that weigh at least so much: the first row and the weight of each, and the number of "

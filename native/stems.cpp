@@ -111,6 +111,39 @@ void append_split(std::string_view word, std::vector<char>& out) {
   }
 }
 
+// Distinct words in the order in which they first occur.
+struct WordLister {
+  WordList list;
+  StringTable table;
+
+  std::int64_t add(std::string_view word, bool shown) {
+    const auto text_at = [&](std::int64_t i) { return list.words.view()[static_cast<std::size_t>(i)]; };
+    const std::int64_t at = table.insert(word, std::ssize(list.is_shown), text_at);
+    if (at == std::ssize(list.is_shown)) {
+      list.words.append(word);
+      list.is_shown.push_back(0);
+    }
+    list.is_shown[static_cast<std::size_t>(at)] |= static_cast<std::uint8_t>(shown);
+    return at;
+  }
+  // Adds the words of texts that follow; returns the number of each here.
+  std::vector<std::int32_t> add_all(const WordList& more) {
+    std::vector<std::int32_t> numbers;
+    for (std::size_t i = 0; i < more.is_shown.size(); ++i)
+      numbers.push_back(static_cast<std::int32_t>(add(more.words.view()[i], more.is_shown[i] != 0)));
+    return numbers;
+  }
+};
+
+// Calls visit(part, text) for the texts of each part, in their order. Parts follow each other, so that what is made of
+// all of them in turn does not depend on how many there are.
+template <typename Visit>
+void for_each_text(const StringsView& texts, std::size_t n_parts, unsigned n_threads, Visit&& visit) {
+  parallel_for(n_parts, n_threads, [&](std::size_t part) {
+    for (std::size_t i = texts.size() * part / n_parts; i < texts.size() * (part + 1) / n_parts; ++i) visit(part, i);
+  });
+}
+
 // Bytes that two texts begin with alike, up to the last whole character.
 std::size_t common_bytes(std::string_view a, std::string_view b) {
   std::size_t n = 0;
@@ -225,32 +258,42 @@ WordCounts count_words(const StringsView& normalized, const StringsView& wanted,
 }
 
 WordList list_words(const StringsView& normalized, std::span<const std::uint8_t> is_shown, unsigned n_threads) {
-  struct Part {
-    WordList list;
-    StringTable table;
-    void add(std::string_view word, bool shown) {
-      const auto text_at = [&](std::int64_t i) { return list.words.view()[static_cast<std::size_t>(i)]; };
-      const std::int64_t at = table.insert(word, std::ssize(list.is_shown), text_at);
-      if (at == std::ssize(list.is_shown)) {
-        list.words.append(word);
-        list.is_shown.push_back(0);
-      }
-      list.is_shown[static_cast<std::size_t>(at)] |= static_cast<std::uint8_t>(shown);
-    }
-  };
-  std::vector<Part> parts(std::max(1u, n_threads));  // of the texts in their order, so that their number is no matter
-  const auto begin_of = [&](std::size_t part) { return normalized.size() * part / parts.size(); };
-  parallel_for(parts.size(), n_threads, [&](std::size_t part) {
-    for (std::size_t i = begin_of(part); i < begin_of(part + 1); ++i)
-      for_each_word(normalized[i], [&](std::string_view word) {
-        for_each_piece(word, [&](std::string_view piece) { parts[part].add(piece, is_shown.empty() || is_shown[i]); });
-      });
+  std::vector<WordLister> parts(std::max(1u, n_threads));
+  for_each_text(normalized, parts.size(), n_threads, [&](std::size_t part, std::size_t i) {
+    for_each_word(normalized[i], [&](std::string_view word) {
+      for_each_piece(word, [&](std::string_view piece) { parts[part].add(piece, is_shown.empty() || is_shown[i]); });
+    });
   });
-  for (std::size_t part = 1; part < parts.size(); ++part) {
-    const WordList& more = parts[part].list;
-    for (std::size_t i = 0; i < more.is_shown.size(); ++i) parts[0].add(more.words.view()[i], more.is_shown[i] != 0);
-  }
+  for (std::size_t part = 1; part < parts.size(); ++part) parts[0].add_all(parts[part].list);
   return std::move(parts[0].list);
+}
+
+NumberedWords number_words(const StringsView& normalized, std::span<const std::uint8_t> is_shown, unsigned n_threads) {
+  std::vector<WordLister> parts(std::max(1u, n_threads));
+  std::vector<Buffer<std::int32_t>> words(parts.size());
+  NumberedWords found;
+  found.offsets.resize(normalized.size() + 1);
+  for_each_text(normalized, parts.size(), n_threads, [&](std::size_t part, std::size_t i) {
+    for_each_word(normalized[i], [&](std::string_view word) {
+      words[part].push_back(static_cast<std::int32_t>(parts[part].add(word, is_shown.empty() || is_shown[i])));
+      ++found.offsets[i + 1];
+    });
+  });
+  for (std::size_t i = 0; i < normalized.size(); ++i) found.offsets[i + 1] += found.offsets[i];
+  std::vector<std::vector<std::int32_t>> number_of(parts.size());  // among the words of all parts
+  std::vector<std::size_t> begins{0};
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    if (part > 0) number_of[part] = parts[0].add_all(parts[part].list);
+    begins.push_back(begins.back() + words[part].size());
+  }
+  found.words.resize(begins.back());
+  parallel_for(parts.size(), n_threads, [&](std::size_t part) {
+    for (std::size_t i = 0; i < words[part].size(); ++i)
+      found.words[begins[part] + i] =
+          part == 0 ? words[0][i] : number_of[part][static_cast<std::size_t>(words[part][i])];
+  });
+  found.distinct = std::move(parts[0].list);
+  return found;
 }
 
 }  // namespace matchset

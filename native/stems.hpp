@@ -65,6 +65,14 @@ struct WordList {
 };
 WordList list_words(const StringsView& normalized, std::span<const std::uint8_t> is_shown, unsigned n_threads);
 
+// The same of whole words, and which of them each text has.
+struct NumberedWords {
+  WordList distinct;
+  Buffer<std::int64_t> offsets;   // of the words of each text, (n + 1,)
+  RawBuffer<std::int32_t> words;  // in the order of the texts
+};
+NumberedWords number_words(const StringsView& normalized, std::span<const std::uint8_t> is_shown, unsigned n_threads);
+
 struct WordCounts {
   std::int64_t n_words = 0;
   std::int64_t n_unspaced = 0;       // of a script that is written without spaces: Thai, Chinese, Japanese and others

@@ -34,7 +34,8 @@ inline std::uint64_t home_of(std::uint64_t key, std::uint64_t n_homes) {
 }
 
 // Lays n-grams out as a hash table; the layout depends on the keys alone.
-std::vector<Slot> lay_out_slots(std::span<const std::uint64_t> keys, std::span<const float> idf, std::uint64_t n_homes);
+std::vector<Slot> lay_out_slots(std::span<const std::uint64_t> keys, std::span<const float> idf, std::uint64_t n_homes,
+                                unsigned n_threads);
 
 // A vocabulary over borrowed arrays, which may be memory-mapped and damaged: no value in them is trusted.
 struct VocabularyView {

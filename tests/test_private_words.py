@@ -16,6 +16,7 @@ SECRETS = {  # a name and a telephone number; one whose trigrams other words hav
     "wilhelmina xylander 5550173 rose": ("wilhelmina", "xylander", "5550173"),
     "gardener vaser lampot red mug": ("gardener", "vaser", "lampot"),
 }
+WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(600)]
 
 
 def forget(queries, counts, titles=None, least=5):
@@ -50,6 +51,25 @@ def test_words_of_several_rare_queries_become_public_together():
 def test_numbers_are_apart_from_units_and_characters_come_in_pairs():
     assert forget(["20v drill", "21v drill"], [1, 1], ["20 v drill"]) == ["20v drill", "drill"]
     assert forget(["赤いシューズ 田中"], [1], ["新しい赤いシューズ"]) == ["赤いシューズ"]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_private_words_are_those_of_a_plain_count_with_any_number_of_threads(threads):
+    rng = np.random.default_rng(1)
+    queries = [" ".join(dict.fromkeys(row)) for row in rng.choice(["ab", "cd", *WORDS], (500, 4))]
+    counts = rng.choice([1.0, 2.0, 9.0], len(queries), p=[0.8, 0.15, 0.05])
+    titles = Strings.of(["AB cd", *WORDS[:20]])
+    total = dict.fromkeys(["ab", "cd", *WORDS[:20]], np.inf)
+    for query, count in zip(queries, counts, strict=True):
+        for word in query.split():
+            total[word] = total.get(word, 0) + count
+    wanted = [
+        query if count >= 5 else " ".join(word for word in query.split() if total[word] >= 5)
+        for query, count in zip(queries, counts, strict=True)
+    ]
+    assert wanted != queries
+    found = forget_private_words(Strings.of(queries), counts, titles, least=5, threads=threads)
+    assert list(found) == wanted
 
 
 def test_losing_most_words_is_told(caplog):

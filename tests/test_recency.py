@@ -66,6 +66,12 @@ def test_sums_of_a_long_log_are_those_of_numpy_with_any_number_of_threads(span):
         assert recency.find_days(log, threads=threads) == (first, last)
         assert np.array_equal(recency.count_recent(log, WEIGHTS, threads=threads), wanted)
         assert np.array_equal(log.query_counts(threads=threads), in_query)
+        some = log.select(log.product % 7 == 3, threads=threads)
+        texts = log.queries.take(log.query[log.product % 7 == 3])
+        assert some == log.select(log.product % 7 == 3)
+        assert some.queries.take(some.query) == texts
+        assert some.products == log.products.take(np.arange(3, len(log.products), 7))
+        assert np.array_equal(some.day, log.day[log.product % 7 == 3])
         found = ms.positives(log, threads=threads).pairs
         assert np.array_equal(found.indptr[-1], pairs.nnz)
         np.testing.assert_allclose(found.data, pairs.data, rtol=1e-6)

@@ -110,6 +110,31 @@ def export_arrow_table(columns: list[tuple[str, str, Any, Any, Any]], n_rows: in
     (name, format, valid bits or None, values or None, (data, offsets) of its texts or None).
     """
 
+def select_rows(
+    log: tuple[
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    ],
+    is_selected: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    n_queries: int,
+    n_products: int,
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    Annotated[NDArray[numpy.float64], dict(shape=(None,))],
+]:
+    """
+    The marked rows of query, product, event, day and count: the queries and products that occur, then the columns, numbered anew.
+    """
+
 def sum_pairs(
     query: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
     product: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
@@ -224,6 +249,24 @@ def list_words(
     Distinct words of normalized texts, in the order in which they first occur, and whether a text that `is_shown` has each.
     """
 
+def number_words(
+    data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    is_shown: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
+    threads: int,
+) -> tuple[
+    Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    Annotated[NDArray[numpy.int32], dict(shape=(None,))],
+    tuple[
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+        Annotated[NDArray[numpy.int64], dict(shape=(None,))],
+    ],
+    Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+]:
+    """
+    Words of normalized texts: where those of each text start, the number of each, the distinct words in the order of their numbers, and whether a text that `is_shown` has each.
+    """
+
 def count_words(
     normalized: tuple[
         Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
@@ -300,6 +343,7 @@ def lay_out_slots(
     keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", writable=False)],
     idf: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
     n_homes: int,
+    threads: int,
 ) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
     """Hash table of n-grams as bytes; id i is the i-th key."""
 

@@ -17,7 +17,7 @@ from matchset.config import DEFAULT_MIN_QUERY_COUNT, count_threads
 from matchset.data.arrow import NO_DAY, ExportColumn, export_columns
 from matchset.data.duckdb_session import write_parquet
 from matchset.data.events import kind_of
-from matchset.data.grouping import Rows, compact, group_coded, mark_used, renumber, settle, sum_by
+from matchset.data.grouping import Rows, group_coded, mark_used, renumber, settle, sum_by
 from matchset.data.read_report import NO_REPORT, ReadReport
 from matchset.errors import DataError
 from matchset.strings import Strings
@@ -99,13 +99,16 @@ class Log:
         """
         return self.query_counts() >= min_query_count
 
-    def select(self, rows: NDArray[np.bool_]) -> Log:
+    def select(self, rows: NDArray[np.bool_], *, threads: int = 1) -> Log:
         """The log of the rows that a mask selects, with only their queries and products.
 
         It keeps the names of all events, so that all parts of a log get the same weights.
         """
-        queries, query = compact(self.query[rows], len(self.queries))
-        products, product = compact(self.product[rows], len(self.products))
+        columns = self.query, self.product, self.event, self.day, self.count
+        marks = np.ascontiguousarray(rows, dtype=np.bool_).view(np.uint8)
+        sizes = len(self.queries), len(self.products)
+        found = _native.select_rows(columns, marks, *sizes, threads)
+        queries, products, query, product, event, day, count = found
         return Log(
             queries=self.queries.take(queries),
             spellings=self.spellings.take(queries),
@@ -113,9 +116,9 @@ class Log:
             events=self.events,
             query=query,
             product=product,
-            event=self.event[rows],
-            day=self.day[rows],
-            count=self.count[rows],
+            event=event,
+            day=day,
+            count=count,
         )
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

@@ -97,7 +97,7 @@ def learn_vocabulary(
         stems = learn_stems(normalized, language, shown, threads=threads)
     counted = _count_ngrams(normalized, config, stems, threads, shown)
     keys, df, names, distinct = zip(*counted, strict=True)
-    slots, n_homes = _lay_out(np.concatenate(keys), np.concatenate(df), len(normalized))
+    slots, n_homes = _lay_out(np.concatenate(keys), np.concatenate(df), len(normalized), threads)
     vocabulary = Vocabulary(
         config=config,
         n_queries=len(normalized),
@@ -138,7 +138,9 @@ def extend_vocabulary(
         sizes.append(size + len(new))
         begin += size
     grown = np.array(sizes) - vocabulary.sizes
-    slots_now, n_homes = _lay_out(np.concatenate(keys), np.concatenate(df), vocabulary.n_queries)
+    slots_now, n_homes = _lay_out(
+        np.concatenate(keys), np.concatenate(df), vocabulary.n_queries, threads
+    )
     after = replace(
         vocabulary,
         sizes=tuple(sizes),
@@ -183,11 +185,12 @@ def _count_ngrams(
 
 
 def _lay_out(
-    keys: NDArray[np.uint64], df: NDArray[np.uint32], n_queries: int
+    keys: NDArray[np.uint64], df: NDArray[np.uint32], n_queries: int, threads: int
 ) -> tuple[NDArray[np.uint8], int]:
     """The hash table of the n-grams with these keys, and its homes."""
     n_homes = max(1, round(SLOTS_PER_NGRAM * len(keys)))
-    return _native.lay_out_slots(keys, inverse_frequency(df, n_queries), n_homes), n_homes
+    idf = inverse_frequency(df, n_queries)
+    return _native.lay_out_slots(keys, idf, n_homes, threads), n_homes
 
 
 def inverse_frequency(df: NDArray[np.integer], n_queries: int) -> NDArray[np.float32]:

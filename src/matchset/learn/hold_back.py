@@ -75,11 +75,11 @@ def _hold_back_recent(log: Log, config: TrainConfig, threads: int) -> HeldBack:
     later = day[place:][day[place:] > first]
     first = int(later.min()) if len(later) else first
     is_recent = is_dated & (log.day >= first)
-    recent = log.select(is_recent)
+    recent = log.select(is_recent, threads=threads)
     found = _find_relevant(recent, config, threads)
     rows = _choose(len(found.queries), MOST_QUERIES, config.learn.seed)
     return HeldBack(
-        log.select(~is_recent),
+        log.select(~is_recent, threads=threads),
         found.queries.take(rows),
         _mark_halves(recent, found, config, threads).take(rows),
         found.products,
@@ -100,7 +100,7 @@ def _mark_halves(recent: Log, found: Positives, config: TrainConfig, threads: in
     halves = np.zeros(len(keys), dtype=np.float32)
     middle = (int(recent.day.min()) + int(recent.day.max()) + 1) // 2
     for bit, is_mine in ((1, recent.day < middle), (2, recent.day >= middle)):
-        part = _find_relevant(recent.select(is_mine), config, threads)
+        part = _find_relevant(recent.select(is_mine, threads=threads), config, threads)
         own = from_scipy(part.pairs)
         row = found.queries.index_of(part.queries, threads=threads)[own.row_of_entry]
         column = found.products.index_of(part.products, threads=threads)[own.indices]

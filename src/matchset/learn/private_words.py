@@ -15,9 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from matchset.config import UNSPACED
+from matchset import _native
+from matchset.config import UNSPACED, count_threads
 from matchset.features.stems import learn_stems
-from matchset.matrices import Ids, offsets_of, rows_of
+from matchset.matrices import Ids, Offsets, offsets_of, take_entries
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -28,15 +29,21 @@ _SPACE = 0x20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Words:
-    """The words of some texts, in their order."""
+    """The words of some texts."""
 
-    words: Strings
-    text_of: Ids  # text of each word, (n_words,)
-    is_letter: NDArray[np.bool_]  # which bytes of the texts belong to words
+    offsets: Offsets  # of the words of each text, and the end, (n_texts + 1,)
+    word: Ids  # number of each word, in the order of the texts
+    distinct: Strings  # words by their number
+    is_public: NDArray[np.bool_]  # whether a public text has it, of each number
 
 
 def forget_private_words(
-    queries: Strings, counts: NDArray[np.float64], titles: Strings | None, *, least: float
+    queries: Strings,
+    counts: NDArray[np.float64],
+    titles: Strings | None,
+    *,
+    least: float,
+    threads: int | None = None,
 ) -> Strings:
     """Normalized queries, of which those that occurred less than `least` times lose private words.
 
@@ -44,16 +51,20 @@ def forget_private_words(
     all. Numbers and their units, and pairs of characters of scripts without spaces, count as words,
     as they do in n-grams: what stands between two spaces is private if one of them is.
     """
-    is_rare = counts < least
-    if not is_rare.any():
+    rare = np.flatnonzero(counts < least)
+    if len(rare) == 0:
         return queries
-    parts = [queries] if titles is None else [queries, normalize_strings(titles)]
-    found = _split(Strings.concatenate(parts))
-    count_of = np.full(sum(map(len, parts)), np.inf)  # titles are public
-    count_of[: len(queries)] = counts
-    is_private = _find_private(found, count_of, least)
-    n_words = int(np.count_nonzero(found.text_of < len(queries)))
-    n_private = int(np.count_nonzero(is_private))
+    n_threads = count_threads(threads)
+    parts = [queries]
+    if titles is not None:
+        parts.append(normalize_strings(titles, threads=n_threads))
+    is_public = np.ones(sum(map(len, parts)), dtype=np.bool_)  # titles are
+    is_public[rare] = False
+    found = _number_words(Strings.concatenate(parts), is_public, n_threads)
+    entries, offsets = take_entries(found.offsets, rare)
+    word = found.word[entries]  # of the rare queries
+    is_private = _find_private(found, word, counts[rare], offsets, least)[word]
+    n_words, n_private = int(found.offsets[len(queries)]), int(np.count_nonzero(is_private))
     logger.log(
         logging.WARNING if 2 * n_private > n_words else logging.INFO,
         "nothing is learned from %s of %s words in queries: no title has them, and their queries "
@@ -62,45 +73,44 @@ def forget_private_words(
         f"{n_words:,}",
         least,
     )
-    is_dropped = np.zeros(len(found.is_letter), dtype=np.bool_)
-    is_dropped[found.is_letter] = np.repeat(is_private, found.words.lengths)
-    kept = np.where(is_dropped[: len(queries.used)], np.uint8(_SPACE), queries.used)
-    return normalize_strings(Strings(kept, queries.offsets - queries.offsets[0]))
+    texts = queries.take(rare)
+    is_dropped = np.zeros(len(texts.used), dtype=np.bool_)
+    is_dropped[texts.used != _SPACE] = np.repeat(is_private, found.distinct.lengths[word])
+    kept = Strings(np.where(is_dropped, np.uint8(_SPACE), texts.used), texts.offsets)
+    rows = np.arange(len(queries))
+    rows[rare] = len(queries) + np.arange(len(rare))
+    return Strings.concatenate([queries, normalize_strings(kept, threads=n_threads)]).take(rows)
 
 
-def _find_private(found: _Words, count_of: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
-    """Which words are private where they stand, (n_words,); `count_of` says how rare texts are."""
-    word, first = found.words.factorize()  # distinct words are numbered
-    pieces = _split(learn_stems(Strings.of([]), UNSPACED).analyze(found.words.take(first)))
-    piece, distinct = pieces.words.factorize()
-    has_piece = _mark(pieces.text_of, piece, (len(first), len(distinct)))  # words x pieces
-    is_rare = (count_of < least)[found.text_of]
-    is_public = np.zeros(len(distinct), dtype=np.bool_)
-    is_public[has_piece[np.unique(word[~is_rare])].indices] = True
-    is_closed = has_piece @ ~is_public > 0  # words
-    closed = np.flatnonzero(is_rare & is_closed[word])
-    in_text = _mark(found.text_of[closed], word[closed], (len(count_of), len(first)))
-    entries = (in_text @ has_piece).tocoo()  # texts x pieces
-    is_public |= np.bincount(entries.col, count_of[entries.row], len(distinct)) >= least
+def _find_private(
+    found: _Words, word: Ids, counts: NDArray[np.float64], offsets: Offsets, least: float
+) -> NDArray[np.bool_]:
+    """Which words are private, (n_distinct,).
+
+    Words, counts and offsets are those of the rare queries.
+    """
+    analyzed = learn_stems(Strings.of([]), UNSPACED).analyze(found.distinct, threads=1)
+    pieces = _number_words(analyzed, found.is_public, 1)
+    has_piece = _mark(pieces.word, pieces.offsets, len(pieces.distinct))  # words x pieces
+    is_public = pieces.is_public
+    is_closed = (has_piece @ ~is_public > 0)[word]
+    closed = offsets_of(is_closed)[offsets]
+    in_text = _mark(word[is_closed], closed, len(found.distinct))
+    entries = (in_text @ has_piece).tocoo()  # rare queries x pieces
+    is_public |= np.bincount(entries.col, counts[entries.row], len(is_public)) >= least
     is_private: NDArray[np.bool_] = has_piece @ ~is_public > 0
-    return is_rare & is_private[word]
+    return is_private
 
 
-def _mark(rows: Ids, columns: Ids, shape: tuple[int, int]) -> sp.csr_array:
+def _mark(columns: Ids, offsets: Offsets, n_columns: int) -> sp.csr_array:
     """Ones where there is an entry; entries may repeat."""
-    return sp.csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=shape)
+    ones = np.ones(len(columns), dtype=np.int32)
+    return sp.csr_array((ones, columns, offsets), shape=(len(offsets) - 1, n_columns))
 
 
-def _split(texts: Strings) -> _Words:
+def _number_words(texts: Strings, is_public: NDArray[np.bool_], threads: int) -> _Words:
     """Words between spaces."""
-    data = texts.used
-    is_letter = data != _SPACE
-    is_start = is_letter.copy()
-    is_start[1:] &= ~is_letter[:-1]
-    begins = texts.offsets[:-1] - texts.offsets[0]
-    begins = begins[texts.lengths > 0]
-    is_start[begins] = is_letter[begins]
-    letters = data[is_letter]
-    lengths = np.diff(np.flatnonzero(is_start[is_letter]), append=len(letters))
-    text_of = rows_of(texts.offsets)[is_start]
-    return _Words(Strings(letters, offsets_of(lengths)), text_of, is_letter)
+    offsets, word, distinct, is_shown = _native.number_words(
+        texts.data, texts.offsets, is_public.view(np.uint8), threads
+    )
+    return _Words(offsets, word, Strings(*distinct), is_shown.view(np.bool_))

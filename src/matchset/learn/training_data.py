@@ -94,7 +94,9 @@ def prepare_training_data(
         public = Strings.concatenate([titles, more_text])
     learned, counts = pairs.queries, count_queries(log, pairs, threads=n_threads)
     if config.parts != ("tree",):  # XR-Linear of the paper learns from every word
-        learned = forget_private_words(pairs.queries, counts, public, least=config.min_query_count)
+        learned = forget_private_words(
+            pairs.queries, counts, public, least=config.min_query_count, threads=n_threads
+        )
     vectorizer = fit_vectorizer(
         learned,
         counts,
