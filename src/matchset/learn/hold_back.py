@@ -58,9 +58,9 @@ def hold_back(log: Log, config: TrainConfig, *, threads: int = 1) -> HeldBack:
 
 
 def _tells_impressions(log: Log) -> bool:
-    """Whether most rows are impressions, so that products without a row were hardly shown."""
+    """Whether most events are impressions, so that products without a row were hardly shown."""
     is_impression = np.array([kind_of(name) == "impression" for name in log.events])
-    return bool(2 * np.count_nonzero(is_impression[log.event]) >= len(log))
+    return bool(2 * log.count[is_impression[log.event]].sum() >= log.count.sum())
 
 
 def _hold_back_recent(log: Log, config: TrainConfig, threads: int) -> HeldBack:
