@@ -79,7 +79,7 @@ stub: $(VENV)/installed $(VENV)/lint ## Rewrite the type stub of the native modu
 # Tests of what is native. Python is not instrumented, so the run-time library comes first.
 NATIVE_TESTS = $(addprefix tests/test_,$(addsuffix .py,strings arrow text vectorizer language folders embeddings tree solver \
   layers negatives estimator packed search explain postings match popularity title_similarity nearest_queries serve_responses \
-  two_tower inverted_lists reranker match_set damaged_match_sets))
+  two_tower inverted_lists reranker recency match_set damaged_match_sets))
 sanitize: sanitize-address sanitize-thread ## Run the native tests under ASan and UBSan, and threads under TSan
 
 # Once with the instructions of this machine, once with those that every machine has.
@@ -95,7 +95,7 @@ sanitize-address: build/address/installed $(VENV)/installed $(VENV)/test
 sanitize-thread: build/thread/installed $(VENV)/test
 	PYTHONPATH=build/thread LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" \
 	TSAN_OPTIONS=halt_on_error=1 HYPOTHESIS_PROFILE=few \
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_concurrency.py tests/test_match_set_bytes.py \
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_concurrency.py tests/test_match_set_bytes.py tests/test_recency.py \
 	  -k "not forked and not memory"
 
 bench: $(VENV)/installed ## Run the benchmarks beside the peers, on simulated shops of 200,000 products

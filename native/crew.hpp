@@ -6,8 +6,10 @@
 #include <barrier>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace matchset {
@@ -25,7 +27,15 @@ class Crew {
   void run(Body&& body) {
     std::vector<std::jthread> others;
     others.reserve(n_members_ - 1);
-    for (unsigned member = 1; member < n_members_; ++member) others.emplace_back([&body, member] { body(member); });
+    try {
+      for (unsigned member = 1; member < n_members_; ++member) others.emplace_back([&body, member] { body(member); });
+    } catch (...) {  // no more threads: those that wait for the others must end
+      fail(std::current_exception());
+      for (std::size_t member = others.size() + 1; member < n_members_; ++member) phase_end_.arrive_and_drop();
+      phase_end_.arrive_and_drop();  // in place of this one
+      others.clear();
+      std::rethrow_exception(failure_);
+    }
     body(0U);
     others.clear();  // joins
     if (failure_) std::rethrow_exception(failure_);
@@ -38,15 +48,20 @@ class Crew {
     try {
       for (std::size_t item = next_++; item < n_items; item = next_++) work(item);
     } catch (...) {
-      next_ = n_items;
-      const std::lock_guard guard(failure_lock_);
-      if (!failure_) failure_ = std::current_exception();
+      fail(std::current_exception());
     }
     phase_end_.arrive_and_wait();
     return !has_failed_;
   }
 
  private:
+  // Nobody takes another item of this phase.
+  void fail(std::exception_ptr failure) {
+    next_ = std::numeric_limits<std::size_t>::max() / 2;
+    const std::lock_guard guard(failure_lock_);
+    if (!failure_) failure_ = std::move(failure);
+  }
+
   // Runs once per phase, when all have arrived and before any goes on.
   struct Close {
     Crew* crew;

@@ -52,24 +52,19 @@ float squared_length(const SparseRow& row) {
 std::vector<std::size_t> number_features(const CsrView& X, NodeProblem& problem, std::vector<std::uint32_t>& number) {
   std::vector<std::size_t> counts;
   std::vector<std::pair<std::int32_t, std::uint32_t>> found;  // feature, number by first appearance
-  try {
-    for_block(problem, 0, 1, [&](std::size_t i, std::size_t x) {
-      const SparseRow row = X[x];
-      for (const std::int32_t feature : row.index) {
-        std::uint32_t& n = number[static_cast<std::size_t>(feature)];
-        if (n == kNone) {
-          n = static_cast<std::uint32_t>(counts.size());
-          found.emplace_back(feature, n);
-          counts.push_back(0);
-        }
-        ++counts[n];
+  for_block(problem, 0, 1, [&](std::size_t i, std::size_t x) {
+    const SparseRow row = X[x];
+    for (const std::int32_t feature : row.index) {
+      std::uint32_t& n = number[static_cast<std::size_t>(feature)];
+      if (n == kNone) {
+        n = static_cast<std::uint32_t>(counts.size());
+        found.emplace_back(feature, n);
+        counts.push_back(0);
       }
-      problem.squared_length[i] = squared_length(row);
-    });
-  } catch (...) {
-    for (const auto& [feature, n] : found) number[static_cast<std::size_t>(feature)] = kNone;
-    throw;
-  }
+      ++counts[n];
+    }
+    problem.squared_length[i] = squared_length(row);
+  });
   std::ranges::sort(found);
   std::vector<std::size_t> sorted_counts(found.size());
   for (std::size_t f = 0; f < found.size(); ++f) {
@@ -103,8 +98,7 @@ std::vector<std::vector<std::size_t>> number_in_blocks(const CsrView& X, NodePro
   return counts;
 }
 
-ByFeature sort_by_feature(const CsrView& X, NodeProblem& problem, unsigned n_threads) {
-  auto& number = numbering(X.n_columns);
+ByFeature sort_entries(const CsrView& X, NodeProblem& problem, std::vector<std::uint32_t>& number, unsigned n_threads) {
   problem.squared_length.resize(problem.n_rows());
   ByFeature entries;
   if (n_threads > 1)
@@ -132,6 +126,16 @@ ByFeature sort_by_feature(const CsrView& X, NodeProblem& problem, unsigned n_thr
   });
   for (const std::int32_t feature : problem.features) number[static_cast<std::size_t>(feature)] = kNone;
   return entries;
+}
+
+ByFeature sort_by_feature(const CsrView& X, NodeProblem& problem, unsigned n_threads) {
+  auto& number = numbering(X.n_columns);
+  try {
+    return sort_entries(X, problem, number, n_threads);
+  } catch (...) {  // a bad row, or no memory
+    std::ranges::fill(number, kNone);
+    throw;
+  }
 }
 
 std::uint64_t hash_rows(const ByFeature& entries, std::size_t f) {

@@ -28,7 +28,6 @@
 namespace matchset {
 namespace {
 
-// first child, feature offsets, features, first entry, children, weights, bias
 // features of each parent, features, entries of each feature, children, weights, bias
 using Part = std::tuple<In<std::int64_t>, In<std::int32_t>, In<std::int32_t>, In<std::uint16_t>, In<float>, In<float>>;
 using Layer = std::pair<In<std::int64_t>, std::vector<Part>>;  // first child of each parent, parts

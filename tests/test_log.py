@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from match_sets import make_shop
 
 from matchset.data import grouping
 from matchset.data.arrow import NO_DAY
@@ -131,3 +132,9 @@ def test_codes_outside_are_refused(wrong, message):
         make_log(
             queries=Strings.of(["a", "b"]), products=Strings.of(["p"]), events=[""], **rows | wrong
         )
+
+
+def test_rows_are_selected_by_a_mask_alone():
+    log = make_shop(20)[0]
+    with pytest.raises(TypeError, match="rows must be a mask of bool; got int64"):
+        log.select(np.arange(len(log))[::-1])

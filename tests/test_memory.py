@@ -132,6 +132,23 @@ print(X.nnz)
 """
 
 
+MANY_THREADS = """
+import resource
+from pathlib import Path
+import numpy as np
+from matchset import _native
+
+n = 64 * 65536
+rows = np.zeros(n, np.int32), 1, np.zeros(n, np.uint8), np.ones(n), np.ones(1)
+used = int(Path("/proc/self/status").read_text().partition("VmSize:")[2].split()[0]) * 1024
+resource.setrlimit(resource.RLIMIT_AS, (used + 150 * 2**20, used + 150 * 2**20))
+try:
+    _native.sum_products(*rows, np.zeros(n, np.int32), np.ones(1), 0, 64)
+except RuntimeError as error:
+    print(error)
+"""
+
+
 TRAINS = """
 import resource, sys
 from dataclasses import replace
@@ -179,6 +196,11 @@ def test_data_that_memory_does_not_hold_are_worked_on_all_the_same(tmp_path):
     limited = run_python(WORKS, "1MB", str(tmp_path))
     assert limited.stdout == "993347\n", limited.stderr
     assert "Memory" in run_python(WORKS).stderr  # MemoryError, or Out of Memory
+
+
+def test_threads_that_cannot_start_are_an_error_and_no_wait_for_ever():
+    ran = run_python(MANY_THREADS)
+    assert "unavailable" in ran.stdout, ran.stderr
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ import matchset as ms
 from matchset import _native
 from matchset.cli.plan import show_plan
 from matchset.config import PARTS
+from matchset.data.arrow import NO_DAY
 from matchset.data.log import make_log
 from matchset.learn import match_set_tasks
 from matchset.learn.cost import plan_training
@@ -296,20 +297,47 @@ def with_impressions(log):
 
 
 @pytest.mark.parametrize("has_impressions", [False, True])
-def test_a_product_that_was_never_shown_is_no_wrong_answer(monkeypatch, has_impressions):
+@pytest.mark.parametrize("every", [5, 2], ids=["few", "many"])
+def test_a_product_that_was_never_shown_is_no_wrong_answer(monkeypatch, has_impressions, every):
     log, catalog = make_shop(600)
-    log = log.select(log.product % 5 > 0)
+    log = log.select(log.product % every > 0)
     log = with_impressions(log) if has_impressions else log
-    never = set(catalog.ids) - set(log.products)
-    assert never
     fitted = []
     monkeypatch.setattr(match_set_tasks, "fit_reranker", lambda data, *_, **__: fitted.append(data))
     held = hold_back(log, make_config())
     parts = train_parts(held.rest, catalog, make_config())
     learn_reranker(parts.model, parts.data, held, make_config(), threads=1)
-    labels = np.unique(fitted[0].candidates.labels)
-    assert never.isdisjoint(parts.data.products.ids.take(labels)) == has_impressions
-    assert fitted[0].is_positive.any()
+    data = fitted[0]
+    was_shown = log.products.index_of(parts.data.products.ids)[data.candidates.labels] >= 0
+    assert not was_shown.all()
+    if has_impressions and every == 5:
+        assert np.array_equal(data.is_shown, was_shown)
+        assert np.array_equal(data.shown().candidates.labels, data.candidates.labels[was_shown])
+        assert np.array_equal(data.shown().n_positive, data.n_positive)
+    else:
+        assert data.shown() is data
+
+
+def test_what_was_never_shown_counts_where_recall_is_told_but_not_in_the_weights():
+    data = make_candidates()
+    is_shown = np.random.default_rng(3).random(len(data.halves)) < 0.7
+    marked = dataclasses.replace(data, is_shown=is_shown | data.is_positive)
+    weights = fit_weights(marked, threads=1)
+    others = [i for i in range(len(FEATURES)) if i != SAME]  # that one is chosen by recall
+    fitted = fit_weights(marked.shown(), threads=1)[:, others]
+    assert np.array_equal(weights[:, others], fitted)
+    assert not np.array_equal(weights[:, others], fit_weights(data, threads=1)[:, others])
+    assert recall_of(marked, weights) == recall_of(data, weights)
+
+
+def test_purchases_without_a_date_are_held_back_by_the_seed():
+    log, _ = make_shop(200)
+    dated = with_impressions(log)
+    is_impression = dated.event == dated.events.index("impression")
+    day = np.where(is_impression, np.arange(len(dated)) % 30, NO_DAY).astype(np.int32)
+    held = hold_back(dataclasses.replace(dated, day=day), make_config())
+    assert not held.is_by_time
+    assert len(held.queries)
 
 
 @pytest.fixture(scope="module")

@@ -104,8 +104,11 @@ class Log:
 
         It keeps the names of all events, so that all parts of a log get the same weights.
         """
+        rows = np.ascontiguousarray(rows)
+        if rows.dtype != np.bool_:
+            raise TypeError(f"rows must be a mask of bool; got {rows.dtype}")
         columns = self.query, self.product, self.event, self.day, self.count
-        marks = np.ascontiguousarray(rows, dtype=np.bool_).view(np.uint8)
+        marks = rows.view(np.uint8)
         sizes = len(self.queries), len(self.products)
         found = _native.select_rows(columns, marks, *sizes, threads)
         queries, products, query, product, event, day, count = found

@@ -82,7 +82,7 @@ class Vectorizer:
         n_threads = count_threads(threads)
         texts = normalize_strings(Strings.of(queries, "queries"), threads=n_threads)
         if shown is not None:
-            shown = np.asarray(shown, dtype=np.bool_)
+            shown = np.ascontiguousarray(shown, dtype=np.bool_)
             if shown.shape != (len(texts),):
                 raise ValueError(
                     f"shown must have one entry per query, ({len(texts)},); got {shown.shape}"

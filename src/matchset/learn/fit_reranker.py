@@ -99,7 +99,7 @@ def _fit_to(
         "by_time": data.is_by_time,
         "recall": {"all": _recall_as_judged(data, weights)},
     }
-    return Reranker(weights, *calibrate(data, weights), facts, some)
+    return Reranker(weights, *calibrate(data.shown(), weights), facts, some)
 
 
 def fit_weights(data: LabeledCandidates, *, threads: int, left_out: tuple[str, ...] = ()) -> Floats:
@@ -109,11 +109,12 @@ def fit_weights(data: LabeledCandidates, *, threads: int, left_out: tuple[str, .
     left, a softmax would put them above everything: so it learns from the other candidates alone,
     and `same_query` gets the smallest weight that finds nearly as much as any.
     """
-    is_new = ~data.is_known
-    row = rows_of(data.candidates.offsets)
-    has_new = np.bincount(row[data.is_positive & is_new], minlength=len(data.n_positive)) > 0
+    shown = data.shown()
+    is_new = ~shown.is_known
+    row = rows_of(shown.candidates.offsets)
+    has_new = np.bincount(row[shown.is_positive & is_new], minlength=len(shown.n_positive)) > 0
     dropped = {FEATURES.index(name) for name in left_out}
-    weights = _fit(data.select(has_new, is_new), dropped | {_SAME_QUERY}, threads=threads)
+    weights = _fit(shown.select(has_new, is_new), dropped | {_SAME_QUERY}, threads=threads)
     if _SAME_QUERY not in dropped:
         weights[:, _SAME_QUERY] = _choose_same_query(data, weights)
     return weights

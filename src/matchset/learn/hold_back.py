@@ -60,7 +60,7 @@ def hold_back(log: Log, config: TrainConfig, *, threads: int = 1) -> HeldBack:
 def _tells_impressions(log: Log) -> bool:
     """Whether most events are impressions, so that products without a row were hardly shown."""
     is_impression = np.array([kind_of(name) == "impression" for name in log.events])
-    return bool(2 * log.count[is_impression[log.event]].sum() >= log.count.sum())
+    return bool(2 * log.count[is_impression[log.event]].sum() > log.count.sum())
 
 
 def _hold_back_recent(log: Log, config: TrainConfig, threads: int) -> HeldBack:
@@ -68,6 +68,8 @@ def _hold_back_recent(log: Log, config: TrainConfig, threads: int) -> HeldBack:
     counts = np.array([wanted.get(name, 0.0) > 0 for name in log.events])
     is_dated = log.day != NO_DAY
     day = log.day[is_dated & counts[log.event]]
+    if not len(day):  # only other events have one
+        return _hold_back_random(log, config, threads)
     place = len(day) - max(1, int(SHARE * len(day)))
     day.partition(place)
     first, last = int(day[place]), int(day[place:].max())

@@ -24,6 +24,7 @@ class LabeledCandidates:
     n_positive: NDArray[np.int64]  # of each query, those that no source proposed too, (n_queries,)
     is_complete: NDArray[np.bool_]  # whether all positives of a query are known, (n_queries,)
     n_days: int = 0  # that were held back; none where the seed decided
+    is_shown: NDArray[np.bool_] | None = None  # whether customers saw each candidate; None: all
 
     @property
     def is_by_time(self) -> bool:
@@ -40,6 +41,12 @@ class LabeledCandidates:
         """Whether training knows the candidate as an answer to the very same query."""
         return self.candidates.features[:, _SAME_QUERY] > 0
 
+    def shown(self) -> LabeledCandidates:
+        """Only what customers saw: other candidates are no wrong answers."""
+        if self.is_shown is None:
+            return self
+        return self.select(np.ones(len(self.n_positive), dtype=np.bool_), self.is_shown)
+
     def select(
         self, queries: NDArray[np.bool_], candidates: NDArray[np.bool_] | None = None
     ) -> LabeledCandidates:
@@ -55,6 +62,7 @@ class LabeledCandidates:
             halves=self.halves[kept],
             n_positive=self.n_positive[queries],
             is_complete=self.is_complete[queries],
+            is_shown=None if self.is_shown is None else self.is_shown[kept],
         )
 
 

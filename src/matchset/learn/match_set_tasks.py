@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from matchset.model.towers import TowerIndex, encode_products
 from matchset.work.tasks import Job, Results
 
 INPUT, HELD, RERANKER = "input", "tune/held", "tune/reranker"  # tasks
+_LEAST_SHOWN = 2 / 3  # of the products, in a log with impressions
 _FITTED = 3000  # validation queries whose candidates are described, at most: half a gigabyte
 
 
@@ -165,7 +166,8 @@ def learn_reranker(
     """Describe the candidates of the held-back queries, and fit the re-ranker to them.
 
     A product that no row of the log has was perhaps not on sale yet. It is no wrong answer, or all
-    new products would seem worse than they are.
+    new products would seem worse than they are. Where many products are like that, most were
+    never wanted: there they count.
     """
     rows = np.random.default_rng(config.learn.seed).permutation(len(held.queries))[:_FITTED]
     label_of = data.products.ids.index_of(held.products).astype(np.int32)
@@ -176,6 +178,6 @@ def learn_reranker(
     labeled = label_candidates(candidates, wanted, held.is_complete[rows], n_days=held.n_days)
     if held.shown is not None:
         is_shown = held.shown.index_of(data.products.ids) >= 0
-        every = np.ones(len(rows), dtype=np.bool_)
-        labeled = labeled.select(every, is_shown[candidates.labels])
+        if is_shown.mean() >= _LEAST_SHOWN:
+            labeled = replace(labeled, is_shown=is_shown[candidates.labels])
     return fit_reranker(labeled, model.parts, threads=threads)

@@ -22,6 +22,7 @@ from matchset.model.towers import TowerIndex
 from matchset.strings import Strings
 
 _ALL = 2**31 - 1
+_STEPS = 128  # of cosines from 0 to 1, as search counts ranks
 _RANKED_BY = {
     "tree": "tree_log",
     "towers": "cosine",
@@ -205,7 +206,8 @@ def _features(
     values["tree_missed"] = float(model.tree is not None)
     if "towers" in terms:
         cosine = float(terms["towers"].values.sum())
-        n_greater = np.count_nonzero(found.features[:, FEATURES.index("cosine")] > cosine)
+        others = found.features[:, FEATURES.index("cosine")]
+        n_greater = np.count_nonzero(np.ceil(_STEPS * others) > math.ceil(_STEPS * cosine))
         values |= {"cosine": cosine, "cosine_rank": math.log1p(n_greater)}
     if "lexical" in terms:
         best = float(found.features[:, FEATURES.index("bm25")].max(initial=0))
