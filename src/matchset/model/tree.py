@@ -58,6 +58,9 @@ class LayerWeights:
     @property
     def part(self) -> LayerPart:
         """All of it as one part."""
+        for name in ("row_offsets", "entry_offsets"):
+            if (first := getattr(self, name)[:1]).any():
+                raise ValueError(f"{name} must begin with 0; got {first[0]}")
         n_rows, n_entries = np.diff(self.row_offsets), np.diff(self.entry_offsets)
         n_entries = n_entries.astype(np.int32)
         return n_rows, self.features, n_entries, self.children, self.weights, self.bias
