@@ -178,7 +178,9 @@ def run_request(case, models, _):
     sent, given = [], [bytes.fromhex(case["body"])]
 
     async def receive():
-        return {"type": "http.request", "body": given.pop() if given else b""}
+        if not given:  # a client that waits for its response
+            await asyncio.Event().wait()
+        return {"type": "http.request", "body": given.pop()}
 
     async def send(message):
         sent.append(message)
