@@ -43,3 +43,7 @@ def test_taking_rows_equals_taking_them_with_scipy(sizes, data):
     assert np.array_equal(taken.data, wanted.data)
     assert (len(taken), taken.n_cols) == (len(rows), csr.n_cols)
     assert np.array_equal(take_entries(csr.indptr, rows)[0], taken.data)
+
+
+def test_sparse_rows_print_their_size_and_no_arrays():
+    assert repr(rows_of_sizes([2, 0, 1_000])) == "Csr(3 x 4, 1,002 entries)"
