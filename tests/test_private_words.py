@@ -6,7 +6,7 @@ from match_sets import make_config, make_shop
 
 import matchset as ms
 from matchset import _native
-from matchset.features.vocabulary import kind_arrays
+from matchset.features.ngram_counts import kind_arrays
 from matchset.learn.private_words import forget_private_words
 from matchset.storage.sections import open_sections
 from matchset.strings import Strings

@@ -20,7 +20,8 @@ from matchset.data.events import EventRule
 from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.data.read_report import ReadReport
-from matchset.features.stems import Stems
+from matchset.features.ngram_counts import NGramCounts
+from matchset.features.stems import Stems, WordList
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import Vocabulary
 from matchset.matrices import Csr, from_scipy
@@ -41,8 +42,9 @@ _CLASSES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
         ByteVectors, Catalog, CatalogReport, Column, Csr, EventRule, ImpactLists, InvertedLists,
-        LabelTree, LayerWeights, LexicalIndex, Log, NGrams, PackedTree, PastQueries, Positives,
-        Products, ReadReport, Reranker, Stems, TowerIndex, VectorizerConfig, Vocabulary,
+        LabelTree, LayerWeights, LexicalIndex, Log, NGramCounts, NGrams, PackedTree, PastQueries,
+        Positives, Products, ReadReport, Reranker, Stems, TowerIndex, VectorizerConfig, Vocabulary,
+        WordList,
     )
 }  # fmt: skip
 # Classes that are no dataclasses of their contents: how each becomes one, and comes back.

@@ -8,15 +8,17 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from matchset.errors import DataError, ModelFileError, TargetExistsError
+from matchset.matrices import Csr, offsets_of
 from matchset.storage.atomic import remove_leftovers, temporary_name
 from matchset.storage.folders import (
     MANIFEST,
@@ -26,6 +28,7 @@ from matchset.storage.folders import (
     write_folder,
 )
 from matchset.work.forms import decode, encode
+from matchset.work.tasks import Results
 
 logger = logging.getLogger(__name__)
 
@@ -166,6 +169,21 @@ class WorkFolder:
 
     def _remove_state(self, task: str) -> None:
         shutil.rmtree(self.path / (task + _STATE), ignore_errors=True)
+
+
+def join_rows(results: Results, tasks: Sequence[str], name: str) -> Csr:
+    """The rows of several results, one after another; the results are freed on the way."""
+    sizes = np.concatenate([np.diff(results.get(task, name).indptr) for task in tasks])
+    indptr, begin = offsets_of(sizes), 0
+    indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+    for task in tasks:
+        rows: Csr = results.get(task, name)
+        end = begin + len(rows.indices)
+        indices[begin:end], data[begin:end] = rows.indices, rows.data
+        n_cols, begin = rows.n_cols, end
+        del rows
+        results.forget(task)
+    return Csr(indptr, indices, data, n_cols)
 
 
 @contextmanager
