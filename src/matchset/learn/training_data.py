@@ -234,9 +234,12 @@ def join_titles(X: Csr, Y: Csr, X_titles: Csr, title_weight: float) -> Examples:
 def _weigh_titles(X: Csr, Y: Csr, title_weight: float) -> Examples:
     """X has a row for each title below those of the queries, to which Y belongs."""
     n_products = len(X) - len(Y)
-    wide = sp.csr_array((Y.data, Y.indices, Y.indptr), shape=(len(Y), n_products))
-    own = sp.eye_array(n_products, format="csr", dtype=np.float32)
     weights = np.ones(len(X), dtype=np.float32)
     weights[len(Y) :] = title_weight
-    pairs = sp.vstack([wide, own], format="csr")
-    return Examples(X, from_scipy(pairs), instance_weights=weights)
+    pairs = Csr(
+        np.concatenate([Y.indptr, Y.indptr[-1] + 1 + np.arange(n_products)]),
+        np.concatenate([Y.indices, np.arange(n_products, dtype=np.int32)]),
+        np.concatenate([Y.data, np.ones(n_products, dtype=np.float32)]),
+        n_products,
+    )
+    return Examples(X, pairs, instance_weights=weights)

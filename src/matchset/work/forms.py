@@ -34,9 +34,10 @@ from matchset.model.products import Products
 from matchset.model.reranker import Reranker
 from matchset.model.towers import TowerIndex
 from matchset.model.tree import LabelTree, LayerWeights
+from matchset.storage.folders import ArrayPieces
 from matchset.strings import Strings
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, NDArray[Any] | ArrayPieces]
 T = TypeVar("T")
 _CLASSES: dict[str, type] = {
     kind.__name__: kind
@@ -83,7 +84,7 @@ def _encode(value: Any, arrays: Arrays) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | ArrayPieces):
         name = f"array{len(arrays)}"
         arrays[name] = value
         return {"array": name}
