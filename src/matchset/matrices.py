@@ -79,11 +79,10 @@ class Csr:
         if columns == range(self.n_cols):
             return self.transposed()
         at = _find_entries(self.indices, columns)
-        column = self.indices[at] - np.int32(columns.start)
-        at = at[np.argsort(column, kind="stable")]
-        rows = np.searchsorted(self.indptr, at, side="right") - 1
-        sizes = np.bincount(column, minlength=len(columns))
-        return Csr(offsets_of(sizes), rows.astype(np.int32), self.data[at], len(self))
+        rows = (np.searchsorted(self.indptr, at, side="right") - 1).astype(np.int32)
+        coordinates = self.indices[at] - np.int32(columns.start), rows
+        shape = (len(columns), len(self))
+        return from_scipy(sp.coo_array((self.data[at], coordinates), shape=shape).tocsr())
 
 
 def _find_entries(indices: Ids, columns: range) -> Offsets:
