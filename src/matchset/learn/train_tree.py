@@ -13,6 +13,7 @@ from functools import partial
 from typing import Literal, cast, get_args
 
 from matchset.config import LearnConfig, Precision, count_threads
+from matchset.learn.embed_tasks import plan_embedding, plan_sums
 from matchset.learn.training_data import Examples
 from matchset.learn.tree_tasks import (
     TrainedTree,
@@ -21,11 +22,9 @@ from matchset.learn.tree_tasks import (
     is_teacher_forcing,
     join_layers,
     list_ranges,
-    plan_embedding,
     plan_packing,
     plan_selection,
     plan_solving,
-    plan_sums,
     propagate,
     warn_of_tree,
 )
