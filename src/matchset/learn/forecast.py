@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Collection
 
 from matchset.config import TrainConfig
@@ -30,14 +31,18 @@ class Forecast:
 
     def hear(self, done: Done, results: Results) -> float | None:
         """Seconds left after a step; None while the data are not known."""
-        self._left[done.stage] = 1 - done.done / done.total
+        # The steps of a stage ("data.rows" of "data") are done with it, if they had tasks or not.
+        steps = [name for name in self._left if name.startswith(f"{done.stage}.")]
+        for stage in (done.stage, *steps):
+            self._left[stage] = 1 - done.done / done.total
         if self._seconds is None:
             self._seconds = self._estimate(results)
             self._began = time.monotonic()
             if self._seconds is None:
                 return None
         else:  # from here on, times are compared
-            self._worked[done.stage] = (done.done - done.n_found) / done.total
+            for stage in (done.stage, *steps):
+                self._worked[stage] = (done.done - done.n_found) / done.total
         worked = sum(self._worked[name] * spent for name, spent in self._seconds.items())
         elapsed = time.monotonic() - self._began
         slower = elapsed / worked if min(elapsed, worked) > _FEW_SECONDS else 1.0
@@ -53,8 +58,12 @@ class Forecast:
         sizes = Sizes.of(results.get(found, "examples"), n_queries)
         costs = estimate_stages(sizes, self._config)
         costs["reranker"] = estimate_tuning(n_queries)
-        names = {stage: stage.rpartition("/")[2].partition(".")[0] for stage in self._left}
+        wholes = {stage: stage.partition(".")[0] for stage in self._left}
+        n_steps = Counter(wholes.values())  # which are taken to cost the same
+        names = {stage: whole.rpartition("/")[2] for stage, whole in wholes.items()}
         return {
-            stage: costs[name].seconds(self._threads) if name in costs else 0.0
+            stage: costs[name].seconds(self._threads) / n_steps[wholes[stage]]
+            if name in costs
+            else 0.0
             for stage, name in names.items()
         }

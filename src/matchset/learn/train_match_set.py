@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -36,11 +36,11 @@ from matchset.learn.match_set_tasks import (
     fit_towers,
     hold_positives,
     index_lexical,
-    prepare_data,
     read_data,
     remember,
     weigh_parts,
 )
+from matchset.learn.text_tasks import data_stages
 from matchset.learn.train_tree import Progress, pack_stage, tell, tree_stages
 from matchset.learn.training_data import TrainingData
 from matchset.learn.tree_tasks import TreeSource, warn_of_tree
@@ -98,7 +98,7 @@ def train_match_set(
             stages,
             results,
             _start(engine, results, threads),
-            kept={RERANKER, *(stage.name for stage in stages if stage.name.startswith("final/"))}
+            kept={RERANKER, *(name for name in _lasting(stages) if name.startswith("final/"))}
             - {f"final/{name}" for name in ("embed", "levels", "solve", "fit")},
             on_done=lambda done: tell(done, progress, forecast.hear(done, results)),
         )
@@ -135,18 +135,21 @@ def tuning_stages(parts: tuple[str, ...], config: TrainConfig) -> list[Stage]:
     stages = part_stages(source, config)
     given = {"source": source, "config": config}
     task = Task(RERANKER, weigh_parts, given, is_wide=True)
-    return [held, *stages, Stage.of(task, HELD, *(stage.name for stage in stages))]
+    return [held, *stages, Stage.of(task, HELD, *_lasting(stages))]
+
+
+def _lasting(stages: Sequence[Stage]) -> list[str]:
+    """The stages whose results others than the next stages read: not those of a single step."""
+    return [stage.name for stage in stages if "." not in stage.name]
 
 
 def part_stages(source: PartSource, config: TrainConfig) -> list[Stage]:
     """The stages of all parts; narrow ones stand together, so that they share the threads."""
     p, data, parts = source.prefix, source.data, source.parts
-    log = (HELD, INPUT) if source.is_tuning else (INPUT,)
 
     def stage(name: str, run: Run, *needs: str, is_wide: bool = False, **given: Any) -> Stage:
         return Stage.of(Task(p + name, run, {"source": source, **given}, is_wide=is_wide), *needs)
 
-    made = stage("data", prepare_data, *log, is_wide=True, config=config)
     trees: list[Stage] = []
     towers: list[Stage] = []
     others: list[Stage] = []
@@ -163,10 +166,9 @@ def part_stages(source: PartSource, config: TrainConfig) -> list[Stage]:
     if "lexical" in parts:
         order = [p + "encode"] if towers else []
         others.append(stage("lexical", index_lexical, data, *order))
-    return [
-        made,
-        *(_unless_empty(one, source) for one in [*trees[:2], *towers, *others, *trees[2:]]),
-    ]
+    found, *made = data_stages(source, config)
+    rest = [*made, *trees[:3], *towers, *others, *trees[3:]]
+    return [found, *(_unless_empty(one, source) for one in rest)]
 
 
 def _unless_empty(stage: Stage, source: PartSource) -> Stage:

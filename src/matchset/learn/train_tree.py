@@ -13,12 +13,12 @@ from functools import partial
 from typing import Literal, cast, get_args
 
 from matchset.config import LearnConfig, Precision, count_threads
+from matchset.learn.embed_tasks import plan_embedding, plan_sums
 from matchset.learn.training_data import Examples
 from matchset.learn.tree_tasks import (
     TrainedTree,
     TreeSource,
     build,
-    embed,
     is_teacher_forcing,
     join_layers,
     list_ranges,
@@ -38,7 +38,7 @@ StageName = Literal[
     "read", "vectorize", "embed", "tree", "solve", "pack", "fit", "encode",
     "neighbors", "lexical", "tune",
 ]  # fmt: skip
-# Names of tasks that users know under another one.
+# Names of tasks that users know under another one; "embed.sums" is a step of "embed".
 _SHOWN = {"data": "vectorize", "reranker": "tune"}
 _MOST_LEVELS = 32  # a tree splits in two at least
 
@@ -48,7 +48,7 @@ class Progress:
     """A step that training has just finished; raising an exception on it cancels the training."""
 
     stage: StageName
-    done: int  # tasks of "solve", steps of "fit"; otherwise 1
+    done: int  # tasks of the stage or of a step of it, steps of "fit"
     total: int
     is_tuning: bool = False  # whether it belongs to the parts that are trained to weigh them
     seconds_left: float | None = None  # to the end of the training, estimated; None: not known
@@ -72,7 +72,7 @@ def train(
         stages,
         results,
         ThreadEngine(results, count_threads(config.threads)),
-        kept={stage.name for stage in stages if stage.name != "embed"},
+        kept={stage.name for stage in stages if not stage.name.startswith("embed")},
         on_done=lambda done: tell(done, progress),
     )
     trained = join_layers(results, source, list_ranges(results, source))
@@ -104,7 +104,8 @@ def tree_stages(source: TreeSource, config: LearnConfig) -> list[Stage]:
     given = {"source": source, "config": config}
 
     stages = [
-        Stage.of(Task(p + "embed", embed, given, is_wide=True), data),
+        Stage(p + "embed.sums", partial(plan_sums, given), (data,)),
+        Stage(p + "embed", partial(plan_embedding, given), (data, p + "embed.sums")),
         Stage.of(Task(p + "tree", build, given, is_wide=True), data, p + "embed"),
         Stage.of(Task(p + "levels", propagate, {"source": source}), data, p + "tree"),
     ]

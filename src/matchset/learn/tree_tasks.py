@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from matchset.config import LearnConfig, Precision
-from matchset.learn.embeddings import embed_labels
 from matchset.learn.label_tree import build_tree
 from matchset.learn.layers import (
     LayerProblem,
@@ -58,20 +57,6 @@ class TreeSource:
 def is_teacher_forcing(config: LearnConfig) -> bool:
     """Whether no layer needs another one to be trained."""
     return config.negatives == "tfn"
-
-
-def embed(job: Job, source: TreeSource, config: LearnConfig) -> Mapping[str, Any]:
-    """The labels that have positives, and their vectors."""
-    examples = source.read(job.results)
-    by_label = examples.Y.transposed()
-    placed = np.flatnonzero(np.diff(by_label.indptr)).astype(np.int32)
-    logger.info("%d of %d labels have positives", len(placed), len(by_label))
-    vectors = examples.label_vectors
-    given = None if vectors is None else vectors.take(placed)
-    if len(placed) < len(by_label):
-        by_label = by_label.take(placed)
-    Z = embed_labels(examples.X, by_label, given=given, config=config, threads=job.threads)
-    return {"Z": Z, "placed": placed}
 
 
 def build(job: Job, source: TreeSource, config: LearnConfig) -> Mapping[str, Any]:
