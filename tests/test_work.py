@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from digests import digests
+from hypothesis import given
+from hypothesis import strategies as st
 from match_sets import make_config, make_shop
 
 import matchset as ms
@@ -21,7 +23,7 @@ from matchset.work import engines
 from matchset.work.engines import ThreadEngine
 from matchset.work.forms import decode, encode, keepable
 from matchset.work.results import MemoryResults, WorkFolder
-from matchset.work.tasks import Stage, Task, run_stages
+from matchset.work.tasks import Stage, Task, plan_parts, run_stages
 
 N_QUERIES = 200
 
@@ -353,3 +355,13 @@ def test_a_stage_that_needs_what_nobody_makes_is_an_error():
     results = MemoryResults()
     with pytest.raises(RuntimeError, match="stages must need what there is; got a"):
         run_stages([Stage.of(Task("a", fail), "nothing")], results, ThreadEngine(results, 1))
+
+
+@given(st.integers(0, 200), st.integers(1, 30))
+def test_parts_are_even_and_as_few_as_can_be(n, most):
+    parts = plan_parts(n, most)
+    sizes = [len(part) for part in parts]
+    assert [item for part in parts for item in part] == list(range(n))
+    assert max(sizes) <= most
+    assert max(sizes) - min(sizes) <= 1
+    assert len(parts) == max(1, -(-n // most))

@@ -12,6 +12,7 @@ import heapq
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol
 
 logger = logging.getLogger(__name__)
@@ -81,6 +82,16 @@ class Stage:
     def of(cls, task: Task, *needs: str) -> Stage:
         """A stage of one task, whose name it has."""
         return cls(task.name, lambda _: [task], needs)
+
+
+def plan_parts(n: int, most: int) -> list[range]:
+    """Even ranges of n items, of at most `most` each; a single one where that is enough.
+
+    Neither threads nor memory nor the engine may decide where tasks are cut: `most` is a constant.
+    """
+    n_parts = max(1, -(-n // most))
+    ends = [n * part // n_parts for part in range(n_parts + 1)]
+    return [range(*pair) for pair in pairwise(ends)]
 
 
 class Engine(Protocol):
