@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 
 from matchset.config import TrainConfig
 from matchset.learn.cost import Sizes, estimate_stages, estimate_tuning
@@ -25,36 +26,46 @@ class Forecast:
         self._config, self._threads = config, threads
         self._left = dict.fromkeys(stages, 1.0)  # share of each stage
         self._worked = dict.fromkeys(stages, 0.0)
-        self._seconds: dict[str, float] | None = None  # estimated, of each stage
+        self._seconds: dict[str, float] | None = None  # estimated, by name
         self._began = time.monotonic()
 
     def hear(self, done: Done, results: Results) -> float | None:
         """Seconds left after a step; None while the data are not known."""
-        self._left[done.stage] = 1 - done.done / done.total
+        if done.total == 0:  # others of its name do the work
+            self._left.pop(done.stage)
+        else:
+            self._left[done.stage] = 1 - done.done / done.total
         if self._seconds is None:
             self._seconds = self._estimate(results)
             self._began = time.monotonic()
             if self._seconds is None:
                 return None
-        else:  # from here on, times are compared
+        elif done.total:  # from here on, times are compared
             self._worked[done.stage] = (done.done - done.n_found) / done.total
-        worked = sum(self._worked[name] * spent for name, spent in self._seconds.items())
+        seconds = self._share(self._seconds)
+        worked = sum(self._worked[stage] * spent for stage, spent in seconds.items())
         elapsed = time.monotonic() - self._began
         slower = elapsed / worked if min(elapsed, worked) > _FEW_SECONDS else 1.0
-        left = slower * sum(self._left[name] * spent for name, spent in self._seconds.items())
-        if done.done == done.total:
+        left = slower * sum(self._left[stage] * spent for stage, spent in seconds.items())
+        if 0 < done.done == done.total:
             logger.info("%s is done; about %.0f s are left", done.stage, left)
         return left
 
+    def _share(self, seconds: Mapping[str, float]) -> dict[str, float]:
+        """Seconds of each stage: those of one name, such as "solve.0", share its estimate."""
+        names = {stage: stage.rpartition("/")[2].partition(".")[0] for stage in self._left}
+        n_stages = Counter((stage.rpartition("/")[0], name) for stage, name in names.items())
+        return {
+            stage: seconds.get(name, 0.0) / n_stages[stage.rpartition("/")[0], name]
+            for stage, name in names.items()
+        }
+
     def _estimate(self, results: Results) -> dict[str, float] | None:
+        """Seconds for each name of a stage."""
         found = next((name for name in ("final/data", "tune/data") if results.has(name)), None)
         if found is None or not (n_queries := results.get(found, "n_queries")):
             return None
         sizes = Sizes.of(results.get(found, "examples"), n_queries)
         costs = estimate_stages(sizes, self._config)
         costs["reranker"] = estimate_tuning(n_queries)
-        names = {stage: stage.rpartition("/")[2].partition(".")[0] for stage in self._left}
-        return {
-            stage: costs[name].seconds(self._threads) if name in costs else 0.0
-            for stage, name in names.items()
-        }
+        return {name: cost.seconds(self._threads) for name, cost in costs.items()}

@@ -24,6 +24,7 @@ from matchset.data.catalog import NO_CATALOG_REPORT, Catalog
 from matchset.data.log import Log
 from matchset.data.read_report import NO_REPORT
 from matchset.errors import DataError, ParameterError, install_command
+from matchset.learn.encode_tasks import encode_stages
 from matchset.learn.forecast import Forecast
 from matchset.learn.match_set_tasks import (
     HELD,
@@ -31,7 +32,6 @@ from matchset.learn.match_set_tasks import (
     RERANKER,
     PartSource,
     assemble,
-    encode_titles,
     find_data,
     fit_towers,
     hold_positives,
@@ -41,7 +41,7 @@ from matchset.learn.match_set_tasks import (
     remember,
     weigh_parts,
 )
-from matchset.learn.train_tree import Progress, pack_stage, tell, tree_stages
+from matchset.learn.train_tree import Progress, pack_stages, tell, tree_stages
 from matchset.learn.training_data import TrainingData
 from matchset.learn.tree_tasks import TreeSource, warn_of_tree
 from matchset.model.match_set_model import MatchSetModel
@@ -54,6 +54,8 @@ from matchset.work.results import MemoryResults, WorkFolder, open_work
 from matchset.work.tasks import Engine, Results, Run, Stage, Task, run_stages
 
 OnProgress = Callable[[Progress], None]
+# Results that the model is made of.
+_READ_LAST = tuple(f"final/{name}" for name in ("data", "pack", "encode", "lexical", "neighbors"))
 EngineName: TypeAlias = Literal["threads", "processes", "ray"]
 
 
@@ -98,8 +100,7 @@ def train_match_set(
             stages,
             results,
             _start(engine, results, threads),
-            kept={RERANKER, *(stage.name for stage in stages if stage.name.startswith("final/"))}
-            - {f"final/{name}" for name in ("embed", "levels", "solve", "fit")},
+            kept={RERANKER, *_READ_LAST},
             on_done=lambda done: tell(done, progress, forecast.hear(done, results)),
         )
         untuned = default_reranker("tune is off")
@@ -154,19 +155,19 @@ def part_stages(source: PartSource, config: TrainConfig) -> list[Stage]:
         # Beside the towers, which read the titles, the tree needs none: it finds as much, and takes
         # a third of the time.
         tree = TreeSource(data, p, reads_titles="towers" not in parts)
-        trees = [*tree_stages(tree, config.learn), pack_stage(tree, config.learn, config.precision)]
+        trees = tree_stages(tree, config.learn)
+        trees += pack_stages(tree, config.learn, config.precision)
     if "towers" in parts:
         fit = stage("fit", fit_towers, data, is_wide=True, config=config)
-        towers = [fit, stage("encode", encode_titles, p + "fit", is_wide=True, config=config)]
+        towers = [fit, *encode_stages(source, config)]
     if "neighbors" in parts:
         others.append(stage("neighbors", remember, data))
     if "lexical" in parts:
         order = [p + "encode"] if towers else []
         others.append(stage("lexical", index_lexical, data, *order))
-    return [
-        made,
-        *(_unless_empty(one, source) for one in [*trees[:2], *towers, *others, *trees[2:]]),
-    ]
+    n_wide = next((n for n, one in enumerate(trees) if one.name == p + "levels"), 0)
+    ordered = [*trees[:n_wide], *towers, *others, *trees[n_wide:]]
+    return [made, *(_unless_empty(one, source) for one in ordered)]
 
 
 def _unless_empty(stage: Stage, source: PartSource) -> Stage:
