@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -54,8 +54,6 @@ from matchset.work.results import MemoryResults, WorkFolder, open_work
 from matchset.work.tasks import Engine, Results, Run, Stage, Task, run_stages
 
 OnProgress = Callable[[Progress], None]
-# Results that the model is made of.
-_READ_LAST = tuple(f"final/{name}" for name in ("data", "pack", "encode", "lexical", "neighbors"))
 EngineName: TypeAlias = Literal["threads", "processes", "ray"]
 
 
@@ -100,7 +98,8 @@ def train_match_set(
             stages,
             results,
             _start(engine, results, threads),
-            kept={RERANKER, *_READ_LAST},
+            kept={RERANKER, *(name for name in _lasting(stages) if name.startswith("final/"))}
+            - {f"final/{name}" for name in ("embed", "levels", "solve", "fit")},
             on_done=lambda done: tell(done, progress, forecast.hear(done, results)),
         )
         untuned = default_reranker("tune is off")
@@ -136,7 +135,12 @@ def tuning_stages(parts: tuple[str, ...], config: TrainConfig) -> list[Stage]:
     stages = part_stages(source, config)
     given = {"source": source, "config": config}
     task = Task(RERANKER, weigh_parts, given, is_wide=True)
-    return [held, *stages, Stage.of(task, HELD, *(stage.name for stage in stages))]
+    return [held, *stages, Stage.of(task, HELD, *_lasting(stages))]
+
+
+def _lasting(stages: Sequence[Stage]) -> list[str]:
+    """The stages whose results others than the next stages read: not those of a single step."""
+    return [stage.name for stage in stages if "." not in stage.name]
 
 
 def part_stages(source: PartSource, config: TrainConfig) -> list[Stage]:

@@ -48,7 +48,7 @@ class Progress:
     """A step that training has just finished; raising an exception on it cancels the training."""
 
     stage: StageName
-    done: int  # tasks of "solve", steps of "fit"; otherwise 1
+    done: int  # tasks of the stage or of a step of it, steps of "fit"
     total: int
     is_tuning: bool = False  # whether it belongs to the parts that are trained to weigh them
     seconds_left: float | None = None  # to the end of the training, estimated; None: not known
@@ -88,7 +88,7 @@ def tell(
     prefix, _, name = done.stage.rpartition("/")
     name = name.partition(".")[0]
     name = _SHOWN.get(name, name)
-    if done.total and name in get_args(StageName):
+    if name in get_args(StageName):
         is_tuning = prefix == "tune" and name != "tune"
         stage = cast("StageName", name)
         progress(Progress(stage, done.done, done.total, is_tuning, seconds_left))

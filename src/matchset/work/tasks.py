@@ -112,10 +112,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A task that is done, or a step of a long one, and how far its stage is.
-
-    A stage that has no tasks is told once, with a total of 0.
-    """
+    """A task that is done, or a step of a long one, and how far its stage is."""
 
     stage: str
     done: int
@@ -196,8 +193,9 @@ class _Schedule:
         if len(tasks) > len(missing):
             found = self.n_found[stage.name]
             logger.info("%s: %d of %d tasks were done before", stage.name, found, len(tasks))
-        if not missing:
+        if tasks and not missing:
             self._tell(stage.name)
+        if not missing:
             self._free()
 
     def pop(self) -> tuple[str, Task]:
