@@ -43,6 +43,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
 # vocabulary and joining. Assumed, not measured.
 _SINGLE = {"data": 0.1, "embed": 0.05, "pack": 0.05}
 _PAIR, _LABEL, _VECTOR = 24, 17, 260  # bytes of a pair, a label at the top, a product's vector
+_TEXT_STEPS = 4  # words, n-grams, unknown n-grams and rows, each with a single task beside it
 _TOP_SCORE = 0.25  # microseconds in which a label gets its side in a cut by a sample
 
 
@@ -119,8 +120,12 @@ def _plan_steps(name: str, sizes: Sizes, cost: Cost) -> tuple[Step, ...]:
     if name == "solve":
         return (_plan_solving(sizes, cost, reads),)
     if name == "data":  # a text has about as many bytes as features
-        memory = _PAIR * sizes.pairs
-        return _cut(name, cost, sizes.entries / TEXT_BYTES, memory)
+        whole = _cut(name, cost, sizes.entries / TEXT_BYTES, _PAIR * sizes.pairs)
+        n = _TEXT_STEPS if len(whole) > 1 else 1
+        steps = [
+            replace(step, serial=step.serial / n, parallel=step.parallel / n) for step in whole
+        ]
+        return tuple(steps * n)
     if name == "embed":
         return _cut(name, cost, sizes.products / LABELS_PER_TASK, _PAIR * sizes.pairs)
     if name == "pack":
