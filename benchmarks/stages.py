@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import matchset as ms
-from matchset.learn.cost import RATES, Sizes
+from matchset.learn.cost import RATES
+from matchset.learn.sizes import Sizes
 from matchset.work.results import WorkFolder
 from matchset.work.tasks import Report, Results, Task
 

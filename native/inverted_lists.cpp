@@ -106,6 +106,14 @@ std::size_t ListsSearch::find_cluster(const std::int8_t* values, float scale, st
   return nearest_.empty() ? 0 : document_of(nearest_.front());
 }
 
+std::span<const std::uint32_t> ListsSearch::find_near(std::size_t cluster, const ListsRule& rule) {
+  query_.set(lists_->clusters.row(cluster), lists_->clusters.scales[cluster]);
+  choose_clusters(rule);
+  near_.clear();
+  for (const std::uint64_t key : nearest_) near_.push_back(document_of(key));
+  return near_;
+}
+
 std::vector<std::vector<Scored>> search_lists(const InvertedLists& lists, std::span<const float> vectors,
                                               const ListsRule& rule, std::size_t k, unsigned n_threads) {
   const std::size_t d = lists.products.dimensions, n = vectors.size() / d;
@@ -131,6 +139,42 @@ std::vector<std::int32_t> assign_clusters(const InvertedLists& lists, const Byte
     ListsSearch search(lists);
     for (std::size_t i = item * kVectors; i < std::min(vectors.size(), (item + 1) * kVectors); ++i)
       nearest[i] = static_cast<std::int32_t>(search.find_cluster(vectors.row(i), vectors.scales[i], n_groups));
+  });
+  return nearest;
+}
+
+std::vector<std::int32_t> assign_near(const InvertedLists& lists, const ByteVectors& vectors,
+                                      std::span<const std::int64_t> begins, std::size_t first, const ListsRule& rule,
+                                      unsigned n_threads) {
+  constexpr std::size_t kLists = 16;  // per item of work
+  const std::size_t n_lists = begins.empty() ? 0 : begins.size() - 1, n_clusters = lists.clusters.size();
+  check_offsets(begins, n_lists, vectors.size());
+  if (n_lists > n_clusters || first > n_clusters - n_lists)
+    throw std::invalid_argument("lists must be among the " + std::to_string(n_clusters) + " clusters; got " +
+                                std::to_string(n_lists) + " from " + std::to_string(first));
+  std::vector<std::int32_t> nearest(vectors.size());
+  parallel_for((n_lists + kLists - 1) / kLists, n_threads, [&](std::size_t item) {
+    ListsSearch search(lists);
+    ByteQuery query(vectors.dimensions);
+    std::vector<std::int8_t> values;  // the centroids that all vectors of a list are compared with
+    std::vector<float> scales, scores;
+    for (std::size_t list = item * kLists; list < std::min(n_lists, (item + 1) * kLists); ++list) {
+      const auto near = search.find_near(first + list, rule);
+      if (near.empty()) throw std::invalid_argument("groups of clusters must not be empty");
+      values.clear(), scales.clear(), scores.resize(near.size());
+      for (const std::uint32_t c : near) {
+        values.insert(values.end(), lists.clusters.row(c), lists.clusters.row(c) + vectors.dimensions);
+        scales.push_back(lists.clusters.scales[c]);
+      }
+      const ByteVectors centroids{values, scales, vectors.dimensions};
+      for (auto i = static_cast<std::size_t>(begins[list]); i < static_cast<std::size_t>(begins[list + 1]); ++i) {
+        query.set(vectors.row(i), vectors.scales[i]);
+        query.score(centroids, 0, near.size(), scores.data());
+        std::uint64_t best = to_key(scores[0], near[0]);
+        for (std::size_t c = 1; c < near.size(); ++c) best = std::min(best, to_key(scores[c], near[c]));
+        nearest[i] = static_cast<std::int32_t>(document_of(best));
+      }
+    }
   });
   return nearest;
 }

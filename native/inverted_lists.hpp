@@ -47,6 +47,8 @@ class ListsSearch {
   void score_products(const ByteVectors& products, std::span<const std::uint32_t> indices, float* out) const;
   // The cluster nearest to a vector of bytes among those of the nearest groups.
   std::size_t find_cluster(const std::int8_t* values, float scale, std::size_t n_groups);
+  // The nearest clusters of one of the clusters, as many as the rule says; the nearest first.
+  std::span<const std::uint32_t> find_near(std::size_t cluster, const ListsRule& rule);
 
  private:
   void choose_clusters(const ListsRule& rule);
@@ -59,6 +61,7 @@ class ListsSearch {
   ByteQuery query_;
   std::vector<float> scores_;
   std::vector<std::uint64_t> groups_, nearest_, spare_;  // keys of cosines; the last are the clusters to read
+  std::vector<std::uint32_t> near_;
   std::vector<Scored> found_;
 };
 
@@ -69,5 +72,11 @@ std::vector<std::vector<Scored>> search_lists(const InvertedLists& lists, std::s
 // The nearest cluster of each vector, found in its `n_groups` nearest groups; `lists` needs no products.
 std::vector<std::int32_t> assign_clusters(const InvertedLists& lists, const ByteVectors& vectors, std::size_t n_groups,
                                           unsigned n_threads);
+
+// The nearest cluster of each vector among those near its own, as many as the rule says: linear in the number of
+// vectors. They lie in the order of their clusters, which begin at `begins`; the first of these is `first`.
+std::vector<std::int32_t> assign_near(const InvertedLists& lists, const ByteVectors& vectors,
+                                      std::span<const std::int64_t> begins, std::size_t first, const ListsRule& rule,
+                                      unsigned n_threads);
 
 }  // namespace matchset

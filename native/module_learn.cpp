@@ -1,7 +1,10 @@
 // Bindings of the learning kernels.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <vector>
@@ -29,13 +32,39 @@ CsrOut py_sum_instances(const Csr& X, std::int64_t n_features, const Csr& instan
           to_numpy<float>(std::move(sums.values))};
 }
 
-Out<std::int32_t> py_order_labels(const Csr& Z, std::int64_t n_features, const In<std::int32_t>& splits, int max_iter,
-                                  std::uint64_t seed, unsigned threads) {
-  const auto z = to_csr(Z, n_features);
+TreePlan to_plan(const In<std::int32_t>& splits, int max_iter, std::uint64_t seed) {
   for (const std::int32_t split : to_span(splits))
     if (split < 1) throw std::invalid_argument("splits must be positive; got " + std::to_string(split));
-  const TreePlan plan{to_span(splits), max_iter, seed};
-  return to_numpy<std::int32_t>(without_gil([&] { return order_labels(z, plan, threads); }));
+  return {to_span(splits), max_iter, seed};
+}
+
+using SubtreeIn = std::tuple<std::size_t, std::size_t, std::uint32_t>;  // begin, level, parts
+
+Out<std::int32_t> py_order_labels(const Csr& Z, std::int64_t n_features, const In<std::int32_t>& splits,
+                                  const std::optional<SubtreeIn>& subtree, int max_iter, std::uint64_t seed,
+                                  unsigned threads) {
+  const auto z = to_csr(Z, n_features);
+  const TreePlan plan = to_plan(splits, max_iter, seed);
+  Subtree root = whole_tree(z, plan);
+  if (subtree) root = {std::get<0>(*subtree), std::get<1>(*subtree), std::get<2>(*subtree)};
+  if (root.n_parts > z.n_rows())
+    throw std::invalid_argument("a subtree must have a label for each part; got " + std::to_string(z.n_rows()));
+  return to_numpy<std::int32_t>(without_gil([&] { return order_labels(z, plan, root, threads); }));
+}
+
+std::tuple<Out<std::int32_t>, std::vector<SubtreeIn>> py_cut_top(const Csr& Z, std::int64_t n_features,
+                                                                 const In<std::int32_t>& splits, std::size_t most,
+                                                                 std::size_t n_sampled, int max_iter,
+                                                                 std::uint64_t seed, unsigned threads) {
+  const auto z = to_csr(Z, n_features);
+  const TreePlan plan = to_plan(splits, max_iter, seed);
+  if (most < 1 || n_sampled < 2)
+    throw std::invalid_argument("a subtree must have a label and a sample two; got " + std::to_string(most) + " and " +
+                                std::to_string(n_sampled));
+  TreeTop top = without_gil([&] { return cut_top(z, plan, most, n_sampled, threads); });
+  std::vector<SubtreeIn> found;
+  for (const Subtree& one : top.subtrees) found.emplace_back(one.begin, one.level, one.n_parts);
+  return {to_numpy<std::int32_t>(std::move(top.order)), std::move(found)};
 }
 
 LayerOut py_solve_parents(const Csr& X, std::int64_t n_features, const Lists& instances, const Csr& positives,
@@ -70,7 +99,12 @@ void bind_learn(nb::module_& m) {
         "max_entries"_a, "threads"_a,
         "Sum of the rows of X listed for each label, cut to its largest entries, of length one; as CSR arrays.");
   m.def("order_labels", &py_order_labels, "Z"_a.noconvert(), "n_features"_a, "splits"_a.noconvert(), nb::kw_only(),
-        "max_iter"_a, "seed"_a, "threads"_a, "Labels in an order in which every node of the tree is a range.");
+        "subtree"_a = nb::none(), "max_iter"_a, "seed"_a, "threads"_a,
+        "Labels in an order in which every node of the tree is a range; of a subtree, given by its begin in the order, "
+        "its level and its parts, if Z has only its labels.");
+  m.def("cut_top", &py_cut_top, "Z"_a.noconvert(), "n_features"_a, "splits"_a.noconvert(), nb::kw_only(), "most"_a,
+        "n_sampled"_a, "max_iter"_a, "seed"_a, "threads"_a,
+        "Labels in the order of subtrees of at most `most` labels, and those: begin, level and parts of each.");
   m.def("solve_parents", &py_solve_parents, "X"_a.noconvert(), "n_features"_a, "instances"_a.noconvert(),
         "positives"_a.noconvert(), "first_child"_a.noconvert(), "rule"_a, "prune"_a, nb::kw_only(), "first_parent"_a,
         "threads"_a,

@@ -115,7 +115,7 @@ CsrOut py_search_texts(const PackedTree& tree, const Vocabulary& vocabulary, con
 
 using PackedOut = std::tuple<Out<std::uint32_t>, Out<std::uint8_t>, Out<std::uint8_t>>;
 
-PackedOut py_pack_layers(const std::vector<Layer>& layers, std::uint32_t n_features, int weight_bytes,
+PackedOut py_pack_layers(const std::vector<Layer>& layers, std::uint32_t n_features, int weight_bytes, bool is_whole,
                          unsigned threads) {
   std::vector<PackedLayer> views;
   for (const auto& [first_child, parts] : layers) {
@@ -125,7 +125,7 @@ PackedOut py_pack_layers(const std::vector<Layer>& layers, std::uint32_t n_featu
                                     to_span(weights), to_span(bias)});
   }
   const Precision precision = to_precision(weight_bytes);
-  PackedArrays packed = without_gil([&] { return pack(views, n_features, precision, threads); });
+  PackedArrays packed = without_gil([&] { return pack(views, n_features, precision, is_whole, threads); });
   std::vector<std::uint8_t> blocks(packed.blocks.size() * sizeof(PackedBlock));
   std::memcpy(blocks.data(), packed.blocks.data(), blocks.size());
   return {to_numpy<std::uint32_t>(std::move(packed.first_block)), to_numpy<std::uint8_t>(std::move(blocks)),
@@ -199,7 +199,9 @@ void bind_tree(nb::module_& m) {
 
 void bind_search(nb::module_& m) {
   m.def("pack_layers", &py_pack_layers, "layers"_a.noconvert(), "n_features"_a, nb::kw_only(), "weight_bytes"_a,
-        "threads"_a, "Packed form of layers: first block of each parent, blocks, data (see packed.hpp).");
+        "is_whole"_a, "threads"_a,
+        "Packed form of the layers of a tree, or of any of its parents: first block of each, blocks, data (see "
+        "packed.hpp).");
   nb::class_<Rule>(m, "SearchRule", "How many to return, how wide to search, how to score.")
       .def("__init__", &py_init_rule, nb::kw_only(), "k"_a, "beam"_a, "hinge_power"_a, "is_log"_a, "min_score"_a);
   nb::class_<Allowed>(m, "Allowed", "Labels that a search may return, for one tree.")

@@ -173,6 +173,23 @@ Out<std::int32_t> py_assign_clusters(const Bytes& vectors, const Offsets& group_
   return to_numpy<std::int32_t>(std::move(nearest));
 }
 
+Out<std::int32_t> py_assign_near(const Bytes& vectors, const Offsets& begins, std::size_t first,
+                                 const Offsets& group_begin, const Bytes& groups, const Bytes& clusters,
+                                 std::size_t dimensions, std::size_t n_groups, std::size_t n_near, unsigned threads) {
+  const auto rows = to_vectors(vectors, dimensions), centroids = to_vectors(clusters, dimensions);
+  const std::vector<std::int64_t> empty(centroids.size() + 1);
+  const matchset::InvertedLists lists{to_span(group_begin), empty, to_vectors(groups, dimensions), centroids,
+                                      {{}, {}, dimensions}, {}};
+  lists.check();
+  if (n_groups < 1 || n_near < 1) throw std::invalid_argument("a vector must be compared with at least one cluster");
+  std::vector<std::int32_t> nearest;
+  {
+    nb::gil_scoped_release release;
+    nearest = matchset::assign_near(lists, rows, to_span(begins), first, {n_groups, n_near}, threads);
+  }
+  return to_numpy<std::int32_t>(std::move(nearest));
+}
+
 }  // namespace
 
 void matchset::bind_towers(nb::module_& m) {
@@ -210,6 +227,10 @@ void matchset::bind_towers(nb::module_& m) {
   m.def("assign_clusters", &py_assign_clusters, "vectors"_a.noconvert(), "group_offsets"_a.noconvert(),
         "groups"_a.noconvert(), "clusters"_a.noconvert(), nb::kw_only(), "dimensions"_a, "n_groups"_a, "threads"_a,
         "The nearest cluster of each vector, found in its nearest groups.");
+  m.def("assign_near", &py_assign_near, "vectors"_a.noconvert(), "begins"_a.noconvert(), "first"_a,
+        "group_offsets"_a.noconvert(), "groups"_a.noconvert(), "clusters"_a.noconvert(), nb::kw_only(), "dimensions"_a,
+        "n_groups"_a, "n_near"_a, "threads"_a,
+        "The nearest cluster of each vector among those near its own; vectors are in the order of their clusters.");
   m.def("search_lists", &py_search_lists, "offsets"_a.noconvert(), "vectors"_a.noconvert(), "labels"_a.noconvert(),
         "queries"_a.noconvert(), nb::kw_only(), "dimensions"_a, "n_groups"_a, "n_lists"_a, "k"_a, "threads"_a,
         "The k nearest products in the clusters nearest to each query: offsets, labels, cosines.");

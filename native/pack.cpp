@@ -259,22 +259,25 @@ PackedParent pack_parent(const PartView& part, std::size_t parent, Precision pre
 }
 
 // The parts of all layers, in order; checks that they fit together.
-std::vector<PartView> view_parts(std::span<const PackedLayer> layers, unsigned n_threads) {
+std::vector<PartView> view_parts(std::span<const PackedLayer> layers, bool is_whole, unsigned n_threads) {
   std::vector<std::pair<LayerPart, std::span<const std::int64_t>>> parts;
   std::size_t n_parents = 1;
   for (const PackedLayer& layer : layers) {
     std::size_t at = 0, n_children = 0;
+    const std::int64_t first = layer.first_child.empty() ? 0 : layer.first_child.front();
     for (const LayerPart& part : layer.parts) {
       if (at + part.n_features.size() + 1 > layer.first_child.size()) break;
       parts.emplace_back(part, layer.first_child.subspan(at, part.n_features.size() + 1));
-      if (layer.first_child[at] != static_cast<std::int64_t>(n_children)) break;
+      if (layer.first_child[at] != first + static_cast<std::int64_t>(n_children)) break;
       at += part.n_features.size();
       n_children += part.bias.size();
     }
+    if (!is_whole) n_parents = at;
     if (layer.first_child.size() != n_parents + 1 || at != n_parents)
       throw std::invalid_argument("a layer must have as many parents as the one above has nodes");
-    if (layer.first_child.front() != 0 || layer.first_child.back() != static_cast<std::int64_t>(n_children) ||
-        n_children > std::size_t{std::numeric_limits<std::int32_t>::max()})
+    if (first < 0 || (is_whole && first != 0) ||
+        layer.first_child.back() != first + static_cast<std::int64_t>(n_children) ||
+        layer.first_child.back() > std::numeric_limits<std::int32_t>::max())
       throw std::invalid_argument("child offsets must go from 0 to the number of biases, at most 2147483647");
     n_parents = n_children;
   }
@@ -311,10 +314,10 @@ PackedArrays join(const std::vector<PackedParent>& parents, unsigned n_threads) 
 
 }  // namespace
 
-PackedArrays pack(std::span<const PackedLayer> layers, std::uint32_t n_features, Precision precision,
+PackedArrays pack(std::span<const PackedLayer> layers, std::uint32_t n_features, Precision precision, bool is_whole,
                   unsigned n_threads) {
   const Shuffle shuffle = shuffle_of(n_features);
-  const std::vector<PartView> parts = view_parts(layers, n_threads);
+  const std::vector<PartView> parts = view_parts(layers, is_whole, n_threads);
   std::vector<std::pair<std::size_t, std::size_t>> chosen;  // part and parent; the root, which takes longest, first
   for (std::size_t i = 0; i < parts.size(); ++i)
     for (std::size_t p = 0; p < parts[i].n_parents(); ++p) chosen.emplace_back(i, p);

@@ -30,7 +30,8 @@ struct PackedArrays {
   std::vector<PackedBlock> blocks;
   RawBuffer<std::uint8_t> data;
 };
-PackedArrays pack(std::span<const PackedLayer> layers, std::uint32_t n_features, Precision precision,
+// The layers of a whole tree, or any ranges of its parents.
+PackedArrays pack(std::span<const PackedLayer> layers, std::uint32_t n_features, Precision precision, bool is_whole,
                   unsigned n_threads);
 
 }  // namespace matchset

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -23,6 +24,17 @@ void for_rows(std::size_t n, unsigned n_threads, Work&& work) {
   parallel_for(count_chunks(n), n_threads, [&](std::size_t c) {
     for (std::size_t i = c * kChunk; i < std::min(n, (c + 1) * kChunk); ++i) work(i, c);
   });
+}
+
+// Four chains, added in one order on every machine.
+template <typename Feature>
+float dot(const Feature* feature, const float* value, std::size_t n, const float* center) {
+  float sums[4] = {0, 0, 0, 0};
+  std::size_t k = 0;
+  for (; k + 4 <= n; k += 4)
+    for (std::size_t j = 0; j < 4; ++j) sums[j] += value[k + j] * center[feature[k + j]];
+  for (; k < n; ++k) sums[0] += value[k] * center[feature[k]];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 // The rows of one node, with its features renumbered densely so that a center stays in the cache.
@@ -49,15 +61,8 @@ struct Rows {
   }
 
   void score(const float* center, std::size_t first, std::size_t last, float* scores) const {
-    for (std::size_t i = first; i < last; ++i) {
-      float sums[4] = {0, 0, 0, 0};  // four chains, added in one order on every machine
-      std::size_t k = begin[i];
-      const std::size_t stop = begin[i + 1];
-      for (; k + 4 <= stop; k += 4)
-        for (std::size_t j = 0; j < 4; ++j) sums[j] += value[k + j] * center[feature[k + j]];
-      for (; k < stop; ++k) sums[0] += value[k] * center[feature[k]];
-      scores[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    }
+    for (std::size_t i = first; i < last; ++i)
+      scores[i] = dot(feature.data() + begin[i], value.data() + begin[i], begin[i + 1] - begin[i], center);
   }
 
   // Up to n ranges of features with about equally many entries, by a sample of these.
@@ -168,38 +173,101 @@ std::pair<Range, Range> cut(const Range& range, const TreePlan& plan, unsigned n
   return {std::move(halves[0]), std::move(halves[1])};
 }
 
-Range whole(const CsrView& embeddings, const TreePlan& plan, unsigned n_threads) {
+void check_rows(const CsrView& embeddings, unsigned n_threads) {
   for_rows(embeddings.n_rows(), n_threads, [&](std::size_t i, std::size_t) { static_cast<void>(embeddings[i]); });
+}
+
+Range whole(const CsrView& embeddings, const TreePlan& plan, const Subtree& root, unsigned n_threads) {
+  check_rows(embeddings, n_threads);
   std::vector<std::uint32_t> labels(embeddings.n_rows());
   std::iota(labels.begin(), labels.end(), 0U);
-  Range range;
-  range.rows = take(Embeddings{embeddings}, labels, n_threads);
-  range.n_parts = plan.parts_at(0, range.size());
+  Range range{take(Embeddings{embeddings}, labels, n_threads), root.begin, root.level, root.n_parts};
   plan.settle(range);
   return range;
 }
 
-// Cuts a range down to its leaves.
-void finish(Range range, const TreePlan& plan, std::span<std::int32_t> order) {
+// Cuts a range down to its leaves; the order begins with the label at position `first`.
+void finish(Range range, const TreePlan& plan, std::size_t first, std::span<std::int32_t> order) {
   if (range.n_parts <= 1) {
-    std::ranges::copy(range.rows.label, order.begin() + static_cast<std::ptrdiff_t>(range.begin));
+    std::ranges::copy(range.rows.label, order.begin() + static_cast<std::ptrdiff_t>(range.begin - first));
     return;
   }
   auto [left, right] = cut(range, plan, 1);
   range.rows = {};
-  finish(std::move(left), plan, order);
-  finish(std::move(right), plan, order);
+  finish(std::move(left), plan, first, order);
+  finish(std::move(right), plan, first, order);
 }
+
+// One label of each of `n` even ranges.
+std::vector<std::uint32_t> sample(std::span<const std::int32_t> labels, std::size_t n, Draws draws) {
+  std::vector<std::uint32_t> chosen(std::min(n, labels.size()));
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const std::size_t begin = i * labels.size() / chosen.size(), end = (i + 1) * labels.size() / chosen.size();
+    const std::size_t at = begin + (end - begin > 1 ? draws.below(static_cast<std::uint32_t>(end - begin)) : 0);
+    chosen[i] = static_cast<std::uint32_t>(labels[at]);
+  }
+  return chosen;
+}
+
+// The n_left lowest (score, index) go left.
+std::vector<std::uint8_t> split_scores(const RawBuffer<float>& scores, std::size_t n_left) {
+  RawBuffer<float> sorted = scores;
+  const auto at_cut = sorted.begin() + static_cast<std::ptrdiff_t>(n_left);
+  std::nth_element(sorted.begin(), at_cut, sorted.end());
+  const float at = *at_cut;
+  auto n_ties = std::count(sorted.begin(), at_cut, at);
+  std::vector<std::uint8_t> is_right(scores.size());
+  for (std::size_t i = 0; i < scores.size(); ++i) is_right[i] = scores[i] > at || (scores[i] == at && n_ties-- <= 0);
+  return is_right;
+}
+
+// Which labels of a node at the top go right.
+std::vector<std::uint8_t> cut_sampled(const CsrView& embeddings, std::span<const std::int32_t> labels,
+                                      std::size_t n_left, std::size_t n_sampled, int max_iter, Draws draws,
+                                      unsigned n_threads) {
+  const std::size_t n = labels.size();
+  const std::vector<std::uint32_t> chosen = sample(labels, n_sampled, draws);
+  const Rows rows = take(Embeddings{embeddings}, chosen, n_threads);
+  if (rows.size() == n) return TwoMeans(rows, n_left, n_threads).run(max_iter, draws);
+  TwoMeans two_means(rows, std::clamp<std::size_t>(n_left * rows.size() / n, 1, rows.size() - 1), n_threads);
+  static_cast<void>(two_means.run(max_iter, draws));
+  const std::vector<float> direction = two_means.direction();
+  std::vector<float> center(embeddings.n_columns);  // over all features
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto features = embeddings.again(chosen[i]).index;
+    for (std::size_t k = 0; k < features.size(); ++k)
+      center[static_cast<std::size_t>(features[k])] = direction[rows.features_of(i)[k]];
+  }
+  RawBuffer<float> scores(n);
+  for_rows(n, n_threads, [&](std::size_t i, std::size_t) {
+    const SparseRow row = embeddings.again(static_cast<std::size_t>(labels[i]));
+    const float score = dot(row.index.data(), row.value.data(), row.size(), center.data());
+    scores[i] = std::isfinite(score) ? score : 0.0F;
+  });
+  return split_scores(scores, n_left);
+}
+
+// Labels of a node at the top, a range of the order.
+struct TopRange : Subtree {
+  std::size_t end = 0;
+
+  std::size_t size() const { return end - begin; }
+};
 
 }  // namespace
 
-std::vector<std::int32_t> order_labels(const CsrView& embeddings, const TreePlan& plan, unsigned n_threads) {
+Subtree whole_tree(const CsrView& embeddings, const TreePlan& plan) {
+  return {0, 0, plan.parts_at(0, embeddings.n_rows())};
+}
+
+std::vector<std::int32_t> order_labels(const CsrView& embeddings, const TreePlan& plan, const Subtree& root,
+                                       unsigned n_threads) {
   constexpr std::size_t kSmall = 4096;  // labels of a range that one thread finishes, so that few ranges are in memory
   if (embeddings.n_rows() <= kSmall) n_threads = 1;
   const auto is_cut = [&](const Range& range) { return range.n_parts > 1 && range.size() > kSmall; };
   std::vector<std::int32_t> order(embeddings.n_rows());
   std::vector<Range> ranges;
-  ranges.push_back(whole(embeddings, plan, n_threads));
+  ranges.push_back(whole(embeddings, plan, root, n_threads));
   // Few ranges: threads share the work inside each.
   while (ranges.size() < n_threads && std::ranges::all_of(ranges, is_cut)) {
     std::vector<Range> halves(2 * ranges.size());
@@ -214,7 +282,7 @@ std::vector<std::int32_t> order_labels(const CsrView& embeddings, const TreePlan
   parallel_unfold(std::move(ranges), n_threads, [&](Range range) {
     std::vector<Range> halves;
     if (!is_cut(range)) {
-      finish(std::move(range), plan, order);
+      finish(std::move(range), plan, root.begin, order);
       return halves;
     }
     auto [left, right] = cut(range, plan, 1);
@@ -223,6 +291,39 @@ std::vector<std::int32_t> order_labels(const CsrView& embeddings, const TreePlan
     return halves;
   });
   return order;
+}
+
+TreeTop cut_top(const CsrView& embeddings, const TreePlan& plan, std::size_t most, std::size_t n_sampled,
+                unsigned n_threads) {
+  check_rows(embeddings, n_threads);
+  TreeTop top;
+  top.order.resize(embeddings.n_rows());
+  std::iota(top.order.begin(), top.order.end(), 0);
+  TopRange all{whole_tree(embeddings, plan), embeddings.n_rows()};
+  plan.settle(all);
+  std::vector<TopRange> waiting{all};  // the leftmost last
+  while (!waiting.empty()) {
+    const TopRange range = waiting.back();
+    waiting.pop_back();
+    if (range.n_parts <= 1 || range.size() <= most) {
+      top.subtrees.push_back(range);
+      continue;
+    }
+    const std::size_t n_left = size_of_left(range.size(), range.n_parts);
+    const auto labels = std::span(top.order).subspan(range.begin, range.size());
+    const Draws draws(plan.seed, range.begin << 32 | range.size());
+    const auto is_right = cut_sampled(embeddings, labels, n_left, n_sampled, plan.max_iter, draws, n_threads);
+    std::vector<std::int32_t> moved(labels.size());
+    std::size_t next[2] = {0, n_left};
+    for (std::size_t i = 0; i < labels.size(); ++i) moved[next[is_right[i]]++] = labels[i];
+    std::ranges::copy(moved, labels.begin());
+    TopRange left = range, right = range;
+    left.end = right.begin = range.begin + n_left;
+    left.n_parts = range.n_parts / 2, right.n_parts = range.n_parts - left.n_parts;
+    plan.settle(left), plan.settle(right);
+    waiting.push_back(right), waiting.push_back(left);
+  }
+  return top;
 }
 
 }  // namespace matchset

@@ -14,6 +14,13 @@
 
 namespace matchset {
 
+// A range of rows in the order of a tree, to be cut into `n_parts` children of a node at `level`.
+struct Subtree {
+  std::size_t begin = 0;
+  std::size_t level = 0;
+  std::uint32_t n_parts = 1;
+};
+
 struct TreePlan {
   std::span<const std::int32_t> splits;  // children of each node, per level from the root
   int max_iter;                          // of 2-means per cut
@@ -69,6 +76,13 @@ class TwoMeans {
     Crew crew(n_threads_);
     crew.run([&](unsigned) { iterate(crew, max_iter); });
     return std::move(is_right_);
+  }
+
+  // The right center less the left one, over the features, after a run: what scores rows that were not part of it.
+  std::vector<float> direction() {
+    Crew crew(1);
+    crew.run([&](unsigned) { static_cast<void>(take_difference(crew)); });
+    return std::move(center_);
   }
 
  private:

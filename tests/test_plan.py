@@ -8,8 +8,9 @@ import pytest
 import matchset as ms
 from matchset.cli.console import describe_step, format_seconds
 from matchset.cli.plan import check_choices, show_plan, show_projection
-from matchset.learn.cost import Sizes, estimate, plan_training
-from matchset.learn.projection import PAPER, plan_stages, project
+from matchset.learn.cost import Cost, estimate, plan_training
+from matchset.learn.projection import PAPER, StagePlan, Step, plan_stages, project
+from matchset.learn.sizes import Sizes
 from matchset.learn.train_tree import Progress
 
 SIZES = Sizes(
@@ -110,7 +111,8 @@ def test_a_projection_lists_every_stage_and_more_cores_are_faster(capsys):
     config = ms.TrainConfig()
     stages = plan_stages(PAPER, config)
     assert [stage.name for stage in stages][-1] == "reranker"
-    assert {stage.n_tasks for stage in stages if stage.name not in ("solve", "reranker")} == {2}
+    single = {stage.name for stage in stages if stage.n_tasks <= 2}
+    assert single == {"levels", "fit", "neighbors", "lexical", "reranker"}
     assert next(stage.n_tasks for stage in stages if stage.name == "solve") > 1000
     hours = sum(stage.core_hours for stage in stages)
     times = {cores: project(stages, cores) for cores in (1, 16, 64, 256, 1024)}
@@ -121,6 +123,26 @@ def test_a_projection_lists_every_stage_and_more_cores_are_faster(capsys):
     said = capsys.readouterr().out
     for part in ("100,000,000 products", "solve", "work folder", "64 cores: "):
         assert part in said
+
+
+def test_a_small_training_has_one_task_for_each_stage_but_solve():
+    stages = plan_stages(SIZES, ms.TrainConfig(tune=False))
+    assert all(stage.n_tasks == 1 for stage in stages if stage.name != "solve")
+
+
+def test_steps_share_the_machines_and_wait_for_what_they_need():
+    wide = Step(3, 3.0, 48.0, 1e9)  # of 1 s alone and 16 s shared: 2 s each on 16 cores
+    narrow = Step(32, 0.0, 64.0, 1e9, is_wide=False, longest=3.0)  # 16 at once, for 2 s
+    stages = [
+        StagePlan("data", 1, Cost(3.0, 48.0), (wide,)),
+        StagePlan("neighbors", 1, Cost(1.0), (Step(1, 1.0, 0.0, 1e9, is_wide=False),)),
+        StagePlan("fit", 1, Cost(0.0, 64.0), (narrow,)),
+    ]
+    second = 61 / 31  # seconds of the tasks that run after the longest
+    assert project(stages, 16) == pytest.approx(3 * 2 + 1 + 3 + second)
+    assert project(stages, 32) == pytest.approx(2 * 2 + 3)
+    assert project(stages, 1024) == pytest.approx(2 + 3)
+    assert project(stages, 1) == pytest.approx(51 + 1 + 64)
 
 
 def test_a_price_is_that_of_all_cores_for_the_whole_time(capsys):
@@ -137,7 +159,8 @@ def test_a_task_that_no_usual_machine_holds_is_told(capsys):
     small = PAPER.scale(1_000_000, most_features=10**7)
     show_projection(small, plan_stages(small, ms.TrainConfig()), (16,), None)
     assert not capsys.readouterr().err
-    stages = [replace(stage, memory=300e9) for stage in plan_stages(small, ms.TrainConfig())]
+    steps = (Step(1, 1.0, 1.0, 300e9),)
+    stages = [replace(stage, steps=steps) for stage in plan_stages(small, ms.TrainConfig())]
     show_projection(small, stages, (16,), None)
     assert "needs 300 GB: more than machines of 16 cores usually have" in capsys.readouterr().err
 

@@ -458,11 +458,33 @@ def order_labels(
     n_features: int,
     splits: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
     *,
+    subtree: tuple[int, int, int] | None = None,
     max_iter: int,
     seed: int,
     threads: int,
 ) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
-    """Labels in an order in which every node of the tree is a range."""
+    """
+    Labels in an order in which every node of the tree is a range; of a subtree, given by its begin in the order, its level and its parts, if Z has only its labels.
+    """
+
+def cut_top(
+    Z: tuple[
+        Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    n_features: int,
+    splits: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+    *,
+    most: int,
+    n_sampled: int,
+    max_iter: int,
+    seed: int,
+    threads: int,
+) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], list[tuple[int, int, int]]]:
+    """
+    Labels in the order of subtrees of at most `most` labels, and those: begin, level and parts of each.
+    """
 
 def solve_parents(
     X: tuple[
@@ -568,6 +590,7 @@ def pack_layers(
     n_features: int,
     *,
     weight_bytes: int,
+    is_whole: bool,
     threads: int,
 ) -> tuple[
     Annotated[NDArray[numpy.uint32], dict(shape=(None,))],
@@ -575,7 +598,7 @@ def pack_layers(
     Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
 ]:
     """
-    Packed form of layers: first block of each parent, blocks, data (see packed.hpp).
+    Packed form of the layers of a tree, or of any of its parents: first block of each, blocks, data (see packed.hpp).
     """
 
 class SearchRule:
@@ -877,6 +900,32 @@ def assign_clusters(
     threads: int,
 ) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
     """The nearest cluster of each vector, found in its nearest groups."""
+
+def assign_near(
+    vectors: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    begins: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    first: int,
+    group_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
+    groups: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    clusters: tuple[
+        Annotated[NDArray[numpy.int8], dict(shape=(None,), order="C", writable=False)],
+        Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+    ],
+    *,
+    dimensions: int,
+    n_groups: int,
+    n_near: int,
+    threads: int,
+) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+    """
+    The nearest cluster of each vector among those near its own; vectors are in the order of their clusters.
+    """
 
 def search_lists(
     offsets: tuple[

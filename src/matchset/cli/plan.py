@@ -17,8 +17,9 @@ from matchset.cli.console import (
 )
 from matchset.cli.flags import Columns, Settings, make_config
 from matchset.errors import ParameterError
-from matchset.learn.cost import Sizes, TrainingPlan, plan_training
+from matchset.learn.cost import TrainingPlan, plan_training
 from matchset.learn.projection import MACHINE_CORES, PAPER, StagePlan, plan_stages, project
+from matchset.learn.sizes import Sizes
 from matchset.memory import parse_memory
 
 COLUMNS, SETTINGS = Columns(), Settings()

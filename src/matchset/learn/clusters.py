@@ -8,21 +8,31 @@ import numpy as np
 
 from matchset import _native
 from matchset.learn.label_tree import plan_offsets
-from matchset.matrices import Floats, Ids, Offsets, rows_of
-from matchset.model.inverted_lists import ByteVectors, InvertedLists, assign_clusters, quantize
+from matchset.matrices import Floats, Ids, Offsets, offsets_of, rows_of, take_entries
+from matchset.model.inverted_lists import (
+    ByteVectors,
+    InvertedLists,
+    assign_clusters,
+    move_to_nearest,
+    quantize,
+)
 
 _CUT_PASSES = 10  # of 2-means per cut at most
 _LARGEST = 1.5  # lists of more than this many times their size are cut
-
-
-_LIST_SIZE = 64
+LIST_SIZE = 64
+PASSES = 3  # of k-means
+# From so many lists on, only the first pass looks for the nearest list in the nearest groups, which
+# takes a time that grows with the number of products to the power of 1.5. The others compare a
+# product with lists near its own. On a shop of 200,000 products, ten lists then had 98.3 % of the
+# hundred nearest products, instead of 98.0 %; with such a first pass, 96.9 %.
+MANY_LISTS = 16_384
 
 
 def build_inverted_lists(
     vectors: ByteVectors,
     *,
-    list_size: int = _LIST_SIZE,
-    passes: int = 3,
+    list_size: int = LIST_SIZE,
+    passes: int = PASSES,
     seed: int = 0,
     threads: int = 1,
 ) -> InvertedLists:
@@ -33,17 +43,52 @@ def build_inverted_lists(
     have grown to more than one and a half times their size are cut again, so that a search reads
     a bounded number of products.
     """
+    lists = cut_lists(vectors, list_size=list_size, seed=seed, threads=threads)
+    for number in range(passes):
+        nearest = find_nearest(lists, range(lists.n_lists), number, threads=threads)
+        size = list_size if number == passes - 1 else None
+        lists = regroup(lists, nearest, list_size=size, seed=seed, threads=threads)
+    return lists
+
+
+def cut_lists(
+    vectors: ByteVectors, *, list_size: int = LIST_SIZE, seed: int, threads: int
+) -> InvertedLists:
+    """Even lists by balanced cuts, in groups of similar ones."""
     if list_size < 1:
         raise ValueError(f"list_size must be at least 1; got {list_size}")
     placed = np.flatnonzero(vectors.scales).astype(np.int32)
     chosen = vectors.take(placed)
     builder = _Builder(seed, threads)
     order, offsets = builder.cut(chosen, -(-len(placed) // list_size))
-    for _ in range(passes if len(offsets) > 2 else 0):
-        lists = builder.group(chosen.take(order), offsets, order, len(placed))
-        order, offsets = builder.reassign(chosen, lists)
-    order, offsets = builder.cut_large(chosen, order, offsets, list_size)
     return builder.group(chosen.take(order), offsets, placed[order], len(vectors))
+
+
+def find_nearest(lists: InvertedLists, chosen: range, number: int, *, threads: int) -> Ids:
+    """The nearest list of each product in a range of lists, in their order, in pass `number`."""
+    is_near = number > 0 and lists.n_lists > MANY_LISTS
+    return move_to_nearest(lists, chosen, is_near=is_near, threads=threads)
+
+
+def regroup(
+    lists: InvertedLists,
+    nearest: Ids,
+    *,
+    list_size: int | None = LIST_SIZE,
+    seed: int,
+    threads: int,
+) -> InvertedLists:
+    """The lists to which products have moved; lists without one disappear.
+
+    Too large ones are cut to `list_size`, if it is given.
+    """
+    builder, by_label = _Builder(seed, threads), np.argsort(lists.labels)
+    order = by_label[np.argsort(nearest[by_label], kind="stable")].astype(np.int32)
+    sizes = np.bincount(nearest)
+    offsets = offsets_of(sizes[sizes > 0])
+    if list_size is not None:
+        order, offsets = builder.cut_large(lists.vectors, order, offsets, list_size)
+    return builder.group(lists.vectors.take(order), offsets, lists.labels[order], lists.n_labels)
 
 
 def update_inverted_lists(
@@ -65,7 +110,7 @@ def update_inverted_lists(
     cluster = np.concatenate([cluster[kept], nearest])
     builder, sizes = _Builder(seed, threads), np.bincount(cluster)
     order = np.argsort(cluster, kind="stable").astype(np.int32)
-    order, offsets = builder.cut_large(vectors, order, _cumulate(sizes[sizes > 0]), _LIST_SIZE)
+    order, offsets = builder.cut_large(vectors, order, offsets_of(sizes[sizes > 0]), LIST_SIZE)
     return builder.group(vectors.take(order), offsets, labels[order], n_labels + len(more))
 
 
@@ -98,12 +143,11 @@ class _Builder:
         centroids = self.find_centroids(ordered, offsets)
         n_lists = len(centroids)
         order, group_offsets = self.cut(centroids, math.isqrt(max(0, n_lists - 1)) + 1)
-        sizes = np.diff(offsets)[order]
-        moved = _join_ranges(offsets[order], sizes)
+        moved, list_offsets = take_entries(offsets, order)
         clusters = centroids.take(order)
         return InvertedLists(
             group_offsets,
-            _cumulate(sizes),
+            list_offsets,
             self.find_centroids(clusters, group_offsets),
             clusters,
             ordered.take(moved),
@@ -118,12 +162,6 @@ class _Builder:
         )
         return quantize(means.reshape(-1, vectors.dimensions))
 
-    def reassign(self, vectors: ByteVectors, lists: InvertedLists) -> tuple[Ids, Offsets]:
-        """Every vector to its nearest cluster; clusters without one disappear."""
-        nearest = assign_clusters(vectors, lists, threads=self.threads)
-        sizes = np.bincount(nearest)
-        return np.argsort(nearest, kind="stable").astype(np.int32), _cumulate(sizes[sizes > 0])
-
     def cut_large(
         self, vectors: ByteVectors, order: Ids, offsets: Offsets, list_size: int
     ) -> tuple[Ids, Offsets]:
@@ -137,13 +175,3 @@ class _Builder:
             order[offsets[i] : offsets[i + 1]] = rows[inside]
             ends.append(offsets[i] + parts[1:-1])
         return order, np.concatenate([offsets[:1], np.sort(np.concatenate(ends))])
-
-
-def _cumulate(sizes: Offsets) -> Offsets:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def _join_ranges(begins: Offsets, sizes: Offsets) -> Offsets:
-    """The numbers of all ranges, one range after another."""
-    starts = _cumulate(sizes)
-    return np.arange(starts[-1]) + np.repeat(begins - starts[:-1], sizes)

@@ -2,119 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import resource
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from matchset.config import TrainConfig, count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.learn.hold_back import hold_back
-from matchset.learn.label_tree import plan_splits
-from matchset.learn.layers import LANES
-from matchset.learn.training_data import Examples, prepare_training_data
-from matchset.learn.two_tower import TwoTowerConfig
-from matchset.model.neighbors import MOST_QUERIES
+from matchset.learn.sizes import Sizes
+from matchset.learn.training_data import prepare_training_data
 
-_HEAPS = 0.65  # power by which distinct features grow: shops of 2,000 and 12,000 products
 _FITTED = 3000  # validation queries that the re-ranker learns from, at most
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """What decides the cost of a training."""
-
-    products: int
-    queries: int
-    pairs: int
-    query_entries: int  # features of all queries, each as often as it occurs
-    title_entries: int
-    features: int  # distinct
-
-    @classmethod
-    def of(cls, examples: Examples, n_queries: int) -> Sizes:
-        """The sizes of training data whose first instances are queries, the others titles."""
-        X, Y = examples.X, examples.Y
-        n_entries = int(X.indptr[n_queries])
-        n_pairs = int(Y.indptr[n_queries])
-        return cls(Y.n_cols, n_queries, n_pairs, n_entries, int(X.indptr[-1]) - n_entries, X.n_cols)
-
-    def scale(self, products: int, *, most_features: int) -> Sizes:
-        """The same shop with another number of products; features grow slower, up to a limit."""
-        times = products / self.products
-        names = ("queries", "pairs", "query_entries", "title_entries")
-        grown = {name: round(times * getattr(self, name)) for name in names}
-        features = min(most_features, round(times**_HEAPS * self.features))
-        return Sizes(products, **grown, features=features)
-
-    def with_titles_as_queries(self) -> Sizes:
-        """What a tree sees that learns from titles too."""
-        return replace(
-            self,
-            queries=self.queries + self.products,
-            pairs=self.pairs + self.products,
-            query_entries=self.entries,
-        )
-
-    @property
-    def pairs_seen(self) -> int:
-        """Pairs in all passes of the towers."""
-        n_pairs = min(self.pairs, TwoTowerConfig().max_pairs)
-        return n_pairs * (TwoTowerConfig().settle(n_pairs, self.products).epochs or 0)
-
-    @property
-    def sampled_pairs(self) -> int | None:
-        """Pairs that the towers see, where they are a sample."""
-        most = TwoTowerConfig().max_pairs
-        return most if self.pairs > most else None
-
-    @property
-    def embedded(self) -> int:
-        """Features with an embedding, at most."""
-        return min(self.features, TwoTowerConfig().max_ngrams)
-
-    @property
-    def entries(self) -> int:
-        """Features of queries and titles."""
-        return self.query_entries + self.title_entries
-
-    @property
-    def remembered(self) -> float:
-        """Share of the queries that query neighbors remember."""
-        return min(1.0, MOST_QUERIES / max(1, self.queries))
-
-    @property
-    def remembered_entries(self) -> int:
-        """Features of those."""
-        return round(self.remembered * self.query_entries)
-
-    @property
-    def remembered_pairs(self) -> int:
-        """Pairs of those."""
-        return round(self.remembered * self.pairs)
-
-    @property
-    def placings(self) -> int:
-        """Products, each as often as it is put into one of two halves."""
-        return round(self.products * math.log2(max(2.0, self.products / 50)))
-
-    @property
-    def comparisons(self) -> int:
-        """Vectors of products with centroids, in three passes that put products into lists.
-
-        A product is compared with all groups of lists, and with the lists of eight groups.
-        """
-        return round(3 * 9 * self.products * math.sqrt(self.products / 64))
-
-    @property
-    def passes(self) -> int:
-        """Features of instances, each as often as a batch of a parent's children reads it."""
-        splits = plan_splits(max(1, min(self.products, self.pairs)), 32, 50)
-        batches = [-(-n // LANES) for n in (*splits, 50)]
-        reads = self.queries * batches[0] + self.pairs * sum(batches[1:])
-        return round(reads * self.query_entries / max(1, self.queries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +35,8 @@ class Rate:
 
 
 # Bytes were measured by benchmarks/stages.py on a shop of 12,000 products. Times of "data",
-# "neighbors" and "lexical" are those of an idle machine (two cores of an AMD EPYC); the others
+# "neighbors" and "lexical" are those of an idle machine (two cores of an AMD EPYC), and "fit" was
+# measured on shops and marketplaces of 6,000 to 200,000 products and on made-up titles; the others
 # were seen on a busy one and halved, as those three were twice as slow there. Other processors, or
 # other settings of tree and vectorizer, differ as much as they are slower.
 RATES: Mapping[str, tuple[Rate, ...]] = {
@@ -153,7 +54,9 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "solve": (Rate("passes", parallel=0.021), Rate("pairs", kept=190.0)),
     "pack": (Rate("pairs", serial=0.4, parallel=0.2, disk=55.0, kept=55.0, memory=400.0),),
     "fit": (
-        Rate("pairs_seen", serial=2.7, parallel=18.0),
+        Rate("rows_seen", serial=1.0, parallel=1.85),
+        Rate("embeddings_seen", parallel=0.1),  # 0.067 in small tables, 0.122 in the largest
+        Rate("title_entries", parallel=0.11),
         Rate("entries", memory=10.0),
         Rate("embedded", kept=115.0, memory=1100.0),
         Rate("products", kept=260.0),

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Collection
 
 from matchset.config import TrainConfig
-from matchset.learn.cost import Sizes, estimate_stages, estimate_tuning
+from matchset.learn.cost import estimate_stages, estimate_tuning
+from matchset.learn.sizes import Sizes
 from matchset.work.tasks import Done, Results
 
 logger = logging.getLogger(__name__)

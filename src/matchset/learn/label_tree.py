@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from matchset import _native
-from matchset.matrices import Csr, Offsets, offsets_of, positions_of
+from matchset.matrices import Csr, Ids, Offsets, offsets_of, positions_of
 from matchset.model.tree import LabelTree
+from matchset.work.forms import keepable
 
 
 def build_tree(
@@ -35,6 +37,61 @@ def cut_labels(
         threads=threads,
     )
     return LabelTree(labels, plan_offsets(len(Z), splits))
+
+
+@keepable
+@dataclass(frozen=True, slots=True)
+class Subtree:
+    """Labels that lie together in the order of the tree, and are still to be cut."""
+
+    begin: int  # position of the first label
+    end: int
+    level: int  # of the node that is cut
+    n_parts: int  # that it is cut into, of the labels here
+
+
+def cut_top(
+    Z: Csr,
+    splits: tuple[int, ...],
+    *,
+    most: int,
+    n_sampled: int,
+    max_iter: int,
+    seed: int,
+    threads: int,
+) -> tuple[Ids, list[Subtree]]:
+    """The top of a large tree: labels in the order of subtrees of up to `most`, and these.
+
+    The 2-means of a cut sees at most `n_sampled` labels, one of each of so many even ranges of the
+    node's; all of them then take their sides by their scores. Data and seed decide the sample.
+    """
+    order, found = _native.cut_top(
+        Z.arrays,
+        Z.n_cols,
+        np.array(splits, dtype=np.int32),
+        most=most,
+        n_sampled=n_sampled,
+        max_iter=max_iter,
+        seed=seed,
+        threads=threads,
+    )
+    ends = [begin for begin, _, _ in found[1:]] + [len(Z)]
+    return order, [Subtree(begin, end, *of) for (begin, *of), end in zip(found, ends, strict=True)]
+
+
+def order_subtree(
+    Z: Csr, splits: tuple[int, ...], subtree: Subtree, *, max_iter: int, seed: int, threads: int
+) -> Ids:
+    """The labels of a subtree (rows of Z) in the order that they have in the whole tree."""
+    return _native.order_labels(
+        Z.arrays,
+        Z.n_cols,
+        np.array(splits, dtype=np.int32),
+        subtree=(subtree.begin, subtree.level, subtree.n_parts),
+        max_iter=max_iter,
+        seed=seed,
+        threads=threads,
+    )
 
 
 def plan_splits(n_labels: int, branching: int, max_leaf_size: int) -> tuple[int, ...]:

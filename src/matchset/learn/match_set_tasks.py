@@ -11,7 +11,6 @@ import numpy as np
 from matchset import _native
 from matchset.config import TrainConfig
 from matchset.errors import DataError
-from matchset.learn.clusters import build_inverted_lists
 from matchset.learn.fit_reranker import fit_reranker
 from matchset.learn.hold_back import HeldBack, hold_back
 from matchset.learn.labeled_candidates import label_candidates
@@ -22,7 +21,6 @@ from matchset.model.lexical import index_titles
 from matchset.model.match_set_model import MatchSetModel
 from matchset.model.neighbors import remember_queries
 from matchset.model.reranker import Reranker, default_reranker
-from matchset.model.towers import TowerIndex, encode_products
 from matchset.work.tasks import Job, Results
 
 INPUT, HELD, RERANKER = "input", "tune/held", "tune/reranker"  # tasks
@@ -104,7 +102,7 @@ def fit_towers(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str
         start = TowerState(saved["n_done"], *arrays)
     towers = train_two_tower(
         data.X,
-        _titles(data),
+        titles_of(data),
         data.Y,
         TwoTowerConfig(seed=config.learn.seed, threads=job.threads),
         progress=job.report,
@@ -117,30 +115,17 @@ def fit_towers(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str
     return {name: getattr(towers, name) for name in names}
 
 
-def encode_titles(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:
-    """The inverted lists of the two towers."""
-    row_of, table, vectors, n_sampled = (
-        job.results.get(source.prefix + "fit", name)
-        for name in ("row_of", "table", "vectors", "n_sampled")
-    )
-    data = read_data(job.results, source)
-    if data.X_more is not None:
-        texts = [(X.indptr, X.indices) for X in (_titles(data), data.X_more)]
-        vectors = encode_products(texts, row_of, table, threads=job.threads)
-    lists = build_inverted_lists(vectors, seed=config.learn.seed, threads=job.threads)
-    return {"towers": TowerIndex.of(row_of, table, lists), "n_sampled": n_sampled}
-
-
 def index_lexical(job: Job, source: PartSource) -> Mapping[str, Any]:
     """The lexical index, in the order of the inverted lists if there are some."""
     data, order = read_data(job.results, source), None
     if "towers" in source.parts:
         order = job.results.get(source.prefix + "encode", "towers").lists.labels
     vocabulary = data.vectorizer.vocabulary
-    return {"lexical": index_titles(_titles(data), vocabulary, X_more=data.X_more, order=order)}
+    return {"lexical": index_titles(titles_of(data), vocabulary, X_more=data.X_more, order=order)}
 
 
-def _titles(data: TrainingData) -> Csr:
+def titles_of(data: TrainingData) -> Csr:
+    """The rows of the titles, for parts that read them."""
     if data.X_titles is None:
         raise RuntimeError("parts that read titles must have some")
     return data.X_titles

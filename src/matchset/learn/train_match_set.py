@@ -24,6 +24,7 @@ from matchset.data.catalog import NO_CATALOG_REPORT, Catalog
 from matchset.data.log import Log
 from matchset.data.read_report import NO_REPORT
 from matchset.errors import DataError, ParameterError, install_command
+from matchset.learn.encode_tasks import encode_stages
 from matchset.learn.forecast import Forecast
 from matchset.learn.match_set_tasks import (
     HELD,
@@ -31,7 +32,6 @@ from matchset.learn.match_set_tasks import (
     RERANKER,
     PartSource,
     assemble,
-    encode_titles,
     find_data,
     fit_towers,
     hold_positives,
@@ -41,7 +41,7 @@ from matchset.learn.match_set_tasks import (
     weigh_parts,
 )
 from matchset.learn.text_tasks import data_stages
-from matchset.learn.train_tree import Progress, pack_stage, tell, tree_stages
+from matchset.learn.train_tree import Progress, pack_stages, tell, tree_stages
 from matchset.learn.training_data import TrainingData
 from matchset.learn.tree_tasks import TreeSource, warn_of_tree
 from matchset.model.match_set_model import MatchSetModel
@@ -157,17 +157,19 @@ def part_stages(source: PartSource, config: TrainConfig) -> list[Stage]:
         # Beside the towers, which read the titles, the tree needs none: it finds as much, and takes
         # a third of the time.
         tree = TreeSource(data, p, reads_titles="towers" not in parts)
-        trees = [*tree_stages(tree, config.learn), pack_stage(tree, config.learn, config.precision)]
+        trees = tree_stages(tree, config.learn)
+        trees += pack_stages(tree, config.learn, config.precision)
     if "towers" in parts:
         fit = stage("fit", fit_towers, data, is_wide=True, config=config)
-        towers = [fit, stage("encode", encode_titles, p + "fit", is_wide=True, config=config)]
+        towers = [fit, *encode_stages(source, config)]
     if "neighbors" in parts:
         others.append(stage("neighbors", remember, data))
     if "lexical" in parts:
         order = [p + "encode"] if towers else []
         others.append(stage("lexical", index_lexical, data, *order))
+    n_wide = next((n for n, one in enumerate(trees) if one.name == p + "levels"), 0)
     found, *made = data_stages(source, config)
-    rest = [*made, *trees[:3], *towers, *others, *trees[3:]]
+    rest = [*made, *trees[:n_wide], *towers, *others, *trees[n_wide:]]
     return [found, *(_unless_empty(one, source) for one in rest)]
 
 

@@ -14,15 +14,15 @@ from typing import Literal, cast, get_args
 
 from matchset.config import LearnConfig, Precision, count_threads
 from matchset.learn.embed_tasks import plan_embedding, plan_sums
+from matchset.learn.label_tree_tasks import build, plan_subtrees, plan_top
+from matchset.learn.pack_tasks import plan_joining, plan_packing
 from matchset.learn.training_data import Examples
 from matchset.learn.tree_tasks import (
     TrainedTree,
     TreeSource,
-    build,
     is_teacher_forcing,
     join_layers,
     list_ranges,
-    plan_packing,
     plan_selection,
     plan_solving,
     propagate,
@@ -72,7 +72,8 @@ def train(
         stages,
         results,
         ThreadEngine(results, count_threads(config.threads)),
-        kept={stage.name for stage in stages if not stage.name.startswith("embed")},
+        kept={stage.name for stage in stages if stage.name.partition(".")[0] != "embed"}
+        - {"tree.top", "tree.part"},
         on_done=lambda done: tell(done, progress),
     )
     trained = join_layers(results, source, list_ranges(results, source))
@@ -102,11 +103,13 @@ def tree_stages(source: TreeSource, config: LearnConfig) -> list[Stage]:
     """
     p, data = source.prefix, source.examples
     given = {"source": source, "config": config}
-
+    cut = (p + "embed", p + "tree.top", p + "tree.part")
     stages = [
         Stage(p + "embed.sums", partial(plan_sums, given), (data,)),
         Stage(p + "embed", partial(plan_embedding, given), (data, p + "embed.sums")),
-        Stage.of(Task(p + "tree", build, given, is_wide=True), data, p + "embed"),
+        Stage(p + "tree.top", partial(plan_top, given), (p + "embed",)),
+        Stage(p + "tree.part", partial(plan_subtrees, given), (p + "embed", p + "tree.top")),
+        Stage.of(Task(p + "tree", build, given, is_wide=True), *cut),
         Stage.of(Task(p + "levels", propagate, {"source": source}), data, p + "tree"),
     ]
     solved = (data, p + "tree", p + "levels")
@@ -121,11 +124,14 @@ def tree_stages(source: TreeSource, config: LearnConfig) -> list[Stage]:
     return stages
 
 
-def pack_stage(source: TreeSource, config: LearnConfig, precision: Precision) -> Stage:
-    """The stage that joins the layers of a tree and packs them."""
+def pack_stages(source: TreeSource, config: LearnConfig, precision: Precision) -> list[Stage]:
+    """The stages that pack the layers of a tree, and join them."""
     p, given = source.prefix, {"source": source, "precision": precision}
     needs = [source.examples, p + "tree", p + "levels"]
     levels = range(_MOST_LEVELS)
     is_one = is_teacher_forcing(config)
     needs += [p + "solve"] if is_one else [p + f"solve.{level}" for level in levels]
-    return Stage(p + "pack", partial(plan_packing, given), tuple(needs))
+    return [
+        Stage(p + "pack.part", partial(plan_packing, given), tuple(needs)),
+        Stage(p + "pack", partial(plan_joining, given), (*needs, p + "pack.part")),
+    ]

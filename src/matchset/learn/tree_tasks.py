@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from matchset.config import LearnConfig, Precision
-from matchset.learn.label_tree import build_tree
+from matchset.config import LearnConfig
 from matchset.learn.layers import (
     LayerProblem,
     Range,
@@ -23,8 +22,7 @@ from matchset.learn.layers import (
 from matchset.learn.negatives import propagate_labels, select_instances
 from matchset.learn.training_data import Examples
 from matchset.matrices import Csr
-from matchset.model.packed import pack_layers
-from matchset.model.tree import LabelTree, TreeModel
+from matchset.model.tree import TreeModel
 from matchset.work.tasks import Job, Results, Task
 
 logger = logging.getLogger(__name__)
@@ -59,18 +57,6 @@ def is_teacher_forcing(config: LearnConfig) -> bool:
     return config.negatives == "tfn"
 
 
-def build(job: Job, source: TreeSource, config: LearnConfig) -> Mapping[str, Any]:
-    """The tree over the labels that have positives."""
-    placed = job.results.get(source.prefix + "embed", "placed")
-    tree = build_tree(
-        job.results.get(source.prefix + "embed", "Z"),
-        branching=config.branching,
-        max_leaf_size=config.max_leaf_size,
-        max_iter=config.kmeans_max_iter,
-        seed=config.seed,
-        threads=job.threads,
-    )
-    return {"tree": LabelTree(placed[tree.labels], tree.offsets)}
 
 
 def propagate(job: Job, source: TreeSource) -> Mapping[str, Any]:
@@ -93,7 +79,7 @@ def _select(
     examples, tree = source.read(job.results), job.results.get(source.prefix + "tree", "tree")
     pairs = examples.Y if examples.pair_weights is None else examples.pair_weights
     given = None if examples.negatives is None else propagate_labels(examples.negatives, tree)
-    above = [_read_parts(job.results, source, upper, ranges) for upper in range(level)]
+    above = [read_parts(job.results, source, upper, ranges) for upper in range(level)]
     layers = tuple(map(join_parents, above))
     top = TreeModel(tree, layers, examples.X.n_cols, examples.Y.n_cols)
     instances = select_instances(
@@ -168,13 +154,6 @@ def plan_solving(given: Mapping[str, Any], *which: Any) -> list[Task]:
     ]
 
 
-def plan_packing(given: Mapping[str, Any], results: Results) -> list[Task]:
-    """The task that packs the tree; it is told how the layers were cut."""
-    source: TreeSource = given["source"]
-    arguments = {**given, "ranges": list_ranges(results, source)}
-    return [Task(source.prefix + "pack", _pack, arguments, is_wide=True)]
-
-
 def _name(source: TreeSource, chosen: Range) -> str:
     return f"{source.prefix}solve.{chosen.level}/{chosen.name}"
 
@@ -187,7 +166,7 @@ def list_ranges(results: Results, source: TreeSource) -> list[Range]:
     return plan_ranges(list(zip([n_instances, *levels], tree.offsets, strict=True)))
 
 
-def _read_parts(
+def read_parts(
     results: Results, source: TreeSource, level: int, ranges: Sequence[Range]
 ) -> list[SolvedParents]:
     """What the ranges of a level make, its parents one after another."""
@@ -200,7 +179,7 @@ def join_layers(results: Results, source: TreeSource, ranges: Sequence[Range]) -
     examples, tree = source.read(results), results.get(source.prefix + "tree", "tree")
     layers, n_unconverged = [], []
     for level in range(tree.depth):
-        parts = _read_parts(results, source, level, ranges)
+        parts = read_parts(results, source, level, ranges)
         layers.append(join_parents(parts))
         n_unconverged.append(sum(part.n_unconverged for part in parts))
         for one in ranges:
@@ -208,27 +187,6 @@ def join_layers(results: Results, source: TreeSource, ranges: Sequence[Range]) -
                 results.forget(_name(source, one))
     model = TreeModel(tree, tuple(layers), examples.X.n_cols, examples.Y.n_cols)
     return TrainedTree(model, tuple(n_unconverged))
-
-
-def _pack(
-    job: Job, *, source: TreeSource, precision: Precision, ranges: Sequence[Range]
-) -> Mapping[str, Any]:
-    """The packed tree, and what the summary tells of it."""
-    examples, tree = source.read(job.results), job.results.get(source.prefix + "tree", "tree")
-    layers = [_read_parts(job.results, source, level, ranges) for level in range(tree.depth)]
-    packed = pack_layers(
-        tree,
-        [[part.part for part in parts] for parts in layers],
-        examples.X.n_cols,
-        examples.Y.n_cols,
-        precision=precision,
-        threads=job.threads,
-    )
-    return {
-        "tree": packed,
-        "n_weights": tuple(sum(len(part.weights) for part in parts) for parts in layers),
-        "n_unconverged": tuple(sum(part.n_unconverged for part in parts) for parts in layers),
-    }
 
 
 def warn_of_tree(

@@ -11,6 +11,7 @@ from matchset import _native
 from matchset.matrices import Csr, Floats, Ids, Offsets
 
 NEAR_GROUPS = 8  # in which a vector's nearest cluster is looked for
+NEAR_LISTS = 64  # clusters near its own that a vector is compared with, where there are many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,5 +116,30 @@ def assign_clusters(vectors: ByteVectors, lists: InvertedLists, *, threads: int)
         lists.clusters.arrays,
         dimensions=vectors.dimensions,
         n_groups=NEAR_GROUPS,
+        threads=threads,
+    )
+
+
+def move_to_nearest(
+    lists: InvertedLists, chosen: range, *, is_near: bool = False, threads: int
+) -> Ids:
+    """The nearest cluster of each product in a range of clusters.
+
+    With `is_near`, it is looked for among the `NEAR_LISTS` clusters nearest to its own.
+    """
+    begin, end = (int(lists.list_offsets[i]) for i in (chosen.start, chosen.stop))
+    vectors = ByteVectors(lists.vectors.values[begin:end], lists.vectors.scales[begin:end])
+    if not is_near:
+        return assign_clusters(vectors, lists, threads=threads)
+    return _native.assign_near(
+        vectors.arrays,
+        lists.list_offsets[chosen.start : chosen.stop + 1] - begin,
+        chosen.start,
+        lists.group_offsets,
+        lists.groups.arrays,
+        lists.clusters.arrays,
+        dimensions=vectors.dimensions,
+        n_groups=NEAR_GROUPS,
+        n_near=NEAR_LISTS,
         threads=threads,
     )

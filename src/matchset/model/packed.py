@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import Precision
-from matchset.matrices import Csr, Floats, Ids, offsets_of
+from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.tree import LabelTree, LayerPart, LayerWeights, TreeModel
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
+# First block of each parent and the end, blocks, data.
+PackedArrays = tuple[NDArray[np.uint32], NDArray[np.uint8], NDArray[np.uint8]]
+_ALIGN = 64  # bytes: every block starts at a multiple
 WEIGHT_BYTES: dict[Precision, int] = {"int8": 1, "float32": 4}
 
 
@@ -140,14 +143,58 @@ def pack_layers(
 
     The parts of a layer have its parents one after another.
     """
-    arrays = [(first, list(parts)) for first, parts in zip(tree.offsets, layers, strict=True)]
-    packed = _native.pack_layers(
-        arrays, n_features, weight_bytes=WEIGHT_BYTES[precision], threads=threads
-    )
+    arrays = list(zip(tree.offsets, layers, strict=True))
+    packed = pack_parents(arrays, n_features, precision=precision, threads=threads)
     n_weights = sum(len(weights) for parts in layers for *_, weights, _ in parts)
     return PackedTree(
         tree.labels, *packed, tree.sizes, n_features, n_labels, n_weights, precision
     )  # fmt: skip
+
+
+def pack_parents(
+    layers: Sequence[tuple[Offsets, Sequence[LayerPart]]],
+    n_features: int,
+    *,
+    is_whole: bool = True,
+    precision: Precision,
+    threads: int,
+) -> PackedArrays:
+    """Parents of some layers in packed form: of a whole tree, or of any ranges of its parents.
+
+    Each layer is given by the first child of each parent and the end, and by their weights.
+    """
+    return _native.pack_layers(
+        [(first, list(parts)) for first, parts in layers],
+        n_features,
+        weight_bytes=WEIGHT_BYTES[precision],
+        is_whole=is_whole,
+        threads=threads,
+    )
+
+
+def join_packed(parts: Sequence[PackedArrays]) -> PackedArrays:
+    """Packed parents, one part after another: what packing all of them at once gives."""
+    firsts, blocks, data = [], [], []
+    n_blocks = n_units = 0
+    for first_block, block_bytes, bytes_of in parts:
+        rows = block_bytes.view(np.uint32).reshape(-1, 3)  # the offset comes first
+        end = int(rows[-1, 0])  # in units of the alignment, before the slack
+        moved = rows.astype(np.int64)
+        moved[:, 0] += n_units
+        firsts.append(first_block[:-1].astype(np.int64) + n_blocks)
+        blocks.append(moved[:-1])
+        data.append(bytes_of[: end * _ALIGN])
+        n_blocks, n_units = n_blocks + len(rows) - 1, n_units + end
+    if n_units >= 2**32:
+        raise ValueError("a packed tree must take less than 256 GiB")
+    firsts.append(np.array([n_blocks]))
+    blocks.append(moved[-1:])
+    data.append(bytes_of[end * _ALIGN :])
+    return (
+        np.concatenate(firsts).astype(np.uint32),
+        np.concatenate(blocks).astype(np.uint32).reshape(-1).view(np.uint8),
+        np.concatenate(data),
+    )
 
 
 def count_weights(packed: PackedTree) -> tuple[int, ...]:
