@@ -42,7 +42,8 @@ StringsOut py_clean_markup(const In<std::uint8_t>& data, const In<std::int64_t>&
 nb::list py_count_ngrams(const In<std::uint8_t>& data, const In<std::int64_t>& offsets, const In<std::uint8_t>& units,
                          const In<std::uint8_t>& lengths, const In<std::int64_t>& limits,
                          const In<std::int64_t>& min_df, std::size_t budget, unsigned threads,
-                         const std::optional<StringsIn>& analyzed, const std::optional<In<std::uint8_t>>& is_shown) {
+                         const std::optional<StringsIn>& analyzed, const std::optional<In<std::uint8_t>>& is_shown,
+                         bool by_key) {
   const auto texts = to_strings(data, offsets);
   const auto words = analyzed ? to_strings(analyzed->first, analyzed->second) : texts;
   const auto kinds = to_kinds(units, lengths);
@@ -54,10 +55,12 @@ nb::list py_count_ngrams(const In<std::uint8_t>& data, const In<std::int64_t>& o
         {kinds[i], static_cast<std::size_t>(limits.data()[i]), static_cast<std::uint32_t>(min_df.data()[i])});
   const auto marks = is_shown ? to_span(*is_shown) : std::span<const std::uint8_t>();
   nb::list result;
-  for (CountedNGrams& kind : without_gil([&] { return count_ngrams(texts, words, marks, rules, budget, threads); }))
+  for (CountedNGrams& kind :
+       without_gil([&] { return count_ngrams(texts, words, marks, rules, budget, threads, by_key); }))
     result.append(nb::make_tuple(to_numpy<std::uint64_t>(std::move(kind.keys)),
                                  to_numpy<std::uint32_t>(std::move(kind.df)),
-                                 nb::cast(from_strings(std::move(kind.shown))), kind.n_distinct));
+                                 nb::cast(from_strings(std::move(kind.names))),
+                                 to_numpy<std::uint8_t>(std::move(kind.is_shown)), kind.n_distinct));
   return result;
 }
 
@@ -224,20 +227,20 @@ void bind_features(nb::module_& m) {
         "Normalized form of each text.");
   m.def("clean_markup", &py_clean_markup, "data"_a.noconvert(), "offsets"_a.noconvert(),
         "Each text without HTML tags, its entities decoded; texts without markup stay as they are.");
-  m.def(
-      "count_ngrams", &py_count_ngrams, "data"_a.noconvert(), "offsets"_a.noconvert(), "units"_a.noconvert(),
-      "lengths"_a.noconvert(), "limits"_a.noconvert(), "min_df"_a.noconvert(), "budget"_a, "threads"_a,
-      "analyzed"_a.noconvert().none() = nb::none(), "is_shown"_a.noconvert().none() = nb::none(),
-      nb::sig("def count_ngrams(data: NDArray[numpy.uint8], offsets: NDArray[numpy.int64], "
-              "units: NDArray[numpy.uint8], lengths: NDArray[numpy.uint8], limits: NDArray[numpy.int64], "
-              "min_df: NDArray[numpy.int64], budget: int, threads: int, "
-              "analyzed: tuple[NDArray[numpy.uint8], NDArray[numpy.int64]] | None = None, "
-              "is_shown: NDArray[numpy.uint8] | None = None) -> "
-              "list[tuple[NDArray[numpy.uint64], "
-              "NDArray[numpy.uint32], tuple[NDArray[numpy.uint8], NDArray[numpy.int64]], int]]"),
-      "Per kind, the kept n-grams of normalized texts by falling frequency: keys, df, readable strings, and the "
-      "number of distinct ones. N-grams of words are those of `analyzed`, if given; those that no text that `is_shown` "
-      "has are empty strings.");
+  m.def("count_ngrams", &py_count_ngrams, "data"_a.noconvert(), "offsets"_a.noconvert(), "units"_a.noconvert(),
+        "lengths"_a.noconvert(), "limits"_a.noconvert(), "min_df"_a.noconvert(), "budget"_a, "threads"_a,
+        "analyzed"_a.noconvert().none() = nb::none(), "is_shown"_a.noconvert().none() = nb::none(), nb::kw_only(),
+        "by_key"_a = false,
+        nb::sig("def count_ngrams(data: NDArray[numpy.uint8], offsets: NDArray[numpy.int64], "
+                "units: NDArray[numpy.uint8], lengths: NDArray[numpy.uint8], limits: NDArray[numpy.int64], "
+                "min_df: NDArray[numpy.int64], budget: int, threads: int, "
+                "analyzed: tuple[NDArray[numpy.uint8], NDArray[numpy.int64]] | None = None, "
+                "is_shown: NDArray[numpy.uint8] | None = None, *, by_key: bool = False) -> "
+                "list[tuple[NDArray[numpy.uint64], NDArray[numpy.uint32], "
+                "tuple[NDArray[numpy.uint8], NDArray[numpy.int64]], NDArray[numpy.uint8], int]]"),
+        "Per kind, the kept n-grams of normalized texts by falling frequency, or by key: keys, df, the n-grams with "
+        "their spaces, whether a text that `is_shown` has each, and the number of distinct ones. N-grams of words are "
+        "those of `analyzed`, if given.");
   m.def("list_ngrams", &py_list_ngrams, "text"_a.none(), "units"_a.noconvert(), "lengths"_a.noconvert(),
         "stems"_a.none() = nb::none(),
         nb::sig("def list_ngrams(text: str, units: NDArray[numpy.uint8], lengths: NDArray[numpy.uint8], "

@@ -104,10 +104,10 @@ class NGramCounter {
     if (texts.size() > 0) chunks_.push_back(texts.size());
   }
 
-  std::vector<CountedNGrams> run() {
+  std::vector<CountedNGrams> run(bool by_key) {
     for (std::size_t first = 0; first < kParts;) first = count_parts(first);
     std::vector<CountedNGrams> kept;
-    for (std::size_t rule = 0; rule < rules_.size(); ++rule) kept.push_back(finish(rule));
+    for (std::size_t rule = 0; rule < rules_.size(); ++rule) kept.push_back(finish(rule, by_key));
     return kept;
   }
 
@@ -188,23 +188,26 @@ class NGramCounter {
     candidates.shrink_to_fit();
   }
 
-  CountedNGrams finish(std::size_t rule) {
+  CountedNGrams finish(std::size_t rule, bool by_key) {
     Buffer<NGramCandidate> candidates = std::move(candidates_[rule]);
-    parallel_sort(candidates, n_threads_, [&](const auto& a, const auto& b) { return is_better(rule, a, b); });
+    parallel_sort(candidates, n_threads_,
+                  [&](const auto& a, const auto& b) { return by_key ? a.key < b.key : is_better(rule, a, b); });
     CountedNGrams kept;
     kept.n_distinct = n_distinct_[rule];
     kept.keys.resize(candidates.size());
     kept.df.resize(candidates.size());
+    kept.is_shown.resize(candidates.size());
     std::vector<OwnedStrings> names((candidates.size() + kNamed - 1) / kNamed);
     parallel_for(names.size(), n_threads_, [&](std::size_t chunk) {
       for (std::size_t i = chunk * kNamed; i < std::min(candidates.size(), (chunk + 1) * kNamed); ++i) {
         const NGramCandidate& candidate = candidates[i];
         kept.keys[i] = candidate.key;
         kept.df[i] = candidate.df;
-        append_shown(shown_.has(candidate.slice.text) ? bytes_at(rule, candidate.slice) : "", names[chunk]);
+        kept.is_shown[i] = shown_.has(candidate.slice.text) ? 1 : 0;
+        names[chunk].append(bytes_at(rule, candidate.slice));
       }
     });
-    kept.shown = join_strings(names);
+    kept.names = join_strings(names);
     return kept;
   }
 
@@ -249,7 +252,7 @@ class NGramCounter {
 
 std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, const StringsView& analyzed,
                                         std::span<const std::uint8_t> is_shown, std::span<const VocabularyRule> rules,
-                                        std::size_t budget, unsigned n_threads) {
+                                        std::size_t budget, unsigned n_threads, bool by_key) {
   if (analyzed.size() != normalized.size())
     throw std::invalid_argument("there must be as many analyzed as normalized texts");
   if (!is_shown.empty() && is_shown.size() != normalized.size())
@@ -259,7 +262,7 @@ std::vector<CountedNGrams> count_ngrams(const StringsView& normalized, const Str
   for (std::size_t i = 0; i < normalized.size(); ++i)
     if (normalized[i].size() > kMaxBytes || analyzed[i].size() > std::max(kMaxBytes, kMaxAnalyzed))
       throw std::invalid_argument("texts must be normalized first; one is too long");
-  return NGramCounter(normalized, analyzed, is_shown, rules, budget, n_threads).run();
+  return NGramCounter(normalized, analyzed, is_shown, rules, budget, n_threads).run(by_key);
 }
 
 }  // namespace matchset

@@ -10,7 +10,13 @@ from test_vectorizer import SHOP, same_rows
 
 from matchset.errors import ModelFileError
 from matchset.features.vectorizer import KIND, Vectorizer
-from matchset.storage.folders import VERSION, open_folder, verify_folder, write_folder
+from matchset.storage.folders import (
+    VERSION,
+    ArrayPieces,
+    open_folder,
+    verify_folder,
+    write_folder,
+)
 
 
 @pytest.fixture
@@ -127,3 +133,15 @@ def test_a_table_of_noise_is_safe_to_search(noise, n_homes):
     )
     ids, _ = native.vectorize("red running shoes")
     assert all(ids < 42)
+
+
+@pytest.mark.parametrize("cuts", [[], [0], [3, 3, 7]])
+def test_an_array_of_pieces_is_written_as_the_whole_is(cuts, tmp_path):
+    array = np.arange(10, dtype=np.int32)
+    pieces = {"whole": array, "pieces": ArrayPieces(np.split(array, cuts))}
+    for name, arrays in pieces.items():
+        write_folder(tmp_path / name, "test", header={}, arrays={"a": arrays})
+    for file in ("a.bin", "manifest.json"):
+        one, other = ((tmp_path / name / file).read_bytes() for name in pieces)
+        assert one == other
+    verify_folder(tmp_path / "pieces")

@@ -1,9 +1,12 @@
 """Sparse rows: what helps with them equals plain loops over them."""
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matchset import matrices
 from matchset.matrices import Csr, offsets_of, positions_of, rows_of, take_entries
 
 SIZES = st.lists(st.integers(0, 4), max_size=8)
@@ -43,3 +46,15 @@ def test_taking_rows_equals_taking_them_with_scipy(sizes, data):
     assert np.array_equal(taken.data, wanted.data)
     assert (len(taken), taken.n_cols) == (len(rows), csr.n_cols)
     assert np.array_equal(take_entries(csr.indptr, rows)[0], taken.data)
+
+
+@given(SIZES, st.integers(0, 4), st.integers(0, 4), st.integers(1, 5))
+def test_some_columns_as_rows_are_those_of_the_whole_transposed(sizes, begin, n, block):
+    csr, columns = rows_of_sizes(sizes), range(begin, min(4, begin + n))
+    with patch.object(matrices, "_BLOCK", block):
+        found = csr.transposed_columns(columns)
+    wanted = csr.transposed().slice(columns.start, columns.stop)
+    for own, other in zip(found.arrays, wanted.arrays, strict=True):
+        assert np.array_equal(own, other)
+        assert own.dtype == other.dtype
+    assert found.n_cols == wanted.n_cols

@@ -6,7 +6,8 @@ from match_sets import make_config, make_shop
 
 import matchset as ms
 from matchset import _native
-from matchset.features.vocabulary import kind_arrays
+from matchset.features.ngram_counts import kind_arrays
+from matchset.learn import private_words
 from matchset.learn.private_words import forget_private_words
 from matchset.storage.sections import open_sections
 from matchset.strings import Strings
@@ -53,8 +54,11 @@ def test_numbers_are_apart_from_units_and_characters_come_in_pairs():
     assert forget(["赤いシューズ 田中"], [1], ["新しい赤いシューズ"]) == ["赤いシューズ"]
 
 
-@pytest.mark.parametrize("threads", [1, 2, 7])
-def test_private_words_are_those_of_a_plain_count_with_any_number_of_threads(threads):
+@pytest.mark.parametrize(("threads", "block"), [(1, 1 << 20), (2, 7), (7, 1 << 20)])
+def test_private_words_are_those_of_a_plain_count_with_any_number_of_threads(
+    threads, block, monkeypatch
+):
+    monkeypatch.setattr(private_words, "_BLOCK", block)
     rng = np.random.default_rng(1)
     queries = [" ".join(dict.fromkeys(row)) for row in rng.choice(["ab", "cd", *WORDS], (500, 4))]
     counts = rng.choice([1.0, 2.0, 9.0], len(queries), p=[0.8, 0.15, 0.05])

@@ -4,6 +4,8 @@ import pickle
 import subprocess
 import sys
 from copy import deepcopy
+from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import oracles
@@ -13,8 +15,18 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from matchset.config import NGrams, VectorizerConfig
+from matchset.features import ngram_counts
+from matchset.features.ngram_counts import add_counts, count_ngrams
+from matchset.features.stems import lay_out_stems, list_words, unite_words
 from matchset.features.vectorizer import Vectorizer
-from matchset.features.vocabulary import Vocabulary
+from matchset.features.vocabulary import (
+    Vocabulary,
+    count_unknown,
+    learn_vocabulary,
+    make_vocabulary,
+    store_vocabulary,
+    weigh_unknown,
+)
 from matchset.memory import limit_memory
 from matchset.strings import Strings
 from matchset.text import normalize
@@ -114,6 +126,39 @@ def test_threads_batches_and_memory_change_nothing(corpus, kinds, buckets, threa
         ids, weights = one.encode(corpus[i])
         assert np.array_equal(ids, rows[[i]].indices)
         assert np.array_equal(weights, rows[[i]].data)
+
+
+@pytest.mark.parametrize("size", [3, 1 << 24])
+@given(corpora, kinds, st.integers(0, 2), st.lists(st.integers(0, 12)), st.data())
+def test_a_vocabulary_of_parts_is_that_of_all_texts(size, corpus, kinds, buckets, cuts, data):
+    config = configured(kinds, oov_buckets=buckets)
+    language = data.draw(st.sampled_from(["de", None]))
+    texts = Strings.of([normalize(text) for text in corpus])
+    shown = np.array(data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts))))
+    shown = shown.astype(np.bool_)
+    whole = learn_vocabulary(texts, config, 1, language=language, shown=shown)
+    ends = [0, *sorted(min(cut, len(texts)) for cut in cuts), len(texts)]
+    parts = [(texts.slice(*ab), shown[slice(*ab)]) for ab in pairwise(ends)]
+    stems = None
+    if language is not None:
+        words = unite_words([list_words(part, language, marks) for part, marks in parts])
+        stems = lay_out_stems(language, words)
+    counted = [
+        count_ngrams(part, config, stems, threads=1, shown=marks, is_part=True)
+        for part, marks in parts
+    ]
+    with patch.object(ngram_counts, "_SLICE", size):
+        added = [
+            add_counts(each, kind)
+            for each, kind in zip(zip(*counted, strict=True), config.ngrams, strict=True)
+        ]
+    vocabulary = make_vocabulary(added, config, len(texts), stems=stems, threads=1)
+    unknown = sum(count_unknown(vocabulary, part, threads=1) for part, _ in parts)
+    vocabulary = weigh_unknown(vocabulary, unknown)
+    one, other = map(store_vocabulary, (whole, vocabulary))
+    assert one.header == other.header
+    for name, array in one.arrays.items():
+        assert np.array_equal(array, other.arrays[name]), name
 
 
 @pytest.mark.parametrize(

@@ -317,16 +317,19 @@ def count_ngrams(
     threads: int,
     analyzed: tuple[NDArray[numpy.uint8], NDArray[numpy.int64]] | None = None,
     is_shown: NDArray[numpy.uint8] | None = None,
+    *,
+    by_key: bool = False,
 ) -> list[
     tuple[
         NDArray[numpy.uint64],
         NDArray[numpy.uint32],
         tuple[NDArray[numpy.uint8], NDArray[numpy.int64]],
+        NDArray[numpy.uint8],
         int,
     ]
 ]:
     """
-    Per kind, the kept n-grams of normalized texts by falling frequency: keys, df, readable strings, and the number of distinct ones. N-grams of words are those of `analyzed`, if given; those that no text that `is_shown` has are empty strings.
+    Per kind, the kept n-grams of normalized texts by falling frequency, or by key: keys, df, the n-grams with their spaces, whether a text that `is_shown` has each, and the number of distinct ones. N-grams of words are those of `analyzed`, if given.
     """
 
 def list_ngrams(

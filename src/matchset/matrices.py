@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 log = logging.getLogger(__name__)
 
+_BLOCK = 1 << 22  # entries that are searched at once
+
 Offsets = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Floats = NDArray[np.float32]
@@ -71,6 +73,26 @@ class Csr:
     def transposed(self) -> Csr:
         """Rows and columns exchanged."""
         return from_scipy(self.to_scipy().T.tocsr())
+
+    def transposed_columns(self, columns: range) -> Csr:
+        """Some columns as rows; the memory that it takes depends on their entries alone."""
+        if columns == range(self.n_cols):
+            return self.transposed()
+        at = _find_entries(self.indices, columns)
+        rows = (np.searchsorted(self.indptr, at, side="right") - 1).astype(np.int32)
+        coordinates = self.indices[at] - np.int32(columns.start), rows
+        shape = (len(columns), len(self))
+        return from_scipy(sp.coo_array((self.data[at], coordinates), shape=shape).tocsr())
+
+
+def _find_entries(indices: Ids, columns: range) -> Offsets:
+    """Where the entries of some columns are, block by block, so that little memory is needed."""
+    found = [
+        begin + np.flatnonzero((block >= columns.start) & (block < columns.stop))
+        for begin in range(0, len(indices), _BLOCK)
+        for block in (indices[begin : begin + _BLOCK],)
+    ]
+    return np.concatenate([np.empty(0, np.int64), *found])
 
 
 def offsets_of(counts: ArrayLike) -> Offsets:

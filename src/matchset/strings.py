@@ -36,8 +36,8 @@ class Strings(Sequence[str]):
     @classmethod
     def concatenate(cls, parts: Sequence[Strings]) -> Strings:
         """All texts of all parts, in order."""
-        if not parts:
-            return cls.of([])
+        if len(parts) < 2:
+            return parts[0] if parts else cls.of([])
         data = np.concatenate([part.used for part in parts])
         lengths = np.concatenate([part.lengths for part in parts])
         return cls(data, offsets_of(lengths))
@@ -82,6 +82,10 @@ class Strings(Sequence[str]):
         """The texts at `indices`, in that order."""
         wanted = np.ascontiguousarray(indices, dtype=np.int64)
         return Strings(*_native.take_strings(self.data, self.offsets, wanted))
+
+    def slice(self, begin: int, end: int) -> Strings:
+        """The texts from begin to end; nothing is copied."""
+        return Strings(self.data, self.offsets[begin : end + 1])
 
     def decode(self, indices: NDArray[np.int32]) -> tuple[str, ...]:
         """The texts at `indices` as Python strings; fast for a few out of many."""

@@ -74,9 +74,7 @@ def detect_language(normalized: Sequence[Strings], *, threads: int = 1) -> str |
     inch. Mixed shops, tiny logs and languages without a stemmer give None. Texts of which a tenth
     of the words are in a script without spaces are "cjk".
     """
-    sample = Strings.concatenate(
-        [each.take(np.arange(0, len(each), max(1, len(each) // _SAMPLE))) for each in normalized]
-    )
+    sample = Strings.concatenate([sample_texts([each]) for each in normalized])
     own_words = _list_own_words()
     wanted = Strings.of([word for words in own_words.values() for word in words])
     counts, n_words, n_unspaced = _native.count_words(
@@ -94,6 +92,21 @@ def detect_language(normalized: Sequence[Strings], *, threads: int = 1) -> str |
     best, second = sorted(shares, key=lambda code: -shares[code])[:2]
     stands_out = shares[best] >= MIN_SHARE and shares[best] >= MIN_LEAD * shares[second]
     return best if stands_out else None
+
+
+def sample_texts(parts: Sequence[Strings]) -> Strings:
+    """Texts at even distances, as many as the language is detected from; a sample stays as it is.
+
+    The parts are taken as one, and are not joined for it.
+    """
+    n = sum(map(len, parts))
+    chosen, begin = np.arange(0, n, max(1, n // _SAMPLE)), 0
+    found = []
+    for part in parts:
+        is_own = (chosen >= begin) & (chosen < begin + len(part))
+        found.append(part.take(chosen[is_own] - begin))
+        begin += len(part)
+    return Strings.concatenate(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

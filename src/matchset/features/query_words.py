@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import UNSPACED, NGrams
+from matchset.features.ngram_counts import kind_arrays
 from matchset.features.vectorizer import Vectorizer
-from matchset.features.vocabulary import Vocabulary, kind_arrays
+from matchset.features.vocabulary import Vocabulary
 from matchset.strings import Strings
 from matchset.text import normalize
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -55,6 +56,15 @@ class Stems:
         return Stems, (self.language, self.slots, self.n_homes, self.suffixes)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WordList:
+    """The distinct words of some texts in the order in which they first occur, and their stems."""
+
+    words: Strings
+    stems: Strings
+    is_shown: NDArray[np.uint8]  # whether a text that may be shown to people has it
+
+
 def learn_stems(
     normalized: Strings,
     language: str,
@@ -67,18 +77,41 @@ def learn_stems(
     A word that only other texts have is stored if its stem needs no suffix, or a short one that a
     word of a shown text has too. Otherwise it is stemmed when asked.
     """
-    words, is_shown = Strings.of([]), np.empty(0, dtype=np.uint8)
-    stems = words
-    if language != UNSPACED:  # pairs of characters need no table
-        marks = None if shown is None else shown.view(np.uint8)
-        found, is_shown = _native.list_words(normalized.data, normalized.offsets, threads, marks)
-        words = Strings(*found)
-        everything = words.decode(np.arange(len(words), dtype=np.int32))
-        stems = Strings.of(Analyzer.of(language).stem(everything))
-    n_homes = max(1, round(SLOTS_PER_WORD * len(words)))
-    slots, data, offsets = _native.lay_out_stems(
-        (words.data, words.offsets), (stems.data, stems.offsets), is_shown, n_homes
-    )
+    return lay_out_stems(language, list_words(normalized, language, shown, threads=threads))
+
+
+def list_words(
+    normalized: Strings,
+    language: str,
+    shown: NDArray[np.bool_] | None = None,
+    *,
+    threads: int = 1,
+) -> WordList:
+    """The words of normalized texts, with their stems."""
+    if language == UNSPACED:  # pairs of characters need no table
+        return WordList(Strings.of([]), Strings.of([]), np.empty(0, dtype=np.uint8))
+    marks = None if shown is None else shown.view(np.uint8)
+    found, is_shown = _native.list_words(normalized.data, normalized.offsets, threads, marks)
+    words = Strings(*found)
+    everything = words.decode(np.arange(len(words), dtype=np.int32))
+    return WordList(words, Strings.of(Analyzer.of(language).stem(everything)), is_shown)
+
+
+def unite_words(parts: Sequence[WordList]) -> WordList:
+    """The words of all texts, from lists of parts of them in order."""
+    words = Strings.concatenate([part.words for part in parts])
+    group, first = words.factorize()
+    is_shown = np.zeros(len(first), dtype=np.uint8)
+    np.maximum.at(is_shown, group, np.concatenate([part.is_shown for part in parts]))
+    stems = Strings.concatenate([part.stems for part in parts])
+    return WordList(words.take(first), stems.take(first), is_shown)
+
+
+def lay_out_stems(language: str, found: WordList) -> Stems:
+    """The table of these words."""
+    n_homes = max(1, round(SLOTS_PER_WORD * len(found.words)))
+    words, stems = ((texts.data, texts.offsets) for texts in (found.words, found.stems))
+    slots, data, offsets = _native.lay_out_stems(words, stems, found.is_shown, n_homes)
     return Stems(language, slots, n_homes, Strings(data, offsets))
 
 

@@ -15,9 +15,9 @@ from matchset import _native
 from matchset.config import VectorizerConfig, count_threads
 from matchset.errors import not_fitted
 from matchset.features.analysis import choose_language
+from matchset.features.ngram_counts import kind_arrays
 from matchset.features.vocabulary import (
     Vocabulary,
-    kind_arrays,
     learn_vocabulary,
     read_vocabulary,
     store_vocabulary,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -9,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.config import NGrams, VectorizerConfig, read_vectorizer_config
+from matchset.config import VectorizerConfig, read_vectorizer_config
+from matchset.features.ngram_counts import NGramCounts, count_ngrams, kind_arrays
 from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
 from matchset.matrices import Ids, offsets_of
-from matchset.memory import memory_for_counters
 from matchset.storage.sections import Section, read_strings, store_strings, under
 from matchset.strings import Strings
 
 SLOTS_PER_NGRAM = 4 / 3  # of the hash table: more is faster, less is smaller
 _SLOT = np.dtype([("key", "<u8"), ("id", "<u4"), ("idf", "<f4")])
 _FREE = np.uint64(2**64 - 1)  # key of a slot that holds nothing
-UNITS = {"word": 0, "char": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,11 @@ class Vocabulary:
         """The language that texts are analyzed in; None if they are not."""
         return None if self.stems is None else self.stems.language
 
+    @property
+    def has_cut(self) -> bool:
+        """Whether texts that it was learned from have n-grams that it does not know."""
+        return len(self.unknown_idf) > 0 and self.sizes != self.distinct
+
     def to_native(self) -> _native.Vocabulary:
         """The native view over these arrays."""
         units, lengths = kind_arrays(self.config.ngrams)
@@ -95,22 +100,49 @@ def learn_vocabulary(
     stems = None
     if language is not None:
         stems = learn_stems(normalized, language, shown, threads=threads)
-    counted = _count_ngrams(normalized, config, stems, threads, shown)
-    keys, df, names, distinct = zip(*counted, strict=True)
-    slots, n_homes = _lay_out(np.concatenate(keys), np.concatenate(df), len(normalized), threads)
-    vocabulary = Vocabulary(
+    counted = count_ngrams(normalized, config, stems, threads=threads, shown=shown)
+    vocabulary = make_vocabulary(counted, config, len(normalized), stems=stems, threads=threads)
+    return weigh_unknown(vocabulary, count_unknown(vocabulary, normalized, threads=threads))
+
+
+def make_vocabulary(
+    counted: Sequence[NGramCounts],
+    config: VectorizerConfig,
+    n_texts: int,
+    *,
+    stems: Stems | None,
+    threads: int,
+) -> Vocabulary:
+    """The n-grams that were kept of each kind; `weigh_unknown` sets the weight of all others."""
+    keys, df = (
+        np.concatenate([getattr(kind, name) for kind in counted]) for name in ("keys", "df")
+    )
+    slots, n_homes = _lay_out(keys, df, n_texts, threads)
+    return Vocabulary(
         config=config,
-        n_queries=len(normalized),
-        sizes=tuple(map(len, keys)),
-        distinct=distinct,
+        n_queries=n_texts,
+        sizes=tuple(map(len, counted)),
+        distinct=tuple(kind.n_distinct for kind in counted),
         slots=slots,
         n_homes=n_homes,
-        df=np.concatenate(df),
+        df=df,
         unknown_idf=np.ones(len(config.ngrams) * config.oov_buckets, dtype=np.float32),
-        names=Strings.concatenate([Strings(*kind) for kind in names]),
+        names=Strings.concatenate([kind.shown_names for kind in counted]),
         stems=stems,
     )
-    return _weigh_unknown(vocabulary, normalized, threads)
+
+
+def count_unknown(vocabulary: Vocabulary, texts: Strings, *, threads: int) -> NDArray[np.int64]:
+    """How many of the texts that it was learned from have each feature for unknown n-grams."""
+    if not vocabulary.has_cut:
+        return np.zeros(len(vocabulary.unknown_idf), dtype=np.int64)
+    return vocabulary.to_native().count_unknown(texts.data, texts.offsets, threads)
+
+
+def weigh_unknown(vocabulary: Vocabulary, counts: NDArray[np.int64]) -> Vocabulary:
+    """Set the idf of unknown n-grams from the texts that have them; 0 where no text has."""
+    idf = inverse_frequency(counts, vocabulary.n_queries) * (counts > 0)
+    return replace(vocabulary, unknown_idf=idf.astype(np.float32))
 
 
 def extend_vocabulary(
@@ -127,13 +159,11 @@ def extend_vocabulary(
     key_of[known["id"]] = known["key"]  # an id without a slot is shadowed by a smaller one
     keys, df, lengths, sizes = [], [], [], []
     begin, old_lengths = 0, vocabulary.names.lengths
-    counted = _count_ngrams(normalized, vocabulary.config, vocabulary.stems, threads)
-    for kind, size, (own, n_texts, *_) in zip(
-        vocabulary.config.ngrams, vocabulary.sizes, counted, strict=True
-    ):
-        new = np.flatnonzero(~np.isin(own, known["key"]))[: max(0, kind.limit - size)]
-        keys += [key_of[begin : begin + size], own[new]]
-        df += [vocabulary.df[begin : begin + size], n_texts[new]]
+    counted = count_ngrams(normalized, vocabulary.config, vocabulary.stems, threads=threads)
+    for kind, size, own in zip(vocabulary.config.ngrams, vocabulary.sizes, counted, strict=True):
+        new = np.flatnonzero(~np.isin(own.keys, known["key"]))[: max(0, kind.limit - size)]
+        keys += [key_of[begin : begin + size], own.keys[new]]
+        df += [vocabulary.df[begin : begin + size], own.df[new]]
         lengths += [old_lengths[begin : begin + size], np.zeros(len(new), dtype=np.int64)]
         sizes.append(size + len(new))
         begin += size
@@ -156,34 +186,6 @@ def extend_vocabulary(
     return after, (np.arange(vocabulary.n_features) + shift).astype(np.int32)
 
 
-def _count_ngrams(
-    normalized: Strings,
-    config: VectorizerConfig,
-    stems: Stems | None,
-    threads: int,
-    shown: NDArray[np.bool_] | None = None,
-) -> list[tuple[Any, ...]]:
-    """For each kind, the most frequent first: keys, texts with each, names, and how many exist."""
-    analyzed = None if stems is None else stems.analyze(normalized, threads=threads)
-    units, lengths = kind_arrays(config.ngrams)
-    limits = np.array([kind.limit for kind in config.ngrams])
-    min_df = np.array([kind.min_df for kind in config.ngrams])
-    return list(
-        _native.count_ngrams(
-            normalized.data,
-            normalized.offsets,
-            units,
-            lengths,
-            limits,
-            min_df,
-            memory_for_counters(),
-            threads,
-            None if analyzed is None else (analyzed.data, analyzed.offsets),
-            None if shown is None else shown.view(np.uint8),
-        )
-    )
-
-
 def _lay_out(
     keys: NDArray[np.uint64], df: NDArray[np.uint32], n_queries: int, threads: int
 ) -> tuple[NDArray[np.uint8], int]:
@@ -196,22 +198,6 @@ def _lay_out(
 def inverse_frequency(df: NDArray[np.integer], n_queries: int) -> NDArray[np.float32]:
     """ln((1 + N) / (1 + df)) + 1, as in scikit-learn: 1 for an n-gram that every query has."""
     return (np.log((1 + n_queries) / (1 + df.astype(np.float64))) + 1).astype(np.float32)
-
-
-def kind_arrays(ngrams: tuple[NGrams, ...]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Unit and length of each kind, in the form that native code needs."""
-    units = np.array([UNITS[kind.unit] for kind in ngrams], dtype=np.uint8)
-    return units, np.array([kind.n for kind in ngrams], dtype=np.uint8)
-
-
-def _weigh_unknown(vocabulary: Vocabulary, normalized: Strings, threads: int) -> Vocabulary:
-    """Set the idf of unknown n-grams from those that were cut; 0 for features no query had."""
-    counts = np.zeros(len(vocabulary.unknown_idf), dtype=np.int64)
-    if len(counts) and vocabulary.sizes != vocabulary.distinct:
-        texts = (normalized.data, normalized.offsets)
-        counts = vocabulary.to_native().count_unknown(*texts, threads)
-    idf = inverse_frequency(counts, len(normalized)) * (counts > 0)
-    return replace(vocabulary, unknown_idf=idf.astype(np.float32))
 
 
 def store_vocabulary(vocabulary: Vocabulary) -> Section:

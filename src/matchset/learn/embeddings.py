@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import LearnConfig
@@ -13,22 +15,37 @@ from matchset.matrices import Csr, to_csr
 
 
 def embed_labels(
-    X: Csr, by_label: Csr, *, given: Csr | None, config: LearnConfig, threads: int
+    X: Csr,
+    by_label: Csr,
+    *,
+    given: Csr | None,
+    config: LearnConfig,
+    threads: int,
+    n_labels: NDArray[np.integer] | None = None,
 ) -> Csr:
     """Unit vectors of labels, from their positive instances (`by_label`, labels x instances).
 
-    `given` has one row per label too.
+    `given` has one row per label too. `n_labels` tells how many labels each instance is positive
+    for, where `by_label` has only some of them.
     """
+    sums = partial(sum_positives, X, by_label, config, threads=threads, n_labels=n_labels)
     if config.embeddings == "pifa":
-        return sum_positives(X, by_label, config, threads=threads)
+        return sums()
     if given is None:
         raise ValueError(f"embeddings {config.embeddings!r} needs label vectors; got none")
     if config.embeddings == "given":
         return normalize_rows(given)
-    return join(sum_positives(X, by_label, config, threads=threads), given, config.given_share)
+    return join(sums(), given, config.given_share)
 
 
-def sum_positives(X: Csr, by_label: Csr, config: LearnConfig, *, threads: int) -> Csr:
+def sum_positives(
+    X: Csr,
+    by_label: Csr,
+    config: LearnConfig,
+    *,
+    threads: int,
+    n_labels: NDArray[np.integer] | None = None,
+) -> Csr:
     """PIFA: the sum of each label's positive instances, truncated to its largest entries.
 
     With `pifa_normalize`, an instance that is positive for m labels counts 1 / sqrt(m) in each of
@@ -37,7 +54,8 @@ def sum_positives(X: Csr, by_label: Csr, config: LearnConfig, *, threads: int) -
     instances = by_label.indices
     counts = np.ones(len(instances), dtype=np.float32)
     if config.pifa_normalize:
-        n_labels = np.bincount(instances, minlength=len(X))
+        if n_labels is None:
+            n_labels = np.bincount(instances, minlength=len(X))
         counts = (1 / np.sqrt(n_labels[instances])).astype(np.float32)
     indptr, indices, data = _native.sum_instances(
         X.arrays,

@@ -14,7 +14,7 @@ from matchset.errors import DataError
 from matchset.learn.fit_reranker import fit_reranker
 from matchset.learn.hold_back import HeldBack, hold_back
 from matchset.learn.labeled_candidates import label_candidates
-from matchset.learn.training_data import TrainingData, prepare_training_data
+from matchset.learn.training_data import TrainingData, TrainingPairs, find_pairs
 from matchset.learn.two_tower import TowerState, TwoTowerConfig, train_two_tower
 from matchset.matrices import Csr
 from matchset.model.lexical import index_titles
@@ -37,8 +37,13 @@ class PartSource:
     parts: tuple[str, ...]
 
     @property
+    def pairs(self) -> str:
+        """The task that finds the pairs to learn from."""
+        return self.prefix + "positives"
+
+    @property
     def data(self) -> str:
-        """The task that makes the training data."""
+        """The task that makes the matrices to train on."""
         return self.prefix + "data"
 
 
@@ -47,30 +52,35 @@ def hold_positives(job: Job, config: TrainConfig) -> Mapping[str, Any]:
     return {"held": hold_back(job.results.get(INPUT, "log"), config, threads=job.threads)}
 
 
-def prepare_data(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:
-    """The training data, value by value; nothing if holding back has left nothing."""
+def find_positives(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:
+    """The pairs to learn from, value by value; nothing if holding back has left nothing."""
     log = job.results.get(HELD, "held").rest if source.is_tuning else job.results.get(INPUT, "log")
     try:
-        data = prepare_training_data(
-            log, job.results.get(INPUT, "catalog"), config, threads=job.threads
-        )
+        pairs = find_pairs(log, job.results.get(INPUT, "catalog"), config, threads=job.threads)
     except DataError:
         if not source.is_tuning:
             raise
         return {"n_queries": 0}
-    values = {field.name: getattr(data, field.name) for field in fields(data)}
-    return {"n_queries": len(data.positives.queries), **values}
+    values = {field.name: getattr(pairs, field.name) for field in fields(pairs)}
+    return {"n_queries": len(pairs.queries), **values}
 
 
 def find_data(results: Results, source: PartSource) -> bool:
     """Whether there is something to train on."""
-    return bool(results.get(source.data, "n_queries"))
+    return bool(results.get(source.pairs, "n_queries"))
+
+
+def read_pairs(results: Results, source: PartSource) -> TrainingPairs:
+    """The pairs to learn from."""
+    names = [field.name for field in fields(TrainingPairs)]
+    return TrainingPairs(**{name: results.get(source.pairs, name) for name in names})
 
 
 def read_data(results: Results, source: PartSource) -> TrainingData:
     """The training data."""
-    values = {field.name: results.get(source.data, field.name) for field in fields(TrainingData)}
-    return TrainingData(**values)
+    task_of = dict.fromkeys((field.name for field in fields(TrainingData)), source.data)
+    task_of |= dict.fromkeys((field.name for field in fields(TrainingPairs)), source.pairs)
+    return TrainingData(**{name: results.get(task, name) for name, task in task_of.items()})
 
 
 def remember(job: Job, source: PartSource) -> Mapping[str, Any]:
@@ -126,7 +136,7 @@ def assemble(results: Results, source: PartSource, reranker: Reranker) -> MatchS
     found = {"tree": "pack", "towers": "encode", "lexical": "lexical", "neighbors": "neighbors"}
     parts = {part: results.get(source.prefix + found[part], part) for part in source.parts}
     popularity, recent = (
-        _native.log_fixed(1 + results.get(source.data, name).astype(np.float64)).astype(np.float32)
+        _native.log_fixed(1 + results.get(source.pairs, name).astype(np.float64)).astype(np.float32)
         for name in ("n_queries_of", "recent")
     )
     return MatchSetModel(popularity, recent, reranker, **parts)

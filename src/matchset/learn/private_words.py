@@ -9,7 +9,8 @@ the whole query alone still covers them.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,13 +19,15 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.config import UNSPACED, count_threads
 from matchset.features.stems import learn_stems
-from matchset.matrices import Ids, Offsets, offsets_of, take_entries
+from matchset.matrices import Ids, Offsets, offsets_of
 from matchset.strings import Strings
 from matchset.text import normalize_strings
+from matchset.work.tasks import plan_parts
 
 logger = logging.getLogger(__name__)
 
 _SPACE = 0x20
+_BLOCK = 1 << 20  # texts whose words are listed at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,17 +57,15 @@ def forget_private_words(
     rare = np.flatnonzero(counts < least)
     if len(rare) == 0:
         return queries
-    n_threads = count_threads(threads)
-    parts = [queries]
+    n_threads, texts = count_threads(threads), queries.take(rare)
+    own = _number_words(texts, np.zeros(len(texts), dtype=np.bool_), n_threads)
+    frequent, n_frequent = _list_words(queries.take(np.flatnonzero(counts >= least)), n_threads)
+    public = [frequent]
     if titles is not None:
-        parts.append(normalize_strings(titles, threads=n_threads))
-    is_public = np.ones(sum(map(len, parts)), dtype=np.bool_)  # titles are
-    is_public[rare] = False
-    found = _number_words(Strings.concatenate(parts), is_public, n_threads)
-    entries, offsets = take_entries(found.offsets, rare)
-    word = found.word[entries]  # of the rare queries
-    is_private = _find_private(found, word, counts[rare], offsets, least)[word]
-    n_words, n_private = int(found.offsets[len(queries)]), int(np.count_nonzero(is_private))
+        public.append(_list_words(titles, n_threads)[0])
+    found = _add_public(own, public)
+    is_private = _find_private(found, counts[rare], least)[found.word]
+    n_words, n_private = len(found.word) + n_frequent, int(np.count_nonzero(is_private))
     logger.log(
         logging.WARNING if 2 * n_private > n_words else logging.INFO,
         "nothing is learned from %s of %s words in queries: no title has them, and their queries "
@@ -73,22 +74,40 @@ def forget_private_words(
         f"{n_words:,}",
         least,
     )
-    texts = queries.take(rare)
     is_dropped = np.zeros(len(texts.used), dtype=np.bool_)
-    is_dropped[texts.used != _SPACE] = np.repeat(is_private, found.distinct.lengths[word])
+    is_dropped[texts.used != _SPACE] = np.repeat(is_private, found.distinct.lengths[found.word])
     kept = Strings(np.where(is_dropped, np.uint8(_SPACE), texts.used), texts.offsets)
     rows = np.arange(len(queries))
     rows[rare] = len(queries) + np.arange(len(rare))
     return Strings.concatenate([queries, normalize_strings(kept, threads=n_threads)]).take(rows)
 
 
-def _find_private(
-    found: _Words, word: Ids, counts: NDArray[np.float64], offsets: Offsets, least: float
-) -> NDArray[np.bool_]:
-    """Which words are private, (n_distinct,).
+def _list_words(texts: Strings, threads: int) -> tuple[Strings, int]:
+    """The distinct words of texts, block by block, and how many words they have in all.
 
-    Words, counts and offsets are those of the rare queries.
+    A word may be listed by several blocks.
     """
+    found, n_words = [], 0
+    for block in plan_parts(len(texts), _BLOCK):
+        own = normalize_strings(texts.slice(block.start, block.stop), threads=threads)
+        words = _number_words(own, np.ones(len(own), dtype=np.bool_), threads)
+        found.append(words.distinct)
+        n_words += len(words.word)
+    return Strings.concatenate(found), n_words
+
+
+def _add_public(own: _Words, public: Sequence[Strings]) -> _Words:
+    """The words of rare queries and, behind them, public words that they do not have."""
+    words = Strings.concatenate([own.distinct, *public])
+    number, first = words.factorize()
+    is_public = np.zeros(len(first), dtype=np.bool_)
+    is_public[number[len(own.distinct) :]] = True
+    return replace(own, distinct=words.take(first), is_public=is_public)
+
+
+def _find_private(found: _Words, counts: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
+    """Which words are private, (n_distinct,); counts are those of the rare queries."""
+    word, offsets = found.word, found.offsets
     analyzed = learn_stems(Strings.of([]), UNSPACED).analyze(found.distinct, threads=1)
     pieces = _number_words(analyzed, found.is_public, 1)
     has_piece = _mark(pieces.word, pieces.offsets, len(pieces.distinct))  # words x pieces

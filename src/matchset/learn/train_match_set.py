@@ -36,11 +36,11 @@ from matchset.learn.match_set_tasks import (
     fit_towers,
     hold_positives,
     index_lexical,
-    prepare_data,
     read_data,
     remember,
     weigh_parts,
 )
+from matchset.learn.text_tasks import data_stages
 from matchset.learn.train_tree import Progress, pack_stages, tell, tree_stages
 from matchset.learn.training_data import TrainingData
 from matchset.learn.tree_tasks import TreeSource, warn_of_tree
@@ -146,12 +146,10 @@ def _lasting(stages: Sequence[Stage]) -> list[str]:
 def part_stages(source: PartSource, config: TrainConfig) -> list[Stage]:
     """The stages of all parts; narrow ones stand together, so that they share the threads."""
     p, data, parts = source.prefix, source.data, source.parts
-    log = (HELD, INPUT) if source.is_tuning else (INPUT,)
 
     def stage(name: str, run: Run, *needs: str, is_wide: bool = False, **given: Any) -> Stage:
         return Stage.of(Task(p + name, run, {"source": source, **given}, is_wide=is_wide), *needs)
 
-    made = stage("data", prepare_data, *log, is_wide=True, config=config)
     trees: list[Stage] = []
     towers: list[Stage] = []
     others: list[Stage] = []
@@ -170,8 +168,9 @@ def part_stages(source: PartSource, config: TrainConfig) -> list[Stage]:
         order = [p + "encode"] if towers else []
         others.append(stage("lexical", index_lexical, data, *order))
     n_wide = next((n for n, one in enumerate(trees) if one.name == p + "levels"), 0)
-    ordered = [*trees[:n_wide], *towers, *others, *trees[n_wide:]]
-    return [made, *(_unless_empty(one, source) for one in ordered)]
+    found, *made = data_stages(source, config)
+    rest = [*made, *trees[:n_wide], *towers, *others, *trees[n_wide:]]
+    return [found, *(_unless_empty(one, source) for one in rest)]
 
 
 def _unless_empty(stage: Stage, source: PartSource) -> Stage:

@@ -19,12 +19,13 @@ from matchset.learn.training_data import Examples
 from matchset.learn.tree_tasks import (
     TrainedTree,
     TreeSource,
-    embed,
     is_teacher_forcing,
     join_layers,
     list_ranges,
+    plan_embedding,
     plan_selection,
     plan_solving,
+    plan_sums,
     propagate,
     warn_of_tree,
 )
@@ -38,7 +39,7 @@ StageName = Literal[
     "read", "vectorize", "embed", "tree", "solve", "pack", "fit", "encode",
     "neighbors", "lexical", "tune",
 ]  # fmt: skip
-# Names of tasks that users know under another one.
+# Names of tasks that users know under another one; "embed.sums" is a step of "embed".
 _SHOWN = {"data": "vectorize", "reranker": "tune"}
 _MOST_LEVELS = 32  # a tree splits in two at least
 
@@ -72,7 +73,7 @@ def train(
         stages,
         results,
         ThreadEngine(results, count_threads(config.threads)),
-        kept={stage.name for stage in stages} - {"embed", "tree.top", "tree.part"},
+        kept={stage.name for stage in stages if not stage.name.startswith(("embed", "tree."))},
         on_done=lambda done: tell(done, progress),
     )
     trained = join_layers(results, source, list_ranges(results, source))
@@ -104,7 +105,8 @@ def tree_stages(source: TreeSource, config: LearnConfig) -> list[Stage]:
     given = {"source": source, "config": config}
     cut = (p + "embed", p + "tree.top", p + "tree.part")
     stages = [
-        Stage.of(Task(p + "embed", embed, given, is_wide=True), data),
+        Stage(p + "embed.sums", partial(plan_sums, given), (data,)),
+        Stage(p + "embed", partial(plan_embedding, given), (data, p + "embed.sums")),
         Stage(p + "tree.top", partial(plan_top, given), (p + "embed",)),
         Stage(p + "tree.part", partial(plan_subtrees, given), (p + "embed", p + "tree.top")),
         Stage.of(Task(p + "tree", build, given, is_wide=True), *cut),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,11 +16,13 @@ from matchset.data.log import Log
 from matchset.data.positives import Positives, positives
 from matchset.data.recency import count_recent
 from matchset.errors import DataError
+from matchset.features.analysis import choose_language, sample_texts
 from matchset.features.vectorizer import Vectorizer
 from matchset.learn.private_words import forget_private_words
 from matchset.matrices import Csr, Floats, from_scipy
 from matchset.model.products import Products, make_products
 from matchset.strings import Strings
+from matchset.text import normalize_strings
 from matchset.work.forms import keepable
 
 logger = logging.getLogger(__name__)
@@ -44,17 +46,25 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrainingData:
-    """Queries, and titles if there are any, as instances; products as labels."""
+class TrainingPairs:
+    """What a log and its catalog give, before texts become features."""
 
     products: Products
-    vectorizer: Vectorizer
-    examples: Examples
     positives: Positives
     n_queries_of: NDArray[np.int64]  # positive queries of each product, (n_products,)
     recent: NDArray[np.float64]  # weighted events of each product, the older the less
     n_missing: int  # products with positive queries that are not in the catalog
     counts: NDArray[np.float64]  # how often each positive query occurred, (n_queries,)
+    queries: Strings  # the positive queries without private words, (n_queries,)
+    language: str | None  # in which words are stemmed; None: they are not
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TrainingData(TrainingPairs):
+    """Queries, and titles if there are any, as instances; products as labels."""
+
+    vectorizer: Vectorizer
+    examples: Examples
     X_more: Csr | None = None  # products x features of the text beside titles
 
     @property
@@ -78,6 +88,20 @@ def prepare_training_data(
     log: Log, catalog: Catalog | None, config: TrainConfig, *, threads: int | None = None
 ) -> TrainingData:
     """Find the positive pairs, number the products, fit the vectorizer, make the matrices."""
+    pairs = find_pairs(log, catalog, config, threads=threads)
+    vectorizer, X, X_more = vectorize_texts(pairs, config, threads=threads)
+    return TrainingData(
+        **{field.name: getattr(pairs, field.name) for field in fields(pairs)},
+        vectorizer=vectorizer,
+        examples=make_examples(X, pairs.positives, config.title_weight),
+        X_more=X_more,
+    )
+
+
+def find_pairs(
+    log: Log, catalog: Catalog | None, config: TrainConfig, *, threads: int | None = None
+) -> TrainingPairs:
+    """Find the positive pairs, number the products, and drop private words."""
     n_threads = count_threads(threads)
     pairs = positives(log, events=config.events, min_count=config.min_count, threads=n_threads)
     if len(pairs) == 0:
@@ -88,46 +112,66 @@ def prepare_training_data(
         )
     has_titles = catalog is not None and config.titles == "instances"
     products = make_products(pairs.products, catalog, with_unseen=has_titles)
-    titles = public = products.titles if has_titles else None
-    more_text = products.more_text if config.parts != ("tree",) else None
-    if titles is not None and more_text is not None:
-        public = Strings.concatenate([titles, more_text])
-    learned, counts = pairs.queries, count_queries(log, pairs, threads=n_threads)
+    queries, counts = pairs.queries, count_queries(log, pairs, threads=n_threads)
     if config.parts != ("tree",):  # XR-Linear of the paper learns from every word
-        learned = forget_private_words(
-            pairs.queries, counts, public, least=config.min_query_count, threads=n_threads
+        _, *public = list_texts(queries, products, config).values()
+        queries = forget_private_words(
+            queries,
+            counts,
+            Strings.concatenate(public) if public else None,
+            least=config.min_query_count,
+            threads=n_threads,
         )
-    vectorizer = fit_vectorizer(
-        learned,
-        counts,
-        public,
-        config.vectorizer,
-        min_query_count=config.min_query_count,
-        language=config.language,
-        threads=n_threads,
-    )
     n_queries_of = np.zeros(len(products), dtype=np.int64)
     n_queries_of[: len(pairs.products)] = np.bincount(
         pairs.pairs.indices, minlength=len(pairs.products)
     )
-    return TrainingData(
+    recent = count_recent(log, pairs.rule.weights, threads=n_threads)
+    sample = sample_texts(list(list_texts(queries, products, config).values()))
+    return TrainingPairs(
         products,
-        vectorizer,
-        _make_examples(
-            vectorizer, learned, pairs.pairs, titles, config.title_weight, threads=threads
-        ),
         pairs,
         n_queries_of,
-        name_products(
-            count_recent(log, pairs.rule.weights, threads=n_threads),
-            log.products,
-            products,
-            threads=n_threads,
-        ),
+        name_products(recent, log.products, products, threads=n_threads),
         n_missing=0 if catalog is None else _count_missing(pairs.products, catalog),
         counts=counts,
-        X_more=_transform(vectorizer, more_text, threads) if has_titles else None,
+        queries=queries,
+        language=choose_language(config.language, [normalize_strings(sample)], threads=n_threads),
     )
+
+
+def list_texts(queries: Strings, products: Products, config: TrainConfig) -> dict[str, Strings]:
+    """All that becomes features, in this order: queries, titles, and the text beside titles.
+
+    Titles are instances, or nothing is learned from them.
+    """
+    texts = {"queries": queries}
+    if products.titles is not None and config.titles == "instances":
+        texts["titles"] = products.titles
+        if products.more_text is not None and config.parts != ("tree",):
+            texts["more"] = products.more_text
+    return texts
+
+
+def vectorize_texts(
+    pairs: TrainingPairs, config: TrainConfig, *, threads: int | None = None
+) -> tuple[Vectorizer, Csr, Csr | None]:
+    """The vectorizer, the rows of queries and titles, and those of the text beside titles."""
+    texts = list_texts(pairs.queries, pairs.products, config)
+    _, *public = texts.values()
+    vectorizer = fit_vectorizer(
+        pairs.queries,
+        pairs.counts,
+        Strings.concatenate(public) if public else None,
+        config.vectorizer,
+        min_query_count=config.min_query_count,
+        language=pairs.language,
+        threads=threads,
+    )
+    more = texts.pop("more", None)
+    X = vectorizer.transform(Strings.concatenate(list(texts.values())), threads=threads)
+    X_more = None if more is None else from_scipy(vectorizer.transform(more, threads=threads))
+    return vectorizer, from_scipy(X), X_more
 
 
 def name_products(
@@ -135,10 +179,6 @@ def name_products(
 ) -> NDArray[np.float64]:
     """Values of some products as values of all: those without one have zero."""
     return np.append(values, 0.0)[ids.index_of(products.ids, threads=threads)]
-
-
-def _transform(vectorizer: Vectorizer, texts: Strings | None, threads: int | None) -> Csr | None:
-    return None if texts is None else from_scipy(vectorizer.transform(texts, threads=threads))
 
 
 def _count_missing(known: Strings, catalog: Catalog) -> int:
@@ -179,21 +219,10 @@ def count_queries(log: Log, pairs: Positives, *, threads: int) -> NDArray[np.flo
     return counts
 
 
-def _make_examples(
-    vectorizer: Vectorizer,
-    queries: Strings,
-    Y: sp.csr_array,
-    titles: Strings | None,
-    title_weight: float,
-    *,
-    threads: int | None,
-) -> Examples:
-    """The queries with their products, then each title with its own product."""
-    texts = queries if titles is None else Strings.concatenate([queries, titles])
-    X = from_scipy(vectorizer.transform(texts, threads=threads))
-    if titles is None:
-        return Examples(X, from_scipy(Y))
-    return _weigh_titles(X, from_scipy(Y), title_weight)
+def make_examples(X: Csr, pairs: Positives, title_weight: float) -> Examples:
+    """The queries with their products, then each title with its own product, if X has titles."""
+    Y = from_scipy(pairs.pairs)
+    return Examples(X, Y) if len(X) == len(Y) else _weigh_titles(X, Y, title_weight)
 
 
 def join_titles(X: Csr, Y: Csr, X_titles: Csr, title_weight: float) -> Examples:
@@ -205,9 +234,12 @@ def join_titles(X: Csr, Y: Csr, X_titles: Csr, title_weight: float) -> Examples:
 def _weigh_titles(X: Csr, Y: Csr, title_weight: float) -> Examples:
     """X has a row for each title below those of the queries, to which Y belongs."""
     n_products = len(X) - len(Y)
-    wide = sp.csr_array((Y.data, Y.indices, Y.indptr), shape=(len(Y), n_products))
-    own = sp.eye_array(n_products, format="csr", dtype=np.float32)
     weights = np.ones(len(X), dtype=np.float32)
     weights[len(Y) :] = title_weight
-    pairs = sp.vstack([wide, own], format="csr")
-    return Examples(X, from_scipy(pairs), instance_weights=weights)
+    pairs = Csr(
+        np.concatenate([Y.indptr, Y.indptr[-1] + 1 + np.arange(n_products)]),
+        np.concatenate([Y.indices, np.arange(n_products, dtype=np.int32)]),
+        np.concatenate([Y.data, np.ones(n_products, dtype=np.float32)]),
+        n_products,
+    )
+    return Examples(X, pairs, instance_weights=weights)

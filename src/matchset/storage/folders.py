@@ -15,7 +15,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,32 @@ Arrays = Mapping[str, NDArray[Any]]
 Inner = Mapping[str, Callable[[Path], None]]  # what writes each folder inside, by name
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayPieces:
+    """An array that is written piece by piece, such as mapped files: it needs no memory as a whole.
+
+    It can only be written; opened again, it is an array.
+    """
+
+    pieces: Sequence[NDArray[Any]]  # at least one; all of one type, and of one dimension
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of all pieces."""
+        return self.pieces[0].dtype
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The length of all pieces together."""
+        return (sum(map(len, self.pieces)),)
+
+
 def write_folder(
     path: Path,
     kind: str,
     *,
     header: Mapping[str, Any],
-    arrays: Arrays,
+    arrays: Mapping[str, NDArray[Any] | ArrayPieces],
     overwrite: bool = False,
     inner: Inner | None = None,
     finish: Callable[[Path], None] | None = None,
@@ -229,15 +250,15 @@ def _are_folders(folders: object) -> bool:
     return isinstance(folders, dict) and all(map(str.isalnum, folders))
 
 
-def _write_array(folder: Path, name: str, array: NDArray[Any]) -> dict[str, Any]:
-    little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    data = little_endian.reshape(-1).view(np.uint8).data
-    write_file(folder / array_file(folder, name), data)
-    return {
-        "dtype": little_endian.dtype.str,
-        "shape": list(array.shape),
-        "sha256": hashlib.sha256(data).hexdigest(),
-    }
+def _write_array(folder: Path, name: str, array: NDArray[Any] | ArrayPieces) -> dict[str, Any]:
+    pieces = array.pieces if isinstance(array, ArrayPieces) else [array]
+    dtype, digest = array.dtype.newbyteorder("<"), hashlib.sha256()
+    little_endian = (np.ascontiguousarray(piece, dtype=dtype).reshape(-1) for piece in pieces)
+    data = [piece.view(np.uint8).data for piece in little_endian]
+    write_file(folder / array_file(folder, name), *data)
+    for piece in data:
+        digest.update(piece)
+    return {"dtype": dtype.str, "shape": list(array.shape), "sha256": digest.hexdigest()}
 
 
 def _map_array(folder: FolderHandle, name: str, entry: Any) -> NDArray[Any]:
@@ -288,10 +309,10 @@ def array_file(folder: FolderHandle | Path, name: str) -> str:
     return f"{name}.bin"
 
 
-def write_file(file: Path, data: bytes | memoryview) -> None:
+def write_file(file: Path, *data: bytes | memoryview) -> None:
     """Write a new file and flush it to disk."""
     with file.open("xb") as stream:
-        stream.write(data)
+        stream.writelines(data)
         stream.flush()
         os.fsync(stream.fileno())
 

@@ -20,7 +20,8 @@ from matchset.data.events import EventRule
 from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.data.read_report import ReadReport
-from matchset.features.stems import Stems
+from matchset.features.ngram_counts import NGramCounts
+from matchset.features.stems import Stems, WordList
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import Vocabulary
 from matchset.matrices import Csr, from_scipy
@@ -33,16 +34,18 @@ from matchset.model.products import Products
 from matchset.model.reranker import Reranker
 from matchset.model.towers import TowerIndex
 from matchset.model.tree import LabelTree, LayerWeights
+from matchset.storage.folders import ArrayPieces
 from matchset.strings import Strings
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, NDArray[Any] | ArrayPieces]
 T = TypeVar("T")
 _CLASSES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
         ByteVectors, Catalog, CatalogReport, Column, Csr, EventRule, ImpactLists, InvertedLists,
-        LabelTree, LayerWeights, LexicalIndex, Log, NGrams, PackedTree, PastQueries, Positives,
-        Products, ReadReport, Reranker, Stems, TowerIndex, VectorizerConfig, Vocabulary,
+        LabelTree, LayerWeights, LexicalIndex, Log, NGramCounts, NGrams, PackedTree, PastQueries,
+        Positives, Products, ReadReport, Reranker, Stems, TowerIndex, VectorizerConfig, Vocabulary,
+        WordList,
     )
 }  # fmt: skip
 # Classes that are no dataclasses of their contents: how each becomes one, and comes back.
@@ -81,7 +84,7 @@ def _encode(value: Any, arrays: Arrays) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | ArrayPieces):
         name = f"array{len(arrays)}"
         arrays[name] = value
         return {"array": name}

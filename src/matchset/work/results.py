@@ -8,24 +8,28 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
 from matchset.errors import DataError, ModelFileError, TargetExistsError
+from matchset.matrices import Csr, Floats, Ids, offsets_of
 from matchset.storage.atomic import remove_leftovers, temporary_name
 from matchset.storage.folders import (
     MANIFEST,
+    ArrayPieces,
     check_target,
     open_folder,
     verify_folder,
     write_folder,
 )
 from matchset.work.forms import decode, encode
+from matchset.work.tasks import Results
 
 logger = logging.getLogger(__name__)
 
@@ -166,6 +170,32 @@ class WorkFolder:
 
     def _remove_state(self, task: str) -> None:
         shutil.rmtree(self.path / (task + _STATE), ignore_errors=True)
+
+
+def join_rows(results: Results, tasks: Sequence[str], name: str) -> Csr:
+    """The rows of several results, one after another, as a value of one more result.
+
+    In memory, results are freed on the way. Those of a folder are copied when the value is written.
+    """
+    indptr = offsets_of(np.concatenate([np.diff(results.get(task, name).indptr) for task in tasks]))
+    n_cols = results.get(tasks[0], name).n_cols
+    if isinstance(results, WorkFolder):
+        parts = [results.get(task, name) for task in tasks]
+        indices, data = (
+            ArrayPieces([p.indices for p in parts]),
+            ArrayPieces([p.data for p in parts]),
+        )
+        return Csr(indptr, cast("Ids", indices), cast("Floats", data), n_cols)
+    rows = Csr(indptr, np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32), n_cols)
+    begin = 0
+    for task in tasks:
+        part: Csr = results.get(task, name)
+        end = begin + len(part.indices)
+        rows.indices[begin:end], rows.data[begin:end] = part.indices, part.data
+        begin = end
+        del part
+        results.forget(task)
+    return rows
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def _count_features(log: Log) -> int:
     counted = _native.count_ngrams(
         *texts, units, lengths, keep, any_df, _COUNTING_BUDGET, count_threads(None)
     )
-    return sum(n_distinct for _, _, _, n_distinct in counted)
+    return sum(n_distinct for *_, n_distinct in counted)
 
 
 def _share_without_title_word(shop: Shop) -> float:
