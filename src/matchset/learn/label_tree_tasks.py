@@ -1,7 +1,8 @@
 """Tasks of a label tree: how do many machines cut the labels of a large one?
 
 A tree of up to `LABELS_PER_TASK` labels is cut by one task. In a larger one, a task cuts the top,
-and others the subtrees below it. Cuts are seeded by their place, so all of them stay the same.
+and others the subtrees below it. Cuts are seeded by their place, so a subtree is cut as it would be
+inside the whole tree; a node at the top is cut by a sample.
 """
 
 from __future__ import annotations
