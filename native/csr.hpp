@@ -39,13 +39,17 @@ struct ListsView {
 
  private:
   std::pair<std::size_t, std::size_t> checked(std::size_t i) const {
+    if (i >= size()) refuse(i);
+    const std::int64_t begin = offsets[i], end = offsets[i + 1];
+    if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > ids.size()) refuse(i);
+    return {static_cast<std::size_t>(begin), static_cast<std::size_t>(end)};
+  }
+  // Apart from the checks, so that these are inlined.
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse(std::size_t i) const {
     if (i >= size())
       throw std::out_of_range("row must be below " + std::to_string(size()) + "; got " + std::to_string(i));
-    const std::int64_t begin = offsets[i], end = offsets[i + 1];
-    if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > ids.size())
-      throw std::invalid_argument("row offsets must ascend and end inside the matrix; got " + std::to_string(begin) +
-                                  " and " + std::to_string(end) + " at row " + std::to_string(i));
-    return {static_cast<std::size_t>(begin), static_cast<std::size_t>(end)};
+    throw std::invalid_argument("row offsets must ascend and end inside the matrix; got " + std::to_string(offsets[i]) +
+                                " and " + std::to_string(offsets[i + 1]) + " at row " + std::to_string(i));
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -10,6 +11,7 @@
 #include "hash.hpp"
 #include "newton.hpp"
 #include "select.hpp"
+#include "simd.hpp"
 
 namespace matchset {
 namespace {
@@ -35,8 +37,10 @@ class CandidateSearch {
     if (s_.query.ids.empty() && !v_.added) return;
     // Memory that one source asks for arrives while another works.
     list_terms();
-    if (v_.tree && !s_.query.ids.empty()) propose_by_tree();
+    const bool has_tree = v_.tree != nullptr && !s_.query.ids.empty();
+    if (has_tree) search_tree();
     find_postings();
+    if (has_tree) propose_by_tree();
     if (v_.towers) propose_by_lists();
     prefetch_vectors();
     if (v_.past) find_neighbors(*v_.past, rule_of_neighbors(), s_.neighbors, s_.sums);
@@ -66,9 +70,13 @@ class CandidateSearch {
     return candidate;
   }
 
-  void propose_by_tree() {
+  void search_tree() {
     const SearchRule rule{bounds_.tree_products, bounds_.tree_beam, {3, true, kLeastTreeLog}, allowed_.tree};
     search_one(*v_.tree, s_.query.ids, s_.query.weights, rule, s_.tree);
+    for (const auto& leaf : s_.tree.found) prefetch_far(&v_.tree_labels[leaf.node]);
+  }
+
+  void propose_by_tree() {
     for (const auto& leaf : s_.tree.found) touch(checked(v_.tree_labels[leaf.node]), kTree).tree_log = leaf.score;
   }
 
@@ -85,13 +93,11 @@ class CandidateSearch {
     s_.nearest.clear();
     keep_near(s_.lists->find(s_.vector, {bounds_.groups, bounds_.lists}));
     if (v_.added && v_.added->lists) keep_near(s_.lists->find_more(*v_.added->lists));
-    std::uint64_t worst = ~std::uint64_t{0};
     if (s_.nearest.size() > bounds_.list_products) {
       s_.ranked.assign(s_.nearest.begin(), s_.nearest.end());
-      worst = cut_smallest(s_.ranked, bounds_.list_products, s_.spare);
+      keep_up_to(s_.nearest, cut_smallest(s_.ranked, bounds_.list_products, s_.spare), s_.spare);
     }
     for (const std::uint64_t near : s_.nearest) {  // list by list, as they lie in memory
-      if (near > worst) continue;
       MatchCandidate& candidate = touch(document_of(near), kLists);
       candidate.cosine = score_of(near);
       candidate.has_cosine = true;
@@ -218,12 +224,12 @@ class CandidateSearch {
 
   void describe_all() {
     prefetch_vectors();
-    prefetch_words();
-    find_cosines();
     s_.features.assign(s_.candidates.entries().size(), Features{});
-    describe_by_tree();
-    if (v_.towers) describe_by_cosines();
     if (v_.past) describe_by_votes();
+    prefetch_words();
+    describe_by_tree();
+    find_cosines();
+    if (v_.towers) describe_by_cosines();
     if (v_.lexical && !(s_.query_words.empty() && s_.added_words.empty())) describe_by_words();
     for (std::size_t i = 0; i < s_.features.size(); ++i) {
       const std::uint32_t label = s_.candidates.entries()[i].document;
@@ -238,18 +244,18 @@ class CandidateSearch {
     if (!v_.tree) return;
     const auto entries = s_.candidates.entries();
     s_.numbers.clear();
-    s_.placed.clear();
+    s_.known.clear();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       s_.features[i][kTreeMissed] = 1;
       if (!(entries[i].value.sources & kTree)) continue;
       s_.numbers.push_back(static_cast<double>(entries[i].value.tree_log));
-      s_.placed.push_back(static_cast<std::uint32_t>(i));
+      s_.known.push_back(static_cast<std::uint32_t>(i));
     }
     exp_fixed(s_.numbers);
-    for (std::size_t i = 0; i < s_.placed.size(); ++i) {
-      Features& f = s_.features[s_.placed[i]];
+    for (std::size_t i = 0; i < s_.known.size(); ++i) {
+      Features& f = s_.features[s_.known[i]];
       f[kTreeScore] = static_cast<float>(s_.numbers[i]);
-      f[kTreeLog] = entries[s_.placed[i]].value.tree_log - kLeastTreeLog;
+      f[kTreeLog] = entries[s_.known[i]].value.tree_log - kLeastTreeLog;
       f[kTreeMissed] = 0;
     }
   }
@@ -277,19 +283,19 @@ class CandidateSearch {
   void describe_by_votes() {
     const auto entries = s_.candidates.entries();
     s_.numbers.clear();
-    s_.placed.clear();
+    s_.known.clear();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       s_.features[i][kSameQuery] = entries[i].value.same_query;
       const float votes = s_.sums[entries[i].document];
       if (!(votes > 0)) continue;
       s_.features[i][kVoteShare] = votes / s_.neighbors.total;
       s_.numbers.push_back(static_cast<double>(std::max(s_.features[i][kVoteShare], kLeastVoteShare)));
-      s_.placed.push_back(static_cast<std::uint32_t>(i));
+      s_.known.push_back(static_cast<std::uint32_t>(i));
     }
     s_.sums.clear();  // as long as it is in the cache
     log_fixed(s_.numbers);
-    for (std::size_t i = 0; i < s_.placed.size(); ++i)
-      s_.features[s_.placed[i]][kVoteLog] = std::max(0.0F, static_cast<float>(s_.numbers[i]) + kVoteLogShift);
+    for (std::size_t i = 0; i < s_.known.size(); ++i)
+      s_.features[s_.known[i]][kVoteLog] = std::max(0.0F, static_cast<float>(s_.numbers[i]) + kVoteLogShift);
   }
 
   void describe_by_words() {
@@ -329,17 +335,25 @@ class CandidateSearch {
   std::size_t n_asked_ = 0, n_words_asked_ = 0;  // candidates whose vectors, whose words were asked for
 };
 
+MATCHSET_INLINE Floats<4> load_four(const float* at) {
+  Floats<4> four;
+  std::memcpy(&four, at, sizeof four);
+  return four;
+}
+
 // Candidates by their linear score.
 void rank(const Reranker& reranker, MatchSetScratch& s) {
-  s.ranked.clear();
+  constexpr std::size_t kWhole = kNFeatures / 4 * 4;
   const auto entries = s.candidates.entries();
+  s.ranked.resize(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Features& f = s.features[i];
     const Features& weights = reranker.weights[f[kPopularity] > 0 ? 1 : 0];
-    std::array<float, 4> sums{};  // independent of each other, and always added in this order
-    for (std::size_t j = 0; j < kNFeatures; ++j) sums[j % 4] += weights[j] * f[j];
+    Floats<4> sums{};  // always added in this order
+    for (std::size_t j = 0; j < kWhole; j += 4) sums += load_four(&weights[j]) * load_four(&f[j]);
+    for (std::size_t j = kWhole; j < kNFeatures; ++j) sums[j - kWhole] += weights[j] * f[j];
     const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    s.ranked.push_back(to_key(std::isfinite(sum) ? sum : 0.0F, entries[i].document));
+    s.ranked[i] = to_key(std::isfinite(sum) ? sum : 0.0F, entries[i].document);
   }
 }
 

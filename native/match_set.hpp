@@ -131,7 +131,8 @@ struct MatchSetScratch {
   std::vector<float> vector;
   std::vector<WeightedTerm> terms, added_terms, past_terms;  // of titles, of added titles, of past queries
   DocumentTable<MatchCandidate> candidates;
-  std::vector<std::uint32_t> positions, placed;       // some candidates: in the lists, in `candidates`
+  std::vector<std::uint32_t> positions, placed;       // candidates whose cosine is missing: in lists, in `candidates`
+  std::vector<std::uint32_t> known;                   // candidates that the tree, or a vote, knows: in `candidates`
   std::vector<float> cosines;                         // of `positions`
   std::vector<double> numbers;                        // of each candidate, or of each step of cosines
   std::vector<Features> features;                     // of each candidate, in the order of `candidates`

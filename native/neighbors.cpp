@@ -27,7 +27,7 @@ void prefetch_products(const PastQueries& past, const NeighborsScratch& s) {
 
 void collect_votes(const PastQueries& past, const NeighborsRule& rule, std::span<const std::uint8_t> allowed,
                    NeighborsScratch& s, Accumulator& votes) {
-  s.total = 0;
+  float total = 0;
   std::size_t n_votes = 0;
   for (const std::uint64_t near : s.nearest) n_votes += past.products_of[document_of(near)].size();
   votes.reserve(std::min(n_votes, past.n_products));
@@ -42,15 +42,16 @@ void collect_votes(const PastQueries& past, const NeighborsRule& rule, std::span
                                     std::to_string(product));
     if (allowed.empty()) {
       votes.add(products, [&](std::size_t) { return vote; });
-      for (std::size_t i = 0; i < products.size(); ++i) s.total += vote;
+      for (std::size_t i = 0; i < products.size(); ++i) total += vote;
       continue;
     }
     for (const std::int32_t product : products) {
       if (!allowed[static_cast<std::size_t>(product)]) continue;
       votes.add(product, vote);
-      s.total += vote;
+      total += vote;
     }
   }
+  s.total = total;
 }
 
 }  // namespace matchset

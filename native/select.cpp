@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "avx512.hpp"
 #include "target_clones.hpp"
@@ -31,6 +32,16 @@ std::size_t split_plain(std::uint64_t* keys, std::size_t n, std::uint64_t pivot,
     n_above += !is_below;
   }
   return n_below;
+}
+
+// Copies keys up to `bound` to `out`, in order; returns their number.
+std::size_t collect_plain(const std::uint64_t* keys, std::size_t n, std::uint64_t bound, std::uint64_t* out) {
+  std::size_t n_found = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    out[n_found] = keys[i];
+    n_found += keys[i] <= bound;
+  }
+  return n_found;
 }
 
 // Sorts by counting the smaller keys: faster for a hundred keys than any sort that branches.
@@ -73,6 +84,19 @@ MATCHSET_AVX512 std::size_t split_avx512(std::uint64_t* keys, std::size_t n, std
   return n_below;
 }
 
+MATCHSET_AVX512 std::size_t collect_avx512(const std::uint64_t* keys, std::size_t n, std::uint64_t bound,
+                                           std::uint64_t* out) {
+  const __m512i bounds = _mm512_set1_epi64(static_cast<long long>(bound));
+  std::size_t n_found = 0, i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const __m512i some = _mm512_loadu_si512(keys + i);
+    const __mmask8 is_found = _mm512_cmple_epu64_mask(some, bounds);
+    _mm512_storeu_si512(out + n_found, _mm512_maskz_compress_epi64(is_found, some));
+    n_found += static_cast<unsigned>(std::popcount(is_found));
+  }
+  return n_found + collect_plain(keys + i, n - i, bound, out + n_found);
+}
+
 // Sorts up to four times kLanes by rank, in registers.
 MATCHSET_AVX512 void sort_few(std::uint64_t* keys, std::size_t n) {
   __m512i some[4];
@@ -103,16 +127,38 @@ void sort_avx512(std::uint64_t* keys, std::size_t n, std::uint64_t* spare, unsig
 std::size_t split(std::uint64_t* keys, std::size_t n, std::uint64_t pivot, std::uint64_t* above) {
   return has_avx512 ? split_avx512(keys, n, pivot, above) : split_plain(keys, n, pivot, above);
 }
+std::size_t collect(const std::uint64_t* keys, std::size_t n, std::uint64_t bound, std::uint64_t* out) {
+  return has_avx512 ? collect_avx512(keys, n, bound, out) : collect_plain(keys, n, bound, out);
+}
 void sort(std::uint64_t* keys, std::size_t n, std::uint64_t* spare) {
   has_avx512 ? sort_avx512(keys, n, spare) : sort_plain(keys, n, spare);
 }
 #else
 constexpr auto split = split_plain;
+constexpr auto collect = collect_plain;
 constexpr auto sort = sort_plain;
 #endif
 
+// Moves little more than the k smallest to the front, and returns how many: those up to a bound that a sample of the
+// keys suggests, one and a half standard deviations above where the k-th should be. All, where it was too low.
+std::size_t select_roughly(std::uint64_t* keys, std::size_t n, std::size_t k, std::uint64_t* spare) {
+  constexpr std::size_t kSample = 16;
+  std::uint64_t sample[kSample];
+  for (std::size_t i = 0; i < kSample; ++i) sample[i] = keys[i * n / kSample];
+  sort(sample, kSample, spare);
+  const auto share = static_cast<float>(k) / static_cast<float>(n), size = static_cast<float>(kSample);
+  const float place = size * share + 1.5F * std::sqrt(size * share * (1 - share));
+  if (place >= size - 1) return n;
+  const std::size_t n_found = collect(keys, n, sample[static_cast<std::size_t>(place)], spare);
+  if (n_found < k) return n;
+  std::copy_n(spare, n_found, keys);
+  return n_found;
+}
+
 // Puts the k smallest first, in any order.
 void select(std::uint64_t* keys, std::size_t n, std::size_t k, std::uint64_t* spare) {
+  constexpr std::size_t kMany = 128;  // fewer are split in the time that a sample takes
+  if (n >= kMany && k < n && k > 0) n = select_roughly(keys, n, k, spare);
   while (n > 16 && k < n && k > 0) {
     const std::size_t n_below = split(keys, n, guess_median(keys, n), spare);
     if (n_below == n) break;  // equal keys, which do not occur
@@ -143,6 +189,12 @@ void keep_smallest(std::vector<std::uint64_t>& keys, std::size_t k, std::vector<
 std::uint64_t cut_smallest(std::vector<std::uint64_t>& keys, std::size_t k, std::vector<std::uint64_t>& spare) {
   cut(keys, k, spare);
   return *std::max_element(keys.begin(), keys.end());
+}
+
+void keep_up_to(std::vector<std::uint64_t>& keys, std::uint64_t bound, std::vector<std::uint64_t>& spare) {
+  if (spare.size() < keys.size() + kLanes) spare.resize(keys.size() + kLanes);
+  spare.resize(collect(keys.data(), keys.size(), bound, spare.data()));
+  std::swap(keys, spare);
 }
 
 }  // namespace matchset

@@ -16,7 +16,7 @@ from test_work import list_results, read_times
 
 import matchset as ms
 from matchset.config import NGrams, VectorizerConfig
-from matchset.learn import text_tasks, tree_tasks
+from matchset.learn import embed_tasks, text_tasks
 from matchset.matchers.estimator import XRLinear
 from matchset.strings import Strings
 
@@ -42,13 +42,13 @@ def train(threads=2, settings=None, **options):
 
 def cut():
     """Let there be many tasks."""
-    text_tasks.MOST_BYTES, tree_tasks.MOST_LABELS = 1500, 30
+    text_tasks.MOST_BYTES, embed_tasks.MOST_LABELS = 1500, 30
 
 
 @pytest.fixture
 def is_cut(monkeypatch):
     monkeypatch.setattr(text_tasks, "MOST_BYTES", 1500)
-    monkeypatch.setattr(tree_tasks, "MOST_LABELS", 30)
+    monkeypatch.setattr(embed_tasks, "MOST_LABELS", 30)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_ranges_of_labels_change_no_weight_of_an_estimator(embeddings, monkeypat
         return estimator.fit(X, Y, label_vectors=vectors).predict(X, k=5)
 
     whole = fit()
-    monkeypatch.setattr(tree_tasks, "MOST_LABELS", 7)
+    monkeypatch.setattr(embed_tasks, "MOST_LABELS", 7)
     parts = fit()
     for name in ("indptr", "indices", "data"):
         assert np.array_equal(getattr(whole, name), getattr(parts, name))

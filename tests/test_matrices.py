@@ -48,6 +48,10 @@ def test_taking_rows_equals_taking_them_with_scipy(sizes, data):
     assert np.array_equal(take_entries(csr.indptr, rows)[0], taken.data)
 
 
+def test_sparse_rows_print_their_size_and_no_arrays():
+    assert repr(rows_of_sizes([2, 0, 1_000])) == "Csr(3 x 4, 1,002 entries)"
+
+
 @given(SIZES, st.integers(0, 4), st.integers(0, 4), st.integers(1, 5))
 def test_some_columns_as_rows_are_those_of_the_whole_transposed(sizes, begin, n, block):
     csr, columns = rows_of_sizes(sizes), range(begin, min(4, begin + n))

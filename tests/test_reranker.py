@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from candidates import SAME, make_candidates
 from command_line import run
 from match_sets import make_config, make_match_set, make_shop
 from scipy.optimize import minimize
@@ -22,42 +23,15 @@ from matchset.learn.cost import plan_training
 from matchset.learn.fit_reranker import PART_FEATURES, fit_weights, list_subsets
 from matchset.learn.hold_back import SHARE, hold_back
 from matchset.learn.labeled_candidates import (
-    LabeledCandidates,
     label_candidates,
     recall_of,
-    score_candidates,
 )
 from matchset.learn.match_set_tasks import learn_reranker
-from matchset.learn.score_calibration import calibrate, fit_isotonic, measure_growth
 from matchset.learn.train_match_set import train_parts
 from matchset.learn.two_tower import TwoTowerConfig
 from matchset.matrices import Csr, offsets_of
 from matchset.model.match_set_model import Candidates
 from matchset.model.reranker import DEFAULT_WEIGHTS, FEATURES, WARM
-
-SAME, POPULARITY = FEATURES.index("same_query"), FEATURES.index("popularity")
-
-
-def make_candidates(n_queries=400, n_each=20, *, seed=0, same_weight=0.0):
-    """Candidates whose positives follow a softmax of known weights."""
-    rng = np.random.default_rng(seed)
-    n = n_queries * n_each
-    features = rng.normal(size=(n, len(FEATURES))).astype(np.float32)
-    features[:, 0] = 1
-    features[:, SAME] = rng.random(n) < 0.1
-    features[:, POPULARITY] = 1
-    weights = np.zeros(len(FEATURES))
-    weights[[1, 4]] = 2.0, -1.0
-    weights[SAME] = same_weight
-    scores = (features @ weights).reshape(n_queries, n_each) + rng.gumbel(size=(n_queries, n_each))
-    is_positive = (scores == scores.max(axis=1, keepdims=True)).reshape(-1)
-    offsets = offsets_of([n_each] * n_queries)
-    labels = np.tile(np.arange(n_each, dtype=np.int32), n_queries)
-    candidates = Candidates(offsets, labels, features, np.ones(n, dtype=np.uint8))
-    complete = np.ones(n_queries, dtype=bool)
-    n_positive = np.ones(n_queries, dtype=np.int64)
-    halves = 3 * is_positive.astype(np.uint8)
-    return LabeledCandidates(candidates, halves, n_positive, complete, n_days=30)
 
 
 def softmax_loss(weights, features, offsets, is_positive, ridge):
@@ -154,58 +128,6 @@ def test_where_nothing_is_known_of_the_very_same_query_its_weight_is_the_default
         data, candidates=dataclasses.replace(data.candidates, features=features)
     )
     assert fit_weights(data, threads=1)[WARM, SAME] == DEFAULT_WEIGHTS["same_query"]
-
-
-def test_calibrated_scores_are_shares_of_positives():
-    data = make_candidates(4000)
-    weights = fit_weights(data, threads=2)
-    knots, log_odds = calibrate(data, weights)
-    assert np.all(np.diff(knots) > 0)
-    assert np.all(np.diff(log_odds) > 0)
-    fresh = make_candidates(4000, seed=5)
-    scores = score_candidates(fresh.candidates.features, weights)
-    chance = 1 / (1 + np.exp(-np.interp(scores, knots, log_odds)))
-    tenth = np.minimum((10 * chance).astype(int), 9)
-    for i in range(10):
-        if np.count_nonzero(tenth == i) >= 500:
-            assert abs(fresh.is_positive[tenth == i].mean() - chance[tenth == i].mean()) < 0.05
-
-
-def test_chances_grow_with_the_days_they_hold_for():
-    data = make_candidates(2000)
-    weights = fit_weights(data, threads=1)
-    again = dataclasses.replace(data, n_days=15)
-    # Nothing grows where both halves have all positives.
-    assert np.array_equal(calibrate(again, weights)[1], calibrate(data, weights)[1])
-    half = np.random.default_rng(3).integers(1, 4, len(data.halves), dtype=np.uint8)
-    seen = dataclasses.replace(data, halves=np.where(data.is_positive, half, 0).astype(np.uint8))
-    month = calibrate(seen, weights)[1]
-    assert np.array_equal(month, calibrate(data, weights)[1])  # a month was held back
-    for n_days, sign in ((15, 1), (60, -1)):
-        knots = calibrate(dataclasses.replace(seen, n_days=n_days), weights)[1]
-        assert np.all(sign * (knots - month) >= 0)
-
-
-def test_growth_is_what_halving_the_days_takes_away():
-    rng = np.random.default_rng(0)
-    log_odds = rng.normal(-1, 1, 200_000)
-    row = np.repeat(np.arange(1000), 200)  # every query has an answer in every half
-    all_days, half = (1 / (1 + np.exp(-log_odds + less)) for less in (0.0, 0.5))
-    chance, other = rng.random((2, 200_000))
-    both = 2 * half - all_days  # of a positive: in the first half, in the second, or in both
-    halves = np.select([chance >= all_days, chance < both, other < 0.5], [0, 3, 1], 2)
-    assert abs(measure_growth(log_odds, row, halves.astype(np.uint8)) - 0.5) < 0.02
-    assert measure_growth(log_odds, row, np.zeros(200_000, np.uint8)) == 0
-
-
-def test_isotonic_blocks_never_fall():
-    scores = np.arange(1000.0)
-    is_positive = np.random.default_rng(0).random(1000) < 0.5  # no order at all
-    knots, log_odds = fit_isotonic(scores, is_positive)
-    assert np.all(np.diff(log_odds) > 0)
-    assert len(knots) == len(log_odds)
-    knots, log_odds = fit_isotonic(scores, np.zeros(1000, dtype=bool))
-    assert len(knots) == 1
 
 
 def test_candidates_are_labeled_by_query_and_product():

@@ -47,6 +47,18 @@ def test_ids_are_written_as_json_writes_them(ids):
     assert orjson.loads(written) == json.loads(written) == ids[::-1]
 
 
+@pytest.mark.parametrize("special", ['"', "\\", "\x1f", "\x7f", "ä", "😀"])
+def test_a_character_is_escaped_wherever_it_stands_in_a_title(special):
+    titles = [
+        "x" * before + special + "y" * (size - before)
+        for size in range(41)
+        for before in range(size + 1)
+    ]
+    labels = np.arange(len(titles), dtype=np.int32)
+    written = _native.write_ids(Products(Strings.of(titles)).texts, labels)
+    assert orjson.loads(written) == titles
+
+
 @pytest.mark.parametrize("label", [-1, 2, 2**31 - 1])
 def test_an_id_outside_is_an_error(label):
     with pytest.raises(IndexError, match="within the products"):

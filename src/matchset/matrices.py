@@ -35,6 +35,9 @@ class Csr:
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
+    def __repr__(self) -> str:
+        return f"Csr({len(self):,} x {self.n_cols:,}, {len(self.indices):,} entries)"
+
     @property
     def arrays(self) -> tuple[Offsets, Ids, Floats]:
         """The arrays that kernels take."""

@@ -58,7 +58,9 @@ def fit_reranker(data: LabeledCandidates, parts: tuple[str, ...], *, threads: in
     few = data.select(np.arange(n_queries) < _COMPARED)
     subsets = [_fit_to(few, parts, some, threads=threads) for some in list_subsets(parts)]
     worth = {_name(each.parts, parts): each.facts["recall"]["all"] for each in subsets}
-    facts = {**whole.facts, "recall": {"all": _recall_as_judged(few, whole.weights), **worth}}
+    # Fitted to as few queries as the others: more would look worse beside them.
+    like_them = _fit_to(few, parts, threads=threads).facts["recall"]["all"]
+    facts = {**whole.facts, "recall": {"all": like_them, **worth}}
     return replace(whole, facts=facts, subsets=tuple(subsets))
 
 

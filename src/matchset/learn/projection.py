@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from matchset.config import TrainConfig
 from matchset.learn.clusters import LIST_SIZE, PASSES
 from matchset.learn.cost import RATES, Cost, estimate_stages, estimate_tuning, is_tuned
+from matchset.learn.embed_tasks import MOST_LABELS
 from matchset.learn.encode_tasks import LISTS_PER_TASK
 from matchset.learn.label_tree_tasks import LABELS_PER_TASK, SAMPLED_LABELS
 from matchset.learn.layers import LEAST_COST, MOST_RANGES
 from matchset.learn.pack_tasks import PACKED_COST
 from matchset.learn.sizes import Sizes
 from matchset.learn.text_tasks import MOST_BYTES
-from matchset.learn.tree_tasks import MOST_LABELS
 
 # The shop of the paper: 240 million queries, 100 million products, over a
 # billion pairs. Features per query and per title are those of the simulated marketplace.

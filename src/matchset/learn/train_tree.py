@@ -13,6 +13,7 @@ from functools import partial
 from typing import Literal, cast, get_args
 
 from matchset.config import LearnConfig, Precision, count_threads
+from matchset.learn.embed_tasks import plan_embedding, plan_sums
 from matchset.learn.label_tree_tasks import build, plan_subtrees, plan_top
 from matchset.learn.pack_tasks import plan_joining, plan_packing
 from matchset.learn.training_data import Examples
@@ -22,10 +23,8 @@ from matchset.learn.tree_tasks import (
     is_teacher_forcing,
     join_layers,
     list_ranges,
-    plan_embedding,
     plan_selection,
     plan_solving,
-    plan_sums,
     propagate,
     warn_of_tree,
 )
