@@ -14,8 +14,10 @@ from matchset.learn import clusters, encode_tasks, label_tree_tasks, layers, pac
 from matchset.learn.clusters import build_inverted_lists
 from matchset.learn.embeddings import normalize_rows
 from matchset.learn.label_tree import build_tree, cut_top, order_subtree, plan_splits
+from matchset.matchers.estimator import XRLinear
 from matchset.matrices import to_csr
 from matchset.model.inverted_lists import NEAR_GROUPS, InvertedLists, move_to_nearest, quantize
+from matchset.strings import Strings
 
 ALL_LABELS = 10**9
 RULE = {"max_iter": 10, "seed": 3, "threads": 2}
@@ -24,7 +26,10 @@ RULE = {"max_iter": 10, "seed": 3, "threads": 2}
 def train(threads=2, **options):
     config = make_config(**options.pop("settings", {}))
     config = replace(config, learn=replace(config.learn, threads=threads))
-    return ms.train(*make_shop(200, days=60), **{"config": config, **options})
+    log, catalog = make_shop(200, days=60)
+    texts = [f"made of oak and {i % 9} tins" for i in range(len(catalog))]
+    catalog = replace(catalog, more_text=Strings.of(texts))
+    return ms.train(log, catalog, **{"config": config, **options})
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +69,15 @@ def test_small_ranges_change_no_byte_of_some_parts(settings, small_ranges, monke
     cut = digests(train(settings=settings))
     monkeypatch.undo()
     assert digests(train(settings=settings)) == cut
+
+
+def test_a_tree_over_matrices_is_the_same_if_its_labels_are_cut(small_ranges, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, Y = (sp.random_array((300, 80), density=0.1, rng=rng, format="csr") for _ in range(2))
+    cut = XRLinear(max_leaf_size=5).fit(X, Y != 0).predict(X)
+    monkeypatch.undo()
+    whole = XRLinear(max_leaf_size=5).fit(X, Y != 0).predict(X)
+    assert (cut != whole).nnz == 0
 
 
 def test_a_training_that_is_stopped_between_ranges_goes_on(expected, small_ranges, tmp_path):

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from matchset.config import TrainConfig
 from matchset.learn.clusters import LIST_SIZE, PASSES
 from matchset.learn.cost import RATES, Cost, estimate_stages, estimate_tuning, is_tuned
+from matchset.learn.embed_tasks import MOST_LABELS
 from matchset.learn.encode_tasks import LISTS_PER_TASK
 from matchset.learn.label_tree_tasks import LABELS_PER_TASK, SAMPLED_LABELS
 from matchset.learn.layers import LEAST_COST, MOST_RANGES
 from matchset.learn.pack_tasks import PACKED_COST
 from matchset.learn.sizes import Sizes
-
-TEXT_BYTES = 1 << 27  # of a range of texts
+from matchset.learn.text_tasks import MOST_BYTES
 
 # The shop of the paper: 240 million queries, 100 million products, over a
 # billion pairs. Features per query and per title are those of the simulated marketplace.
@@ -120,14 +120,14 @@ def _plan_steps(name: str, sizes: Sizes, cost: Cost) -> tuple[Step, ...]:
     if name == "solve":
         return (_plan_solving(sizes, cost, reads),)
     if name == "data":  # a text has about as many bytes as features
-        whole = _cut(name, cost, sizes.entries / TEXT_BYTES, _PAIR * sizes.pairs)
+        whole = _cut(name, cost, sizes.entries / MOST_BYTES, _PAIR * sizes.pairs)
         n = _TEXT_STEPS if len(whole) > 1 else 1
         steps = [
             replace(step, serial=step.serial / n, parallel=step.parallel / n) for step in whole
         ]
         return tuple(steps * n)
     if name == "embed":
-        return _cut(name, cost, sizes.products / LABELS_PER_TASK, _PAIR * sizes.pairs)
+        return _cut(name, cost, sizes.products / MOST_LABELS, _PAIR * sizes.pairs)
     if name == "pack":
         return _cut(name, cost, reads / PACKED_COST, cost.disk)
     if name == "tree" and sizes.products > LABELS_PER_TASK:

@@ -72,8 +72,7 @@ def train(
         stages,
         results,
         ThreadEngine(results, count_threads(config.threads)),
-        kept={stage.name for stage in stages if stage.name.partition(".")[0] != "embed"}
-        - {"tree.top", "tree.part"},
+        kept={stage.name for stage in stages if not stage.name.startswith(("embed", "tree."))},
         on_done=lambda done: tell(done, progress),
     )
     trained = join_layers(results, source, list_ranges(results, source))

@@ -57,8 +57,6 @@ def is_teacher_forcing(config: LearnConfig) -> bool:
     return config.negatives == "tfn"
 
 
-
-
 def propagate(job: Job, source: TreeSource) -> Mapping[str, Any]:
     """The positives of every node, level by level: nodes x instances."""
     examples = source.read(job.results)
