@@ -55,7 +55,8 @@ RATES: Mapping[str, tuple[Rate, ...]] = {
     "pack": (Rate("pairs", serial=0.4, parallel=0.2, disk=55.0, kept=55.0, memory=400.0),),
     "fit": (
         Rate("rows_seen", serial=1.0, parallel=1.85),
-        Rate("embeddings_seen", parallel=0.1),  # 0.067 in small tables, 0.122 in the largest
+        Rate("embeddings_seen", parallel=0.067),
+        Rate("embeddings_missed", parallel=0.05),
         Rate("title_entries", parallel=0.11),
         Rate("entries", memory=10.0),
         Rate("embedded", kept=115.0, memory=1100.0),

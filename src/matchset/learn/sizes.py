@@ -72,6 +72,11 @@ class Sizes:
         return round(own + self.rows_seen * of_title)
 
     @property
+    def embeddings_missed(self) -> int:
+        """Of those, a share that grows with the table: they are in no cache."""
+        return round(self.embeddings_seen * self.embedded / TwoTowerConfig().max_ngrams)
+
+    @property
     def _sampled(self) -> int:
         return min(self.pairs, TwoTowerConfig().max_pairs)
 
