@@ -295,7 +295,7 @@ def test_the_summary_says_why_weights_are_the_defaults():
 
 def test_a_sample_of_the_pairs_is_told_by_summary_plan_and_inspect(monkeypatch, tmp_path, capsys):
     fewer = partial(TwoTowerConfig, max_pairs=100, epochs=1)
-    for room in ("cost", "match_set_tasks"):
+    for room in ("sizes", "match_set_tasks"):
         monkeypatch.setattr(f"matchset.learn.{room}.TwoTowerConfig", fewer)
     log, catalog = make_shop()
     config = make_config(parts=("towers", "lexical"), tune=False)
