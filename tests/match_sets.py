@@ -6,6 +6,14 @@ from matchset.config import PARTS, TrainConfig
 from matchset.data.arrow import NO_DAY
 from matchset.data.catalog import Catalog
 from matchset.data.log import make_log
+from matchset.learn import (
+    embed_tasks,
+    encode_tasks,
+    label_tree_tasks,
+    layers,
+    pack_tasks,
+    text_tasks,
+)
 from matchset.learn.train_match_set import train_parts
 from matchset.matchers.train import train
 from matchset.strings import Strings
@@ -13,6 +21,17 @@ from matchset.strings import Strings
 COLORS = ["red", "white", "blue", "green", "black"]
 THINGS = ["rose", "vase", "pot", "lamp", "chair", "table", "soap", "mug"]
 EXTRA = ["small", "large", "garden", "kitchen"]
+
+
+def cut_stages(monkeypatch):
+    """Let every stage that can be cut have many tasks, without a change of any byte."""
+    monkeypatch.setattr(text_tasks, "MOST_BYTES", 1500)
+    monkeypatch.setattr(embed_tasks, "MOST_LABELS", 30)
+    monkeypatch.setattr(encode_tasks, "LISTS_PER_TASK", 1)
+    monkeypatch.setattr(label_tree_tasks, "LABELS_PER_TASK", 20)
+    monkeypatch.setattr(label_tree_tasks, "SAMPLED_LABELS", 10**9)  # all of them
+    monkeypatch.setattr(layers, "LEAST_COST", 50)
+    monkeypatch.setattr(pack_tasks, "PACKED_COST", 100)
 
 
 def make_shop(n_queries=300, *, seed=0, days=None, more=()):

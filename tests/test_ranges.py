@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from digests import digests
-from match_sets import make_config, make_shop
+from match_sets import cut_stages, make_config, make_shop
 
 import matchset as ms
 from matchset import _native
-from matchset.learn import clusters, encode_tasks, label_tree_tasks, layers, pack_tasks
+from matchset.learn import clusters
 from matchset.learn.clusters import build_inverted_lists
 from matchset.learn.embeddings import normalize_rows
 from matchset.learn.label_tree import build_tree, cut_top, order_subtree, plan_splits
@@ -40,11 +40,7 @@ def expected():
 @pytest.fixture
 def small_ranges(monkeypatch):
     """Every stage that can be cut has many tasks."""
-    monkeypatch.setattr(encode_tasks, "LISTS_PER_TASK", 1)
-    monkeypatch.setattr(label_tree_tasks, "LABELS_PER_TASK", 20)
-    monkeypatch.setattr(label_tree_tasks, "SAMPLED_LABELS", ALL_LABELS)
-    monkeypatch.setattr(layers, "LEAST_COST", 50)
-    monkeypatch.setattr(pack_tasks, "PACKED_COST", 100)
+    cut_stages(monkeypatch)
 
 
 def count_tasks(work, stage):
