@@ -18,6 +18,7 @@ from matchset.matchers.estimator import XRLinear
 from matchset.matrices import to_csr
 from matchset.model.inverted_lists import NEAR_GROUPS, InvertedLists, move_to_nearest, quantize
 from matchset.strings import Strings
+from matchset.work.results import MemoryResults
 
 ALL_LABELS = 10**9
 RULE = {"max_iter": 10, "seed": 3, "threads": 2}
@@ -100,6 +101,17 @@ def test_progress_of_ranges_ends_with_nothing_left(small_ranges):
     known = [step.seconds_left for step in steps if step.seconds_left is not None]
     assert known[0] > known[-1] == 0
     assert max(step.total for step in steps if step.stage == "pack") > 2
+
+
+def test_a_tree_is_joined_even_if_its_top_cannot_be_seen_yet(small_ranges, monkeypatch):
+    """As on a network file system that remembers that it was not there."""
+    monkeypatch.setattr(label_tree_tasks, "SAMPLED_LABELS", 10)
+    seen = digests(train())
+    has = MemoryResults.has
+    monkeypatch.setattr(
+        MemoryResults, "has", lambda self, task: not task.endswith("tree.top") and has(self, task)
+    )
+    assert digests(train()) == seen
 
 
 def make_rows(n, d=40, seed=0):
