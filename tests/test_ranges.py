@@ -100,7 +100,15 @@ def test_progress_of_ranges_ends_with_nothing_left(small_ranges):
     train(progress=steps.append)
     known = [step.seconds_left for step in steps if step.seconds_left is not None]
     assert known[0] > known[-1] == 0
+    assert known == sorted(known, reverse=True)  # no step takes back what another has said
     assert max(step.total for step in steps if step.stage == "pack") > 2
+
+
+def test_progress_ends_with_nothing_left_where_layers_wait_for_one_another():
+    config, steps = make_config(tune=False), []
+    config = replace(config, learn=replace(config.learn, negatives="tfn+man"))
+    train(progress=steps.append, config=config)
+    assert steps[-1].seconds_left == 0
 
 
 def test_a_tree_is_joined_even_if_its_top_cannot_be_seen_yet(small_ranges, monkeypatch):

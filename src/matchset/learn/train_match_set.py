@@ -93,7 +93,7 @@ def train_match_set(
         if not results.has(INPUT):
             results.put(INPUT, {"log": log, "catalog": catalog})
         threads = count_threads(config.learn.threads)
-        forecast = Forecast([stage.name for stage in stages], config, threads=threads)
+        forecast = Forecast(stages, config, threads=threads)
         run_stages(
             stages,
             results,
