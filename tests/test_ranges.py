@@ -10,7 +10,14 @@ from match_sets import make_config, make_shop
 
 import matchset as ms
 from matchset import _native
-from matchset.learn import clusters, encode_tasks, label_tree_tasks, layers, pack_tasks
+from matchset.learn import (
+    clusters,
+    encode_tasks,
+    label_tree_tasks,
+    layers,
+    pack_tasks,
+    train_match_set,
+)
 from matchset.learn.clusters import build_inverted_lists
 from matchset.learn.embeddings import normalize_rows
 from matchset.learn.label_tree import build_tree, cut_top, order_subtree, plan_splits
@@ -120,6 +127,19 @@ def test_a_tree_is_joined_even_if_its_top_cannot_be_seen_yet(small_ranges, monke
         MemoryResults, "has", lambda self, task: not task.endswith("tree.top") and has(self, task)
     )
     assert digests(train()) == seen
+
+
+def test_parts_are_weighed_without_what_they_were_made_of(small_ranges, monkeypatch):
+    found, weigh_parts = [], train_match_set.weigh_parts
+
+    def weigh(job, **given):
+        found.extend(job.results.values)
+        return weigh_parts(job, **given)
+
+    monkeypatch.setattr(train_match_set, "weigh_parts", weigh)
+    train()
+    names = {name.split("/")[1] for name in found if name.startswith("tune/")}
+    assert names == {"held", "positives", "data", "tree", "pack", "encode", "lexical", "neighbors"}
 
 
 def make_rows(n, d=40, seed=0):
