@@ -188,12 +188,20 @@ def test_a_sample_places_all_labels_by_their_scores():
     assert {tuple(np.unique(kind[half])) for half in np.split(order, 2)} == {(0,), (1,)}
 
 
+def test_a_tree_of_no_labels_is_empty():
+    nothing = make_rows(10).slice(0, 0)
+    assert len(build_tree(nothing, branching=6, max_leaf_size=20, **RULE).labels) == 0
+    for splits in ((), (3, 2)):
+        order, (all_of_it,) = cut_top(nothing, splits, most=5, n_sampled=5, **RULE)
+        assert len(order_subtree(nothing, splits, all_of_it, **RULE)) == len(order) == 0
+
+
 def test_a_top_that_cannot_be_cut_is_refused():
     Z, splits = make_rows(10), np.array([2], dtype=np.int32)
     rule = {"max_iter": 5, "seed": 0, "threads": 1}
     with pytest.raises(ValueError, match="a sample two; got 1 and 1"):
         _native.cut_top(Z.arrays, Z.n_cols, splits, most=1, n_sampled=1, **rule)
-    with pytest.raises(ValueError, match="a label for each part; got 10"):
+    with pytest.raises(ValueError, match="a label for each part; got 10 for 11"):
         _native.order_labels(Z.arrays, Z.n_cols, splits, subtree=(0, 0, 11), **rule)
 
 
