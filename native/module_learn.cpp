@@ -3,9 +3,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -47,8 +49,9 @@ Out<std::int32_t> py_order_labels(const Csr& Z, std::int64_t n_features, const I
   const TreePlan plan = to_plan(splits, max_iter, seed);
   Subtree root = whole_tree(z, plan);
   if (subtree) root = {std::get<0>(*subtree), std::get<1>(*subtree), std::get<2>(*subtree)};
-  if (root.n_parts > z.n_rows())
-    throw std::invalid_argument("a subtree must have a label for each part; got " + std::to_string(z.n_rows()));
+  if (root.n_parts > std::max<std::size_t>(1, z.n_rows()))  // one part may be empty
+    throw std::invalid_argument("a subtree must have a label for each part; got " + std::to_string(z.n_rows()) +
+                                " for " + std::to_string(root.n_parts));
   return to_numpy<std::int32_t>(without_gil([&] { return order_labels(z, plan, root, threads); }));
 }
 

@@ -263,8 +263,11 @@ std::vector<PartView> view_parts(std::span<const PackedLayer> layers, bool is_wh
   std::vector<std::pair<LayerPart, std::span<const std::int64_t>>> parts;
   std::size_t n_parents = 1;
   for (const PackedLayer& layer : layers) {
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
     std::size_t at = 0, n_children = 0;
     const std::int64_t first = layer.first_child.empty() ? 0 : layer.first_child.front();
+    if (first < 0 || first > (is_whole ? 0 : kMost))
+      throw std::invalid_argument("child offsets must begin with 0, or inside the layer; got " + std::to_string(first));
     for (const LayerPart& part : layer.parts) {
       if (at + part.n_features.size() + 1 > layer.first_child.size()) break;
       parts.emplace_back(part, layer.first_child.subspan(at, part.n_features.size() + 1));
@@ -275,10 +278,8 @@ std::vector<PartView> view_parts(std::span<const PackedLayer> layers, bool is_wh
     if (!is_whole) n_parents = at;
     if (layer.first_child.size() != n_parents + 1 || at != n_parents)
       throw std::invalid_argument("a layer must have as many parents as the one above has nodes");
-    if (first < 0 || (is_whole && first != 0) ||
-        layer.first_child.back() != first + static_cast<std::int64_t>(n_children) ||
-        layer.first_child.back() > std::numeric_limits<std::int32_t>::max())
-      throw std::invalid_argument("child offsets must go from 0 to the number of biases, at most 2147483647");
+    if (layer.first_child.back() != first + static_cast<std::int64_t>(n_children) || layer.first_child.back() > kMost)
+      throw std::invalid_argument("there must be a bias for each child, and at most 2147483647 children");
     n_parents = n_children;
   }
   std::vector<PartView> views(parts.size());

@@ -86,6 +86,16 @@ def test_threads_do_not_decide_where_texts_are_cut(threads, expected, is_cut, tm
     assert len(list((tmp_path / "work/final/embed.sums").iterdir())) > 3
 
 
+def test_a_text_longer_than_several_ranges_is_in_one_of_them(request):
+    log, catalog = shop()
+    texts = ["oak " * 2000, *list(catalog.more_text)[1:]]
+    catalog = replace(catalog, more_text=Strings.of(texts))
+    config = make_config(language="en", vectorizer=FEW)
+    whole = digests(ms.train(log, catalog, config))
+    request.getfixturevalue("is_cut")
+    assert digests(ms.train(log, catalog, config)) == whole
+
+
 def test_processes_share_the_ranges(expected, is_cut, tmp_path):
     assert digests(train(work=tmp_path / "work", engine="processes")) == expected
 

@@ -1,5 +1,6 @@
 """Sparse rows: what helps with them equals plain loops over them."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from matchset import matrices
 from matchset.matrices import Csr, offsets_of, positions_of, rows_of, take_entries
+from matchset.storage.folders import ArrayPieces
 
 SIZES = st.lists(st.integers(0, 4), max_size=8)
 
@@ -49,7 +51,10 @@ def test_taking_rows_equals_taking_them_with_scipy(sizes, data):
 
 
 def test_sparse_rows_print_their_size_and_no_arrays():
-    assert repr(rows_of_sizes([2, 0, 1_000])) == "Csr(3 x 4, 1,002 entries)"
+    rows = rows_of_sizes([2, 0, 1_000])
+    assert repr(rows) == "Csr(3 x 4, 1,002 entries)"
+    joined = replace(rows, indices=ArrayPieces([rows.indices]), data=ArrayPieces([rows.data]))
+    assert repr(joined) == repr(rows)  # also those that are only to be written
 
 
 @given(SIZES, st.integers(0, 4), st.integers(0, 4), st.integers(1, 5))

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_oracles import random_model, random_rows
 
+from matchset import _native
 from matchset.errors import ModelFileError
 from matchset.model.packed import (
     PackedTree,
@@ -104,8 +105,19 @@ def test_parts_that_do_not_fit_are_refused():
         pack_parts(model, [[root], [(-n_rows, features, n_entries, *rest)]])
     with pytest.raises(ValueError, match="one child and one weight each"):
         pack_parts(model, [[root], [(n_rows, features, np.pad(n_entries, (0, 1)), *rest)]])
-    with pytest.raises(ValueError, match="number of biases"):
+    with pytest.raises(ValueError, match="a bias for each child"):
         pack_parts(model, [[root], [(n_rows, features, n_entries, *rest[:2], rest[2][1:])]])
+
+
+@pytest.mark.parametrize("begin", [-1, 2**31, 2**63 - 1])
+def test_parents_whose_children_are_beyond_any_layer_are_refused(begin):
+    model = random_model(2, splits=(9, 9))
+    first_child = np.array([begin, begin], dtype=np.int64)
+    with pytest.raises(ValueError, match=f"must begin with 0, or inside the layer; got {begin}"):
+        _native.pack_layers(
+            [(first_child, [model.layers[0].part])], model.n_features,
+            weight_bytes=1, is_whole=False, threads=1,
+        )  # fmt: skip
 
 
 def test_pruning_drops_small_weights_and_empty_rows():

@@ -107,6 +107,13 @@ def test_progress_tells_what_is_left_of_the_whole_training(shop):
     assert describe_step(Progress("read", 1, 1), now) == "reading"
 
 
+def test_titles_are_indexed_after_the_data_are_made_even_without_towers():
+    config = ms.TrainConfig(parts=("lexical",), tune=False)
+    stages = plan_stages(PAPER, config)
+    alone = {stage.name: project([stage], 64) for stage in stages}
+    assert project(stages, 64) == pytest.approx(alone["data"] + alone["lexical"])
+
+
 def test_a_projection_lists_every_stage_and_more_cores_are_faster(capsys):
     config = ms.TrainConfig()
     stages = plan_stages(PAPER, config)

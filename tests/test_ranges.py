@@ -10,7 +10,7 @@ from match_sets import cut_stages, make_config, make_shop
 
 import matchset as ms
 from matchset import _native
-from matchset.learn import clusters
+from matchset.learn import clusters, label_tree_tasks, train_match_set
 from matchset.learn.clusters import build_inverted_lists
 from matchset.learn.embeddings import normalize_rows
 from matchset.learn.label_tree import build_tree, cut_top, order_subtree, plan_splits
@@ -18,6 +18,7 @@ from matchset.matchers.estimator import XRLinear
 from matchset.matrices import to_csr
 from matchset.model.inverted_lists import NEAR_GROUPS, InvertedLists, move_to_nearest, quantize
 from matchset.strings import Strings
+from matchset.work.results import MemoryResults
 
 ALL_LABELS = 10**9
 RULE = {"max_iter": 10, "seed": 3, "threads": 2}
@@ -95,7 +96,39 @@ def test_progress_of_ranges_ends_with_nothing_left(small_ranges):
     train(progress=steps.append)
     known = [step.seconds_left for step in steps if step.seconds_left is not None]
     assert known[0] > known[-1] == 0
+    assert known == sorted(known, reverse=True)  # no step takes back what another has said
     assert max(step.total for step in steps if step.stage == "pack") > 2
+
+
+def test_progress_ends_with_nothing_left_where_layers_wait_for_one_another():
+    config, steps = make_config(tune=False), []
+    config = replace(config, learn=replace(config.learn, negatives="tfn+man"))
+    train(progress=steps.append, config=config)
+    assert steps[-1].seconds_left == 0
+
+
+def test_a_tree_is_joined_even_if_its_top_cannot_be_seen_yet(small_ranges, monkeypatch):
+    """As on a network file system that remembers that it was not there."""
+    monkeypatch.setattr(label_tree_tasks, "SAMPLED_LABELS", 10)
+    seen = digests(train())
+    has = MemoryResults.has
+    monkeypatch.setattr(
+        MemoryResults, "has", lambda self, task: not task.endswith("tree.top") and has(self, task)
+    )
+    assert digests(train()) == seen
+
+
+def test_parts_are_weighed_without_what_they_were_made_of(small_ranges, monkeypatch):
+    found, weigh_parts = [], train_match_set.weigh_parts
+
+    def weigh(job, **given):
+        found.extend(job.results.values)
+        return weigh_parts(job, **given)
+
+    monkeypatch.setattr(train_match_set, "weigh_parts", weigh)
+    train()
+    names = {name.split("/")[1] for name in found if name.startswith("tune/")}
+    assert names == {"held", "positives", "data", "tree", "pack", "encode", "lexical", "neighbors"}
 
 
 def make_rows(n, d=40, seed=0):
@@ -144,12 +177,20 @@ def test_a_sample_places_all_labels_by_their_scores():
     assert {tuple(np.unique(kind[half])) for half in np.split(order, 2)} == {(0,), (1,)}
 
 
+def test_a_tree_of_no_labels_is_empty():
+    nothing = make_rows(10).slice(0, 0)
+    assert len(build_tree(nothing, branching=6, max_leaf_size=20, **RULE).labels) == 0
+    for splits in ((), (3, 2)):
+        order, (all_of_it,) = cut_top(nothing, splits, most=5, n_sampled=5, **RULE)
+        assert len(order_subtree(nothing, splits, all_of_it, **RULE)) == len(order) == 0
+
+
 def test_a_top_that_cannot_be_cut_is_refused():
     Z, splits = make_rows(10), np.array([2], dtype=np.int32)
     rule = {"max_iter": 5, "seed": 0, "threads": 1}
     with pytest.raises(ValueError, match="a sample two; got 1 and 1"):
         _native.cut_top(Z.arrays, Z.n_cols, splits, most=1, n_sampled=1, **rule)
-    with pytest.raises(ValueError, match="a label for each part; got 10"):
+    with pytest.raises(ValueError, match="a label for each part; got 10 for 11"):
         _native.order_labels(Z.arrays, Z.n_cols, splits, subtree=(0, 0, 11), **rule)
 
 

@@ -36,7 +36,7 @@ class Csr:
         return len(self.indptr) - 1
 
     def __repr__(self) -> str:
-        return f"Csr({len(self):,} x {self.n_cols:,}, {len(self.indices):,} entries)"
+        return f"Csr({len(self):,} x {self.n_cols:,}, {self.indptr[-1]:,} entries)"
 
     @property
     def arrays(self) -> tuple[Offsets, Ids, Floats]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from matchset.config import TrainConfig
 from matchset.learn.cost import estimate_stages, estimate_tuning
 from matchset.learn.sizes import Sizes
-from matchset.work.tasks import Done, Results
+from matchset.work.tasks import Done, Results, Stage
 
 logger = logging.getLogger(__name__)
 
@@ -23,27 +23,30 @@ class Forecast:
     What was found done, in a training that goes on, is left out of the comparison.
     """
 
-    def __init__(self, stages: Collection[str], config: TrainConfig, *, threads: int) -> None:
+    def __init__(self, stages: Sequence[Stage], config: TrainConfig, *, threads: int) -> None:
         self._config, self._threads = config, threads
-        self._left = dict.fromkeys(stages, 1.0)  # share of each stage
-        self._worked = dict.fromkeys(stages, 0.0)
+        self._needed = _list_needed(stages)
+        self._silent = set(self._needed)  # stages of which nothing was heard
+        self._left = dict.fromkeys(self._needed, 1.0)  # share of each stage
+        self._worked = dict.fromkeys(self._needed, 0.0)
         self._seconds: dict[str, float] | None = None  # estimated, of each stage
         self._began = time.monotonic()
 
     def hear(self, done: Done, results: Results) -> float | None:
         """Seconds left after a step; None while the data are not known."""
-        # The steps of a stage ("data.rows" of "data") are done with it, if they had tasks or not.
-        steps = [name for name in self._left if name.startswith(f"{done.stage}.")]
-        for stage in (done.stage, *steps):
-            self._left[stage] = 1 - done.done / done.total
+        # Stages without tasks are never heard of: they end with the first that needs them.
+        ended = self._needed[done.stage] & self._silent
+        self._silent -= {done.stage, *ended}
+        self._left |= {**dict.fromkeys(ended, 0.0), done.stage: 1 - done.done / done.total}
         if self._seconds is None:
             self._seconds = self._estimate(results)
             self._began = time.monotonic()
             if self._seconds is None:
                 return None
         else:  # from here on, times are compared
-            for stage in (done.stage, *steps):
-                self._worked[stage] = (done.done - done.n_found) / done.total
+            is_new = float(done.done > done.n_found)
+            self._worked |= dict.fromkeys(ended, is_new)
+            self._worked[done.stage] = (done.done - done.n_found) / done.total
         worked = sum(self._worked[name] * spent for name, spent in self._seconds.items())
         elapsed = time.monotonic() - self._began
         slower = elapsed / worked if min(elapsed, worked) > _FEW_SECONDS else 1.0
@@ -68,3 +71,12 @@ class Forecast:
             else 0.0
             for stage, name in names.items()
         }
+
+
+def _list_needed(stages: Sequence[Stage]) -> dict[str, set[str]]:
+    """All stages that are done before each one; those that a stage needs come before it."""
+    found: dict[str, set[str]] = {}
+    for stage in stages:
+        own = [need for need in stage.needs if need in found]
+        found[stage.name] = set(own).union(*(found[need] for need in own))
+    return found

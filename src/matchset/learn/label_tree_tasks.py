@@ -7,7 +7,7 @@ inside the whole tree; a node at the top is cut by a sample.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ SAMPLED_LABELS = 500_000  # of a node at the top, by which it is cut
 def plan_top(given: Mapping[str, Any], results: Results) -> list[Task]:
     """The task that cuts the top of a large tree."""
     prefix = given["source"].prefix
-    if len(results.get(prefix + "embed", "placed")) <= LABELS_PER_TASK:
+    if not _is_cut(results, prefix):
         return []
     arguments = {**given, "most": LABELS_PER_TASK, "n_sampled": SAMPLED_LABELS}
     return [Task(prefix + "tree.top", _cut_top, arguments, is_wide=True)]
@@ -47,10 +47,19 @@ def plan_subtrees(given: Mapping[str, Any], results: Results) -> list[Task]:
     ]
 
 
-def build(job: Job, source: TreeSource, config: LearnConfig) -> Mapping[str, Any]:
+def plan_tree(given: Mapping[str, Any], results: Results) -> list[Task]:
+    """The task that makes the tree; it is told how the labels were cut."""
+    prefix = given["source"].prefix
+    arguments = {**given, "subtrees": _read_subtrees(results, prefix)}
+    return [Task(prefix + "tree", _build, arguments, is_wide=True)]
+
+
+def _build(
+    job: Job, source: TreeSource, config: LearnConfig, subtrees: Sequence[Subtree]
+) -> Mapping[str, Any]:
     """The tree over the labels that have positives."""
     placed = job.results.get(source.prefix + "embed", "placed")
-    if subtrees := _read_subtrees(job.results, source.prefix):
+    if subtrees:
         names = [_subtree_name(source.prefix, one) for one in subtrees]
         order = np.concatenate([job.results.get(name, "labels") for name in names])
         offsets = plan_offsets(len(placed), _plan_splits(len(placed), config))
@@ -96,10 +105,17 @@ def _cut_rule(job: Job, config: LearnConfig) -> dict[str, int]:
     }  # fmt: skip
 
 
+def _is_cut(results: Results, prefix: str) -> bool:
+    """Whether the tree is large; the number of labels decides, not which results can be seen."""
+    return len(results.get(prefix + "embed", "placed")) > LABELS_PER_TASK
+
+
 def _read_subtrees(results: Results, prefix: str) -> list[Subtree]:
     """The subtrees of a large tree; none if one task cuts it."""
-    name = prefix + "tree.top"
-    return results.get(name, "subtrees") if results.has(name) else []
+    found: list[Subtree] = []
+    if _is_cut(results, prefix):
+        found = results.get(prefix + "tree.top", "subtrees")
+    return found
 
 
 def _subtree_name(prefix: str, subtree: Subtree) -> str:

@@ -36,7 +36,7 @@ _WIDE = ("data", "embed", "tree", "pack", "fit", "encode", "reranker")
 _ROOT_ENTRY, _ROOT_INSTANCE = 24, 300  # bytes that gathering and solving the root's children owns
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "data": (), "embed": ("data",), "tree": ("embed",), "levels": ("tree",), "solve": ("levels",),
-    "pack": ("solve",), "fit": ("data",), "encode": ("fit",), "lexical": ("encode",),
+    "pack": ("solve",), "fit": ("data",), "encode": ("fit",), "lexical": ("data", "encode"),
     "neighbors": ("data",), "reranker": ("pack", "encode", "lexical", "neighbors"),
 }  # fmt: skip
 # Shares of the work of a stage that a single task does, however many machines there are: positives,

@@ -62,7 +62,7 @@ class CutTexts:
         ranges: list[TextRange] = []
         for kind, each in offsets.items():
             starts = [part.start for part in plan_parts(int(each[-1]), MOST_BYTES)]
-            cuts = [*np.searchsorted(each, starts).tolist(), len(each) - 1]
+            cuts = np.unique([*np.searchsorted(each, starts), len(each) - 1]).tolist()
             ranges += [TextRange(kind, begin, end) for begin, end in pairwise(cuts)]
         return cls(source, config, tuple(ranges))
 

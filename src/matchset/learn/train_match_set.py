@@ -55,6 +55,7 @@ from matchset.work.tasks import Engine, Results, Run, Stage, Task, run_stages
 
 OnProgress = Callable[[Progress], None]
 EngineName: TypeAlias = Literal["threads", "processes", "ray"]
+_PASSING = ("embed", "levels", "solve", "fit")  # stages whose results only the next stages read
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,13 +94,12 @@ def train_match_set(
         if not results.has(INPUT):
             results.put(INPUT, {"log": log, "catalog": catalog})
         threads = count_threads(config.learn.threads)
-        forecast = Forecast([stage.name for stage in stages], config, threads=threads)
+        forecast = Forecast(stages, config, threads=threads)
         run_stages(
             stages,
             results,
             _start(engine, results, threads),
-            kept={RERANKER, *(name for name in _lasting(stages) if name.startswith("final/"))}
-            - {f"final/{name}" for name in ("embed", "levels", "solve", "fit")},
+            kept={RERANKER, *(name for name in _lasting(stages) if name.startswith("final/"))},
             on_done=lambda done: tell(done, progress, forecast.hear(done, results)),
         )
         untuned = default_reranker("tune is off")
@@ -139,8 +139,9 @@ def tuning_stages(parts: tuple[str, ...], config: TrainConfig) -> list[Stage]:
 
 
 def _lasting(stages: Sequence[Stage]) -> list[str]:
-    """The stages whose results others than the next stages read: not those of a single step."""
-    return [stage.name for stage in stages if "." not in stage.name]
+    """The stages whose results a model is made of; a single step of a stage is none of them."""
+    names = [stage.name for stage in stages if "." not in stage.name]
+    return [name for name in names if name.rpartition("/")[2] not in _PASSING]
 
 
 def part_stages(source: PartSource, config: TrainConfig) -> list[Stage]:

@@ -14,7 +14,7 @@ from typing import Literal, cast, get_args
 
 from matchset.config import LearnConfig, Precision, count_threads
 from matchset.learn.embed_tasks import plan_embedding, plan_sums
-from matchset.learn.label_tree_tasks import build, plan_subtrees, plan_top
+from matchset.learn.label_tree_tasks import plan_subtrees, plan_top, plan_tree
 from matchset.learn.pack_tasks import plan_joining, plan_packing
 from matchset.learn.training_data import Examples
 from matchset.learn.tree_tasks import (
@@ -108,7 +108,7 @@ def tree_stages(source: TreeSource, config: LearnConfig) -> list[Stage]:
         Stage(p + "embed", partial(plan_embedding, given), (data, p + "embed.sums")),
         Stage(p + "tree.top", partial(plan_top, given), (p + "embed",)),
         Stage(p + "tree.part", partial(plan_subtrees, given), (p + "embed", p + "tree.top")),
-        Stage.of(Task(p + "tree", build, given, is_wide=True), *cut),
+        Stage(p + "tree", partial(plan_tree, given), cut),
         Stage.of(Task(p + "levels", propagate, {"source": source}), data, p + "tree"),
     ]
     solved = (data, p + "tree", p + "levels")

@@ -145,18 +145,14 @@ def join_products(parts: Sequence[Products], rows: NDArray[np.int64]) -> Product
         for name in parts[0].attributes
     }
     titles, more_text = (
-        _append_texts(texts).take(rows) if len(texts) == len(parts) else None
+        Strings.concatenate(texts).take(rows) if len(texts) == len(parts) else None
         for texts in (
             [part.titles for part in parts if part.titles is not None],
             [part.more_text for part in parts if part.more_text is not None],
         )
     )
-    ids = _append_texts([part.ids for part in parts]).take(rows)
+    ids = Strings.concatenate([part.ids for part in parts]).take(rows)
     return Products(ids, titles, attributes, more_text)
-
-
-def _append_texts(parts: Sequence[Strings]) -> Strings:
-    return parts[0] if len(parts) == 1 else Strings.concatenate(parts)
 
 
 def append_columns(columns: Sequence[Column]) -> Column:
