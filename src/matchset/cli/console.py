@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 
 from rich.console import Console
@@ -89,7 +89,8 @@ def training_bar() -> Iterator[TrainingBar]:
     """A progress bar for training; it is shown in a terminal only."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
-    with bar:
+    # Older versions of Rich print an empty line at the end of a bar that was never shown.
+    with nullcontext() if bar.disable else bar:
         yield TrainingBar(bar)
 
 
