@@ -19,6 +19,7 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using matchset::check;
 using matchset::In;
 using matchset::InOut;
 using matchset::Lists;
@@ -28,10 +29,6 @@ using matchset::to_numpy;
 using matchset::to_span;
 
 namespace {
-
-void check(bool is_right, const std::string& rule, std::size_t found) {
-  if (!is_right) throw std::invalid_argument(rule + "; got " + std::to_string(found));
-}
 
 void check_dimensions(std::size_t dimensions, std::size_t n_values) {
   check(dimensions > 0 && dimensions % 16 == 0, "dimensions must be a positive multiple of 16", dimensions);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +43,11 @@ inline StringsView to_strings(const In<std::uint8_t>& data, const In<std::int64_
   const StringsView view{{reinterpret_cast<const char*>(data.data()), data.size()}, to_span(offsets)};
   view.check();
   return view;
+}
+
+// Refuses an argument that breaks a rule.
+inline void check(bool is_right, const std::string& rule, std::size_t found) {
+  if (!is_right) throw std::invalid_argument(rule + "; got " + std::to_string(found));
 }
 
 using StringsOut = std::pair<Out<std::uint8_t>, Out<std::int64_t>>;  // data, offsets
