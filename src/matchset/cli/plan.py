@@ -126,14 +126,14 @@ def show_projection(
     )
     if any(stage.name == "fit" for stage in stages):
         _tell_sample(sizes)
-    names = ("stage", "tasks", "memory of a task", "work folder", "core hours")
+    names = ("stage", "tasks", "memory of a task", "work folder", "processor time")
     table = Table(*names, box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for stage in stages:
         sizes_of = [f"{n / 1e9:,.2f} GB" for n in (stage.memory, stage.kept)]
-        table.add_row(stage.name, f"{stage.n_tasks:,}", *sizes_of, f"{stage.core_hours:,.2f}")
-    hours = sum(stage.core_hours for stage in stages)
+        table.add_row(stage.name, f"{stage.n_tasks:,}", *sizes_of, format_seconds(stage.seconds))
+    spent = sum(stage.seconds for stage in stages)
     kept = sum(stage.kept for stage in stages)
-    table.add_row("all", "", "", f"{kept / 1e9:,.2f} GB", f"{hours:,.2f}")
+    table.add_row("all", "", "", f"{kept / 1e9:,.2f} GB", format_seconds(spent))
     output.print(table)
     print_text(f"model: {sum(stage.cost.disk for stage in stages) / 1e9:,.2f} GB")
     for n in cores:

@@ -89,9 +89,9 @@ class StagePlan:
         return max(step.memory for step in self.steps)
 
     @property
-    def core_hours(self) -> float:
+    def seconds(self) -> float:
         """Processor time of all tasks."""
-        return self.n_times * (self.cost.serial + self.cost.parallel) / 3600
+        return self.n_times * (self.cost.serial + self.cost.parallel)
 
     @property
     def kept(self) -> float:
