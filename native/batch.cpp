@@ -93,7 +93,7 @@ class Group {
 // do not fill the memory.
 std::size_t group_size(std::size_t n, unsigned n_threads, const SearchRule& rule) {
   constexpr std::size_t kLeast = 64, kMost = 16384, kMostKeys = std::size_t{1} << 22;
-  const std::size_t width = rule.allowed == nullptr ? rule.beam : std::max(rule.beam, kFew * rule.k);
+  const std::size_t width = rule.allowed == nullptr ? rule.beam : std::max(rule.beam, kFew * filtered_k(rule));
   const std::size_t share = (n + std::max(1u, n_threads) - 1) / std::max(1u, n_threads);
   return std::max(kLeast, std::min({kMost, kMostKeys / width, share}));
 }

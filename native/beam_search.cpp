@@ -159,8 +159,8 @@ bool BeamSearch::keep(std::size_t level) {
 
 bool BeamSearch::keep_allowed(std::size_t level) {
   keep_smallest(s_.keys, s_.keys.size(), s_.spare);
-  const std::size_t total = rule_.allowed->total();
-  const std::size_t wanted = total / kFew <= rule_.k ? total : kSpare * rule_.k;
+  const std::size_t total = rule_.allowed->total(), k = filtered_k(rule_);
+  const std::size_t wanted = total / kFew <= k ? total : kSpare * k;
   std::size_t n = 0;
   std::uint64_t below = 0;
   const auto is_full = [&] { return n >= rule_.beam && below >= wanted; };

@@ -1,6 +1,7 @@
 // Beam search: which nodes of each level does one query follow?
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -43,7 +44,9 @@ class BeamSearch {
 // The node of an entry of the beam.
 inline std::uint32_t node_of(std::uint64_t key) { return static_cast<std::uint32_t>(key); }
 
-// With a filter that allows at most kFew * k leaves, all of them are scored; else at least kSpare * k.
-inline constexpr std::size_t kFew = 4, kSpare = 2;
+// With a filter that allows at most kFew * k leaves, all of them are scored; else at least kSpare * k. Up to kLeastK
+// leaves are searched for alike, so that fewer are the first of more.
+inline constexpr std::size_t kFew = 4, kSpare = 2, kLeastK = 100;
+inline std::size_t filtered_k(const SearchRule& rule) { return std::max(rule.k, kLeastK); }
 
 }  // namespace matchset

@@ -94,7 +94,8 @@ def beam_search(model, x, *, k, beam, scores="l3-hinge", allowed=None):
         if below is not None and not is_last:
             n_before = starts(below[level][children[order]])
             total = int(below[-1].sum())
-            wanted = total if total // 4 <= k else 2 * k
+            least = max(k, 100)  # fewer are the first of more
+            wanted = total if total // 4 <= least else 2 * least
             n_kept = max(beam, int(np.searchsorted(n_before, min(wanted, n_before[-1]))))
         nodes, found = children[order[:n_kept]], found[order[:n_kept]]
         if len(nodes) == 0:

@@ -133,6 +133,16 @@ def test_labels_below_min_score_are_left_out():
     np.testing.assert_array_equal(cut.indices, whole.indices[is_kept])
 
 
+@given(seeds, st.sampled_from([0.05, 0.3]))
+def test_with_a_filter_too_fewer_labels_are_the_first_of_more(seed, share):
+    model, X = random_model(seed, splits=(8, 8, 16)), random_rows(seed, n=3)
+    packed = pack(model, precision="float32")
+    allowed = packed.allow(np.random.default_rng(seed).random(model.n_labels) < share)
+    for i in range(len(X)):
+        more, few = (packed.search_row(*row(X, i), search_rule(k, 2), allowed) for k in (100, 10))
+        assert_same(few, tuple(each[:10] for each in more))
+
+
 @given(seeds, shapes, st.sampled_from([0, 0.02, 0.3, 1]))
 def test_a_filter_gives_the_best_that_it_allows(seed, splits, share):
     model, X = random_model(seed, splits=splits), random_rows(seed, n=3)
