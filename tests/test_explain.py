@@ -201,6 +201,19 @@ def test_what_is_found_by_widening_is_explained_too(match_set):
         assert any(part.is_proposed for part in reasons.parts)
 
 
+def test_what_a_wider_search_would_find_next_is_told_from_what_none_would(match_set):
+    narrow = match_set.with_bounds(Bounds(*[1] * len(fields(Bounds))))
+    shown = narrow.match("red rose", 20)
+    more = narrow.match("red rose", 60)
+    for hit in more[20:]:
+        reasons = narrow.explain("red rose", hit.id, k=20)
+        if reasons.rank is not None:
+            assert reasons.verdict.endswith("beyond k = 20")
+            assert reasons.score <= shown[-1].score
+    reached = [narrow.explain("red rose", hit.id, k=20).rank is not None for hit in more[20:24]]
+    assert any(reached)
+
+
 def test_the_filter_counts(match_set):
     first, second, *_ = match_set.match("red rose", 5).ids
     excluded = match_set.explain("red rose", first, where=[second])

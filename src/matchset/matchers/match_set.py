@@ -99,7 +99,8 @@ class MatchSet(FreshMatcher):
         label = self.label_of(product)
         chosen = None if where is None else self.products.filter(where)
         is_allowed = chosen is None or bool(chosen.allowed[label])
-        rank, score = self._find(self.match(query, k, beam=beam, where=chosen), label)
+        match = self.match(query, k, beam=beam, where=chosen)
+        rank, score = self._find(match, label)
         asked = Asked(
             query=query,
             label=label,
@@ -109,6 +110,7 @@ class MatchSet(FreshMatcher):
             is_allowed=is_allowed,
             rank=rank,
             score=score,
+            last=float(match.scores[-1]) if len(match) == k else None,
             n_queries=int(self.n_queries_of[label]),
             may_tell_same_query=self._may_show(query),
         )

@@ -46,6 +46,7 @@ class Asked:
     is_allowed: bool
     rank: int | None  # in the answer
     score: float | None  # in the answer
+    last: float | None  # score of the last product of an answer of k products
     n_queries: int  # that led to the product
     may_tell_same_query: bool  # whether the query is frequent enough to be shown
 
@@ -77,11 +78,16 @@ def explain_product(
     rank = asked.rank
     if rank is None and reasons.is_candidate:
         rank = max(reasons.rank, asked.k + 1)  # a filter or a tie may have put others before it
+    score = asked.score
+    if score is None:
+        score = calibrate(model, reasons.linear)
+        if rank is not None and asked.last is not None:  # what a wider search adds comes after it
+            score = min(score, asked.last)
     return Explanation(
         query=asked.query,
         product=product,
         title=title,
-        score=calibrate(model, reasons.linear) if asked.score is None else asked.score,
+        score=score,
         rank=rank,
         is_returned=asked.rank is not None,
         verdict=_judge(asked, reasons, rank),
@@ -95,8 +101,8 @@ def explain_product(
 def _find_reasons(
     model: MatchSetModel, vectorizer: Vectorizer, features: Ids, asked: Asked
 ) -> tuple[Bounds, Reasons]:
-    """The reasons within the bounds in which the answer found the product."""
-    bounds = asked.bounds
+    """The reasons within the bounds in which the answer found the product, or k others."""
+    bounds, n_before = asked.bounds, -1
     while True:
         reasons = find_reasons(
             model,
@@ -107,9 +113,12 @@ def _find_reasons(
             bounds=bounds,
             allowed=asked.allowed,
         )
-        limits = asdict(bounds)
-        if reasons.is_candidate or asked.rank is None or min(limits.values()) == _MOST:
+        limits, n = asdict(bounds), reasons.n_candidates
+        if reasons.is_candidate or min(limits.values()) == _MOST:
             return bounds, reasons
+        if asked.rank is None and (n >= asked.k or (n == n_before and asked.allowed is None)):
+            return bounds, reasons  # a search widens no further
+        n_before = n
         bounds = Bounds(**{name: min(_WIDENED * n, _MOST) for name, n in limits.items()})
 
 
