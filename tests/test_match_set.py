@@ -202,6 +202,18 @@ def test_a_part_that_is_left_out_leaves_its_features_at_zero():
     assert set(found.sources.tolist()) <= {1, 4, 5}
 
 
+def test_of_many_queries_the_most_frequent_are_remembered():
+    log, catalog = make_shop()
+    every, few = (
+        ms.train(log, catalog, make_config(max_past_queries=most)).model.neighbors.hashes
+        for most in (2_000_000, 40)
+    )
+    count_of = dict(zip(log.queries.hashes(), log.query_counts(), strict=True))
+    assert len(few) == 40 < len(every)
+    forgotten = [count_of[each] for each in every if each not in set(few)]
+    assert min(count_of[each] for each in few) >= max(forgotten)
+
+
 def test_inverted_lists_propose_their_nearest_products(trained):
     everything = describe(trained, QUERIES, WIDE)
     found = describe(trained, QUERIES, dataclasses.replace(WIDE, list_products=3))

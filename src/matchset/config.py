@@ -262,6 +262,8 @@ class TrainConfig:
     "Parts of the match set: tree, towers, lexical, neighbors; tree alone is XR-Linear."
     tune: bool = True
     "Learn the weights of the re-ranker on positives that are held back from the parts."
+    max_past_queries: int = 2_000_000
+    "Past queries that a match set remembers, at most: the most frequent ones."
     vectorizer: VectorizerConfig = VectorizerConfig()
     "How queries become features."
     # Titles are longer than queries, so with them product vectors keep more entries: on Home Depot
@@ -283,6 +285,7 @@ class TrainConfig:
         _check_events(self.events)
         _set(self, "language", check_language(self.language))
         _set(self, "parts", _check_parts(self.parts))
+        _check_range(self, 1, _MAX_INT, "max_past_queries")
         if type(self.tune) is not bool:
             raise ValueError(f"tune must be a boolean; got {self.tune!r}")
         least = as_float(self.min_query_count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from matchset.config import TrainConfig, count_threads
@@ -141,6 +141,7 @@ def plan_training(log: Log, catalog: Catalog | None, config: TrainConfig) -> Tra
     """Make the features that training would use, and estimate the rest from their number."""
     data = prepare_training_data(log, catalog, config, threads=config.learn.threads)
     sizes = Sizes.of(data.examples, len(data.positives.queries))
+    sizes = replace(sizes, max_past_queries=config.max_past_queries)
     n_held = _count_held(log, config)
     threads = count_threads(config.learn.threads)
     return TrainingPlan(sizes, threads, estimate(sizes, config, n_held), n_held, *read_memory())

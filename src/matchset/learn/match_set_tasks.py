@@ -83,12 +83,17 @@ def read_data(results: Results, source: PartSource) -> TrainingData:
     return TrainingData(**{name: results.get(task, name) for name, task in task_of.items()})
 
 
-def remember(job: Job, source: PartSource) -> Mapping[str, Any]:
+def remember(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, Any]:
     """The query neighbors."""
     data = read_data(job.results, source)
-    n_known = data.vectorizer.vocabulary.n_known
-    hashes = data.positives.queries.hashes()
-    past = remember_queries(hashes, data.X, data.Y, n_known=n_known, frequency=data.counts)
+    past = remember_queries(
+        data.positives.queries.hashes(),
+        data.X,
+        data.Y,
+        n_known=data.vectorizer.vocabulary.n_known,
+        frequency=data.counts,
+        most=config.max_past_queries,
+    )
     return {"neighbors": past}
 
 

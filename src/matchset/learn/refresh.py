@@ -73,6 +73,7 @@ def refresh_match_set(
         data.Y,
         n_known=data.vectorizer.vocabulary.n_known,
         frequency=np.add.reduceat(data.Y.data.astype(np.float64), data.Y.indptr[:-1]),
+        most=known.config.max_past_queries,
     )
     last_day = find_last_day(log, old_log, before=known.last_day)
     recent = _count_recent(known, log, old_log, last_day)

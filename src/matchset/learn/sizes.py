@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from matchset.config import TrainConfig
 from matchset.learn.clusters import LIST_SIZE, MANY_LISTS, PASSES
 from matchset.learn.label_tree import plan_splits
 from matchset.learn.layers import LANES
 from matchset.learn.training_data import Examples
 from matchset.learn.two_tower import TwoTowerConfig
 from matchset.model.inverted_lists import NEAR_GROUPS, NEAR_LISTS
-from matchset.model.neighbors import MOST_QUERIES
 
 _HEAPS = 0.65  # power by which distinct features grow: shops of 2,000 and 12,000 products
 
@@ -26,6 +26,7 @@ class Sizes:
     query_entries: int  # features of all queries, each as often as it occurs
     title_entries: int
     features: int  # distinct
+    max_past_queries: int = TrainConfig().max_past_queries
 
     @classmethod
     def of(cls, examples: Examples, n_queries: int) -> Sizes:
@@ -41,7 +42,7 @@ class Sizes:
         names = ("queries", "pairs", "query_entries", "title_entries")
         grown = {name: round(times * getattr(self, name)) for name in names}
         features = min(most_features, round(times**_HEAPS * self.features))
-        return Sizes(products, **grown, features=features)
+        return replace(self, products=products, **grown, features=features)
 
     def with_titles_as_queries(self) -> Sizes:
         """What a tree sees that learns from titles too."""
@@ -103,7 +104,7 @@ class Sizes:
     @property
     def remembered(self) -> float:
         """Share of the queries that query neighbors remember."""
-        return min(1.0, MOST_QUERIES / max(1, self.queries))
+        return min(1.0, self.max_past_queries / max(1, self.queries))
 
     @property
     def remembered_entries(self) -> int:

@@ -164,7 +164,7 @@ def part_stages(source: PartSource, config: TrainConfig) -> list[Stage]:
         fit = stage("fit", fit_towers, data, is_wide=True, config=config)
         towers = [fit, *encode_stages(source, config)]
     if "neighbors" in parts:
-        others.append(stage("neighbors", remember, data))
+        others.append(stage("neighbors", remember, data, config=config))
     if "lexical" in parts:
         order = [p + "encode"] if towers else []
         others.append(stage("lexical", index_lexical, data, *order))

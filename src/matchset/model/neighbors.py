@@ -19,8 +19,6 @@ from matchset.model.impact_lists import LARGEST, ImpactLists, invert, read_impac
 from matchset.storage.sections import Section
 from matchset.strings import Strings
 
-MOST_QUERIES = 2_000_000
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PastQueries:
@@ -95,7 +93,7 @@ def remember_queries(
     *,
     n_known: int,
     frequency: NDArray[np.float64],
-    most: int = MOST_QUERIES,
+    most: int,
 ) -> PastQueries:
     """Index queries: hashes of their normalized texts, queries x features, queries x products.
 
