@@ -179,11 +179,10 @@ std::tuple<Out<std::int64_t>, std::int64_t, std::int64_t> py_count_words(const S
 
 void bind_stems(nb::module_& m) {
   nb::class_<Stems>(m, "Stems", "Stems of known words over borrowed, possibly memory-mapped arrays.")
-      .def(nb::init<In<std::uint8_t>, std::uint64_t, In<std::uint8_t>, In<std::int64_t>, bool, nb::object>(),
-           "slots"_a.noconvert(), "n_homes"_a, "data"_a.noconvert(), "offsets"_a.noconvert(), "splits_unspaced"_a,
-           "stem_unknown"_a.none(),
+      .def(nb::init<In<std::uint8_t>, std::uint64_t, In<std::uint8_t>, In<std::int64_t>, nb::object>(),
+           "slots"_a.noconvert(), "n_homes"_a, "data"_a.noconvert(), "offsets"_a.noconvert(), "stem_unknown"_a.none(),
            nb::sig("def __init__(self, slots: NDArray[numpy.uint8], n_homes: int, data: NDArray[numpy.uint8], "
-                   "offsets: NDArray[numpy.int64], splits_unspaced: bool, "
+                   "offsets: NDArray[numpy.int64], "
                    "stem_unknown: collections.abc.Callable[[str], str] | None) -> None"))
       .def("analyze", &py_analyze, "data"_a.noconvert(), "offsets"_a.noconvert(), "threads"_a,
            "Normalized texts with stems for words; a text of stop words alone stays as it is.");
@@ -191,8 +190,8 @@ void bind_stems(nb::module_& m) {
         "n_homes"_a, "Hash table of words and their stems: slots, and the suffixes as data and offsets.");
   m.def("list_words", &py_list_words, "data"_a.noconvert(), "offsets"_a.noconvert(), "threads"_a,
         "is_shown"_a.noconvert().none() = nb::none(),
-        "Distinct words of normalized texts, in the order in which they first occur, and whether a text that "
-        "`is_shown` has each.");
+        "Distinct words of normalized texts, without scripts that have no spaces, in the order in which they first "
+        "occur, and whether a text that `is_shown` has each.");
   m.def("number_words", &py_number_words, "data"_a.noconvert(), "offsets"_a.noconvert(), "is_shown"_a.noconvert(),
         "threads"_a,
         "Words of normalized texts: where those of each text start, the number of each, the distinct words in the "

@@ -31,7 +31,7 @@ inline std::vector<NGramKind> to_kinds(const In<std::uint8_t>& units, const In<s
 class Stems {
  public:
   Stems(In<std::uint8_t> slots, std::uint64_t n_homes, In<std::uint8_t> data, In<std::int64_t> offsets,
-        bool splits_unspaced, nanobind::object stem_unknown)
+        nanobind::object stem_unknown)
       : slots_(std::move(slots)), data_(std::move(data)), offsets_(std::move(offsets)), stem_(std::move(stem_unknown)) {
     const std::size_t n_slots = slots_.size() / sizeof(StemSlot);
     if (slots_.size() % sizeof(StemSlot) != 0 ||
@@ -44,7 +44,6 @@ class Stems {
     view_.suffixes = to_strings(data_, offsets_);
     for (std::size_t i = 0; i < view_.suffixes.size(); ++i)
       if (view_.suffixes[i].size() > kMaxSuffix) throw std::invalid_argument("a suffix of a stem is too long");
-    view_.splits_unspaced = splits_unspaced;
     if (!stem_.is_none())
       view_.stem_unknown = [this](std::string_view word, std::vector<char>& out) { ask(word, out); };
   }

@@ -84,30 +84,57 @@ bool has_unspaced(std::string_view word) {
   return false;
 }
 
-// Appends a word; runs of a script without spaces as overlapping pairs of characters, what is between them whole.
-void append_split(std::string_view word, std::vector<char>& out) {
-  const auto append = [&](std::string_view piece) {
-    if (!out.empty() && out.back() != ' ') out.push_back(' ');
-    out.insert(out.end(), piece.begin(), piece.end());
-  };
-  std::size_t begin = 0;
-  while (begin < word.size()) {
-    auto [code, length] = first_code(word.substr(begin));
-    const bool is_run = is_unspaced(code);
-    std::size_t end = begin, previous = begin;
-    bool has_pair = false;
+// Calls visit(part, is_run) for the runs of scripts without spaces in a word, and for what is between them.
+template <typename Visit>
+void for_each_run(std::string_view word, Visit&& visit) {
+  for (std::size_t begin = 0, end = 0; begin < word.size(); begin = end) {
+    const bool is_run = is_unspaced(first_code(word.substr(begin)).first);
     while (end < word.size()) {
-      const auto [next, n] = first_code(word.substr(end));
-      if (is_unspaced(next) != is_run) break;
-      if (is_run && end > begin) {
-        append(word.substr(previous, end + n - previous));
-        has_pair = true;
-      }
-      previous = end;
-      end += n;
+      const auto [code, length] = first_code(word.substr(end));
+      if (is_unspaced(code) != is_run) break;
+      end += length;
     }
-    if (!has_pair) append(word.substr(begin, end - begin));
-    begin = end;
+    visit(word.substr(begin, end - begin), is_run);
+  }
+}
+
+// Appends overlapping pairs of characters, one space between them; a single character as it is.
+void append_pairs(std::string_view run, std::vector<char>& out) {
+  std::size_t begin = 0, middle = first_code(run).second;
+  do {
+    const std::size_t end = middle < run.size() ? middle + first_code(run.substr(middle)).second : middle;
+    if (begin > 0) out.push_back(' ');
+    const std::string_view pair = run.substr(begin, end - begin);
+    out.insert(out.end(), pair.begin(), pair.end());
+    begin = std::exchange(middle, end);
+  } while (middle < run.size());
+}
+
+// Appends what `write` writes as a word behind those since `start`; nothing where it writes nothing.
+template <typename Write>
+void append_word(std::size_t start, std::vector<char>& out, Write&& write) {
+  const std::size_t before = out.size();
+  if (before > start) out.push_back(' ');
+  const std::size_t begin = out.size();
+  write();
+  if (out.size() == begin) out.resize(before);
+}
+
+// Appends the stem of a word, nothing for a stop word. Runs of a script without spaces become pairs of characters,
+// whatever the language; the table has no such words.
+void append_stem(std::string_view word, const StemsView& stems, std::vector<char>& out) {
+  if (const StemSlot* slot = stems.find(word)) {
+    out.insert(out.end(), word.begin(), word.begin() + slot->n_kept);
+    const auto suffix = stems.suffixes[slot->suffix];
+    out.insert(out.end(), suffix.begin(), suffix.end());
+  } else if (has_unspaced(word)) {
+    for_each_run(word, [&, start = out.size()](std::string_view part, bool is_run) {
+      append_word(start, out, [&] { is_run ? append_pairs(part, out) : append_stem(part, stems, out); });
+    });
+  } else if (stems.stem_unknown) {
+    stems.stem_unknown(word, out);
+  } else {
+    out.insert(out.end(), word.begin(), word.end());
   }
 }
 
@@ -200,21 +227,9 @@ void append_stems(std::string_view normalized, const StemsView& stems, std::vect
   const auto append = [&](std::string_view word) {
     if (is_cut) return;
     const std::size_t before = out.size();
-    if (before > start) out.push_back(' ');
-    const std::size_t begin = out.size();
-    if (const StemSlot* slot = stems.find(word)) {
-      out.insert(out.end(), word.begin(), word.begin() + slot->n_kept);
-      const auto suffix = stems.suffixes[slot->suffix];
-      out.insert(out.end(), suffix.begin(), suffix.end());
-    } else if (stems.splits_unspaced) {
-      append_split(word, out);
-    } else if (stems.stem_unknown) {
-      stems.stem_unknown(word, out);
-    } else {
-      out.insert(out.end(), word.begin(), word.end());
-    }
+    append_word(start, out, [&] { append_stem(word, stems, out); });
     is_cut = out.size() - start > kMaxAnalyzed;
-    if (is_cut || out.size() == begin) out.resize(before);  // a stop word adds nothing
+    if (is_cut) out.resize(before);
   };
   for_each_word(normalized, [&](std::string_view word) { for_each_piece(word, append); });
   if (out.size() == start) out.insert(out.end(), normalized.begin(), normalized.end());
@@ -260,8 +275,11 @@ WordCounts count_words(const StringsView& normalized, const StringsView& wanted,
 WordList list_words(const StringsView& normalized, std::span<const std::uint8_t> is_shown, unsigned n_threads) {
   std::vector<WordLister> parts(std::max(1u, n_threads));
   for_each_text(normalized, parts.size(), n_threads, [&](std::size_t part, std::size_t i) {
+    const auto add = [&](std::string_view word, bool is_run) {
+      if (!is_run) parts[part].add(word, is_shown.empty() || is_shown[i]);
+    };
     for_each_word(normalized[i], [&](std::string_view word) {
-      for_each_piece(word, [&](std::string_view piece) { parts[part].add(piece, is_shown.empty() || is_shown[i]); });
+      for_each_piece(word, [&](std::string_view piece) { for_each_run(piece, add); });
     });
   });
   for (std::size_t part = 1; part < parts.size(); ++part) parts[0].add_all(parts[part].list);

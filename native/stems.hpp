@@ -35,9 +35,8 @@ using StemUnknown = std::function<void(std::string_view word, std::vector<char>&
 struct StemsView {
   std::span<const StemSlot> slots;
   std::uint64_t n_homes = 1;
-  StringsView suffixes;          // each of at most kMaxSuffix bytes
-  bool splits_unspaced = false;  // words of scripts without spaces become pairs of characters
-  StemUnknown stem_unknown;      // for words without a slot; empty: they stay as they are
+  StringsView suffixes;      // each of at most kMaxSuffix bytes
+  StemUnknown stem_unknown;  // for words without a slot; empty: they stay as they are
 
   const StemSlot* find(std::string_view word) const;
 };
@@ -51,21 +50,22 @@ struct StemTable {
 StemTable lay_out_stems(const StringsView& words, const StringsView& stems, std::span<const std::uint8_t> is_shown,
                         std::uint64_t n_homes);
 
-// Writes the stems of a normalized text, one space between them; numbers and units are words of their own. A text of
-// stop words alone stays as it is.
+// Writes the stems of a normalized text, one space between them; numbers and units are words of their own, and so are
+// pairs of characters of a script without spaces. A text of stop words alone stays as it is.
 void append_stems(std::string_view normalized, const StemsView& stems, std::vector<char>& out);
 
 // The same for many texts, in order.
 OwnedStrings stem_all(const StringsView& normalized, const StemsView& stems, unsigned n_threads);
 
-// Distinct words of texts, numbers and units apart, in the order in which they first occur.
+// Distinct words of texts, numbers and units apart, in the order in which they first occur; runs of a script without
+// spaces are left out: their pairs of characters have no stems.
 struct WordList {
   OwnedStrings words;
   std::vector<std::uint8_t> is_shown;  // whether a text that may be shown has it
 };
 WordList list_words(const StringsView& normalized, std::span<const std::uint8_t> is_shown, unsigned n_threads);
 
-// The same of whole words, and which of them each text has.
+// Distinct words between spaces, and which of them each text has.
 struct NumberedWords {
   WordList distinct;
   Buffer<std::int64_t> offsets;   // of the words of each text, (n + 1,)

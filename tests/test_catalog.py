@@ -198,6 +198,16 @@ def test_titles_and_descriptions_are_cleaned_of_markup(tmp_path):
     assert list(catalog.descriptions) == ["Oak door"]
 
 
+def test_attributes_are_cleaned_of_markup(tmp_path):
+    file = tmp_path / "products.csv"
+    rows = ["1,a,B&amp;D,<b>red</b>", "2,b,B&D,x < y & z", "3,c,,red", "4,d,Acme,&nbsp;"]
+    file.write_text("\n".join(["sku,title,brand,color", *rows]))
+    attributes = read_catalog(file).attributes
+    assert attributes["brand"].to_list() == ["B&D", "B&D", None, "Acme"]
+    assert list(attributes["brand"].categories) == ["Acme", "B&D"]  # one of each, sorted
+    assert attributes["color"].to_list() == ["red", "x < y & z", "red", ""]
+
+
 def test_further_columns_are_searched_beside_the_title(tmp_path):
     file = tmp_path / "products.csv"
     file.write_text("sku,title,Brand,price,description\n1,door,A&amp;B,3,oak\n2,lamp,,4,\n")

@@ -8,6 +8,7 @@ import tempfile
 from datetime import date
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from contract import CHECKS, Subject, name_of
 from fresh_shop import BRANDS, QUERIES, dump, list_goods, make_goods, trained_shop
@@ -245,6 +246,24 @@ def test_an_added_row_without_a_title_keeps_the_one_that_a_product_has(base, tmp
     kept = base.add(make_goods({"p001": ("", 3.0, None)}))
     assert kept.products.titles_of(["p001"]) == [list_goods()["p001"][0]]
     assert kept.n_queries_of[1] == base.n_queries_of[1]
+
+
+@pytest.mark.parametrize("step", ["add", "update", "upsert"])
+def test_attributes_are_cleaned_of_markup_in_every_step(base, step):
+    brands = {"p001": "B&amp;D", "p002": "<i>B&D</i>", "p003": "zeta"}
+    titles = [list_goods()[product][0] for product in brands]
+    if step == "upsert":
+        told = [
+            ms.Upsert(product, attributes={"brand": brand}) for product, brand in brands.items()
+        ]
+        changed = base.upsert(told)
+    else:
+        table = {"sku": list(brands), "title": titles, "brand": list(brands.values())}
+        changed = getattr(base, step)(pa.table(table))
+    assert changed.products.attributes["brand"].to_list()[1:4] == ["B&D", "B&D", "zeta"]
+    assert set(changed.match(" ".join(titles), 100, where="brand = 'B&D'").ids) == {"p001", "p002"}
+    none = changed.upsert([ms.Upsert("p001", attributes={"brand": None})])
+    assert none.products.attributes["brand"].to_list()[1:3] == [None, "B&D"]
 
 
 @pytest.mark.parametrize("change", [str.upper, "<b>{}</b> &amp;".format])

@@ -47,6 +47,18 @@ JAPANESE = [
     "木の椅子",
     "ガラスの花瓶",
 ]
+JAPANESE_SHOP = [  # without a space anywhere
+    f"{whose}{color}{thing}セット"
+    for whose in ("紳士用", "子供用", "家庭用")
+    for color in ("赤い", "黒い", "白い", "青い")
+    for thing in ("革靴", "長靴", "椅子", "花瓶", "電動ドリル")
+]
+ENGLISH_SHOP = [
+    f"{color} {thing} {extra}"
+    for color in ("Red", "Black", "Green", "White", "Blue")
+    for thing in ("drills", "lamps", "chairs", "ladders", "vases")
+    for extra in ("for the home", "with a handle and screws", "made of wood", "to hang from a wall")
+]
 MIXED = [*GERMAN, *(f"{title} pour la maison avec des vis" for title in ENGLISH * 25)]
 HOSTILE = [
     "",
@@ -136,6 +148,26 @@ def test_scripts_without_spaces_become_pairs_of_characters():
         "ไท ทย",
     ]
     assert analyze(["한국 신발"], "cjk") == ["한국 신발"]  # Hangul has spaces
+
+
+@pytest.mark.parametrize("language", STEMMED)
+def test_scripts_without_spaces_become_pairs_of_characters_in_every_language(language):
+    texts = ["赤い靴 靴", "靴20cm用品", "ไทย", "2026年モデル"]
+    assert analyze(texts, language) == [
+        "赤い い靴 靴",
+        "靴 20cm 用品",
+        "ไท ทย",
+        "2026 年モ モデ デル",
+    ]
+    assert analyze(texts, language, known=[]) == analyze(texts, language)
+
+
+def test_words_that_touch_a_script_without_spaces_are_stemmed_as_others():
+    texts = ["shoesの靴drills", "theの靴 靴the", "running 靴"]
+    wanted = ["shoe の靴 drill", "の靴 靴", "run 靴"]
+    assert analyze(texts, "en") == analyze(texts, "en", known=[]) == wanted
+    known = learn_stems(normalized(texts), "en")
+    assert known.n_homes == round(4 / 3 * len({"shoes", "drills", "the", "running"}))
 
 
 def test_words_are_stems_and_characters_are_the_surface():
@@ -278,7 +310,7 @@ def test_any_flipped_byte_of_stems_is_found_and_never_crashes(tmp_path_factory, 
 def test_a_table_of_noise_is_safe_to_ask(noise, n_homes, suffixes):
     data = np.frombuffer(b"".join(suffixes), np.uint8)
     offsets = np.cumsum([0, *map(len, suffixes)]).astype(np.int64)
-    native = _native.Stems(np.frombuffer(noise, np.uint8), n_homes, data, offsets, False, None)
+    native = _native.Stems(np.frombuffer(noise, np.uint8), n_homes, data, offsets, None)
     texts = normalized([*GERMAN, *HOSTILE])
     found = Strings(*native.analyze(texts.data, texts.offsets, 2))
     assert len(found) == len(texts)
@@ -376,6 +408,38 @@ def test_a_german_shop_is_trained_and_opened_in_german(tmp_path):
     )  # what was asked for; the vocabulary has what was chosen
 
 
+def train_shop(titles, out=None):
+    """A match set of a shop, whose customers searched for every other title."""
+    rows = range(0, len(titles), 2)
+    table = {"query": [titles[row] for row in rows], "sku": [f"p{row}" for row in rows]}
+    return ms.train(ms.read_log(pa.table(table)), make_catalog(titles), out=out)
+
+
+@pytest.mark.parametrize(
+    ("titles", "language"),
+    [
+        (JAPANESE_SHOP, "cjk"),
+        ([*JAPANESE_SHOP, *ENGLISH_SHOP[:20]], "cjk"),
+        ([*ENGLISH_SHOP, *JAPANESE_SHOP[:20:2]], "en"),
+    ],
+    ids=["japanese", "japanese with some english", "english with some japanese"],
+)
+def test_a_match_set_finds_what_is_inside_a_run_without_spaces(titles, language, tmp_path):
+    matcher = train_shop(titles, out=tmp_path / "m")
+    assert matcher.vectorizer.vocabulary.language == language
+    for each in (matcher, matcher.part("lexical"), ms.load(tmp_path / "m")):
+        for query in ("革靴", "白い長靴", "電動", "drills", "red lamps"):
+            wanted = {title for title in titles if query in title.lower()}
+            best = each.match(query, len(wanted)) if wanted else ()
+            assert {one.title for one in best} == wanted
+
+
+def test_a_product_that_is_added_is_found_inside_a_run_without_spaces():
+    added = train_shop(ENGLISH_SHOP).add(pa.table({"sku": ["n"], "title": ["紳士用革靴セット"]}))
+    for each in (added, added.part("lexical")):
+        assert each.match("革靴", 1).ids == ("n",)
+
+
 def test_a_query_with_markup_is_the_query_without():
     queries = ["Black &amp; Decker", "Black &amp; Decker", "black & decker"]
     log = ms.read_log(pa.table({"query": queries, "sku": ["a", "a", "b"]}))
@@ -403,8 +467,8 @@ def test_words_are_listed_and_counted_the_same_with_any_number_of_threads(thread
     packed = Strings.of(texts)
     words = [word for text in texts for word in text.split()]
     found, marks = _native.list_words(packed.data, packed.offsets, threads, shown.view(np.uint8))
-    listed = list(dict.fromkeys(words))
-    public = {word for row in np.flatnonzero(shown) for word in texts[row].split()}
+    listed = list(dict.fromkeys(word.removeprefix("椅子") for word in words))
+    public = {w.removeprefix("椅子") for row in np.flatnonzero(shown) for w in texts[row].split()}
     assert list(Strings(*found)) == listed
     assert marks.tolist() == [word in public for word in listed]
     wanted = Strings.of(["the", "none", "w1"])

@@ -76,6 +76,13 @@ def test_products_are_found_by_all_workers_and_are_on_disk_when_the_answer_comes
     assert described["freshness"]["added"] == 0
 
 
+def test_attributes_are_cleaned_of_markup_over_http(server):
+    told = {"id": "h3", "title": "zyxo drill", "attributes": {"brand": "B&amp;D"}}
+    assert write(server, products=[told]).status == 200
+    assert find(server, "zyxo&where=brand%3D%27B%26D%27") == ("h3",)
+    write(server, remove=["h3"])
+
+
 def test_a_removal_is_counted_under_its_route(server):
     def read():
         return server.call("/metrics", headers=AUTH).body.decode().splitlines()

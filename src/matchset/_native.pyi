@@ -196,7 +196,6 @@ class Stems:
         n_homes: int,
         data: NDArray[numpy.uint8],
         offsets: NDArray[numpy.int64],
-        splits_unspaced: bool,
         stem_unknown: Callable[[str], str] | None,
     ) -> None: ...
     def analyze(
@@ -246,7 +245,7 @@ def list_words(
     Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
 ]:
     """
-    Distinct words of normalized texts, in the order in which they first occur, and whether a text that `is_shown` has each.
+    Distinct words of normalized texts, without scripts that have no spaces, in the order in which they first occur, and whether a text that `is_shown` has each.
     """
 
 def number_words(

@@ -24,7 +24,7 @@ NEGATIVES = ("tfn", "man", "given")
 EMBEDDINGS = ("pifa", "given", "pifa+given")
 WEIGHTS = ("binary", "log", "linear", "given")
 AUTO = "auto"
-UNSPACED = "cjk"  # scripts without spaces: Chinese, Japanese, Thai; pairs of characters are words
+UNSPACED = "cjk"  # texts in scripts without spaces (Chinese, Japanese, Thai): nothing is stemmed
 STEMMED = (
     "en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "ru", "pl", "cs", "hu",
     "ro", "tr"

@@ -66,7 +66,8 @@ def read_catalog(
     UTF-8.
 
     `text` names columns, such as brand, category or description, that are searched in addition to
-    the title, as `Catalog.more_text`. HTML is removed from titles, descriptions and that text.
+    the title, as `Catalog.more_text`. HTML is removed from titles, descriptions, that text and
+    attributes that are text: brand = 'B&D' also finds what the table calls B&amp;D.
 
     A product that occurs twice with different titles is a DataError that names both rows, unless
     `duplicates` is "first" or "last". With the same title, the first row is kept.
@@ -271,7 +272,7 @@ def _to_column(column: ArrowColumn, kind: ColumnKind) -> Column:
     values, is_null = column.values, column.is_null
     if kind == "text":
         is_used = np.ones(len(column.texts), dtype=np.bool_)
-        categories, code = renumber(column.texts, is_used)
+        categories, code = renumber(clean_markup(column.texts), is_used)
         return Column(kind, np.append(code, np.int32(-1))[values], categories)
     null = {"number": np.nan, "boolean": -1, "date": NO_DAY}[kind]
     values = values.astype(np.int8) if kind == "boolean" else values.copy()

@@ -40,15 +40,15 @@ class Stems:
     @cached_property
     def native(self) -> _native.Stems:
         """The native view over these arrays."""
-        splits_unspaced = self.language == UNSPACED
-        stem = None if splits_unspaced else Analyzer.of(self.language).stem_word
+        stem = None if self.language == UNSPACED else Analyzer.of(self.language).stem_word
         suffixes = self.suffixes
-        return _native.Stems(
-            self.slots, self.n_homes, suffixes.data, suffixes.offsets, splits_unspaced, stem
-        )
+        return _native.Stems(self.slots, self.n_homes, suffixes.data, suffixes.offsets, stem)
 
     def analyze(self, normalized: Strings, *, threads: int | None = None) -> Strings:
-        """Normalized texts with stems for words; a text of stop words alone stays as it is."""
+        """Normalized texts with stems for words; a text of stop words alone stays as it is.
+
+        In every language, runs of a script without spaces become pairs of characters.
+        """
         n_threads = count_threads(threads)
         return Strings(*self.native.analyze(normalized.data, normalized.offsets, n_threads))
 
@@ -88,7 +88,7 @@ def list_words(
     threads: int = 1,
 ) -> WordList:
     """The words of normalized texts, with their stems."""
-    if language == UNSPACED:  # pairs of characters need no table
+    if language == UNSPACED:  # nothing is stemmed
         return WordList(Strings.of([]), Strings.of([]), np.empty(0, dtype=np.uint8))
     marks = None if shown is None else shown.view(np.uint8)
     found, is_shown = _native.list_words(normalized.data, normalized.offsets, threads, marks)

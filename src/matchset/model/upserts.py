@@ -24,7 +24,10 @@ _LARGEST = 2**1023  # that a float holds
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """A product to add or change. Fields that are not given stay as they are."""
+    """A product to add or change. Fields that are not given stay as they are.
+
+    HTML is removed from the title and from attributes that are text.
+    """
 
     id: str
     title: str | None = None  # a new product must have one
@@ -77,9 +80,12 @@ def _change(name: str, column: Column, products: Sequence[Upsert]) -> Column:
     told = {i: p.attributes[name] for i, p in enumerate(products) if name in p.attributes}
     if not told:
         return column
-    values = column.to_list()
-    for row, value in told.items():
-        values[row] = _read_value(name, column.kind, value)
+    values, given = column.to_list(), [_read_value(name, column.kind, v) for v in told.values()]
+    if column.kind == "text":  # as in a catalog that is read
+        cleaned = clean_markup(Strings.of([value or "" for value in given]))
+        given = [value and text for value, text in zip(given, cleaned, strict=True)]
+    for row, value in zip(told, given, strict=True):
+        values[row] = value
     if column.kind == "text":
         known = sorted({v for v in values if v is not None}, key=str.encode)
         code = {text: index for index, text in enumerate(known)}
