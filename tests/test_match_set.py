@@ -344,6 +344,15 @@ def test_a_query_without_a_known_n_gram_gets_nothing(matcher):
         assert len(matcher.match(query, where=list(matcher.products.ids[:5]))) == 0
 
 
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [("whitte rosse", "white rose"), ("gren tabble", "green table"), ("blakc mugg", "black mug")],
+)
+def test_a_query_whose_words_are_all_misspelt_is_found_by_its_trigrams(matcher, query, meant):
+    assert len(matcher.part("lexical").match(query)) == 0  # no word is known
+    assert matcher.match(query, 1).titles[0].startswith(meant)
+
+
 def test_queries_of_every_kind_get_an_answer(matcher):
     for query in (
         "red rose \U0001f339",
