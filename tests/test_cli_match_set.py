@@ -1,4 +1,4 @@
-"""The command line over a match set: what is done with its parts."""
+"""The command line over a match set: its answers, and what is done with its parts."""
 
 import json
 import re
@@ -16,6 +16,15 @@ def match_set(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parts") / "model"
     make_match_set(tune=False).save(folder)
     return folder
+
+
+@pytest.fixture
+def searches(tmp_path):
+    """A log of some searches in the shop of `match_set`."""
+    file = tmp_path / "searches.csv"
+    rows = [f"red rose {i},p{i:03},5" for i in range(40)]
+    file.write_text("\n".join(["query,product_id,count", *rows]) + "\n")
+    return file
 
 
 def test_the_parts_of_a_match_set_are_inspected(match_set):
@@ -52,13 +61,33 @@ def test_a_match_set_tells_why_a_product_is_missing(match_set):
         assert part in said
 
 
-@pytest.fixture
-def searches(tmp_path):
-    """A log of some searches in the shop of `match_set`."""
-    file = tmp_path / "searches.csv"
-    rows = [f"red rose {i},p{i:03},5" for i in range(40)]
-    file.write_text("\n".join(["query,product_id,count", *rows]) + "\n")
-    return file
+def match_lines(*options):
+    said = run("match", *options, "--form", "jsonl", "-k", 20)
+    return [json.loads(line) for line in said.splitlines()]
+
+
+def test_products_below_a_score_or_a_share_of_the_best_are_left_out(match_set):
+    rows = match_lines(match_set, "red rose")
+    best, least = rows[0]["score"], (rows[4]["score"] + rows[5]["score"]) / 2
+    for cut in (["--min-score", least], ["--min-relative", least / best]):
+        assert match_lines(match_set, "red rose", *cut) == rows[:5]
+    assert match_lines(match_set, "red rose", "--min-score", 1.01)[0]["product_id"] is None
+    said = run("match", match_set, "red rose", "--min-relative", 2, ok=False)
+    assert "must be from 0 to 1; got 2" in said
+
+
+def test_columns_beside_the_title_are_searched_if_they_are_named(searches, tmp_path):
+    goods = tmp_path / "goods.csv"
+    rows = [f"p{i:03},red rose {i},{'lapwing' if i == 7 else 'heron'},oak" for i in range(40)]
+    goods.write_text("\n".join(["product_id,title,brand,material", *rows]) + "\n")
+    for name, text in (("plain", []), ("more", ["--catalog-text", "brand", "material"])):
+        run("train", searches, "--catalog", goods, *text, "-o", tmp_path / name)
+    assert match_lines(tmp_path / "more", "lapwing")[0]["product_id"] == "p007"
+    assert len(match_lines(tmp_path / "more", "oak")) == 20
+    for query in ("lapwing", "oak"):
+        assert match_lines(tmp_path / "plain", query)[0]["product_id"] is None
+    options = ["--catalog", goods, "--catalog-text", "color", "-o", tmp_path / "none"]
+    assert "--catalog-text must name a column" in run("train", searches, *options, ok=False)
 
 
 def test_the_tree_of_a_match_set_is_swept_alone(match_set, searches, tmp_path):
