@@ -11,12 +11,10 @@ from urllib.request import urlopen
 
 import pytest
 from command_line import COMMAND, run
-from match_sets import make_match_set
 
 import matchset as ms
 from matchset.cli.commands import COMMANDS
 from matchset.cli.flags import IN_FILES_ONLY, MATRICES_ONLY, Settings, make_config
-from matchset.model.reranker import FEATURES
 
 
 @pytest.fixture(scope="module")
@@ -343,47 +341,6 @@ def test_several_parts_follow_one_flag(tmp_path):
     assert ms.load(tmp_path / "model").config.parts == ("tree", "lexical", "neighbors")
 
 
-@pytest.fixture(scope="module")
-def match_set(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("parts") / "model"
-    make_match_set(tune=False).save(folder)
-    return folder
-
-
-def test_the_parts_of_a_match_set_are_inspected(match_set):
-    said = run("inspect", match_set, "--verify")
-    for part in ("every file is as it was written", "match_set", "bytes per weight", "tune is off"):
-        assert part in said
-    for part in ms.load(match_set).model.parts:
-        assert re.search(rf"^{part} +[0-9]+\.[0-9]", said, flags=re.MULTILINE)
-    for feature in FEATURES:
-        assert re.search(rf"^{feature} .*[+-][0-9]", said, flags=re.MULTILINE)
-
-
-def test_a_part_of_a_match_set_is_dropped(match_set, tmp_path):
-    out = tmp_path / "small"
-    said = run("prune", match_set, "--drop", "towers", "lexical", "--threshold", 0.3, "-o", out)
-    assert "default weights of the re-ranker" in said
-    whole, small = ms.load(match_set), ms.load(out)
-    assert small.model.parts == small.config.parts == ("tree", "neighbors")
-    assert small.model.tree.n_weights < whole.model.tree.n_weights
-    assert small.config.learn.threshold == 0.3
-    assert "cosine" not in run("inspect", out)
-    for arguments, part in (
-        (["--drop", *whole.model.parts], "and leave one; got tree, towers, lexical, neighbors"),
-        (["--drop", "forest"], "drop must be some of tree, towers, lexical, neighbors"),
-        ([], "--threshold must be given, or --drop; got neither"),
-    ):
-        assert part in run("prune", match_set, *arguments, "-o", tmp_path / "none", ok=False)
-    assert not (tmp_path / "none").exists()
-
-
 def test_a_tree_alone_has_no_part_to_drop(model, tmp_path):
     said = run("prune", model, "--drop", "tree", "-o", tmp_path / "none", ok=False)
     assert "--drop is for a match set; got a xr_linear" in said
-
-
-def test_a_match_set_tells_why_a_product_is_missing(match_set):
-    said = run("explain", match_set, "red rose", "p159", "-k", 3)
-    for part in ("tree", "towers", "lexical", "neighbors", "popularity", "no word in common"):
-        assert part in said

@@ -19,7 +19,7 @@ from matchset.model.impact_lists import LARGEST, ImpactLists, invert, round_impa
 from matchset.model.lexical import index_titles, store_lexical
 from matchset.model.match_set_model import SOURCES, Bounds, MatchSetModel
 from matchset.model.packed import PackedTree
-from matchset.model.reranker import FEATURES, default_reranker
+from matchset.model.reranker import FEATURES, Reranker, default_reranker
 from matchset.model.search import search_rule
 from matchset.strings import Strings
 from matchset.text import normalize_strings
@@ -156,20 +156,39 @@ def count_greater(cosines):
     return (step < step[:, None]).sum(axis=1)
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_a_wide_open_match_set_equals_scoring_all_products(trained, query):
-    model = dataclasses.replace(trained.model, bounds=WIDE)
-    candidates = describe(trained, [query], WIDE)
-    features = candidates.features
+def score_linearly(features, weights):
     is_warm = (features[:, column("popularity")] > 0).astype(int)
-    linear = (features * model.reranker.weights[is_warm]).sum(axis=1)
+    return (features.astype(float) * weights[is_warm]).sum(axis=1)
+
+
+def make_learned(trained):
+    """Cold and warm products have weights of their own, and some scores lie beyond both ends."""
+    weights = np.random.default_rng(0).normal(size=(2, len(FEATURES))).astype(np.float32)
+    scores = score_linearly(describe(trained, QUERIES, WIDE).features, weights)
+    knots = np.quantile(scores, [0.1, 0.3, 0.5, 0.7, 0.9]).astype(np.float32)
+    return Reranker(weights, knots, np.array([-6, -5, -2, -1.5, 2], np.float32))
+
+
+def calibrate(scores, knots, log_odds):
+    """Chances by straight lines in log-odds; beyond the ends the nearest line goes on."""
+    slopes = np.diff(log_odds) / np.diff(knots) if len(knots) > 1 else np.ones(1)
+    line = np.clip(np.searchsorted(knots, scores) - 1, 0, len(slopes) - 1)
+    return 1 / (1 + np.exp(-(log_odds[line] + slopes[line] * (scores - knots[line]))))
+
+
+@pytest.mark.parametrize("is_learned", [False, True])
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_wide_open_match_set_equals_scoring_all_products(trained, query, is_learned):
+    reranker = make_learned(trained) if is_learned else trained.model.reranker
+    model = dataclasses.replace(trained.model, bounds=WIDE, reranker=reranker)
+    candidates = describe(trained, [query], WIDE)
+    linear = score_linearly(candidates.features, reranker.weights)
     labels, scores = model.search_text(trained.data.vectorizer.native, query, 10**6)
     assert set(labels) == set(candidates.labels)
     score_of = dict(zip(candidates.labels.tolist(), linear.tolist(), strict=True))
-    in_order = [score_of[label] for label in labels.tolist()]
+    in_order = np.array([score_of[label] for label in labels.tolist()])
     assert np.all(np.diff(in_order) <= 1e-4)
-    knot, odds = float(model.reranker.knots[0]), float(model.reranker.log_odds[0])
-    chances = 1 / (1 + np.exp(-(np.array(in_order) - knot + odds)))
+    chances = calibrate(in_order, reranker.knots, reranker.log_odds)
     np.testing.assert_allclose(scores, chances, rtol=1e-3)
 
 
@@ -335,6 +354,15 @@ def test_a_query_without_a_known_n_gram_gets_nothing(matcher):
     for query in ("zzzzqqq", "", "  ", "\U0001f339", "ሰላም", "x" * 10):
         assert len(matcher.match(query)) == 0
         assert len(matcher.match(query, where=list(matcher.products.ids[:5]))) == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [("whitte rosse", "white rose"), ("gren tabble", "green table"), ("blakc mugg", "black mug")],
+)
+def test_a_query_whose_words_are_all_misspelt_is_found_by_its_trigrams(matcher, query, meant):
+    assert len(matcher.part("lexical").match(query)) == 0  # no word is known
+    assert matcher.match(query, 1).titles[0].startswith(meant)
 
 
 def test_queries_of_every_kind_get_an_answer(matcher):

@@ -149,6 +149,30 @@ except RuntimeError as error:
 """
 
 
+SEARCHES = """
+import gc, resource
+from pathlib import Path
+from large_match_sets import QUERIES, make_large, make_vectorizer
+
+vectorizer = make_vectorizer()
+small, large = (make_large(vectorizer, side) for side in (30, 128))
+
+def ask(model):
+    return sum(len(model.search_text(vectorizer.native, query, 100)[0]) for query in QUERIES)
+
+ask(small)  # from here on, there is all memory that the bounds of a search ask for
+gc.collect()
+taken = [bytearray(10**6) for _ in range(50)]  # what was freed before, so that it hides nothing
+used = int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()[0]) * 1024
+resource.setrlimit(resource.RLIMIT_DATA, (used + 1500000, used + 1500000))
+print(ask(large))
+try:
+    bytearray(4 * large.n_products)
+except MemoryError:
+    print("no room for a float per product")
+"""
+
+
 TRAINS = """
 import resource, sys
 from dataclasses import replace
@@ -181,11 +205,11 @@ print(matcher.summary.pairs)
 """
 
 
-def run_python(code, *given):
+def run_python(code, *given, **variables):
     path = os.pathsep.join([str(Path(__file__).parent), str(Path(ms.__file__).parent.parent)])
     return subprocess.run(
         [sys.executable, "-c", code, *given],
-        env=os.environ | {"PYTHONPATH": path},
+        env=os.environ | {"PYTHONPATH": path} | variables,
         capture_output=True,
         text=True,
         check=False,
@@ -196,6 +220,13 @@ def test_data_that_memory_does_not_hold_are_worked_on_all_the_same(tmp_path):
     limited = run_python(WORKS, "1MB", str(tmp_path))
     assert limited.stdout == "993347\n", limited.stderr
     assert "Memory" in run_python(WORKS).stderr  # MemoryError, or Out of Memory
+
+
+def test_a_query_takes_no_memory_that_grows_with_the_catalog():
+    """It searches 2,097,152 products in the memory that a search of 27,000 took, and 1.5 MB."""
+    # With this threshold, only small pieces of memory are kept when they are freed.
+    ran = run_python(SEARCHES, MALLOC_MMAP_THRESHOLD_="65536")
+    assert ran.stdout == "16000\nno room for a float per product\n", ran.stderr
 
 
 def test_threads_that_cannot_start_are_an_error_and_no_wait_for_ever():

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 from cyclopts import Parameter
 from rich.status import Status
@@ -169,7 +169,8 @@ def sweep(
     shop
         Kind of shop to simulate without a model.
     parts
-        Parts of the model that is trained if none is given; `tree` alone gives the paper's tables.
+        Parts to train if no model is given (default: all). `tree` gives the paper's tables: it
+        sweeps the tree alone, also that of a given match set.
     seed
         Random seed of the simulated shop; a log is split with the model's own seed.
     split
@@ -190,7 +191,7 @@ def sweep(
             qrels, origin = benchmark.qrels, benchmark.facts.origin
             matcher, graph, reason = take_models(benchmark, out, budget, progress=progress)
         else:
-            matcher = open_swept(model)
+            matcher = open_swept(model, parts)
             whole = replace(split, split=split.split or "none")
             plan = limit_sample(whole, quick=quick)
             qrels = take_test(columns.read(log), matcher.config, plan)
@@ -211,12 +212,23 @@ def sweep(
     print_text(f"report: {write_report(out, sweep=findings)}")
 
 
-def open_swept(model: Path) -> Swept:
-    """A model whose tree can be varied."""
+def open_swept(model: Path, parts: Sequence[str] | None) -> Swept:
+    """A model whose tree can be varied, or the tree alone of a match set."""
     matcher = load(model)
     if not isinstance(matcher, XRLinearMatcher | MatchSet):
-        rule = f"a sweep needs a match set or an XR-Linear model; got a {matcher.kind} matcher"
+        rule = f"must be a match set or an XR-Linear model; got a {matcher.kind} matcher"
         raise ParameterError(rule, parameter="model")
+    known = matcher.model.parts if isinstance(matcher, MatchSet) else ("tree",)
+    if "tree" not in known:
+        raise ParameterError(f"must have a tree; got {', '.join(known)}", parameter="model")
+    if not parts:
+        return matcher
+    wanted = TrainConfig(parts=tuple(parts)).parts
+    if isinstance(matcher, MatchSet) and wanted == ("tree",):
+        return cast("XRLinearMatcher", matcher.part("tree"))
+    if wanted != known:
+        rule = f"must be tree, or all parts of the model ({', '.join(known)})"
+        raise ParameterError(f"{rule}; got {', '.join(wanted)}", parameter="parts")
     return matcher
 
 
