@@ -325,6 +325,7 @@ def test_l10_a_response_has_a_limit_of_bytes(monkeypatch):
 @pytest.mark.parametrize(
     ("headers", "content"),
     [({}, b"[" * 200_000), ({"Content-Encoding": "gzip"}, gzip.compress(bytes(10_000_000)))],
+    ids=["nested", "compressed"],
 )
 def test_l10_a_response_that_is_no_plain_json_is_an_error(headers, content):
     with (
