@@ -167,23 +167,6 @@ def test_a_rare_query_still_votes(folder):
         assert f"p{product:03}" in matcher.match(query, 3).ids
 
 
-def test_rare_queries_that_are_not_remembered_have_neither_row_nor_hash(tmp_path):
-    log, catalog = make_shop(more=[("red rose mug", 1, 2.0)])
-    config = make_config(language="en", remember_rare=False)
-    matcher = ms.train(log, catalog, config, out=tmp_path / "model")
-    frequent = log.queries.take(np.flatnonzero(log.query_counts() >= 5)).hashes()
-    assert 0 < len(frequent) < len(log.queries)
-    later, _ = make_shop(more=[("blue vase lamp", 2, 2.0)])
-    matcher.refresh(later).save(tmp_path / "refreshed")
-    for name in ("model", "refreshed"):
-        _, sections = open_sections(tmp_path / name)
-        past = sections["neighbors"].arrays
-        assert len(past["offsets"]) - 1 == len(past["hashes"])
-        for hashes in (past["hashes"], sections["training"].arrays["query_hashes"]):
-            assert set(hashes.tolist()) <= set(frequent.tolist())
-    assert "p001" in matcher.match("red rose mug", 3).ids  # the other parts have learned from it
-
-
 def test_the_paper_s_tree_learns_from_every_word():
     log, catalog = make_shop(more=[("wilhelmina xylander", 1, 2.0)])
     tree = ms.train(log, catalog, ms.TrainConfig(parts=("tree",)))

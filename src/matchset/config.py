@@ -264,8 +264,6 @@ class TrainConfig:
     "Learn the weights of the re-ranker on positives that are held back from the parts."
     max_past_queries: int = 2_000_000
     "Past queries that a match set remembers, at most: the most frequent ones."
-    remember_rare: bool = True
-    "Remember rare queries too, without private words; else a model holds none of them by itself."
     vectorizer: VectorizerConfig = VectorizerConfig()
     "How queries become features."
     # Titles are longer than queries, so with them product vectors keep more entries: on Home Depot
@@ -288,9 +286,8 @@ class TrainConfig:
         _set(self, "language", check_language(self.language))
         _set(self, "parts", _check_parts(self.parts))
         _check_range(self, 1, _MAX_INT, "max_past_queries")
-        for name in ("tune", "remember_rare"):
-            if type(getattr(self, name)) is not bool:
-                raise ValueError(f"{name} must be a boolean; got {getattr(self, name)!r}")
+        if type(self.tune) is not bool:
+            raise ValueError(f"tune must be a boolean; got {self.tune!r}")
         least = as_float(self.min_query_count)
         if least is None or not least >= 0:
             raise ValueError(f"min_query_count must be at least 0; got {self.min_query_count!r}")

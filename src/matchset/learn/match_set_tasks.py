@@ -14,7 +14,6 @@ from matchset.errors import DataError
 from matchset.learn.fit_reranker import fit_reranker
 from matchset.learn.hold_back import HeldBack, hold_back
 from matchset.learn.labeled_candidates import label_candidates
-from matchset.learn.private_words import find_remembered
 from matchset.learn.training_data import TrainingData, TrainingPairs, find_pairs
 from matchset.learn.two_tower import TowerState, TwoTowerConfig, train_two_tower
 from matchset.matrices import Csr
@@ -94,7 +93,6 @@ def remember(job: Job, source: PartSource, config: TrainConfig) -> Mapping[str, 
         n_known=data.vectorizer.vocabulary.n_known,
         frequency=data.counts,
         most=config.max_past_queries,
-        is_kept=find_remembered(data.counts, config),
     )
     return {"neighbors": past}
 

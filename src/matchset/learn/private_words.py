@@ -1,10 +1,9 @@
-"""Privacy: of which words must nothing be learned, and which queries may a model hold one by one?
+"""Private words: which words of rare queries must nothing be learned from?
 
 A rare query can hold personal data: a name, a telephone number, an address. Hashes do not hide a
 word from someone who guesses it, and trigrams spell it out. So a match set learns from a rare query
 as if its private words were not there: they are in no file of the model, in no form. The hash of
-the whole query alone still covers them. The public words of a query that is remembered can be read
-from a model's folder, and its hash confirms a guess: `remember_rare=False` leaves rare queries out.
+the whole query alone still covers them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.config import UNSPACED, TrainConfig, count_threads
+from matchset.config import UNSPACED, count_threads
 from matchset.features.stems import learn_stems
 from matchset.matrices import Ids, Offsets, offsets_of
 from matchset.strings import Strings
@@ -29,12 +28,6 @@ logger = logging.getLogger(__name__)
 
 _SPACE = 0x20
 _BLOCK = 1 << 20  # texts whose words are listed at once
-
-
-def find_remembered(counts: NDArray[np.float64], config: TrainConfig) -> NDArray[np.bool_]:
-    """Which queries, of those that occurred so often, a model may hold one by one."""
-    is_frequent: NDArray[np.bool_] = counts >= config.min_query_count
-    return is_frequent | config.remember_rare
 
 
 @dataclass(frozen=True, slots=True, eq=False)

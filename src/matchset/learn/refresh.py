@@ -42,7 +42,7 @@ class RefreshedMatchSet:
     model: MatchSetModel
     vectorizer: Vectorizer
     n_queries_of: NDArray[np.int64]
-    query_hashes: NDArray[np.uint64]  # of the queries that have pairs now, as far as remembered
+    query_hashes: NDArray[np.uint64]  # of the queries that have pairs now
     last_day: date | None  # of all logs that it has learned from
     report: RefreshReport
 
@@ -74,7 +74,6 @@ def refresh_match_set(
         n_known=data.vectorizer.vocabulary.n_known,
         frequency=np.add.reduceat(data.Y.data.astype(np.float64), data.Y.indptr[:-1]),
         most=known.config.max_past_queries,
-        is_kept=data.is_remembered,
     )
     last_day = find_last_day(log, old_log, before=known.last_day)
     recent = _count_recent(known, log, old_log, last_day)
@@ -98,9 +97,8 @@ def refresh_match_set(
         **_count(known, data, tree, 0 if before is None else before.new_products),
         **measured,
     )
-    hashes = data.hashes[data.is_remembered]
     return RefreshedMatchSet(
-        refreshed, data.vectorizer, data.n_queries_of, hashes, last_day, report
+        refreshed, data.vectorizer, data.n_queries_of, data.hashes, last_day, report
     )
 
 

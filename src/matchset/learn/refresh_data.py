@@ -18,7 +18,7 @@ from matchset.data.positives import Positives, apply_rule
 from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import extend_vocabulary
-from matchset.learn.private_words import find_remembered, forget_private_words
+from matchset.learn.private_words import forget_private_words
 from matchset.matrices import Csr, Ids, Offsets, from_scipy, offsets_of, rows_of
 from matchset.model.impact_lists import LARGEST, round_impacts
 from matchset.model.match_set_model import MatchSetModel
@@ -70,7 +70,6 @@ class RefreshData:
     hashes: NDArray[np.uint64]  # of the queries, ascending, (n_queries,)
     X: Csr  # queries x features, rounded as past queries are
     Y: Csr  # queries x products
-    is_remembered: NDArray[np.bool_]  # queries that the model may hold, (n_queries,)
     is_changed: NDArray[np.bool_]  # products whose pairs are not those of before, (n_products,)
     n_queries_of: NDArray[np.int64]  # of each product
     n_new_pairs: int
@@ -92,8 +91,7 @@ def prepare_refresh(known: Known, log: Log, old_log: Log | None, *, threads: int
             f"a log must have a positive pair of a product that the model has; got none in "
             f"{len(whole):,} rows: {pairs.rule} makes {len(pairs):,} pairs positive"
         )
-    counts = whole.query_counts()[whole.queries.index_of(pairs.queries)]
-    learned = _forget_words(known, pairs, counts).take(kept)
+    learned = _forget_words(known, whole, pairs).take(kept)
     added = np.arange(known.n_kept, len(known.products))
     public = [normalize_strings(texts.take(added)) for texts in known.texts]
     texts = Strings.concatenate([learned, *public])
@@ -101,11 +99,9 @@ def prepare_refresh(known: Known, log: Log, old_log: Log | None, *, threads: int
     vectorizer = Vectorizer.of(vocabulary)
     X = _round(from_scipy(vectorizer.transform(learned, threads=threads)), vocabulary.n_known)
     hashes, Y = pairs.queries.take(kept).hashes(), Y.take(kept)
-    remembered = hashes[find_remembered(counts[kept], known.config)]
     before = _recall_past(known, feature_of, vocabulary.n_features)
     if old_log is None:
         X, hashes, Y = _stack(X, before[0]), np.append(hashes, before[1]), _stack(Y, before[2])
-        remembered = np.append(remembered, before[1])
     X, hashes, Y = _join_queries(X, hashes, Y)
     new, gone = _compare(hashes, Y, before[1], before[2])
     is_changed = np.zeros(len(known.products), dtype=np.bool_)
@@ -117,13 +113,13 @@ def prepare_refresh(known: Known, log: Log, old_log: Log | None, *, threads: int
         n_queries_of[known.label_of[is_kept]] += known.n_queries_of[is_kept]
     n_unknown = int(np.count_nonzero(label < 0))
     return RefreshData(
-        vectorizer, feature_of, hashes, X, Y, np.isin(hashes, remembered), is_changed, n_queries_of,
-        len(new), n_unknown,
-    )  # fmt: skip
+        vectorizer, feature_of, hashes, X, Y, is_changed, n_queries_of, len(new), n_unknown
+    )
 
 
-def _forget_words(known: Known, pairs: Positives, counts: NDArray[np.float64]) -> Strings:
+def _forget_words(known: Known, log: Log, pairs: Positives) -> Strings:
     """The queries without private words; what the model has learned is none."""
+    counts = log.query_counts()[log.queries.index_of(pairs.queries)]
     words = _list_known_words(pairs.queries, known.vectorizer)
     public = Strings.concatenate([*known.texts, words])
     least = known.config.min_query_count

@@ -22,7 +22,6 @@ from matchset.data.log_reader import read_log
 from matchset.data.recency import find_last_day
 from matchset.data.tables import TableSource
 from matchset.errors import ParameterError
-from matchset.learn.private_words import find_remembered
 from matchset.learn.summary import Stopwatch, TrainSummary, summarize
 from matchset.learn.train_match_set import (
     EngineName,
@@ -106,19 +105,16 @@ def _make_matcher(
 ) -> XRLinearMatcher | MatchSet:
     """The matcher of the model: the tree alone is one of its own."""
     data, model = trained.data, trained.model
-    hashes = data.positives.queries.hashes()
     shared: dict[str, Any] = {
         "products": data.products,
         "config": config,
+        "query_hashes": np.sort(data.positives.queries.hashes()),
         "n_queries_of": data.n_queries_of,
         "provenance": provenance,
     }
     if config.parts == ("tree",) and model.tree is not None:
-        shared |= {"vectorizer": data.vectorizer, "query_hashes": np.sort(hashes)}
-        return XRLinearMatcher(tree=model.tree, **shared)
-    remembered = np.sort(hashes[find_remembered(data.counts, config)])
-    shared |= {"vectorizer": forget_names(data.vectorizer), "query_hashes": remembered}
-    return MatchSet(model=model, **shared)
+        return XRLinearMatcher(vectorizer=data.vectorizer, tree=model.tree, **shared)
+    return MatchSet(vectorizer=forget_names(data.vectorizer), model=model, **shared)
 
 
 def _make_provenance(summary: TrainSummary, log: Log) -> dict[str, Any]:

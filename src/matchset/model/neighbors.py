@@ -94,17 +94,14 @@ def remember_queries(
     n_known: int,
     frequency: NDArray[np.float64],
     most: int,
-    is_kept: NDArray[np.bool_],
 ) -> PastQueries:
     """Index queries: hashes of their normalized texts, queries x features, queries x products.
 
     Features from `n_known` on stand for unknown n-grams, and are left out. Of more than `most`
-    queries that may be kept, the most frequent are remembered.
+    queries, the most frequent are remembered.
     """
-    kept = np.flatnonzero(is_kept)
-    if len(kept) > most:
-        kept = np.sort(kept[np.argsort(-frequency[kept], kind="stable")[:most]])
-    if len(kept) < len(hashes):
+    if len(hashes) > most:
+        kept = np.sort(np.argsort(-frequency, kind="stable")[:most])
         hashes, X, Y = hashes[kept], X.take(kept), Y.take(kept)
     order = np.argsort(hashes, kind="stable")
     return PastQueries(
