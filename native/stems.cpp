@@ -129,7 +129,9 @@ void append_stem(std::string_view word, const StemsView& stems, std::vector<char
     out.insert(out.end(), suffix.begin(), suffix.end());
   } else if (has_unspaced(word)) {
     for_each_run(word, [&, start = out.size()](std::string_view part, bool is_run) {
-      append_word(start, out, [&] { is_run ? append_pairs(part, out) : append_stem(part, stems, out); });
+      if (is_run) return append_word(start, out, [&] { append_pairs(part, out); });
+      for_each_piece(part,
+                     [&](std::string_view piece) { append_word(start, out, [&] { append_stem(piece, stems, out); }); });
     });
   } else if (stems.stem_unknown) {
     stems.stem_unknown(word, out);
@@ -275,11 +277,11 @@ WordCounts count_words(const StringsView& normalized, const StringsView& wanted,
 WordList list_words(const StringsView& normalized, std::span<const std::uint8_t> is_shown, unsigned n_threads) {
   std::vector<WordLister> parts(std::max(1u, n_threads));
   for_each_text(normalized, parts.size(), n_threads, [&](std::size_t part, std::size_t i) {
-    const auto add = [&](std::string_view word, bool is_run) {
-      if (!is_run) parts[part].add(word, is_shown.empty() || is_shown[i]);
-    };
+    const auto add = [&](std::string_view piece) { parts[part].add(piece, is_shown.empty() || is_shown[i]); };
     for_each_word(normalized[i], [&](std::string_view word) {
-      for_each_piece(word, [&](std::string_view piece) { for_each_run(piece, add); });
+      for_each_run(word, [&](std::string_view rest, bool is_run) {
+        if (!is_run) for_each_piece(rest, add);
+      });
     });
   });
   for (std::size_t part = 1; part < parts.size(); ++part) parts[0].add_all(parts[part].list);

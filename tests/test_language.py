@@ -144,7 +144,7 @@ def test_scripts_without_spaces_become_pairs_of_characters():
     assert analyze(["赤い靴 abc", "靴", "靴20cm用品", "ไทย"], "cjk") == [
         "赤い い靴 abc",
         "靴",
-        "靴 20cm 用品",
+        "靴 20 cm 用品",
         "ไท ทย",
     ]
     assert analyze(["한국 신발"], "cjk") == ["한국 신발"]  # Hangul has spaces
@@ -155,7 +155,7 @@ def test_scripts_without_spaces_become_pairs_of_characters_in_every_language(lan
     texts = ["赤い靴 靴", "靴20cm用品", "ไทย", "2026年モデル"]
     assert analyze(texts, language) == [
         "赤い い靴 靴",
-        "靴 20cm 用品",
+        "靴 20 cm 用品",
         "ไท ทย",
         "2026 年モ モデ デル",
     ]

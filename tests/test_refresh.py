@@ -258,6 +258,15 @@ def test_a_word_that_the_model_has_learned_is_not_private(base):
     assert "p002" in after.part("neighbors").match("sneekers", 5).ids
 
 
+@pytest.mark.parametrize("language", ["cjk", "en"])
+def test_a_word_without_spaces_that_the_model_has_learned_is_not_private(language):
+    log, _ = make_shop(more=[("赤外線 椅子", 1, 9)])
+    config = make_config(tune=False, language=language)
+    matcher = ms.train(log, make_goods(list_goods()), config)
+    after = matcher.refresh(make_log(("赤外線 white", "p002", 1)))
+    assert "p002" in after.part("neighbors").match("赤外線", 5).ids
+
+
 def test_refreshes_and_changes_in_turns_are_the_same_as_from_a_folder(base, tmp_path):
     more, _ = make_shop(40, seed=9)
 

@@ -127,8 +127,11 @@ def _forget_words(known: Known, log: Log, pairs: Positives) -> Strings:
 
 
 def _list_known_words(queries: Strings, vectorizer: Vectorizer) -> Strings:
-    """The words of normalized queries whose stems the vocabulary has."""
-    words = Strings(*_native.list_words(queries.data, queries.offsets, 1)[0])
+    """The words of normalized queries whose stems the vocabulary has, whole and in pieces."""
+    pieces, _ = _native.list_words(queries.data, queries.offsets, 1)
+    everything = np.ones(len(queries), dtype=np.uint8)
+    _, _, whole, _ = _native.number_words(queries.data, queries.offsets, everything, 1)
+    words = Strings.concatenate([Strings(*pieces), Strings(*whole)])
     starts, features = find_words(words, vectorizer)
     n_unknown = np.bincount(rows_of(starts)[features < 0], minlength=len(words))
     return words.take(np.flatnonzero((np.diff(starts) > 0) & (n_unknown == 0)))
