@@ -219,6 +219,9 @@ def test_the_filter_counts(match_set):
     excluded = match_set.explain("red rose", first, where=[second])
     assert (excluded.is_allowed, excluded.is_returned) == (False, False)
     assert excluded.verdict == "the filter excludes it"
+    assert (excluded.rank, excluded.score) == (1, match_set.match("red rose", 1).scores[0])
+    full = match_set.explain("red rose", first, k=1, where=[second])
+    assert (full.rank, full.score) == (excluded.rank, excluded.score)
     assert match_set.explain("red rose", second, where=[second]).rank == 1
     tree = match_set.part("tree")
     assert tree.explain("red rose", first, where=[second]).verdict == "the filter excludes it"

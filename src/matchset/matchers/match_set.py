@@ -110,7 +110,7 @@ class MatchSet(FreshMatcher):
             is_allowed=is_allowed,
             rank=rank,
             score=score,
-            last=float(match.scores[-1]) if len(match) == k else None,
+            last=float(match.scores[-1]) if is_allowed and len(match) == k else None,
             n_queries=int(self.n_queries_of[label]),
             may_tell_same_query=self._may_show(query),
         )

@@ -77,7 +77,8 @@ def explain_product(
         words, steps = names.query_words, names.name_steps(path, title or product)
     rank = asked.rank
     if rank is None and reasons.is_candidate:
-        rank = max(reasons.rank, asked.k + 1)  # a filter or a tie may have put others before it
+        # A filter or a tie may have put others before it; without the filter, nothing has.
+        rank = max(reasons.rank, asked.k + 1) if asked.is_allowed else reasons.rank
     score = asked.score
     if score is None:
         score = calibrate(model, reasons.linear)
