@@ -205,7 +205,7 @@ def test_attributes_are_cleaned_of_markup(tmp_path):
     attributes = read_catalog(file).attributes
     assert attributes["brand"].to_list() == ["B&D", "B&D", None, "Acme"]
     assert list(attributes["brand"].categories) == ["Acme", "B&D"]  # one of each, sorted
-    assert attributes["color"].to_list() == ["red", "x < y & z", "red", ""]
+    assert attributes["color"].to_list() == ["red", "x < y & z", "red", None]
 
 
 def test_further_columns_are_searched_beside_the_title(tmp_path):

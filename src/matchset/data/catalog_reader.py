@@ -271,8 +271,9 @@ def _refuse_other_titles(
 def _to_column(column: ArrowColumn, kind: ColumnKind) -> Column:
     values, is_null = column.values, column.is_null
     if kind == "text":
-        is_used = np.ones(len(column.texts), dtype=np.bool_)
-        categories, code = renumber(clean_markup(column.texts), is_used)
+        cleaned = clean_markup(column.texts)
+        is_used = (cleaned.lengths > 0) | (column.texts.lengths == 0)  # markup alone is no value
+        categories, code = renumber(cleaned, is_used)
         return Column(kind, np.append(code, np.int32(-1))[values], categories)
     null = {"number": np.nan, "boolean": -1, "date": NO_DAY}[kind]
     values = values.astype(np.int8) if kind == "boolean" else values.copy()

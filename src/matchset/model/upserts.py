@@ -83,7 +83,7 @@ def _change(name: str, column: Column, products: Sequence[Upsert]) -> Column:
     values, given = column.to_list(), [_read_value(name, column.kind, v) for v in told.values()]
     if column.kind == "text":  # as in a catalog that is read
         cleaned = clean_markup(Strings.of([value or "" for value in given]))
-        given = [value and text for value, text in zip(given, cleaned, strict=True)]
+        given = [value and (text or None) for value, text in zip(given, cleaned, strict=True)]
     for row, value in zip(told, given, strict=True):
         values[row] = value
     if column.kind == "text":
