@@ -75,7 +75,7 @@ struct SearchScratch {
 // position. A vector without features finds nothing.
 //
 // With `allowed`, nodes without any allowed leaf stay out of the beam, and a level keeps more than `beam` nodes until
-// enough allowed leaves lie below them: all of them if they are few, else twice k, or 200 for a smaller k.
+// enough allowed leaves lie below them: all of them if they are few, else 2 * max(k, 100).
 void search_one(const PackedView& tree, std::span<const std::uint32_t> ids, std::span<const float> values,
                 const SearchRule& rule, SearchScratch& scratch);
 

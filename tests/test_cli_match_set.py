@@ -109,7 +109,7 @@ def test_parts_that_a_given_model_cannot_be_swept_with_are_refused(match_set, se
         (match_set, ["tree", "towers"], f"{rule} (tree, towers, lexical, neighbors); got tree, "),
         (match_set, ["forest"], "parts must be"),
         (tmp_path / "tree", ["lexical"], f"{rule} (tree); got lexical"),
-        (tmp_path / "treeless", ["tree"], "--model must have a tree; got towers, lexical"),
+        (tmp_path / "treeless", ["tree"], "a sweep needs a model with a tree; got towers, lexical"),
     ):
         options = ["--parts", *parts, "-o", tmp_path / "out"]
         assert said in run("sweep", given, searches, *options, ok=False)

@@ -216,11 +216,11 @@ def open_swept(model: Path, parts: Sequence[str] | None) -> Swept:
     """A model whose tree can be varied, or the tree alone of a match set."""
     matcher = load(model)
     if not isinstance(matcher, XRLinearMatcher | MatchSet):
-        rule = f"must be a match set or an XR-Linear model; got a {matcher.kind} matcher"
-        raise ParameterError(rule, parameter="model")
+        rule = "a sweep needs a match set or an XR-Linear model"
+        raise TypeError(f"{rule}; got a {matcher.kind} matcher")
     known = matcher.model.parts if isinstance(matcher, MatchSet) else ("tree",)
     if "tree" not in known:
-        raise ParameterError(f"must have a tree; got {', '.join(known)}", parameter="model")
+        raise ValueError(f"a sweep needs a model with a tree; got {', '.join(known)}")
     if not parts:
         return matcher
     wanted = TrainConfig(parts=tuple(parts)).parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -67,7 +68,7 @@ def plan(
     """
     chosen = make_config(config, settings)
     check_choices(log, products, cores)
-    sizes = PAPER
+    sizes = replace(PAPER, max_past_queries=chosen.max_past_queries)
     if log:
         found = plan_training(columns.read(log), columns.read_catalog(catalog), chosen)
         show_plan(found, parse_memory(columns.memory))
