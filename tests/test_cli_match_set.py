@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from command_line import run
+from command_line import call_main, run
 from match_sets import make_match_set
 
 import matchset as ms
@@ -114,3 +114,41 @@ def test_parts_that_a_given_model_cannot_be_swept_with_are_refused(match_set, se
         options = ["--parts", *parts, "-o", tmp_path / "out"]
         assert said in run("sweep", given, searches, *options, ok=False)
     assert not (tmp_path / "out").exists()
+
+
+def test_nothing_else_is_written_into_a_model(match_set, searches):
+    before = sorted(match_set.iterdir())
+    for command in (
+        ("split", searches, "--by", "query"),
+        ("simulate", "--products", 100),
+        ("compare", searches, "--split", "query"),
+        ("sweep", match_set, searches),
+    ):
+        said = run(*command, "--out", match_set, ok=False)
+        assert "must not be a model's folder; choose another" in said
+    assert sorted(match_set.iterdir()) == before
+
+
+def test_overwriting_a_model_loses_no_other_file(match_set, tmp_path):
+    folder = tmp_path / "model"
+    ms.load(match_set).save(folder)
+    (folder / "NOTES.txt").write_text("mine")
+    prune = ("prune", match_set, "--threshold", 0.2, "--out", folder, "--overwrite")
+    said = run(*prune, ok=False)
+    assert "must hold nothing but a model to be overwritten; got NOTES.txt" in said
+    assert (folder / "NOTES.txt").read_text() == "mine"
+    (folder / "NOTES.txt").unlink()
+    run(*prune)
+
+
+def test_queries_without_products_are_counted_in_tsv(match_set):
+    code, out, err = call_main("match", match_set, "red rose", "qqqq", "--form", "tsv")
+    assert (code, out.startswith("red rose\t1\t")) == (0, True)
+    assert "queries without products, which have no line: 1" in err
+
+
+def test_a_log_without_rows_is_told_in_a_sentence(tmp_path):
+    file = tmp_path / "log.csv"
+    file.write_text("query,product_id\n")
+    said = run("train", file, "--out", tmp_path / "model", ok=False)
+    assert "must have a positive pair to learn from; got none in 0 rows" in said

@@ -33,6 +33,7 @@ from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import RecordedRun, read_run
 from matchset.matchers.registry import load
 from matchset.matchers.xr_linear import XRLinearMatcher
+from matchset.storage.folders import refuse_model
 
 SHOP = {"products": 50_000, "queries": 200_000}
 QUICK_SHOP = {"products": 5_000, "queries": 20_000}
@@ -116,6 +117,7 @@ def compare(
 
     """
     require_plots()
+    refuse_model(out)
     chosen = make_config(config, settings)
     hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config, **hide_runs(run or [])}
     hidden |= {"ENCODER": encoder, "PYTHON": pecos}
@@ -180,6 +182,7 @@ def sweep(
 
     """
     require_plots()
+    refuse_model(out)
     if model is not None and not log:
         raise ValueError(f"a model needs a log to test it on; got {model} alone")
     budget = replace(QUICK if quick else Budget(), seed=seed)

@@ -19,6 +19,7 @@ from matchset.errors import DataError, ParameterError, TargetExistsError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.shop import ShopKind, describe_shop, simulate_shop, stream_shop
 from matchset.lab.shop.simulate import check_arguments
+from matchset.storage.folders import refuse_model
 
 COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
 EXAMPLES = 5  # queries to show
@@ -113,6 +114,7 @@ def split(
         Replace existing files.
 
     """
+    refuse_model(out)
     targets = {side: out / f"{side}.parquet" for side in ("train", "test")}
     for target in targets.values():
         if target.exists() and not overwrite:
@@ -162,6 +164,7 @@ def simulate(
 
     """
     check_arguments(kind, products, queries, days, seed)
+    refuse_model(out)
     out.mkdir(parents=True, exist_ok=True)  # first, so that a bad folder fails before the work
     if stream:
         rows = stream_shop(out, kind=kind, products=products, queries=queries, days=days, seed=seed)

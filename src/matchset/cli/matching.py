@@ -64,18 +64,16 @@ def match(
     opened = load(model)
     options: dict[str, Any] = {"k": k, "where": where, "beam": beam}
     options |= {"min_score": min_score, "min_relative": min_relative}
-    if queries:
-        print_matches(opened.match(list(queries), **options), form or "table")
-    elif file is None and sys.stdin.isatty():
+    if not queries and file is None and sys.stdin.isatty():
         prompt(lambda query: opened.match(query, **options))
-    else:
-        n_empty = 0
-        for batch in read_lines(file):
-            found = opened.match(batch, **options)
-            print_matches(found, form or "tsv")
-            n_empty += sum(len(each) == 0 for each in found)
-        if n_empty and form in (None, "tsv"):
-            print_error(f"queries without products, which have no line: {n_empty:,}")
+        return
+    chosen, n_empty = form or ("table" if queries else "tsv"), 0
+    for batch in [list(queries)] if queries else read_lines(file):
+        found = opened.match(batch, **options)
+        print_matches(found, chosen)
+        n_empty += sum(len(each) == 0 for each in found)
+    if n_empty and chosen == "tsv":
+        print_error(f"queries without products, which have no line: {n_empty:,}")
 
 
 def explain(

@@ -59,7 +59,7 @@ def hold_back(log: Log, config: TrainConfig, *, threads: int = 1) -> HeldBack:
 
 def _tells_impressions(log: Log) -> bool:
     """Whether most events are impressions, so that products without a row were hardly shown."""
-    is_impression = np.array([kind_of(name) == "impression" for name in log.events])
+    is_impression = np.array([kind_of(name) == "impression" for name in log.events], dtype=np.bool_)
     return bool(2 * log.count[is_impression[log.event]].sum() > log.count.sum())
 
 

@@ -176,11 +176,12 @@ def _remove_unlocked(folder: Path) -> None:
     except OSError:  # its writer is alive, or the file system has no locks
         return
     else:
-        if all(_is_ours(entry) for entry in folder.iterdir()):
+        if all(is_ours(entry) for entry in folder.iterdir()):
             shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(handle)
 
 
-def _is_ours(entry: Path) -> bool:
+def is_ours(entry: Path) -> bool:
+    """Whether an entry of a folder can be one that we wrote."""
     return entry.is_dir() or entry.suffix in (".bin", ".tmp") or entry.name == "manifest.json"

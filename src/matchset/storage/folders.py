@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.errors import ModelFileError, TargetExistsError
-from matchset.storage.atomic import publish_folder, remove_leftovers, staging_folder
+from matchset.storage.atomic import is_ours, publish_folder, remove_leftovers, staging_folder
 from matchset.storage.handles import MANIFEST as MANIFEST
 from matchset.storage.handles import FolderHandle, PathLike, read_folder
 
@@ -96,6 +96,9 @@ def check_target(path: Path, *, overwrite: bool) -> None:
         if not overwrite:
             raise TargetExistsError(path)
         read_folder(path, _parse_manifest)  # never replace what is not ours
+        if others := sorted(entry.name for entry in path.iterdir() if not is_ours(entry)):
+            rule = "must hold nothing but a model to be overwritten"
+            raise OSError(f"{path}: {rule}; got {', '.join(others[:3])}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -104,6 +107,12 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     if not os.access(path.parent, os.W_OK | os.X_OK):
         reason = "permission denied; choose another folder"
         raise PermissionError(f"{path}: cannot be written: {reason}")
+
+
+def refuse_model(path: Path) -> None:
+    """Raise where other files would be written into a model, which overwriting it would lose."""
+    if (path / MANIFEST).exists():
+        raise OSError(f"{path}: must not be a model's folder; choose another")
 
 
 def read_header(path: PathLike, kind: str) -> dict[str, Any]:

@@ -135,7 +135,7 @@ class Handlers:
         return await self._write(wanted)
 
     async def remove(self, request: Request) -> Response:
-        """Remove a product; one that is not there is no error."""
+        """Remove a product; unknown ids are ignored."""
         product, query_string = request.path_params["id"], request.scope["query_string"]
         return await self._write(self._reader.read_removal(product, query_string))
 

@@ -119,7 +119,7 @@ def _writes(product: Json, limits: Limits) -> dict[str, Json]:
     told = {"title": title, "attributes": {**_schema("object", "Values by name.", ())}}
     ids = _array("Ids of products to remove.", product, limits.products, "too_many_products")
     upserts = _array(
-        "Products that come or change; what is not told of a known one stays.",
+        "Products to add or change; fields you leave out of a known product keep their values.",
         make_object({"id": product}, told),
         limits.products,
         "too_many_products",
@@ -177,7 +177,7 @@ def _events(product: Json, limits: Limits) -> Json:
         "position": _integer("In the list that the customer saw, from 1.", _MAX_NUMBER),
         "revenue": {**revenue, "description": "Of a purchase, in the shop's currency."},
     }
-    return _array("Events, in UBI's words.", make_object(required, optional), limits.queries)
+    return _array("Events in UBI format.", make_object(required, optional), limits.queries)
 
 
 def _fusion() -> Json:

@@ -33,7 +33,7 @@ _PAGE = """<!doctype html>
 <div class="docs">
 <nav aria-label="Operations"><ul>{links}</ul></nav>
 <main id="api" tabindex="-1">
-<p>Responses are JSON. An error has a code that stays, a message for people and, where one is at
+<p>Responses are JSON. Every error has a stable code, a message for people and, where one is at
 fault, the name of the parameter. If the server was started with API keys, send one with every
 request: <code>-H "authorization: Bearer KEY"</code>.</p>
 <form id="key-form" class="key-form" hidden>
