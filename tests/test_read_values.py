@@ -166,3 +166,14 @@ def test_each_faulty_row_is_counted_once(caplog):
     ) == (5, 2, 1, 1)
     assert rows_of(log) == {("a", "x", "", int(NO_DAY)): 2, ("b", "x", "", DAY_NUMBER): 3}
     assert "a Table: 10 rows read, 8 dropped (5 without a query, 2 without a" in caplog.text
+
+
+def test_columns_that_may_say_what_a_row_is_worth_are_told_if_not_used(tmp_path, caplog):
+    file = tmp_path / "log.csv"
+    file.write_text("query,sku,relevance,rater\nred,1,2.5,a\n")
+    read_log(file)
+    assert "every row counts 1; columns that are not used: 'relevance', 'rater'" in caplog.text
+    caplog.clear()
+    read_log(file, count="relevance")
+    read_log(file, count=False)
+    assert not caplog.text

@@ -92,6 +92,8 @@ def read_log(
             log_tables = [
                 find_roles(table, choices, time_form=form, decimal=decimal) for table in tables
             ]
+            if event is not False and count is not False:
+                _tell_unused(log_tables, name=_name_source(source))
             groups = read_groups(connection, log_tables, strict=strict)
         return to_log(groups, name=_name_source(source))
 
@@ -179,6 +181,17 @@ def _check_used(report: ReadReport, tables: Sequence[LogTable]) -> None:
     if report.rows and report.dropped == report.rows:
         rule = f"must have a row that can be used; got {report}"
         raise DataError(rule, advice=_SHOW_MORE, **tables[0].table.location)
+
+
+def _tell_unused(tables: Sequence[LogTable], *, name: str) -> None:
+    """Warn of columns that may say what a row is worth, such as ratings."""
+    for one in tables:
+        unused = [column for column in one.table.columns if column not in one.roles.values()]
+        if unused and not one.roles.keys() & {"event", "count"}:
+            shown = ", ".join(map(repr, unused[:5])) + ", ..." * (len(unused) > 5)
+            rule = "no column of events or counts is known, so every row counts 1"
+            logger.warning("%s: %s; columns that are not used: %s", name, rule, shown)
+            return
 
 
 def _check_sum(counts: NDArray[np.float64], name: str) -> None:
