@@ -126,7 +126,7 @@ def _check_array(name: str, value: list[Any], schema: Json) -> list[Any]:
         raise _beyond(name, f"have at most {most} items", n, schema)
     if n < least:
         raise _beyond(name, f"have at least {least} items", n, schema)
-    max_length = items.get("maxLength", 0)
+    max_length = items.get("maxLength", -1)  # of texts alone: an empty one is no object
     is_texts = set(map(type, value)) == {str}  # mostly ids
     if not (is_texts and max(map(len, value)) <= max_length):
         value = [check(f"{name}[{index}]", item, items) for index, item in enumerate(value)]
