@@ -190,3 +190,12 @@ def test_a_shop_is_scaled_with_all_that_it_has():
 def test_what_cannot_be_planned_is_refused(given, rule):
     with pytest.raises(ms.ParameterError, match=rule):
         check_choices(*given)
+
+
+def test_fewer_past_queries_make_a_smaller_plan():
+    few, many = (
+        {stage.name: stage for stage in plan_stages(PAPER, ms.TrainConfig(max_past_queries=n))}
+        for n in (1000, 2_000_000)
+    )
+    assert few["neighbors"].memory < many["neighbors"].memory / 100
+    assert few["lexical"] == many["lexical"]

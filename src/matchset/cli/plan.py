@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -68,7 +67,7 @@ def plan(
     """
     chosen = make_config(config, settings)
     check_choices(log, products, cores)
-    sizes = replace(PAPER, max_past_queries=chosen.max_past_queries)
+    sizes = PAPER
     if log:
         found = plan_training(columns.read(log), columns.read_catalog(catalog), chosen)
         show_plan(found, parse_memory(columns.memory))

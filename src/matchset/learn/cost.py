@@ -141,7 +141,6 @@ def plan_training(log: Log, catalog: Catalog | None, config: TrainConfig) -> Tra
     """Make the features that training would use, and estimate the rest from their number."""
     data = prepare_training_data(log, catalog, config, threads=config.learn.threads)
     sizes = Sizes.of(data.examples, len(data.positives.queries))
-    sizes = replace(sizes, max_past_queries=config.max_past_queries)
     n_held = _count_held(log, config)
     threads = count_threads(config.learn.threads)
     return TrainingPlan(sizes, threads, estimate(sizes, config, n_held), n_held, *read_memory())
@@ -172,6 +171,7 @@ def is_tuned(config: TrainConfig) -> bool:
 
 def estimate_stages(sizes: Sizes, config: TrainConfig) -> dict[str, Cost]:
     """What each stage takes, once."""
+    sizes = replace(sizes, max_past_queries=config.max_past_queries)
     parts = ["features"]
     parts += [p for p in config.parts if sizes.title_entries > 0 or p in ("tree", "neighbors")]
     seen = sizes if "towers" in parts else sizes.with_titles_as_queries()  # by the tree

@@ -6,7 +6,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from matchset.config import TrainConfig
 from matchset.learn.cost import estimate_stages, estimate_tuning
@@ -61,7 +60,6 @@ class Forecast:
         if found is None or not (n_queries := results.get(found, "n_queries")):
             return None
         sizes = Sizes.of(results.get(found, "examples"), n_queries)
-        sizes = replace(sizes, max_past_queries=self._config.max_past_queries)
         costs = estimate_stages(sizes, self._config)
         costs["reranker"] = estimate_tuning(n_queries)
         wholes = {stage: stage.partition(".")[0] for stage in self._left}
