@@ -1,131 +1,182 @@
-"""What does the match set find, what does each part alone, and what is lost without each?
+"""What does the match set find, what do its parts and other methods, and what do scores mean?
 
     python benchmarks/recall.py shop-20000 market-20000
-    python benchmarks/recall.py homedepot-0 cooking --real FOLDER
+    python benchmarks/recall.py homedepot-0 cooking nfcorpus crowdflower lastfm esco_fr --real FOLDER
+    python benchmarks/recall.py nfcorpus --real FOLDER --rows "match set" --models FOLDER
     python benchmarks/recall.py homedepot-0 --real FOLDER --blind   # cold and warm look the same
 
-Shops are split by their last month (shop-50000 is that of `matchset compare`), Home Depot by query,
-cooking as usual. The parts are trained once; without a part, or for one alone, only the re-ranker
-is fitted again. The last column is the largest gap between mean score and share of positives in
-a tenth of [0, 1] with at least 500 answers; the last line is that of all problems together.
+`splits.py` says how each problem is split, and whose tests hold new pairs alone. The parts are
+trained once; without a part, or for one alone, only the re-ranker is fitted again. "Best part" is
+the best of the other methods at each k. Cold products have no positive in training, new queries
+none either; a recall of some pairs is the mean over the queries that have such.
+
+The gap is the largest between mean score and share of positives in a tenth of [0, 1] with at least
+500 of the first 100 answers of each query; `too high` says how far the mean of all their scores
+lies above the share of positives. Last comes what all problems hold together. Where a test holds
+new pairs alone, known answers are left out of both; lastfm is also counted on all later pairs.
+
+With --models FOLDER, models are read from there by the problem's name (a missing one is trained
+and kept there): one folder for each version of the code.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from problems import RELEVANT, read_cooking
-from titles import read_homedepot
+from splits import Floats, Pairs, Problem, Ranking, list_others, read_problem, recall, train
 
 import matchset as ms
-from matchset.config import count_threads
-from matchset.learn.hold_back import hold_back
-from matchset.learn.match_set_tasks import learn_reranker
-from matchset.learn.train_match_set import train_parts
-from matchset.model.match_set_model import MatchSetModel
 
 KS = (10, 50, 100)
-Answers = tuple[NDArray[np.float32], NDArray[np.bool_]]  # scores, and which are right
-QUERIES = {"shop-50000": 200_000}  # otherwise the default of the simulation
+Flags = NDArray[np.bool_]
+Cells = list[list[float]]  # recall at each k, for each kind of pair
+Scored = dict[str, tuple[Floats, Flags]]  # for each kind of answer: scores, and which are right
 
 
 def main() -> None:
-    """A table for each problem."""
+    """The tables of each problem."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("problems", nargs="+")
     parser.add_argument("--real", type=Path, help="folder of the real data sets")
     parser.add_argument("--sample", type=int, default=5_000, help="test queries")
+    parser.add_argument("--rows", nargs="+", help="only these rows")
+    parser.add_argument("--models", type=Path, help="folder to read models from, or keep them in")
     parser.add_argument("--blind", action="store_true", help="hide which products are warm")
     options = parser.parse_args()
-    answers: list[Answers] = []
+    warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is shown as nan
+    every: list[Scored] = []
     for name in options.problems:
-        train, test, catalog, config = read_problem(name, options.real)
-        matcher = ms.train(train, catalog, config)
+        problem = read_problem(name, options.real)
+        matcher = train(problem, options.models)
         if options.blind:
-            matcher = hide_popularity(matcher, train, catalog)
-        print(f"\n{name}{', blind' * options.blind}: {matcher.model.reranker}\n")
-        print("| | Recall@10 / 50 / 100, % | ± | gap |\n|---|---|---|---|")
-        for row, some in list_rows(matcher):
-            result = ms.evaluate(some, test, train=train, ks=KS, sample=options.sample)
-            found = [result.score("recall", k) for k in KS]
-            recalls = " / ".join(f"{100 * each.value:.1f}" for each in found)
-            width = max(50 * (each.high - each.low) for each in found)
-            gap = find_gap(answer(some, test, options))
-            print(f"| {row} | {recalls} | {width:.1f} | {gap:.3f} |")
-        answers.append(answer(matcher, test, options))
-    if len(answers) > 1:
-        scores, hits = map(np.concatenate, zip(*answers, strict=True))
-        print(f"\ngap of the match sets over all problems: {find_gap((scores, hits)):.3f}")
+            matcher = hide_popularity(matcher, problem)
+        print(f"\n{name}{', blind' * options.blind}: {matcher.model.reranker}\n", flush=True)
+        show_rows(problem, matcher, options)
+        every.append(show_scores(problem, matcher, problem.test, options))
+        if problem.later is not None:
+            print("\non all later pairs, known ones too")
+            show_scores(problem, matcher, problem.later, options)
+    if len(every) > 1:
+        print("\nall problems together")
+        show_kinds({kind: join([each[kind] for each in every]) for kind in every[0]})
 
 
-def read_problem(name: str, real: Path | None):
-    """Training log, relevant products of the test, catalog and settings."""
-    kind, _, number = name.partition("-")
-    if kind in ("shop", "market"):
-        full = {"shop": "shop", "market": "marketplace"}[kind]
-        shop = ms.simulate_shop(kind=full, products=int(number), queries=QUERIES.get(name))
-        train, test = ms.split_by_time(shop.log, test_days=30)
-        return train, ms.relevance(test), shop.catalog, ms.TrainConfig()
-    if real is None:
-        raise SystemExit(f"{name}: needs --real, the folder of the data sets")
-    if kind == "homedepot":
-        train, test, catalog = list(read_homedepot(real))[int(number)]
-        return train, test, catalog, ms.TrainConfig(min_count=RELEVANT)
-    train, test = read_cooking(real / "cooking")
-    return train, ms.positives(test), None, ms.TrainConfig()
+def show_rows(problem: Problem, matcher: ms.MatchSet, options: argparse.Namespace) -> None:
+    """Recall of the match set, of its parts and of other methods."""
+    queries = problem.test.queries.take(choose(problem.test, options.sample))
+    right = problem.number(problem.test, queries)
+    kinds = split_pairs(problem, right, problem.is_known(queries))
+    heads = [f"{kind} ({np.count_nonzero(mask):,})" for kind, mask in kinds.items()]
+    print(f"{len(queries):,} queries; in brackets the pairs")
+    print(f"\n| R@10/50/100 | {' | '.join(heads)} | ± |\n|{'---|' * 7}")
+    others = list_others(problem, matcher)
+    best: list[Cells] = []
+    for name, make in {**list_rows(matcher), **others}.items():
+        if options.rows and name not in options.rows:
+            continue
+        ranking = problem.rank(make(), queries, without_known=problem.is_of_new_pairs)
+        found = [
+            [recall(ranking, right.select(mask), len(queries), k) for k in KS]
+            for mask in kinds.values()
+        ]
+        cells = [[100 * float(np.nanmean(each)) for each in row] for row in found]
+        width = max(196 * float(np.nanstd(each)) for each in found[0]) / len(queries) ** 0.5
+        show_row(name, cells, f"{width:.1f}")
+        if name in others:
+            best.append(cells)
+    if len(best) == len(others):
+        show_row("**best part**", np.max(best, axis=0).tolist(), "")
 
 
-def list_rows(matcher: ms.MatchSet) -> Iterator[tuple[str, ms.MatchSet]]:
+def show_row(name: str, cells: Cells, last: str) -> None:
+    """One line of the table."""
+    texts = [" / ".join(f"{value:.1f}" for value in cell) for cell in cells]
+    print(f"| {name} | {' | '.join(texts)} | {last} |", flush=True)
+
+
+def list_rows(matcher: ms.MatchSet) -> dict[str, Callable[[], ms.Matcher]]:
     """The match set, all parts but each, each part alone."""
     parts = matcher.model.parts
-    yield "match set", matcher
+    rows: dict[str, Callable[[], ms.Matcher]] = {"match set": lambda: matcher}
     for part in parts if len(parts) > 2 else ():
-        yield f"without {part}", matcher.only(name for name in parts if name != part)
-    for part in parts:
-        yield f"{part} alone", matcher.only([part])
+        left = [name for name in parts if name != part]
+        rows[f"without {part}"] = lambda left=left: matcher.only(left)
+    return rows | {f"{part} alone": lambda part=part: matcher.only([part]) for part in parts}
 
 
-def hide_popularity(matcher: ms.MatchSet, train: ms.Log, catalog: ms.Catalog | None) -> ms.MatchSet:
+def split_pairs(problem: Problem, pairs: Pairs, is_known: Flags) -> dict[str, Flags]:
+    """Which pairs are of each kind."""
+    warm, known = problem.is_warm[pairs.product], is_known[pairs.query]
+    masks = [np.ones(len(warm), bool), warm, ~warm, known, ~known]
+    names = ("all", "warm product", "cold product", "known query", "new query")
+    return dict(zip(names, masks, strict=True))
+
+
+def choose(test: ms.Positives, n: int) -> NDArray[np.int64]:
+    """Some of the queries, by chance."""
+    return np.sort(np.random.default_rng(0).permutation(len(test.queries))[:n])
+
+
+def show_scores(
+    problem: Problem, matcher: ms.MatchSet, test: ms.Positives, options: argparse.Namespace
+) -> Scored:
+    """What the scores of the first 100 answers mean, by kind of answer."""
+    queries = test.queries.take(choose(test, options.sample))
+    cut = problem.is_of_new_pairs and test is problem.test
+    answers: Ranking = problem.rank(matcher, queries, without_known=cut)
+    is_right = np.isin(answers.key, problem.number(test, queries).key)
+    kinds = split_pairs(problem, answers, problem.is_known(queries))
+    scored = {kind: (answers.score[mask], is_right[mask]) for kind, mask in kinds.items()}
+    show_kinds(scored)
+    return scored
+
+
+def show_kinds(scored: Scored) -> None:
+    """A line for each kind of answer."""
+    print("\n| scores of | answers | mean | positives | too high | gap |\n|---|---|---|---|---|---|")
+    for kind, (scores, is_right) in scored.items():
+        mean, share = float(np.mean(scores)), float(np.mean(is_right))
+        high = f"{100 * (mean / share - 1):+.1f} %" if share > 0 else ""
+        gap = find_gap(scores, is_right)
+        print(f"| {kind} | {len(scores):,} | {mean:.5f} | {share:.5f} | {high} | {gap:.3f} |")
+
+
+def find_gap(scores: Floats, is_right: Flags) -> float:
+    """Largest difference of mean score and share of positives in a tenth of the scale."""
+    tenth = np.minimum((10 * scores).astype(int), 9)
+    parts = [tenth == i for i in range(10) if np.count_nonzero(tenth == i) >= 500]
+    return max((abs(float(scores[p].mean() - is_right[p].mean())) for p in parts), default=np.nan)
+
+
+def join(parts: list[tuple[Floats, Flags]]) -> tuple[Floats, Flags]:
+    """The answers of several problems."""
+    scores, is_right = zip(*parts, strict=True)
+    return np.concatenate(scores), np.concatenate(is_right)
+
+
+def hide_popularity(matcher: ms.MatchSet, problem: Problem) -> ms.MatchSet:
     """The same parts; the re-ranker is fitted again, as if no product had a past query."""
-    held = hold_back(train, matcher.config)
-    parts = train_parts(held.rest, catalog, matcher.config)
-    blind = _hide(parts.model)
-    threads = count_threads(None)
+    from matchset.config import count_threads
+    from matchset.learn.hold_back import hold_back
+    from matchset.learn.match_set_tasks import learn_reranker
+    from matchset.learn.train_match_set import train_parts
+
+    held = hold_back(problem.train, matcher.config)
+    parts = train_parts(held.rest, problem.catalog, matcher.config)
+    blind, threads = _hide(parts.model), count_threads(None)
     reranker = learn_reranker(blind, parts.data, held, matcher.config, threads=threads)
     return replace(matcher, model=replace(_hide(matcher.model), reranker=reranker))
 
 
-def _hide(model: MatchSetModel) -> MatchSetModel:
+def _hide(model):
     nothing = np.zeros_like(model.popularity)
     return replace(model, popularity=nothing, recent=nothing)
-
-
-def answer(matcher: ms.MatchSet, test: ms.Positives, options: argparse.Namespace) -> Answers:
-    """Scores of the answers to test queries, and whether each answer is right."""
-    rows = np.random.default_rng(0).permutation(len(test.queries))[: options.sample]
-    label_of = matcher.products.ids.index_of(test.products)
-    scores, hits = [], []
-    for row, match in zip(rows, matcher.match(list(test.queries.take(rows)), 100), strict=True):
-        begin, end = test.pairs.indptr[row : row + 2]
-        scores.append(match.scores)
-        hits.append(np.isin(match.labels, label_of[test.pairs.indices[begin:end]]))
-    return np.concatenate(scores), np.concatenate(hits)
-
-
-def find_gap(answers: Answers) -> float:
-    """Largest difference of mean score and share of positives in a tenth of the scale."""
-    scores, hits = answers
-    tenth = np.minimum((10 * scores).astype(int), 9)
-    return max(
-        abs(float(scores[tenth == i].mean() - hits[tenth == i].mean()))
-        for i in range(10)
-        if np.count_nonzero(tenth == i) >= 500
-    )
 
 
 if __name__ == "__main__":
