@@ -29,44 +29,184 @@ import argparse
 import random
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
-from splits import Pairs, Problem, list_others, make_bm25, read_problem, recall, train
+from splits import Pairs, Problem, choose, list_others, make_bm25, read_problem, recall, train
 
 import matchset as ms
 from matchset.strings import Strings
-from matchset.text import normalize_strings
+from matchset.text import normalize
 
 KS = (10, 50, 100)
-BRANDS = """Adorvia Belmora Cantrell Dunvale Elvorin Fenwara Gravelin Hostrava Invora Jundell
-Kaltheim Lomvard Morvanta Nexholm Ostrivan Pelvaro Quorvel Rundavik Solvanto Trivanta""".split()
+BRANDS = """adorvia belmora cantrell dunvale elvorin fenwara gravelin hostrava invora jundell
+kaltheim lomvard morvanta nexholm ostrivan pelvaro quorvel rundavik solvanto trivanta""".split()
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+Rows = Iterator[tuple[str, ...]]
 
 
 def main() -> None:
     """A table for each question."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("problems", nargs="*")
+    parser.add_argument("problems", nargs="*", default=["shop-2000", "market-2000"])
     parser.add_argument("--only", nargs="+", choices=list(QUESTIONS), default=list(QUESTIONS))
     parser.add_argument("--real", type=Path, help="folder of the real data sets")
     parser.add_argument("--sample", type=int, default=5_000, help="queries of `left`")
     parser.add_argument("--models", type=Path, help="folder to read models from, or keep them in")
     options = parser.parse_args()
     warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is shown as nan
+    read = cache(lambda name: read_problem(name, options.real))
     for question in options.only:
-        ask, head, usual = QUESTIONS[question]
-        print(f"\n| {question} | {head} |\n|{'---|' * (2 + head.count('|'))}", flush=True)
-        for name in options.problems or usual:
-            if question == "brands":
-                name, n_products = name.split("-")[0], 2000
-                show(f"{name}-{n_products}", ask(name, options))
-            else:
-                show(name, ask(read_problem(name, options.real), options))
+        ask, heads = QUESTIONS[question]
+        print(f"\n| {question} | {' | '.join(heads)} |\n|{'---|' * (1 + len(heads))}", flush=True)
+        for name in options.problems:
+            for cells in ask(read(name), options):
+                print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-def show(name: str, cells: Iterable[str]) -> None:
-    """One line."""
-    print(f"| {name} | {' | '.join(cells)} |", flush=True)
+def ask_words(problem: Problem, options: argparse.Namespace) -> Rows:
+    """How often the first product has the word, by match set and BM25."""
+    titles = split_words(problem.catalog.titles)
+    n_titles = Counter(word for title in titles for word in title)
+    rare = {w for w, n in n_titles.items() if n <= 50 and len(w) >= 3 and w.isalpha()}
+    words = sorted(rare.difference(*split_words(problem.train.queries)))
+    words = [words[i] for i in choose(len(words), 600)]
+    title_of = dict(zip(problem.catalog.ids, titles, strict=True))
+    cells = [str(len(words))]
+    for matcher in (train(problem, options.models), make_bm25(problem.catalog)):
+        matches = matcher.match(words, 10)
+        has = [m.query in title_of[m.ids[0]] if m.ids else False for m in matches]
+        cells.append(f"{100 * float(np.mean(has)):.1f}")
+    yield tuple(cells)
+
+
+def ask_pairs(problem: Problem, options: argparse.Namespace) -> Rows:
+    """How many pairs of words begin with a product that has nothing of them."""
+    rng, log, config = random.Random(0), problem.train, problem.config
+    titles = [sorted(words) for words in split_words(problem.catalog.titles) if len(words) > 1]
+    queries = [" ".join(rng.sample(words, 2)) for words in rng.choices(titles, k=300)]
+    counted = {"events": config.events, "min_count": config.min_count, "min_query_count": 0}
+    said = ms.BM25.from_log(log, problem.catalog, **counted)
+    firsts = [match.ids[:1] for match in train(problem, options.models).match(queries, 10)]
+    has = [set(match.ids) for match in said.match(queries, len(said.products))]
+    n_strange = sum(not some.issuperset(ids) for ids, some in zip(firsts, has, strict=True))
+    yield f"{len(queries)}", f"{100 * n_strange / len(queries):.1f}", f"{firsts.count(())}"
+
+
+def ask_brands(problem: Problem, options: argparse.Namespace) -> Rows:
+    """Where added products stand for their brand alone, before and after a refresh."""
+    before, later = ms.split_by_time(problem.train, test_days=30)
+    matcher = train(replace(problem, train=before), options.models, f"{problem.name}-earlier")
+    titles, places = problem.catalog.titles, []
+    for brand, row in zip(BRANDS, choose(len(titles), len(BRANDS)), strict=True):
+        added = matcher.upsert([ms.Upsert("NEW", f"{brand} {titles[int(row)]}")])
+        found = [each.match(brand, 100).ids for each in (added, added.refresh(later))]
+        places.append([ids.index("NEW") if "NEW" in ids else 100 for ids in found])
+    counts = [[sum(place < k for place in some) for k in (1, 10, 100)] for some in zip(*places)]
+    yield tuple(" / ".join(map(str, row)) for row in counts)
+
+
+def ask_left(problem: Problem, options: argparse.Namespace) -> Rows:
+    """Recall of products that left the log, for queries that it still knows, by every method."""
+    log, known = problem.train, problem.known
+    left = np.random.default_rng(0).permutation(len(log.products))[: len(log.products) // 10]
+    rest = replace(problem, train=log.select(~np.isin(log.product, left)))
+    is_left = np.zeros(len(rest.ids), bool)
+    is_left[rest.ids.index_of(log.products.take(left))] = True
+
+    def find_right(queries: Strings) -> Pairs:
+        pairs = rest.number(known, queries)
+        return pairs.select(is_left[pairs.product])
+
+    asked = known.queries.take(np.flatnonzero(rest.is_known(known.queries)))
+    asked = asked.take(np.unique(find_right(asked).query))
+    asked = asked.take(choose(len(asked), options.sample))
+    tested = problem.test.queries.take(choose(len(problem.test.queries), options.sample))
+    usual = rest.number(problem.test, tested)
+    usual = usual.select(rest.is_warm[usual.product])
+    matcher = train(rest, options.models, f"{problem.name}-left")
+    for name, make in {"match set": lambda: matcher, **list_others(rest, matcher)}.items():
+        method, right = make(), find_right(asked)
+        yield (
+            f"{len(asked):,}",
+            name,
+            show(rest.rank(method, asked), right),
+            show(rest.rank(method, asked, without=rest.known_pairs(asked)), right),
+            show(rest.rank(method, tested, without=rest.taken_out(tested)), usual),
+        )
+
+
+def ask_misspelt(problem: Problem, options: argparse.Namespace) -> Rows:
+    """Recall@10 of test queries as written, and with one edit."""
+    test, rng, edited = problem.test, random.Random(0), {}
+    known = set().union(*split_words(problem.known.queries))
+    taken = known.union(*split_words(problem.catalog.titles))
+    for row in np.random.default_rng(0).permutation(len(test.queries)).tolist():
+        words = test.queries[row].split()
+        places = [i for i, w in enumerate(words) if w in known and len(w) >= 4 and w.isalpha()]
+        if places and len(edited) < 500:
+            place = rng.choice(places)
+            words[place] = misspell(words[place], taken, rng)
+            edited[row] = " ".join(words)
+    asked = test.queries.take(np.array(list(edited)))
+    right, without = problem.number(test, asked), problem.taken_out(asked)
+    cells = [str(len(asked))]
+    for matcher in (train(problem, options.models), make_bm25(problem.catalog)):
+        for queries in (asked, edited.values()):
+            cells.append(show(problem.rank(matcher, queries, without=without), right))
+    yield tuple(cells)
+
+
+def misspell(word: str, taken: set[str], rng: random.Random) -> str:
+    """The word with one edit, such that nothing has it."""
+    while True:
+        i, letter = rng.randrange(len(word) - 1), rng.choice(LETTERS)
+        edits = [
+            word[:i] + word[i + 1 :],
+            word[:i] + word[i] + word[i:],
+            word[:i] + letter + word[i + 1 :],
+            word[:i] + word[i + 1] + word[i] + word[i + 2 :],
+        ]
+        edit = rng.choice(edits)
+        if edit not in taken:
+            return edit
+
+
+def show(ranking, right: Pairs) -> str:
+    """Recall at each k, in percent."""
+    n = 1 + int(max(right.query.max(initial=0), ranking.query.max(initial=0)))
+    found = [float(np.nanmean(recall(ranking, right, n, k))) for k in KS]
+    return " / ".join(f"{100 * value:.1f}" for value in found)
+
+
+def split_words(texts: Iterable[str]) -> list[set[str]]:
+    """The words of each text, as they are written but for capitals and punctuation."""
+    return [set(normalize(text).split()) for text in texts]
+
+
+QUESTIONS = {
+    "words": (ask_words, ["words", "match set, %", "stemmed BM25, %"]),
+    "pairs": (ask_pairs, ["pairs", "first product has nothing of it, %", "no answer"]),
+    "brands": (ask_brands, ["first / in 10 / in 100, of 20", "after `refresh`"]),
+    "left": (
+        ask_left,
+        [
+            "queries",
+            "method",
+            "left products R@10/50/100",
+            "known answers taken out",
+            "known products of the test",
+        ],
+    ),
+    "misspelt": (
+        ask_misspelt,
+        ["queries", "R@10/50/100 as written", "misspelt", "BM25 as written", "misspelt"],
+    ),
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from splits import Floats, Pairs, Problem, Ranking, list_others, read_problem, recall, train
+from splits import Floats, Pairs, Problem, choose, list_others, read_problem, recall, train
 
 import matchset as ms
 
@@ -69,7 +69,8 @@ def main() -> None:
 
 def show_rows(problem: Problem, matcher: ms.MatchSet, options: argparse.Namespace) -> None:
     """Recall of the match set, of its parts and of other methods."""
-    queries = problem.test.queries.take(choose(problem.test, options.sample))
+    queries = problem.test.queries
+    queries = queries.take(choose(len(queries), options.sample))
     right = problem.number(problem.test, queries)
     kinds = split_pairs(problem, right, problem.is_known(queries))
     heads = [f"{kind} ({np.count_nonzero(mask):,})" for kind, mask in kinds.items()]
@@ -80,7 +81,7 @@ def show_rows(problem: Problem, matcher: ms.MatchSet, options: argparse.Namespac
     for name, make in {**list_rows(matcher), **others}.items():
         if options.rows and name not in options.rows:
             continue
-        ranking = problem.rank(make(), queries, without_known=problem.is_of_new_pairs)
+        ranking = problem.rank(make(), queries, without=problem.taken_out(queries))
         found = [
             [recall(ranking, right.select(mask), len(queries), k) for k in KS]
             for mask in kinds.values()
@@ -118,18 +119,13 @@ def split_pairs(problem: Problem, pairs: Pairs, is_known: Flags) -> dict[str, Fl
     return dict(zip(names, masks, strict=True))
 
 
-def choose(test: ms.Positives, n: int) -> NDArray[np.int64]:
-    """Some of the queries, by chance."""
-    return np.sort(np.random.default_rng(0).permutation(len(test.queries))[:n])
-
-
 def show_scores(
     problem: Problem, matcher: ms.MatchSet, test: ms.Positives, options: argparse.Namespace
 ) -> Scored:
     """What the scores of the first 100 answers mean, by kind of answer."""
-    queries = test.queries.take(choose(test, options.sample))
-    cut = problem.is_of_new_pairs and test is problem.test
-    answers: Ranking = problem.rank(matcher, queries, without_known=cut)
+    queries = test.queries.take(choose(len(test.queries), options.sample))
+    without = None if test is problem.later else problem.taken_out(queries)
+    answers = problem.rank(matcher, queries, without=without)
     is_right = np.isin(answers.key, problem.number(test, queries).key)
     kinds = split_pairs(problem, answers, problem.is_known(queries))
     scored = {kind: (answers.score[mask], is_right[mask]) for kind, mask in kinds.items()}

@@ -8,7 +8,7 @@ alone, so answers that training has for the same query are taken out of a rankin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -66,11 +66,6 @@ class Problem:
     config: ms.TrainConfig
     later: ms.Positives | None = None  # all pairs after the split, if the test has new ones alone
 
-    @property
-    def is_of_new_pairs(self) -> bool:
-        """Whether the test holds no answer that training has for the same query."""
-        return self.name in NEW_PAIRS
-
     @cached_property
     def known(self) -> ms.Positives:
         """What training counts as an answer."""
@@ -96,6 +91,14 @@ class Problem:
         """Which queries have a positive in training."""
         return self.known.queries.index_of(queries) >= 0
 
+    def known_pairs(self, queries: Strings) -> Pairs:
+        """The answers that training has for these queries."""
+        return self.number(self.known, queries)
+
+    def taken_out(self, queries: Strings) -> Pairs | None:
+        """What a ranking must not hold: nothing, unless the test is of new pairs alone."""
+        return self.known_pairs(queries) if self.name in NEW_PAIRS else None
+
     def number(self, answers: ms.Positives, queries: Strings) -> Pairs:
         """The pairs of those among the answers that are of these queries."""
         of_query, of_product = queries.index_of(answers.queries), self.ids.index_of(answers.products)
@@ -104,16 +107,21 @@ class Problem:
         return found.select((found.query >= 0) & (found.product >= 0))
 
     def rank(
-        self, matcher: ms.Matcher, queries: Strings, k: int = 100, *, without_known: bool = False
+        self,
+        matcher: ms.Matcher,
+        queries: Iterable[str],
+        k: int = 100,
+        *,
+        without: Pairs | None = None,
     ) -> Ranking:
-        """The first k answers to queries, perhaps without those that training has for them."""
-        found = matcher.match(list(queries), DEPTH if without_known else k).found
-        query = np.repeat(np.arange(len(queries)), np.diff(found.indptr))
+        """The first k answers to queries, not counting some pairs."""
+        found = matcher.match(list(queries), k if without is None else DEPTH).found
+        query = np.repeat(np.arange(len(found)), np.diff(found.indptr))
         product = self.ids.index_of(matcher.products.ids)[found.indices]
         score, n = found.data.astype(np.float64), len(self.ids)
-        if without_known:
-            is_new = ~np.isin(query * n + product, self.number(self.known, queries).key)
-            query, product, score = query[is_new], product[is_new], score[is_new]
+        if without is not None:
+            kept = ~np.isin(query * n + product, without.key)
+            query, product, score = query[kept], product[kept], score[kept]
         rank = np.arange(len(query)) - np.searchsorted(query, query)
         near = rank < k
         return Ranking(query[near], product[near], n, score[near], rank[near])
@@ -125,6 +133,11 @@ def recall(ranking: Ranking, right: Pairs, n_queries: int, k: int) -> Floats:
     hits, all_ = (np.bincount(q, minlength=n_queries) for q in (right.query[is_hit], right.query))
     with np.errstate(invalid="ignore"):
         return hits / all_
+
+
+def choose(n: int, most: int) -> Integers:
+    """Some of n places, by chance, in order."""
+    return np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 
 def read_problem(name: str, real: Path | None) -> Problem:
@@ -177,7 +190,8 @@ def list_others(
     """How to make the other methods; those that need titles only where there are some."""
     log, catalog, config = problem.train, problem.catalog, problem.config
     found: dict[str, Callable[[], ms.Matcher]] = {
-        "tree alone": lambda: matcher.part("tree"),
+        "tree alone": lambda: matcher.only(["tree"]),
+        "tree alone, its own scores": lambda: matcher.part("tree"),
         "nearest queries": lambda: ms.NearestQueries.from_positives(problem.known),
     }
     if catalog is None:
