@@ -1,22 +1,23 @@
 """Would a person trust the answers: exact words, word pairs, new brands, new products, typos?
 
-    python benchmarks/answers.py --only words shop-20000
-    python benchmarks/answers.py --only words pairs left misspelt nfcorpus lastfm --real FOLDER
-    python benchmarks/answers.py --only brands                     # shop-2000 and market-2000
+    python benchmarks/answers.py shop-20000 --only words
+    python benchmarks/answers.py nfcorpus lastfm --only words pairs left misspelt --real FOLDER
+    python benchmarks/answers.py --only brands                         # shop-2000 and market-2000
     python benchmarks/fresh.py --products 5000 --seeds 2 --parts add   # products added to a model
 
 Each question is a table, a line for each problem (`splits.py` has them; each must have titles):
 
-words: up to 600 words of three letters or more that stand in at most 50 titles and in no training
-query. How often has the first of ten products the word as written?
+words: up to 600 words of three characters or more that stand in at most 50 titles and in no
+training query. How often has the first of ten products the word as written?
 pairs: 300 times two words of a title. How often comes a product first that has neither a word
 (stemmed, as BM25 sees it) nor a past query with one, which led to it?
-brands: 20 products of the catalog are added again, one at a time, with an invented name before the
-title. How often is the new one first for the name alone? Once more after `refresh` with the next
-month of the log. The model has learned from all but the last two months.
+brands: 20 products of the catalog are added again, one at a time, with an invented name (or code)
+before the title. How often is the new one first for the name alone? Once more after `refresh` with
+a month of the log that the model has not learned from (shops alone).
 left: a tenth of the products leaves the training log and stays in the catalog. Queries that
 training still knows are asked for those of their products that left, with the answers that training
-has for the query in the ranking and without them. Last, the usual test's recall of known products.
+has for the query in the ranking and without them (parts that know a query give those first). Last,
+the usual test's recall of products that training still knows.
 misspelt: 500 test queries with a word that training queries know, of which one letter is left out,
 doubled, changed or swapped with the next, so that no query and no title has it.
 
@@ -32,18 +33,50 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
-from splits import Pairs, Problem, choose, list_others, make_bm25, read_problem, recall, train
+from splits import (
+    Pairs,
+    Problem,
+    Ranking,
+    choose,
+    list_others,
+    make_bm25,
+    read_problem,
+    recall,
+    train,
+)
 
 import matchset as ms
 from matchset.strings import Strings
 from matchset.text import normalize
 
 KS = (10, 50, 100)
-BRANDS = """adorvia belmora cantrell dunvale elvorin fenwara gravelin hostrava invora jundell
-kaltheim lomvard morvanta nexholm ostrivan pelvaro quorvel rundavik solvanto trivanta""".split()
+BRANDS = [
+    "adorvia",
+    "belmora",
+    "cantrell",
+    "dunvale",
+    "elvorin",
+    "fenwara",
+    "gravelin",
+    "hostrava",
+    "invora",
+    "jundell",
+    "kaltheim",
+    "lomvard",
+    "morvanta",
+    "nexholm",
+    "ostrivan",
+    "pelvaro",
+    "quorvel",
+    "rundavik",
+    "solvanto",
+    "trivanta",
+]
+CODES = [f"zzq{number}x" for number in range(len(BRANDS))]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 Rows = Iterator[tuple[str, ...]]
 
@@ -71,7 +104,7 @@ def ask_words(problem: Problem, options: argparse.Namespace) -> Rows:
     """How often the first product has the word, by match set and BM25."""
     titles = split_words(problem.catalog.titles)
     n_titles = Counter(word for title in titles for word in title)
-    rare = {w for w, n in n_titles.items() if n <= 50 and len(w) >= 3 and w.isalpha()}
+    rare = {word for word, n in n_titles.items() if n <= 50 and len(word) >= 3}
     words = sorted(rare.difference(*split_words(problem.train.queries)))
     words = [words[i] for i in choose(len(words), 600)]
     title_of = dict(zip(problem.catalog.ids, titles, strict=True))
@@ -100,13 +133,16 @@ def ask_brands(problem: Problem, options: argparse.Namespace) -> Rows:
     """Where added products stand for their brand alone, before and after a refresh."""
     before, later = ms.split_by_time(problem.train, test_days=30)
     matcher = train(replace(problem, train=before), options.models, f"{problem.name}-earlier")
-    titles, places = problem.catalog.titles, []
-    for brand, row in zip(BRANDS, choose(len(titles), len(BRANDS)), strict=True):
-        added = matcher.upsert([ms.Upsert("NEW", f"{brand} {titles[int(row)]}")])
-        found = [each.match(brand, 100).ids for each in (added, added.refresh(later))]
-        places.append([ids.index("NEW") if "NEW" in ids else 100 for ids in found])
-    counts = [[sum(place < k for place in some) for k in (1, 10, 100)] for some in zip(*places)]
-    yield tuple(" / ".join(map(str, row)) for row in counts)
+    titles = problem.catalog.titles
+    titles = titles.take(choose(len(titles), len(BRANDS)))
+    for kind, names in (("names", BRANDS), ("codes", CODES)):
+        places = []
+        for name, title in zip(names, titles, strict=True):
+            added = matcher.upsert([ms.Upsert("NEW", f"{name} {title}")])
+            found = [each.match(name, 100).ids for each in (added, added.refresh(later))]
+            places.append([ids.index("NEW") if "NEW" in ids else 100 for ids in found])
+        firsts = [[int((some < k).sum()) for k in (1, 10, 100)] for some in np.transpose(places)]
+        yield kind, *(" / ".join(map(str, row)) for row in firsts)
 
 
 def ask_left(problem: Problem, options: argparse.Namespace) -> Rows:
@@ -133,9 +169,9 @@ def ask_left(problem: Problem, options: argparse.Namespace) -> Rows:
         yield (
             f"{len(asked):,}",
             name,
-            show(rest.rank(method, asked), right),
-            show(rest.rank(method, asked, without=rest.known_pairs(asked)), right),
-            show(rest.rank(method, tested, without=rest.taken_out(tested)), usual),
+            show_recall(rest.rank(method, asked), right),
+            show_recall(rest.rank(method, asked, without=rest.known_pairs(asked)), right),
+            show_recall(rest.rank(method, tested, without=rest.taken_out(tested)), usual),
         )
 
 
@@ -153,11 +189,10 @@ def ask_misspelt(problem: Problem, options: argparse.Namespace) -> Rows:
             edited[row] = " ".join(words)
     asked = test.queries.take(np.array(list(edited)))
     right, without = problem.number(test, asked), problem.taken_out(asked)
-    cells = [str(len(asked))]
-    for matcher in (train(problem, options.models), make_bm25(problem.catalog)):
-        for queries in (asked, edited.values()):
-            cells.append(show(problem.rank(matcher, queries, without=without), right))
-    yield tuple(cells)
+    matchers = train(problem, options.models), make_bm25(problem.catalog)
+    both = product(matchers, (asked, list(edited.values())))
+    rankings = [problem.rank(matcher, some, without=without) for matcher, some in both]
+    yield str(len(asked)), *(show_recall(ranking, right) for ranking in rankings)
 
 
 def misspell(word: str, taken: set[str], rng: random.Random) -> str:
@@ -175,7 +210,7 @@ def misspell(word: str, taken: set[str], rng: random.Random) -> str:
             return edit
 
 
-def show(ranking, right: Pairs) -> str:
+def show_recall(ranking: Ranking, right: Pairs) -> str:
     """Recall at each k, in percent."""
     n = 1 + int(max(right.query.max(initial=0), ranking.query.max(initial=0)))
     found = [float(np.nanmean(recall(ranking, right, n, k))) for k in KS]
@@ -190,7 +225,7 @@ def split_words(texts: Iterable[str]) -> list[set[str]]:
 QUESTIONS = {
     "words": (ask_words, ["words", "match set, %", "stemmed BM25, %"]),
     "pairs": (ask_pairs, ["pairs", "first product has nothing of it, %", "no answer"]),
-    "brands": (ask_brands, ["first / in 10 / in 100, of 20", "after `refresh`"]),
+    "brands": (ask_brands, ["of 20", "first / in 10 / in 100", "after `refresh`"]),
     "left": (
         ask_left,
         [

@@ -1,7 +1,7 @@
 """What does the match set find, what do its parts and other methods, and what do scores mean?
 
     python benchmarks/recall.py shop-20000 market-20000
-    python benchmarks/recall.py homedepot-0 cooking nfcorpus crowdflower lastfm esco_fr --real FOLDER
+    python benchmarks/recall.py homedepot-0 cooking --real FOLDER    # nfcorpus, crowdflower, ...
     python benchmarks/recall.py nfcorpus --real FOLDER --rows "match set" --models FOLDER
     python benchmarks/recall.py homedepot-0 --real FOLDER --blind   # cold and warm look the same
 
@@ -11,9 +11,8 @@ the best of the other methods at each k. Cold products have no positive in train
 none either; a recall of some pairs is the mean over the queries that have such.
 
 The gap is the largest between mean score and share of positives in a tenth of [0, 1] with at least
-500 of the first 100 answers of each query; `too high` says how far the mean of all their scores
-lies above the share of positives. Last comes what all problems hold together. Where a test holds
-new pairs alone, known answers are left out of both; lastfm is also counted on all later pairs.
+500 of the first 100 answers of each query; "too high" says how far the mean of all their scores
+lies above the share of positives. Last comes what all problems hold together.
 
 With --models FOLDER, models are read from there by the problem's name (a missing one is trained
 and kept there): one folder for each version of the code.
@@ -29,9 +28,20 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from splits import Floats, Pairs, Problem, choose, list_others, read_problem, recall, train
+from splits import (
+    Floats,
+    Pairs,
+    Problem,
+    Ranking,
+    choose,
+    list_others,
+    read_problem,
+    recall,
+    train,
+)
 
 import matchset as ms
+from matchset.strings import Strings
 
 KS = (10, 50, 100)
 Flags = NDArray[np.bool_]
@@ -58,10 +68,7 @@ def main() -> None:
             matcher = hide_popularity(matcher, problem)
         print(f"\n{name}{', blind' * options.blind}: {matcher.model.reranker}\n", flush=True)
         show_rows(problem, matcher, options)
-        every.append(show_scores(problem, matcher, problem.test, options))
-        if problem.later is not None:
-            print("\non all later pairs, known ones too")
-            show_scores(problem, matcher, problem.later, options)
+        every.append(show_scores(problem, matcher, options))
     if len(every) > 1:
         print("\nall problems together")
         show_kinds({kind: join([each[kind] for each in every]) for kind in every[0]})
@@ -119,23 +126,33 @@ def split_pairs(problem: Problem, pairs: Pairs, is_known: Flags) -> dict[str, Fl
     return dict(zip(names, masks, strict=True))
 
 
-def show_scores(
-    problem: Problem, matcher: ms.MatchSet, test: ms.Positives, options: argparse.Namespace
-) -> Scored:
+def show_scores(problem: Problem, matcher: ms.MatchSet, options: argparse.Namespace) -> Scored:
     """What the scores of the first 100 answers mean, by kind of answer."""
-    queries = test.queries.take(choose(len(test.queries), options.sample))
-    without = None if test is problem.later else problem.taken_out(queries)
+    queries = problem.test.queries
+    queries = queries.take(choose(len(queries), options.sample))
+    right, without = problem.number(problem.test, queries), problem.taken_out(queries)
+    if without is not None:
+        print("\nknown answers counted as wrong")
+        show_kinds(split_answers(problem, problem.rank(matcher, queries), right, queries))
+        print("\nknown answers taken out")
     answers = problem.rank(matcher, queries, without=without)
-    is_right = np.isin(answers.key, problem.number(test, queries).key)
-    kinds = split_pairs(problem, answers, problem.is_known(queries))
-    scored = {kind: (answers.score[mask], is_right[mask]) for kind, mask in kinds.items()}
+    scored = split_answers(problem, answers, right, queries)
     show_kinds(scored)
     return scored
 
 
+def split_answers(problem: Problem, answers: Ranking, right: Pairs, queries: Strings) -> Scored:
+    """Scores of each kind of answer, and which are right."""
+    is_right = np.isin(answers.key, right.key)
+    kinds = split_pairs(problem, answers, problem.is_known(queries))
+    return {kind: (answers.score[mask], is_right[mask]) for kind, mask in kinds.items()}
+
+
 def show_kinds(scored: Scored) -> None:
     """A line for each kind of answer."""
-    print("\n| scores of | answers | mean | positives | too high | gap |\n|---|---|---|---|---|---|")
+    print(
+        "\n\n| scores of | answers | mean | positives | too high | gap |\n|---|---|---|---|---|---|"
+    )
     for kind, (scores, is_right) in scored.items():
         mean, share = float(np.mean(scores)), float(np.mean(is_right))
         high = f"{100 * (mean / share - 1):+.1f} %" if share > 0 else ""

@@ -9,7 +9,7 @@ alone, so answers that training has for the same query are taken out of a rankin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -64,14 +64,11 @@ class Problem:
     test: ms.Positives
     catalog: ms.Catalog | None
     config: ms.TrainConfig
-    later: ms.Positives | None = None  # all pairs after the split, if the test has new ones alone
 
     @cached_property
     def known(self) -> ms.Positives:
         """What training counts as an answer."""
-        return ms.positives(
-            self.train, events=self.config.events, min_count=self.config.min_count
-        )
+        return ms.positives(self.train, events=self.config.events, min_count=self.config.min_count)
 
     @cached_property
     def ids(self) -> Strings:
@@ -101,7 +98,10 @@ class Problem:
 
     def number(self, answers: ms.Positives, queries: Strings) -> Pairs:
         """The pairs of those among the answers that are of these queries."""
-        of_query, of_product = queries.index_of(answers.queries), self.ids.index_of(answers.products)
+        of_query, of_product = (
+            queries.index_of(answers.queries),
+            self.ids.index_of(answers.products),
+        )
         pairs = answers.pairs.tocoo()
         found = Pairs(of_query[pairs.row], of_product[pairs.col], len(self.ids))
         return found.select((found.query >= 0) & (found.product >= 0))
@@ -161,32 +161,26 @@ def read_problem(name: str, real: Path | None) -> Problem:
 
 def read_folder(folder: Path) -> Problem:
     """A problem that is already split."""
-    log, later = ms.read_log(str(folder / "train.csv")), folder / "test_all.csv"
-    test = ms.positives(ms.read_log(str(folder / "test.csv")))
-    return Problem(
-        folder.name,
-        log,
-        test,
-        ms.read_catalog(str(folder / "products.csv")),
-        ms.TrainConfig(),
-        ms.positives(ms.read_log(str(later))) if later.exists() else None,
-    )
+    sides = [ms.read_log(str(folder / f"{side}.csv")) for side in ("train", "test")]
+    catalog = ms.read_catalog(str(folder / "products.csv"))
+    return Problem(folder.name, sides[0], ms.positives(sides[1]), catalog, ms.TrainConfig())
 
 
 def train(problem: Problem, models: Path | None, name: str | None = None) -> ms.MatchSet:
-    """The match set of a problem: read from a folder of models, or trained (and kept there)."""
+    """The match set of a problem: read from a folder of models, or trained (and kept there).
+
+    It is a copy that has no folder, so that nothing that is added to it is kept.
+    """
     folder = None if models is None else models / (name or problem.name)
     if folder is not None and folder.exists():
-        return ms.load(folder)
+        return replace(ms.load(folder))
     matcher = ms.train(problem.train, problem.catalog, problem.config)
     if folder is not None:
-        matcher.save(folder)
+        replace(matcher).save(folder)
     return matcher
 
 
-def list_others(
-    problem: Problem, matcher: ms.MatchSet
-) -> dict[str, Callable[[], ms.Matcher]]:
+def list_others(problem: Problem, matcher: ms.MatchSet) -> dict[str, Callable[[], ms.Matcher]]:
     """How to make the other methods; those that need titles only where there are some."""
     log, catalog, config = problem.train, problem.catalog, problem.config
     found: dict[str, Callable[[], ms.Matcher]] = {
