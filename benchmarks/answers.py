@@ -28,11 +28,12 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 
@@ -102,10 +103,10 @@ def main() -> None:
 
 def ask_words(problem: Problem, options: argparse.Namespace) -> Rows:
     """How often the first product has the word, by match set and BM25."""
-    titles = split_words(problem.catalog.titles)
+    titles = [find_written(title) for title in problem.catalog.titles]
     n_titles = Counter(word for title in titles for word in title)
     rare = {word for word, n in n_titles.items() if n <= 50 and len(word) >= 3}
-    words = sorted(rare.difference(*split_words(problem.train.queries)))
+    words = sorted(rare.difference(*map(find_written, problem.train.spellings)))
     words = [words[i] for i in choose(len(words), 600)]
     title_of = dict(zip(problem.catalog.ids, titles, strict=True))
     cells = [str(len(words))]
@@ -164,15 +165,18 @@ def ask_left(problem: Problem, options: argparse.Namespace) -> Rows:
     usual = rest.number(problem.test, tested)
     usual = usual.select(rest.is_warm[usual.product])
     matcher = train(rest, options.models, f"{problem.name}-left")
-    for name, make in {"match set": lambda: matcher, **list_others(rest, matcher)}.items():
+    parts = {f"{part} alone": partial(matcher.only, [part]) for part in matcher.model.parts}
+    best: list[list[list[float]]] = []
+    for name, make in {"match set": lambda: matcher, **parts, **list_others(rest, matcher)}.items():
         method, right = make(), find_right(asked)
-        yield (
-            f"{len(asked):,}",
-            name,
-            show_recall(rest.rank(method, asked), right),
-            show_recall(rest.rank(method, asked, without=rest.known_pairs(asked)), right),
-            show_recall(rest.rank(method, tested, without=rest.taken_out(tested)), usual),
-        )
+        cells = [
+            find_recall(rest.rank(method, asked), right),
+            find_recall(rest.rank(method, asked, without=rest.known_pairs(asked)), right),
+            find_recall(rest.rank(method, tested, without=rest.taken_out(tested)), usual),
+        ]
+        best += [cells] if name != "match set" else []
+        yield f"{len(asked):,}", name, *map(show, cells)
+    yield f"{len(asked):,}", "**best part**", *map(show, np.max(best, axis=0))
 
 
 def ask_misspelt(problem: Problem, options: argparse.Namespace) -> Rows:
@@ -192,7 +196,7 @@ def ask_misspelt(problem: Problem, options: argparse.Namespace) -> Rows:
     matchers = train(problem, options.models), make_bm25(problem.catalog)
     both = product(matchers, (asked, list(edited.values())))
     rankings = [problem.rank(matcher, some, without=without) for matcher, some in both]
-    yield str(len(asked)), *(show_recall(ranking, right) for ranking in rankings)
+    yield str(len(asked)), *(show(find_recall(ranking, right)) for ranking in rankings)
 
 
 def misspell(word: str, taken: set[str], rng: random.Random) -> str:
@@ -210,15 +214,24 @@ def misspell(word: str, taken: set[str], rng: random.Random) -> str:
             return edit
 
 
-def show_recall(ranking: Ranking, right: Pairs) -> str:
+def find_recall(ranking: Ranking, right: Pairs) -> list[float]:
     """Recall at each k, in percent."""
     n = 1 + int(max(right.query.max(initial=0), ranking.query.max(initial=0)))
-    found = [float(np.nanmean(recall(ranking, right, n, k))) for k in KS]
-    return " / ".join(f"{100 * value:.1f}" for value in found)
+    return [100 * float(np.nanmean(recall(ranking, right, n, k))) for k in KS]
+
+
+def show(recalls: Iterable[float]) -> str:
+    """A cell."""
+    return " / ".join(f"{value:.1f}" for value in recalls)
+
+
+def find_written(text: str) -> set[str]:
+    """The words of a text as they are written, joined by hyphens too."""
+    return set(re.findall(r"[\w-]+", text.casefold()))
 
 
 def split_words(texts: Iterable[str]) -> list[set[str]]:
-    """The words of each text, as they are written but for capitals and punctuation."""
+    """The words of each text, normalized."""
     return [set(normalize(text).split()) for text in texts]
 
 
