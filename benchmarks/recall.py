@@ -151,7 +151,7 @@ def split_answers(problem: Problem, answers: Ranking, right: Pairs, queries: Str
 def show_kinds(scored: Scored) -> None:
     """A line for each kind of answer."""
     print(
-        "\n\n| scores of | answers | mean | positives | too high | gap |\n|---|---|---|---|---|---|"
+        "\n| scores of | answers | mean | positives | too high | gap |\n|---|---|---|---|---|---|"
     )
     for kind, (scores, is_right) in scored.items():
         mean, share = float(np.mean(scores)), float(np.mean(is_right))
