@@ -140,6 +140,34 @@ def test_numbers_and_units_are_words_of_their_own(word, pieces):
     assert analyze([word], "en", known=[]) == [pieces]
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_number_and_its_unit_are_the_same_together_and_apart_in_every_language(language):
+    for joined, apart in (
+        ("hdmi 2m", "hdmi 2 m"),
+        ("hp 85a toner", "hp 85 a toner"),
+        ("1.5l", "1.5 l"),
+        ("20x30cm", "20x30 cm"),
+        ("12v 9ah", "12 v 9 ah"),
+    ):
+        assert analyze([joined], language) == analyze([apart], language)
+    assert analyze(["iphone 7 plus", "l7 ce285a"], "en") == ["iphon 7 plus", "l7 ce285a"]
+
+
+@pytest.mark.parametrize("language", STEMMED)
+def test_no_letter_is_lost_as_a_stop_word(language):
+    letters = [*"abcdefghijklmnopqrstuvwxyz", *"абвгдежзиклмнопрстуфхцчшщэюя"]
+    texts = [f"{word}85 {letter}" for letter in letters for word in ("x", "")]
+    assert analyze(texts, language) == analyze(texts, language, known=[]) == texts
+    assert all(len(word) > 1 or word in "àèé" for word in list_languages()[language].stop_words)
+
+
+def test_a_letter_tells_products_apart():
+    titles = [f"Vitamin {letter} drops for the family" for letter in "abcde"]
+    matcher = ms.BM25.from_catalog(make_catalog(titles), language="en")
+    for letter, product in zip("abcde", range(5), strict=True):
+        assert matcher.match(f"vitamin {letter}", 1).ids == (f"p{product}",)
+
+
 def test_scripts_without_spaces_become_pairs_of_characters():
     assert analyze(["赤い靴 abc", "靴", "靴20cm用品", "ไทย"], "cjk") == [
         "赤い い靴 abc",
