@@ -110,6 +110,22 @@ void append_pairs(std::string_view run, std::vector<char>& out) {
   } while (middle < run.size());
 }
 
+// Appends the characters of runs of two or more, kana and Chinese ones, for whoever asks for one of them. Two spaces
+// come before each: no word n-gram spans them, so that those of pairs stay as they are. Letters of Thai and its like
+// name nothing alone.
+void append_singles(std::string_view word, std::size_t start, std::vector<char>& out) {
+  for_each_run(word, [&](std::string_view run, bool is_run) {
+    for (std::size_t at = 0, n = 0; is_run && at < run.size(); at += n) {
+      const auto [code, length] = first_code(run.substr(at));
+      n = length;
+      if (code < 0x3040 || n == run.size() || out.size() - start + 2 + n > kMaxAnalyzed) continue;
+      out.insert(out.end(), 2, ' ');
+      out.insert(out.end(), run.begin() + static_cast<std::ptrdiff_t>(at),
+                 run.begin() + static_cast<std::ptrdiff_t>(at + n));
+    }
+  });
+}
+
 // Appends what `write` writes as a word behind those since `start`; nothing where it writes nothing.
 template <typename Write>
 void append_word(std::size_t start, std::vector<char>& out, Write&& write) {
@@ -235,6 +251,7 @@ void append_stems(std::string_view normalized, const StemsView& stems, std::vect
   };
   for_each_word(normalized, [&](std::string_view word) { for_each_piece(word, append); });
   if (out.size() == start) out.insert(out.end(), normalized.begin(), normalized.end());
+  for_each_word(normalized, [&](std::string_view word) { append_singles(word, start, out); });
 }
 
 OwnedStrings stem_all(const StringsView& normalized, const StemsView& stems, unsigned n_threads) {

@@ -2,7 +2,9 @@
 
 import hashlib
 import pickle
+import re
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from matchset.config import LANGUAGES, STEMMED
 from matchset.data.catalog import Catalog
 from matchset.errors import ModelFileError
 from matchset.features.analysis import Analyzer, choose_language, detect_language, list_languages
+from matchset.features.query_words import find_query_words
 from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
 from matchset.features.vectorizer import KIND, Vectorizer
 from matchset.memory import limit_memory
@@ -168,34 +171,92 @@ def test_a_letter_tells_products_apart():
         assert matcher.match(f"vitamin {letter}", 1).ids == (f"p{product}",)
 
 
-def test_scripts_without_spaces_become_pairs_of_characters():
+def test_scripts_without_spaces_become_pairs_of_characters_and_single_ones():
     assert analyze(["赤い靴 abc", "靴", "靴20cm用品", "ไทย"], "cjk") == [
-        "赤い い靴 abc",
+        "赤い い靴 abc  赤  い  靴",
         "靴",
-        "靴 20 cm 用品",
-        "ไท ทย",
+        "靴 20 cm 用品  用  品",
+        "ไท ทย",  # a letter of Thai names nothing
     ]
     assert analyze(["한국 신발"], "cjk") == ["한국 신발"]  # Hangul has spaces
 
 
 @pytest.mark.parametrize("language", STEMMED)
-def test_scripts_without_spaces_become_pairs_of_characters_in_every_language(language):
+def test_scripts_without_spaces_become_pairs_and_single_characters_in_every_language(language):
     texts = ["赤い靴 靴", "靴20cm用品", "ไทย", "2026年モデル"]
     assert analyze(texts, language) == [
-        "赤い い靴 靴",
-        "靴 20 cm 用品",
+        "赤い い靴 靴  赤  い  靴",
+        "靴 20 cm 用品  用  品",
         "ไท ทย",
-        "2026 年モ モデ デル",
+        "2026 年モ モデ デル  年  モ  デ  ル",
     ]
     assert analyze(texts, language, known=[]) == analyze(texts, language)
 
 
 def test_words_that_touch_a_script_without_spaces_are_stemmed_as_others():
     texts = ["shoesの靴drills", "theの靴 靴the", "running 靴"]
-    wanted = ["shoe の靴 drill", "の靴 靴", "run 靴"]
+    wanted = ["shoe の靴 drill  の  靴", "の靴 靴  の  靴", "run 靴"]
     assert analyze(texts, "en") == analyze(texts, "en", known=[]) == wanted
     known = learn_stems(normalized(texts), "en")
     assert known.n_homes == round(4 / 3 * len({"shoes", "drills", "the", "running"}))
+
+
+@given(st.lists(st.text("靴赤いア\U00020000ทยab 12", max_size=12), max_size=4))
+@settings(deadline=None)
+def test_pairs_and_single_characters_equal_the_twin(texts):
+    assert analyze(texts, "cjk") == [analyze_unspaced(normalize(text)) for text in texts]
+
+
+def analyze_unspaced(text):
+    """A text of words, runs without spaces, and numbers, without any stems."""
+    pieces, singles = [], []
+    for word in text.split():
+        for part in split_numbers(word) if word.isascii() else split_runs(word):
+            if is_unspaced(part[0]):
+                pieces += [part[i : i + 2] for i in range(max(1, len(part) - 1))]
+                singles += [char for char in part if len(part) > 1 and char >= "\u3040"]
+            else:
+                pieces += split_numbers(part)
+    return " ".join(pieces) + "".join(f"  {char}" for char in singles)
+
+
+def split_numbers(word):
+    found = re.fullmatch(r"(\d+)([a-z]*)", word)
+    return [part for part in found.groups() if part] if found else [word]
+
+
+def split_runs(word):
+    return ["".join(run) for _, run in groupby(word, is_unspaced)]
+
+
+def is_unspaced(char):
+    return char >= "\u0e00"
+
+
+def test_no_ngram_of_several_words_has_a_single_character_of_a_pair():
+    vectorizer = Vectorizer(language="en").fit(["赤い靴 drills 20cm"])
+    named = set(vectorizer.ngrams("赤い靴 drills 20cm"))
+    assert {"赤い", "い靴", "赤", "い", "靴", "い靴#drill", "drill#20", "20#cm"} <= named
+    assert not {"cm#赤", "赤#い", "い#靴", "#赤", ""} & named
+    found = find_query_words(vectorizer, "赤い靴 drills 20cm")
+    assert {"赤い靴", "drills", "20cm"} <= {
+        word for words in found.words.values() for word in words
+    }
+    assert set(found.ngrams.values()) == named
+
+
+@pytest.mark.parametrize("query", ["鍋", "夫", "社"])
+def test_a_query_of_one_character_finds_the_titles_that_have_it(query):
+    titles = ["土鍋セット", "家庭用鍋", "鍋 20cm", "電気ポット", "工夫茶器", "会社用机", *ENGLISH]
+    wanted = {f"p{i}" for i, title in enumerate(titles) if query in title}
+    for language in ("cjk", "en"):
+        for kind in (ms.BM25, ms.TitleSimilarity):
+            matcher = kind.from_catalog(make_catalog(titles), language=language)
+            assert set(matcher.match(query, len(wanted)).ids) == wanted
+    matcher = train_shop([*JAPANESE_SHOP, *titles])
+    assert {one.title for one in matcher.part("lexical").match(query, 100)} == {
+        title for title in [*JAPANESE_SHOP, *titles] if query in title
+    }
 
 
 def test_words_are_stems_and_characters_are_the_surface():
@@ -342,7 +403,7 @@ def test_a_table_of_noise_is_safe_to_ask(noise, n_homes, suffixes):
     texts = normalized([*GERMAN, *HOSTILE])
     found = Strings(*native.analyze(texts.data, texts.offsets, 2))
     assert len(found) == len(texts)
-    assert found.lengths.max() <= 2**15
+    assert found.lengths.max() <= 15 * 4096
 
 
 def test_a_header_of_stems_that_does_not_fit_is_refused():

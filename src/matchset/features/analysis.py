@@ -2,7 +2,8 @@
 
 In a language with a Snowball stemmer, word n-grams are made of stems: "drills" and "drill" are one
 word, "the" and "for" are none. In any language, a script without spaces gives pairs of characters
-as words. Character n-grams always come from the text as it is written.
+as words, and Chinese and Japanese single ones, too. Character n-grams always come from the text as
+it is written.
 """
 
 from __future__ import annotations
