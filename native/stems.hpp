@@ -78,7 +78,7 @@ NumberedWords number_words(const StringsView& normalized, std::span<const std::u
 struct WordCounts {
   std::int64_t n_words = 0;
   std::int64_t n_unspaced = 0;       // of a script that is written without spaces: Thai, Chinese, Japanese and others
-  std::vector<std::int64_t> counts;  // of each of the wanted words
+  std::vector<std::int64_t> counts;  // of each of the wanted words, and of the words with a wanted "-ending"
 };
 WordCounts count_words(const StringsView& normalized, const StringsView& wanted, unsigned n_threads);
 

@@ -3,6 +3,7 @@
 import hashlib
 import pickle
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from shop_titles import PRODUCTS, UNKNOWN, make_titles
 from test_vectorizer import SHOP, same_rows
 
 import matchset as ms
@@ -28,7 +30,8 @@ from matchset.storage.folders import verify_folder
 from matchset.strings import Strings
 from matchset.text import normalize, normalize_strings
 
-HOME_DEPOT = Path(__file__).parents[2] / "shared" / "data" / "homedepot" / "products.tsv"
+DATA = Path(__file__).parents[2] / "shared" / "data"
+HOME_DEPOT, TITLES = DATA / "homedepot" / "products.tsv", DATA / "titles"
 BEFORE = "5bf10882f0af820b43cd44af178805243a562ae72bed2cc7e63f64acbbe00417"
 ENGLISH = [
     "Cordless drills for the home",
@@ -429,7 +432,39 @@ def test_suffixes_of_hidden_words_give_no_word_away():
     assert list(german.analyze(normalized(["Türschlösser"]))) == ["turschloss"]
 
 
-def test_the_language_is_that_of_function_words():
+@pytest.mark.parametrize("code", PRODUCTS)
+def test_the_language_of_titles_without_function_words_is_known(code):
+    assert detect_language([normalized(make_titles(code))]) == code
+    assert detect_language([normalized([title.lower() for title in make_titles(code)])]) == code
+
+
+@pytest.mark.parametrize("code", UNKNOWN)
+def test_a_language_without_a_stemmer_is_not_taken_for_a_similar_one(code):
+    assert detect_language([normalized(make_titles(code))]) is None
+
+
+@pytest.mark.parametrize("others", [["fr"], ["de"], ["es", "it"], ["nl", "sv"]])
+def test_a_shop_of_several_languages_has_none(others):
+    parts = [normalized(make_titles(code)) for code in ("en", *others)]
+    assert detect_language(parts) is None
+    assert detect_language([Strings.concatenate(parts)]) is None
+
+
+def test_some_foreign_titles_do_not_hide_the_language():
+    parts = [normalized(make_titles("de")), normalized(make_titles("en", 50))]
+    assert detect_language(parts) == "de"
+
+
+@pytest.mark.skipif(not TITLES.exists(), reason=f"needs {TITLES}")
+@pytest.mark.parametrize("name", ["en_electronics", "fr_occupations", "es_occupations"])
+def test_the_language_of_300_real_titles_is_known(name):
+    titles = (TITLES / f"{name}.txt").read_text("utf-8").splitlines()
+    assert detect_language([normalized(titles)]) == name[:2]
+    for half in (titles[::2], titles[1::2]):
+        assert detect_language([normalized(half)]) == name[:2]
+
+
+def test_the_language_is_that_of_its_words_and_endings():
     assert detect_language([normalized(GERMAN)]) == "de"
     assert detect_language([normalized(JAPANESE)]) == "cjk"
     assert detect_language([normalized(MIXED)]) is None
@@ -560,9 +595,23 @@ def test_words_are_listed_and_counted_the_same_with_any_number_of_threads(thread
     public = {w.removeprefix("椅子") for row in np.flatnonzero(shown) for w in texts[row].split()}
     assert list(Strings(*found)) == listed
     assert marks.tolist() == [word in public for word in listed]
-    wanted = Strings.of(["the", "none", "w1"])
+    wanted = ["the", "none", "w1", "-e", "-1f", "-f", "-子7", "-子77", "-17"]
     counts, n_words, n_unspaced = _native.count_words(
-        (packed.data, packed.offsets), (wanted.data, wanted.offsets), threads
+        (packed.data, packed.offsets), pack(wanted), threads
     )
-    assert counts.tolist() == [words.count(word) for word in wanted]
+    found = Counter(find_sign(word, wanted) for word in words)
+    assert counts.tolist() == [found[sign] for sign in wanted]
+    assert found["-1f"] > 0 < found["-子77"]
+    assert found["-e"] > 0 == found["none"]
     assert (n_words, n_unspaced) == (len(words), len(texts))
+
+
+def pack(texts):
+    packed = Strings.of(texts)
+    return packed.data, packed.offsets
+
+
+def find_sign(word, wanted):
+    """The word itself among the wanted, or else its longest ending behind two bytes or more."""
+    endings = (f"-{word[i:]}" for i in range(len(word)) if len(word[:i].encode()) >= 2)
+    return next((sign for sign in (word, *endings) if sign in wanted), None)
