@@ -196,8 +196,10 @@ void bind_stems(nb::module_& m) {
         "threads"_a,
         "Words of normalized texts: where those of each text start, the number of each, the distinct words in the "
         "order of their numbers, and whether a text that `is_shown` has each.");
-  m.def("count_words", &py_count_words, "normalized"_a.noconvert(), "wanted"_a.noconvert(), "threads"_a,
-        "How often normalized texts have each wanted word, all words, and words of a script without spaces.");
+  m.def(
+      "count_words", &py_count_words, "normalized"_a.noconvert(), "wanted"_a.noconvert(), "threads"_a,
+      "How often normalized texts have each wanted word or \"-ending\" of others, the longest; all words, and words of "
+      "a script without spaces.");
 }
 
 void bind_vocabulary(nb::module_& m) {

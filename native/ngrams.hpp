@@ -22,7 +22,8 @@ struct NGramKind {
 };
 
 // A normalized text between two spaces: " red shoes ". Every n-gram is a slice of it: a space inside a word n-gram
-// joins two words, and at the edge of a character n-gram it marks a word boundary. Both are shown as "#".
+// joins two words, and at the edge of a character n-gram it marks a word boundary. Both are shown as "#". No word
+// n-gram spans two spaces in a row.
 class PaddedText {
  public:
   void assign(std::string_view normalized) {
@@ -55,7 +56,7 @@ class PaddedText {
   void for_each(NGramKind kind, Visit&& visit) {
     if (kind.unit == Unit::word) {
       for (std::size_t i = 0; i + kind.n < word_starts_.size(); ++i)
-        visit(word_starts_[i], word_starts_[i + kind.n] - 1 - word_starts_[i]);
+        if (!has_gap(i, kind.n)) visit(word_starts_[i], word_starts_[i + kind.n] - 1 - word_starts_[i]);
       return;
     }
     for (std::size_t word = 0; word + 1 < word_starts_.size(); ++word) {
@@ -71,6 +72,12 @@ class PaddedText {
   }
 
  private:
+  // Whether one of n words is empty: between two spaces.
+  bool has_gap(std::size_t first, std::size_t n) const {
+    for (std::size_t i = first; i < first + n; ++i)
+      if (word_starts_[i + 1] - word_starts_[i] == 1) return true;
+    return false;
+  }
   // N-grams of one word with its spaces, where characters may take several bytes.
   template <typename Visit>
   void for_each_character_ngram(std::uint32_t begin, std::uint32_t end, unsigned n, Visit&& visit) {

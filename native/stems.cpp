@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "threads.hpp"
@@ -108,6 +109,22 @@ void append_pairs(std::string_view run, std::vector<char>& out) {
     out.insert(out.end(), pair.begin(), pair.end());
     begin = std::exchange(middle, end);
   } while (middle < run.size());
+}
+
+// Appends the characters of runs of two or more, kana and Chinese ones, for whoever asks for one of them. Two spaces
+// come before each: no word n-gram spans them, so that those of pairs stay as they are. Letters of Thai and its like
+// name nothing alone.
+void append_singles(std::string_view word, std::size_t start, std::vector<char>& out) {
+  for_each_run(word, [&](std::string_view run, bool is_run) {
+    for (std::size_t at = 0, n = 0; is_run && at < run.size(); at += n) {
+      const auto [code, length] = first_code(run.substr(at));
+      n = length;
+      if (code < 0x3040 || n == run.size() || out.size() - start + 2 + n > kMaxAnalyzed) continue;
+      out.insert(out.end(), 2, ' ');
+      out.insert(out.end(), run.begin() + static_cast<std::ptrdiff_t>(at),
+                 run.begin() + static_cast<std::ptrdiff_t>(at + n));
+    }
+  });
 }
 
 // Appends what `write` writes as a word behind those since `start`; nothing where it writes nothing.
@@ -235,6 +252,7 @@ void append_stems(std::string_view normalized, const StemsView& stems, std::vect
   };
   for_each_word(normalized, [&](std::string_view word) { for_each_piece(word, append); });
   if (out.size() == start) out.insert(out.end(), normalized.begin(), normalized.end());
+  for_each_word(normalized, [&](std::string_view word) { append_singles(word, start, out); });
 }
 
 OwnedStrings stem_all(const StringsView& normalized, const StemsView& stems, unsigned n_threads) {
@@ -252,19 +270,44 @@ OwnedStrings stem_all(const StringsView& normalized, const StemsView& stems, uns
   return join_strings(parts);
 }
 
+namespace {
+
+// The word itself among the wanted, or else the longest "-ending" of it that stands behind two bytes or more; -1 for
+// neither.
+template <typename Find>
+std::int64_t find_word_or_ending(std::string_view word, std::size_t longest, std::string& ending, Find&& find) {
+  std::int64_t at = find(word);
+  for (std::size_t begin = std::max<std::size_t>(2, word.size() - std::min(word.size(), longest));
+       at < 0 && begin < word.size(); ++begin) {
+    if ((static_cast<unsigned char>(word[begin]) & 0xC0) == 0x80) continue;  // inside a character
+    ending.assign(1, '-').append(word.substr(begin));
+    at = find(ending);
+  }
+  return at;
+}
+
+}  // namespace
+
 WordCounts count_words(const StringsView& normalized, const StringsView& wanted, unsigned n_threads) {
   StringTable table(wanted.size());
   const auto text_at = [&](std::int64_t i) { return wanted[static_cast<std::size_t>(i)]; };
-  for (std::size_t i = 0; i < wanted.size(); ++i) table.insert(wanted[i], static_cast<std::int64_t>(i), text_at);
+  std::size_t longest = 0;  // of the endings, in bytes
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    table.insert(wanted[i], static_cast<std::int64_t>(i), text_at);
+    if (wanted[i].starts_with('-')) longest = std::max(longest, wanted[i].size() - 1);
+  }
+  const auto find = [&](std::string_view text) { return table.find(text, text_at); };
   WordCounts all{.counts = std::vector<std::int64_t>(wanted.size())};
   std::mutex lock;
   parallel_for((normalized.size() + kChunk - 1) / kChunk, n_threads, [&](std::size_t chunk) {
     WordCounts own{.counts = std::vector<std::int64_t>(wanted.size())};
+    std::string ending;
     for (std::size_t i = chunk * kChunk; i < std::min(normalized.size(), (chunk + 1) * kChunk); ++i)
       for_each_word(normalized[i], [&](std::string_view word) {
         ++own.n_words;
         own.n_unspaced += has_unspaced(word);
-        if (const std::int64_t at = table.find(word, text_at); at >= 0) ++own.counts[static_cast<std::size_t>(at)];
+        if (const std::int64_t at = find_word_or_ending(word, longest, ending, find); at >= 0)
+          ++own.counts[static_cast<std::size_t>(at)];
       });
     const std::lock_guard guard(lock);  // sums of integers: the order does not matter
     all.n_words += own.n_words;

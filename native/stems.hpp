@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "strings.hpp"
+#include "text.hpp"
 
 namespace matchset {
 
@@ -25,8 +26,8 @@ static_assert(sizeof(StemSlot) == 16);
 inline constexpr std::size_t kMaxSuffix = 64;
 // A suffix of a word that no shown text has is at most this long, and one that a word of a shown text has too.
 inline constexpr std::size_t kMaxHiddenSuffix = 3;
-// An analyzed text is cut at the word that would make it longer: pairs of characters take up to 9 bytes each.
-inline constexpr std::size_t kMaxAnalyzed = 1 << 15;
+// An analyzed text is cut at the word that would make it longer: a character with its pair takes up to 15 bytes.
+inline constexpr std::size_t kMaxAnalyzed = 15 * kMaxChars;
 
 // Appends the stem of a word to `out`; nothing for a stop word.
 using StemUnknown = std::function<void(std::string_view word, std::vector<char>& out)>;
@@ -51,7 +52,8 @@ StemTable lay_out_stems(const StringsView& words, const StringsView& stems, std:
                         std::uint64_t n_homes);
 
 // Writes the stems of a normalized text, one space between them; numbers and units are words of their own, and so are
-// pairs of characters of a script without spaces. A text of stop words alone stays as it is.
+// pairs of characters of a script without spaces. A text of stop words alone stays as it is. At the end stand the
+// single characters of Chinese and Japanese pairs, two spaces before each.
 void append_stems(std::string_view normalized, const StemsView& stems, std::vector<char>& out);
 
 // The same for many texts, in order.
@@ -76,7 +78,7 @@ NumberedWords number_words(const StringsView& normalized, std::span<const std::u
 struct WordCounts {
   std::int64_t n_words = 0;
   std::int64_t n_unspaced = 0;       // of a script that is written without spaces: Thai, Chinese, Japanese and others
-  std::vector<std::int64_t> counts;  // of each of the wanted words
+  std::vector<std::int64_t> counts;  // of each of the wanted words, and of the words with a wanted "-ending"
 };
 WordCounts count_words(const StringsView& normalized, const StringsView& wanted, unsigned n_threads);
 

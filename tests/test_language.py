@@ -2,7 +2,10 @@
 
 import hashlib
 import pickle
+import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from shop_titles import PRODUCTS, UNKNOWN, make_titles
 from test_vectorizer import SHOP, same_rows
 
 import matchset as ms
@@ -18,6 +22,7 @@ from matchset.config import LANGUAGES, STEMMED
 from matchset.data.catalog import Catalog
 from matchset.errors import ModelFileError
 from matchset.features.analysis import Analyzer, choose_language, detect_language, list_languages
+from matchset.features.query_words import find_query_words
 from matchset.features.stems import Stems, learn_stems, read_stems, store_stems
 from matchset.features.vectorizer import KIND, Vectorizer
 from matchset.memory import limit_memory
@@ -25,7 +30,8 @@ from matchset.storage.folders import verify_folder
 from matchset.strings import Strings
 from matchset.text import normalize, normalize_strings
 
-HOME_DEPOT = Path(__file__).parents[2] / "shared" / "data" / "homedepot" / "products.tsv"
+DATA = Path(__file__).parents[2] / "shared" / "data"
+HOME_DEPOT, TITLES = DATA / "homedepot" / "products.tsv", DATA / "titles"
 BEFORE = "5bf10882f0af820b43cd44af178805243a562ae72bed2cc7e63f64acbbe00417"
 ENGLISH = [
     "Cordless drills for the home",
@@ -140,34 +146,120 @@ def test_numbers_and_units_are_words_of_their_own(word, pieces):
     assert analyze([word], "en", known=[]) == [pieces]
 
 
-def test_scripts_without_spaces_become_pairs_of_characters():
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_number_and_its_unit_are_the_same_together_and_apart_in_every_language(language):
+    for joined, apart in (
+        ("hdmi 2m", "hdmi 2 m"),
+        ("hp 85a toner", "hp 85 a toner"),
+        ("1.5l", "1.5 l"),
+        ("20x30cm", "20x30 cm"),
+        ("12v 9ah", "12 v 9 ah"),
+    ):
+        assert analyze([joined], language) == analyze([apart], language)
+    assert analyze(["iphone 7 plus", "l7 ce285a"], "en") == ["iphon 7 plus", "l7 ce285a"]
+
+
+@pytest.mark.parametrize("language", STEMMED)
+def test_no_letter_is_lost_as_a_stop_word(language):
+    letters = [*"abcdefghijklmnopqrstuvwxyz", *"абвгдежзиклмнопрстуфхцчшщэюя"]
+    texts = [f"{word}85 {letter}" for letter in letters for word in ("x", "")]
+    assert analyze(texts, language) == analyze(texts, language, known=[]) == texts
+    assert all(len(word) > 1 or word in "àèé" for word in list_languages()[language].stop_words)
+
+
+def test_a_letter_tells_products_apart():
+    titles = [f"Vitamin {letter} drops for the family" for letter in "abcde"]
+    matcher = ms.BM25.from_catalog(make_catalog(titles), language="en")
+    for letter, product in zip("abcde", range(5), strict=True):
+        assert matcher.match(f"vitamin {letter}", 1).ids == (f"p{product}",)
+
+
+def test_scripts_without_spaces_become_pairs_of_characters_and_single_ones():
     assert analyze(["赤い靴 abc", "靴", "靴20cm用品", "ไทย"], "cjk") == [
-        "赤い い靴 abc",
+        "赤い い靴 abc  赤  い  靴",
         "靴",
-        "靴 20 cm 用品",
-        "ไท ทย",
+        "靴 20 cm 用品  用  品",
+        "ไท ทย",  # a letter of Thai names nothing
     ]
     assert analyze(["한국 신발"], "cjk") == ["한국 신발"]  # Hangul has spaces
 
 
 @pytest.mark.parametrize("language", STEMMED)
-def test_scripts_without_spaces_become_pairs_of_characters_in_every_language(language):
+def test_scripts_without_spaces_become_pairs_and_single_characters_in_every_language(language):
     texts = ["赤い靴 靴", "靴20cm用品", "ไทย", "2026年モデル"]
     assert analyze(texts, language) == [
-        "赤い い靴 靴",
-        "靴 20 cm 用品",
+        "赤い い靴 靴  赤  い  靴",
+        "靴 20 cm 用品  用  品",
         "ไท ทย",
-        "2026 年モ モデ デル",
+        "2026 年モ モデ デル  年  モ  デ  ル",
     ]
     assert analyze(texts, language, known=[]) == analyze(texts, language)
 
 
 def test_words_that_touch_a_script_without_spaces_are_stemmed_as_others():
     texts = ["shoesの靴drills", "theの靴 靴the", "running 靴"]
-    wanted = ["shoe の靴 drill", "の靴 靴", "run 靴"]
+    wanted = ["shoe の靴 drill  の  靴", "の靴 靴  の  靴", "run 靴"]
     assert analyze(texts, "en") == analyze(texts, "en", known=[]) == wanted
     known = learn_stems(normalized(texts), "en")
     assert known.n_homes == round(4 / 3 * len({"shoes", "drills", "the", "running"}))
+
+
+@given(st.lists(st.text("靴赤いア\U00020000ทยab 12", max_size=12), max_size=4))
+@settings(deadline=None)
+def test_pairs_and_single_characters_equal_the_twin(texts):
+    assert analyze(texts, "cjk") == [analyze_unspaced(normalize(text)) for text in texts]
+
+
+def analyze_unspaced(text):
+    """A text of words, runs without spaces, and numbers, without any stems."""
+    pieces, singles = [], []
+    for word in text.split():
+        for part in split_numbers(word) if word.isascii() else split_runs(word):
+            if is_unspaced(part[0]):
+                pieces += [part[i : i + 2] for i in range(max(1, len(part) - 1))]
+                singles += [char for char in part if len(part) > 1 and char >= "\u3040"]
+            else:
+                pieces += split_numbers(part)
+    return " ".join(pieces) + "".join(f"  {char}" for char in singles)
+
+
+def split_numbers(word):
+    found = re.fullmatch(r"(\d+)([a-z]*)", word)
+    return [part for part in found.groups() if part] if found else [word]
+
+
+def split_runs(word):
+    return ["".join(run) for _, run in groupby(word, is_unspaced)]
+
+
+def is_unspaced(char):
+    return char >= "\u0e00"
+
+
+def test_no_ngram_of_several_words_has_a_single_character_of_a_pair():
+    vectorizer = Vectorizer(language="en").fit(["赤い靴 drills 20cm"])
+    named = set(vectorizer.ngrams("赤い靴 drills 20cm"))
+    assert {"赤い", "い靴", "赤", "い", "靴", "い靴#drill", "drill#20", "20#cm"} <= named
+    assert not {"cm#赤", "赤#い", "い#靴", "#赤", ""} & named
+    found = find_query_words(vectorizer, "赤い靴 drills 20cm")
+    assert {"赤い靴", "drills", "20cm"} <= {
+        word for words in found.words.values() for word in words
+    }
+    assert set(found.ngrams.values()) == named
+
+
+@pytest.mark.parametrize("query", ["鍋", "夫", "社"])
+def test_a_query_of_one_character_finds_the_titles_that_have_it(query):
+    titles = ["土鍋セット", "家庭用鍋", "鍋 20cm", "電気ポット", "工夫茶器", "会社用机", *ENGLISH]
+    wanted = {f"p{i}" for i, title in enumerate(titles) if query in title}
+    for language in ("cjk", "en"):
+        for kind in (ms.BM25, ms.TitleSimilarity):
+            matcher = kind.from_catalog(make_catalog(titles), language=language)
+            assert set(matcher.match(query, len(wanted)).ids) == wanted
+    matcher = train_shop([*JAPANESE_SHOP, *titles])
+    assert {one.title for one in matcher.part("lexical").match(query, 100)} == {
+        title for title in [*JAPANESE_SHOP, *titles] if query in title
+    }
 
 
 def test_words_are_stems_and_characters_are_the_surface():
@@ -314,7 +406,7 @@ def test_a_table_of_noise_is_safe_to_ask(noise, n_homes, suffixes):
     texts = normalized([*GERMAN, *HOSTILE])
     found = Strings(*native.analyze(texts.data, texts.offsets, 2))
     assert len(found) == len(texts)
-    assert found.lengths.max() <= 2**15
+    assert found.lengths.max() <= 15 * 4096
 
 
 def test_a_header_of_stems_that_does_not_fit_is_refused():
@@ -340,7 +432,39 @@ def test_suffixes_of_hidden_words_give_no_word_away():
     assert list(german.analyze(normalized(["Türschlösser"]))) == ["turschloss"]
 
 
-def test_the_language_is_that_of_function_words():
+@pytest.mark.parametrize("code", PRODUCTS)
+def test_the_language_of_titles_without_function_words_is_known(code):
+    assert detect_language([normalized(make_titles(code))]) == code
+    assert detect_language([normalized([title.lower() for title in make_titles(code)])]) == code
+
+
+@pytest.mark.parametrize("code", UNKNOWN)
+def test_a_language_without_a_stemmer_is_not_taken_for_a_similar_one(code):
+    assert detect_language([normalized(make_titles(code))]) is None
+
+
+@pytest.mark.parametrize("others", [["fr"], ["de"], ["es", "it"], ["nl", "sv"]])
+def test_a_shop_of_several_languages_has_none(others):
+    parts = [normalized(make_titles(code)) for code in ("en", *others)]
+    assert detect_language(parts) is None
+    assert detect_language([Strings.concatenate(parts)]) is None
+
+
+def test_some_foreign_titles_do_not_hide_the_language():
+    parts = [normalized(make_titles("de")), normalized(make_titles("en", 50))]
+    assert detect_language(parts) == "de"
+
+
+@pytest.mark.skipif(not TITLES.exists(), reason=f"needs {TITLES}")
+@pytest.mark.parametrize("name", ["en_electronics", "fr_occupations", "es_occupations"])
+def test_the_language_of_300_real_titles_is_known(name):
+    titles = (TITLES / f"{name}.txt").read_text("utf-8").splitlines()
+    assert detect_language([normalized(titles)]) == name[:2]
+    for half in (titles[::2], titles[1::2]):
+        assert detect_language([normalized(half)]) == name[:2]
+
+
+def test_the_language_is_that_of_its_words_and_endings():
     assert detect_language([normalized(GERMAN)]) == "de"
     assert detect_language([normalized(JAPANESE)]) == "cjk"
     assert detect_language([normalized(MIXED)]) is None
@@ -471,9 +595,23 @@ def test_words_are_listed_and_counted_the_same_with_any_number_of_threads(thread
     public = {w.removeprefix("椅子") for row in np.flatnonzero(shown) for w in texts[row].split()}
     assert list(Strings(*found)) == listed
     assert marks.tolist() == [word in public for word in listed]
-    wanted = Strings.of(["the", "none", "w1"])
+    wanted = ["the", "none", "w1", "-e", "-1f", "-f", "-子7", "-子77", "-17"]
     counts, n_words, n_unspaced = _native.count_words(
-        (packed.data, packed.offsets), (wanted.data, wanted.offsets), threads
+        (packed.data, packed.offsets), pack(wanted), threads
     )
-    assert counts.tolist() == [words.count(word) for word in wanted]
+    found = Counter(find_sign(word, wanted) for word in words)
+    assert counts.tolist() == [found[sign] for sign in wanted]
+    assert found["-1f"] > 0 < found["-子77"]
+    assert found["-e"] > 0 == found["none"]
     assert (n_words, n_unspaced) == (len(words), len(texts))
+
+
+def pack(texts):
+    packed = Strings.of(texts)
+    return packed.data, packed.offsets
+
+
+def find_sign(word, wanted):
+    """The word itself among the wanted, or else its longest ending behind two bytes or more."""
+    endings = (f"-{word[i:]}" for i in range(len(word)) if len(word[:i].encode()) >= 2)
+    return next((sign for sign in (word, *endings) if sign in wanted), None)

@@ -1,11 +1,13 @@
 """Words that only rare queries have are in no file of a match set, in no form."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from match_sets import make_config, make_shop
 
 import matchset as ms
 from matchset import _native
+from matchset.data.catalog import Catalog
 from matchset.features.ngram_counts import kind_arrays
 from matchset.learn import private_words
 from matchset.learn.private_words import forget_private_words
@@ -49,9 +51,37 @@ def test_words_of_several_rare_queries_become_public_together():
     assert forget(queries, [2, 1, 1]) == ["", "", ""]
 
 
-def test_numbers_are_apart_from_units_and_characters_come_in_pairs():
+def test_numbers_are_apart_from_units_and_characters_come_alone_and_in_pairs():
     assert forget(["20v drill", "21v drill"], [1, 1], ["20 v drill"]) == ["20v drill", "drill"]
     assert forget(["赤いシューズ 田中"], [1], ["新しい赤いシューズ"]) == ["赤いシューズ"]
+    assert forget(["鍋 茶 扇"], [1], ["土鍋", "紅茶"]) == ["鍋 茶"]  # no title has the fan
+    assert forget(["扇", "扇 鍋"], [3, 2]) == ["扇", "扇"]
+
+
+def test_a_private_pair_of_public_characters_is_not_learned(tmp_path):
+    titles = ["田植え 赤い靴", "中型 赤い靴", "山田 土鍋", "中鍋", "赤い鍋", "茶 山中"] * 2
+    assert forget(["田中 赤い靴", "田 中 鍋"], [1, 1], titles) == ["赤い靴", "田 中 鍋"]
+    table = {
+        "query": [*titles, "田中 赤い靴"],
+        "sku": [f"p{i}" for i in range(len(titles))] + ["p0"],
+    }
+    catalog = Catalog(Strings.of(table["sku"][:-1]), Strings.of(titles))
+    ms.train(ms.read_log(pa.table(table)), catalog, make_config(language="cjk"), out=tmp_path / "m")
+    _, sections = open_sections(tmp_path / "m")
+    config, known = ms.load(tmp_path / "m").vectorizer.config, known_ngrams(sections)
+    unit, length = kind_arrays(config.ngrams)
+
+    def is_known(word, kind):
+        keys = _native.list_ngrams(word, unit[kind : kind + 1], length[kind : kind + 1])[1]
+        return [int(key) in known for key in keys]
+
+    assert (
+        is_known("田", 0) == is_known("中", 0) == is_known("鍋", 0) == is_known("赤い", 0) == [True]
+    )
+    assert is_known("田中", 0) == is_known("田 中", 1) == [False]
+    secret = {known[key] for key in ngrams_of("田中", config) if key in known}
+    public = {known[key] for key in ngrams_of("赤い靴", config) if key in known}
+    assert not features_of(sections, "田中 赤い靴") & (secret - public)
 
 
 @pytest.mark.parametrize(("threads", "block"), [(1, 1 << 20), (2, 7), (7, 1 << 20)])

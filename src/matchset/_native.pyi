@@ -278,7 +278,7 @@ def count_words(
     threads: int,
 ) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], int, int]:
     """
-    How often normalized texts have each wanted word, all words, and words of a script without spaces.
+    How often normalized texts have each wanted word or "-ending" of others, the longest; all words, and words of a script without spaces.
     """
 
 def unicode_version() -> str:

@@ -2,7 +2,8 @@
 
 In a language with a Snowball stemmer, word n-grams are made of stems: "drills" and "drill" are one
 word, "the" and "for" are none. In any language, a script without spaces gives pairs of characters
-as words. Character n-grams always come from the text as it is written.
+as words, and Chinese and Japanese single ones, too. Character n-grams always come from the text as
+it is written.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from matchset import _native
 from matchset.config import AUTO, UNSPACED, check_language
 from matchset.strings import Strings
 
-# A language is chosen where function words that no other language has make up this share of all
+# A language is chosen where words and endings that no other language has make up this share of all
 # words, and this many times the share of any other language's.
-MIN_SHARE = 0.005
-MIN_LEAD = 2.5
+MIN_SHARE = 0.02
+MIN_LEAD = 3
 MIN_WORDS = 200  # fewer words decide nothing
 MIN_UNSPACED = 0.1  # share of words of a script without spaces, which decides first
 _SAMPLE = 50_000  # texts that are looked at
@@ -40,24 +41,30 @@ class Language:
 
 
 @cache
+def _read_table() -> Mapping[str, Mapping[str, str]]:
+    """What is known of each language, also of those that are only there to tell others apart."""
+    return tomllib.loads(files(__package__).joinpath("stopwords.toml").read_text("utf-8"))
+
+
+@cache
 def list_languages() -> Mapping[str, Language]:
     """Every language that can be analyzed, by its ISO 639-1 code."""
-    table = tomllib.loads(files(__package__).joinpath("stopwords.toml").read_text("utf-8"))
     return {
         code: Language(code, entry["stemmer"], frozenset(entry["words"].split()))
-        for code, entry in table.items()
+        for code, entry in _read_table().items()
+        if "stemmer" in entry
     }
 
 
 @cache
-def _list_own_words() -> Mapping[str, frozenset[str]]:
-    """The function words of each language that no other one has."""
-    languages = list_languages()
-    owners = Counter(word for each in languages.values() for word in each.stop_words)
-    return {
-        code: frozenset(word for word in each.stop_words if owners[word] == 1)
-        for code, each in languages.items()
-    }
+def _list_signs() -> Mapping[str, str | None]:
+    """The language that each word and "-ending" is a sign of; None where several list it."""
+    signs: dict[str, str | None] = {}
+    for code, entry in _read_table().items():
+        endings = (f"-{ending}" for ending in entry["endings"].split())
+        for sign in dict.fromkeys([*entry["words"].split(), *entry["titles"].split(), *endings]):
+            signs[sign] = None if sign in signs else code
+    return signs
 
 
 def choose_language(
@@ -71,13 +78,13 @@ def choose_language(
 def detect_language(normalized: Sequence[Strings], *, threads: int = 1) -> str | None:
     """The language of normalized texts; None where none stands out.
 
-    Counted are function words that only one language has: "in" is English, German, Dutch and an
+    Counted are words and endings that only one language has: "in" is English, German, Dutch and an
     inch. Mixed shops, tiny logs and languages without a stemmer give None. Texts of which a tenth
     of the words are in a script without spaces are "cjk".
     """
     sample = Strings.concatenate([sample_texts([each]) for each in normalized])
-    own_words = _list_own_words()
-    wanted = Strings.of([word for words in own_words.values() for word in words])
+    signs = _list_signs()
+    wanted = Strings.of(list(signs))
     counts, n_words, n_unspaced = _native.count_words(
         (sample.data, sample.offsets), (wanted.data, wanted.offsets), threads
     )
@@ -85,14 +92,13 @@ def detect_language(normalized: Sequence[Strings], *, threads: int = 1) -> str |
         return UNSPACED
     if n_words < MIN_WORDS:
         return None
-    ends = np.cumsum([len(words) for words in own_words.values()])
-    shares = {
-        code: int(own.sum()) / n_words
-        for code, own in zip(own_words, np.split(counts, ends[:-1]), strict=True)
-    }
-    best, second = sorted(shares, key=lambda code: -shares[code])[:2]
-    stands_out = shares[best] >= MIN_SHARE and shares[best] >= MIN_LEAD * shares[second]
-    return best if stands_out else None
+    seen = Counter(dict.fromkeys(_read_table(), 0))
+    for code, count in zip(signs.values(), counts.tolist(), strict=True):
+        if code is not None:
+            seen[code] += count
+    (best, most), (_, second) = seen.most_common(2)
+    stands_out = most >= MIN_SHARE * n_words and most >= MIN_LEAD * second
+    return best if stands_out and best in list_languages() else None
 
 
 def sample_texts(parts: Sequence[Strings]) -> Strings:

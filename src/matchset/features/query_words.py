@@ -76,15 +76,17 @@ def _list_sources(normalized: str, vocabulary: Vocabulary) -> Iterator[tuple[int
     stemmed, surface = words, {word: word for word in words}
     if vocabulary.stems is not None:
         *parts, whole = vocabulary.stems.analyze(Strings.of([*words, normalized]), threads=1)
-        stemmed = whole.split()
+        stemmed = whole.split(" ")
         if vocabulary.language != UNSPACED:
             for word, part in zip(words, parts, strict=True):
                 surface |= dict.fromkeys(part.split(), word)
     for at, kind in enumerate(vocabulary.config.ngrams):
         if kind.unit == "word":
             for begin in range(len(stemmed) - kind.n + 1):
-                found = (surface.get(stem, stem) for stem in stemmed[begin : begin + kind.n])
-                yield at, " ".join(dict.fromkeys(found))  # a number and its unit are one word
+                window = stemmed[begin : begin + kind.n]
+                if all(window):  # no n-gram spans the two spaces before a single character
+                    found = (surface.get(stem, stem) for stem in window)
+                    yield at, " ".join(dict.fromkeys(found))  # a number and its unit are one word
         else:
             yield from ((at, word) for word in words for _ in range(_count_ngrams(word, kind)))
 

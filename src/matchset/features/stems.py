@@ -47,7 +47,8 @@ class Stems:
     def analyze(self, normalized: Strings, *, threads: int | None = None) -> Strings:
         """Normalized texts with stems for words; a text of stop words alone stays as it is.
 
-        In every language, runs of a script without spaces become pairs of characters.
+        In every language, runs of a script without spaces become pairs of characters. The single
+        characters of Chinese and Japanese ones stand at the end, two spaces before each.
         """
         n_threads = count_threads(threads)
         return Strings(*self.native.analyze(normalized.data, normalized.offsets, n_threads))

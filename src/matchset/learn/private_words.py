@@ -51,8 +51,8 @@ def forget_private_words(
     """Normalized queries, of which those that occurred less than `least` times lose private words.
 
     A word is private unless a title has it, or the queries that have it occurred `least` times in
-    all. Numbers and their units, and pairs of characters of scripts without spaces, count as words,
-    as they do in n-grams: what stands between two spaces is private if one of them is.
+    all. Numbers and their units, and of scripts without spaces pairs of characters and single ones,
+    count as words, as they do in n-grams: what stands between two spaces is private if one is.
     """
     rare = np.flatnonzero(counts < least)
     if len(rare) == 0:
