@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 FLOORS := .venv-floors
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # What the installed package is made of, folders too: a change here, and nowhere else, rebuilds it.
-SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find native src -not -name '*.pyc' -not -name __pycache__)
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE NOTICE $(shell find native src -not -name '*.pyc' -not -name __pycache__)
 # Two processes share the tests, file by file: fixtures of a file are made once.
 IN_PARALLEL := -m pytest -n 2 --dist loadfile
 PYTEST := $(BIN)/python $(IN_PARALLEL)

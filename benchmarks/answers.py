@@ -17,7 +17,8 @@ a month of the log that the model has not learned from (shops alone).
 left: a tenth of the products leaves the training log and stays in the catalog. Queries that
 training still knows are asked for those of their products that left, with the answers that training
 has for the query in the ranking and without them (parts that know a query give those first). Last,
-the usual test's recall of products that training still knows.
+the usual test's recall of products that training still knows. A row for some shares of new
+products, too.
 misspelt: 500 test queries with a word that training queries know, of which one letter is left out,
 doubled, changed or swapped with the next, so that no query and no title has it.
 
@@ -31,7 +32,7 @@ import random
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from itertools import product
@@ -55,6 +56,7 @@ from matchset.strings import Strings
 from matchset.text import normalize
 
 KS = (10, 50, 100)
+SHARES = (0.2, 0.5, 1.0)  # of new products, in `left`
 BRANDS = [
     "adorvia",
     "belmora",
@@ -165,16 +167,19 @@ def ask_left(problem: Problem, options: argparse.Namespace) -> Rows:
     usual = rest.number(problem.test, tested)
     usual = usual.select(rest.is_warm[usual.product])
     matcher = train(rest, options.models, f"{problem.name}-left")
+    shares: dict[str, Callable[[], ms.Matcher]] = {"match set": lambda: matcher}
+    for share in SHARES:
+        shares[f"match set, new share {share:g}"] = partial(matcher.with_new_share, share)
     parts = {f"{part} alone": partial(matcher.only, [part]) for part in matcher.model.parts}
     best: list[list[list[float]]] = []
-    for name, make in {"match set": lambda: matcher, **parts, **list_others(rest, matcher)}.items():
+    for name, make in {**shares, **parts, **list_others(rest, matcher)}.items():
         method, right = make(), find_right(asked)
         cells = [
             find_recall(rest.rank(method, asked), right),
             find_recall(rest.rank(method, asked, without=rest.known_pairs(asked)), right),
             find_recall(rest.rank(method, tested, without=rest.taken_out(tested)), usual),
         ]
-        best += [cells] if name != "match set" else []
+        best += [cells] if name not in shares else []
         yield f"{len(asked):,}", name, *map(show, cells)
     yield f"{len(asked):,}", "**best part**", *map(show, np.max(best, axis=0))
 

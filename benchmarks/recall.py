@@ -3,7 +3,7 @@
     python benchmarks/recall.py shop-20000 market-20000
     python benchmarks/recall.py homedepot-0 cooking --real FOLDER    # nfcorpus, crowdflower, ...
     python benchmarks/recall.py nfcorpus --real FOLDER --rows "match set" --models FOLDER
-    python benchmarks/recall.py homedepot-0 --real FOLDER --blind   # cold and warm look the same
+    python benchmarks/recall.py market-20000 --rows "match set" --new-share 0.05 0.2 0.4
 
 `splits.py` says how each problem is split, and whose tests hold new pairs alone. The parts are
 trained once; without a part, or for one alone, only the re-ranker is fitted again. "Best part" is
@@ -23,7 +23,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -57,16 +57,14 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=5_000, help="test queries")
     parser.add_argument("--rows", nargs="+", help="only these rows")
     parser.add_argument("--models", type=Path, help="folder to read models from, or keep them in")
-    parser.add_argument("--blind", action="store_true", help="hide which products are warm")
+    parser.add_argument("--new-share", nargs="+", type=float, default=[], help="a row for each")
     options = parser.parse_args()
     warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing is shown as nan
     every: list[Scored] = []
     for name in options.problems:
         problem = read_problem(name, options.real)
         matcher = train(problem, options.models)
-        if options.blind:
-            matcher = hide_popularity(matcher, problem)
-        print(f"\n{name}{', blind' * options.blind}: {matcher.model.reranker}\n", flush=True)
+        print(f"\n{name}: {matcher.model.reranker}\n", flush=True)
         show_rows(problem, matcher, options)
         every.append(show_scores(problem, matcher, options))
     if len(every) > 1:
@@ -85,8 +83,9 @@ def show_rows(problem: Problem, matcher: ms.MatchSet, options: argparse.Namespac
     print(f"\n| R@10/50/100 | {' | '.join(heads)} | ± |\n|{'---|' * 7}")
     others = list_others(problem, matcher)
     best: list[Cells] = []
-    for name, make in {**list_rows(matcher), **others}.items():
-        if options.rows and name not in options.rows:
+    shares = {f"new share {s:g}": partial(matcher.with_new_share, s) for s in options.new_share}
+    for name, make in {**list_rows(matcher), **others, **shares}.items():
+        if options.rows and name not in (*options.rows, *shares):
             continue
         ranking = problem.rank(make(), queries, without=problem.taken_out(queries))
         found = [
@@ -171,25 +170,6 @@ def join(parts: list[tuple[Floats, Flags]]) -> tuple[Floats, Flags]:
     """The answers of several problems."""
     scores, is_right = zip(*parts, strict=True)
     return np.concatenate(scores), np.concatenate(is_right)
-
-
-def hide_popularity(matcher: ms.MatchSet, problem: Problem) -> ms.MatchSet:
-    """The same parts; the re-ranker is fitted again, as if no product had a past query."""
-    from matchset.config import count_threads
-    from matchset.learn.hold_back import hold_back
-    from matchset.learn.match_set_tasks import learn_reranker
-    from matchset.learn.train_match_set import train_parts
-
-    held = hold_back(problem.train, matcher.config)
-    parts = train_parts(held.rest, problem.catalog, matcher.config)
-    blind, threads = _hide(parts.model), count_threads(None)
-    reranker = learn_reranker(blind, parts.data, held, matcher.config, threads=threads)
-    return replace(matcher, model=replace(_hide(matcher.model), reranker=reranker))
-
-
-def _hide(model):
-    nothing = np.zeros_like(model.popularity)
-    return replace(model, popularity=nothing, recent=nothing)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #include "match_set.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@ constexpr float kLeastTreeLog = -14;  // lower logarithms of tree scores say not
 constexpr float kLeastVoteShare = 1e-4F;
 constexpr float kVoteLogShift = 9.21034F;  // minus the logarithm of it
 constexpr float kCosineSteps = 128;        // from 1 down to 0, and as many to -1
+constexpr float kManyCold = 0.2F;          // share of cold answers from which on they have places of their own
 
 // Proposes candidates and describes them.
 class CandidateSearch {
@@ -28,10 +30,12 @@ class CandidateSearch {
     s_.candidates.clear();
     s_.features.clear();
     s_.sums.clear();
+    s_.words.clear();
+    s_.situation = kNewQuery;
     if (s_.query.ids.empty() && !v_.added) return;
     // Memory that one source asks for arrives while another works.
     list_terms();
-    const bool has_tree = v_.tree != nullptr && !s_.query.ids.empty();
+    const bool has_tree = v_.tree != nullptr && !s_.query.ids.empty() && was_asked();
     if (has_tree) search_tree();
     find_postings();
     if (has_tree) propose_by_tree();
@@ -43,6 +47,7 @@ class CandidateSearch {
     if (v_.past) prefetch_products(*v_.past, s_.neighbors);
     if (v_.lexical) propose_by_words();
     if (v_.past) propose_by_neighbors();
+    if (s_.situation != kKnownQuery && std::ranges::any_of(s_.words, &QueryWord::is_new)) s_.situation = kNewWord;
     describe_all();
   }
 
@@ -70,8 +75,27 @@ class CandidateSearch {
     for (const auto& leaf : s_.tree.found) prefetch_far(&v_.tree_labels[leaf.node]);
   }
 
+  // Products of the tree, then those that take their places, which may be as many again.
   void propose_by_tree() {
-    for (const auto& leaf : s_.tree.found) touch(checked(v_.tree_labels[leaf.node]), kTree).tree_log = leaf.score;
+    for (const auto& leaf : s_.tree.found) {
+      const std::size_t label = checked(v_.tree_labels[leaf.node]);
+      if (!v_.heirs.empty()) prefetch_far(&v_.heir_begins[label]);
+      if (may_give(label)) touch(label, kTree).tree_log = leaf.score;
+    }
+    if (v_.heirs.empty()) return;
+    std::size_t n_left = bounds_.tree_products;
+    for (const auto& leaf : s_.tree.found) {
+      const auto label = static_cast<std::size_t>(v_.tree_labels[leaf.node]);
+      for (std::size_t i = v_.heir_begins[label]; i < v_.heir_begins[label + 1] && n_left > 0; ++i)
+        if (const std::uint32_t heir = v_.heirs[i]; may_give(heir)) inherit(heir, leaf.score), --n_left;
+    }
+  }
+
+  void inherit(std::uint32_t heir, float score) {
+    const MatchCandidate* known = s_.candidates.get(heir);
+    const bool has_place = known != nullptr && (known->sources & kTree);
+    MatchCandidate& candidate = touch(heir, kTree);
+    candidate.tree_log = has_place ? std::max(candidate.tree_log, score) : score;
   }
 
   void propose_by_lists() {
@@ -88,8 +112,15 @@ class CandidateSearch {
     keep_near(s_.lists->find(s_.vector, {bounds_.groups, bounds_.lists}));
     if (v_.added && v_.added->lists) keep_near(s_.lists->find_more(*v_.added->lists));
     if (s_.nearest.size() > bounds_.list_products) {
+      s_.cold.clear();
+      if (keeps_cold())
+        for (const std::uint64_t near : s_.nearest)
+          if (is_cold(document_of(near))) s_.cold.push_back(near);
       s_.ranked.assign(s_.nearest.begin(), s_.nearest.end());
-      keep_up_to(s_.nearest, cut_smallest(s_.ranked, bounds_.list_products, s_.spare), s_.spare);
+      const std::uint64_t last = cut_smallest(s_.ranked, bounds_.list_products, s_.spare);
+      keep_up_to(s_.nearest, last, s_.spare);
+      keep_smallest(s_.cold, cold_places(bounds_.list_products), s_.spare);
+      std::ranges::copy_if(s_.cold, std::back_inserter(s_.nearest), [&](std::uint64_t key) { return key > last; });
     }
     for (const std::uint64_t near : s_.nearest) {  // list by list, as they lie in memory
       MatchCandidate& candidate = touch(document_of(near), kLists);
@@ -97,6 +128,13 @@ class CandidateSearch {
       candidate.has_cosine = true;
     }
   }
+
+  // Where many answers are assumed to be products without a past query, sources keep places for them.
+  bool keeps_cold() const { return bounds_.cold_share >= kManyCold; }
+  std::size_t cold_places(std::size_t n) const {
+    return std::min(n, static_cast<std::size_t>(bounds_.cold_share * static_cast<float>(n)));
+  }
+  bool is_cold(std::uint32_t label) const { return is_added(label) || !(v_.popularity[label] > 0); }
 
   void keep_near(std::span<const Scored> found) {
     for (const auto& [label, cosine] : found)
@@ -117,6 +155,46 @@ class CandidateSearch {
     if (v_.past) prefetch_offsets(v_.past->queries_of, s_.past_terms);
   }
 
+  bool is_new(std::uint32_t id) const {
+    return v_.past && (id >= v_.past->queries_of.n_terms() || v_.past->queries_of.lists[id].empty());
+  }
+
+  // A tree that has learned from queries alone knows nothing of n-grams that no query had: it would answer by its
+  // constant, which is popularity.
+  bool was_asked() const {
+    return !v_.towers || std::ranges::any_of(s_.query.ids, [&](std::uint32_t id) { return !is_new(id); });
+  }
+
+  // The words of the query that titles have, with their places in `terms` and `added_terms`.
+  void list_words() {
+    s_.has_new_code = false;
+    for (const auto& probe : s_.query.probes) {
+      s_.has_new_code |= probe.is_code && probe.id != ~0U && is_new(probe.id);
+      const auto place = [&](std::span<const WeightedTerm> terms, std::uint64_t term) {
+        const auto at = static_cast<std::size_t>(std::ranges::find(terms, term, &WeightedTerm::term) - terms.begin());
+        return at < terms.size() ? std::min(at, QueryWord::kNone) : QueryWord::kNone;
+      };
+      QueryWord word{.key = probe.key, .is_new = is_new(probe.id)};
+      std::size_t n_titles = 0;
+      if (probe.id >= v_.first_word && probe.id - v_.first_word < v_.lexical->titles_of.n_terms()) {
+        word.trained = place(s_.terms, probe.id - v_.first_word);
+        n_titles += v_.lexical->titles_of.lists[probe.id - v_.first_word].size();
+      }
+      if (v_.added && probe.kind == v_.added->word_kind) {
+        const auto found = std::ranges::lower_bound(v_.added->word_keys, probe.key);
+        if (found != v_.added->word_keys.end() && *found == probe.key) {
+          const auto term = static_cast<std::size_t>(found - v_.added->word_keys.begin());
+          word.added = place(s_.added_terms, term);
+          n_titles += v_.added->words.titles_of.lists[term].size();
+        }
+      }
+      if (n_titles == 0 || std::ranges::find(s_.words, word.key, &QueryWord::key) != s_.words.end()) continue;
+      const auto n = static_cast<double>(std::max(n_titles, v_.n_products())), df = static_cast<double>(n_titles);
+      word.rarity = static_cast<float>(log_fixed(1 + (n - df + 0.5) / (df + 0.5)));
+      s_.words.push_back(word);
+    }
+  }
+
   void find_postings() {
     if (v_.lexical)
       find_lists(v_.lexical->titles_of, s_.terms, bounds_.lexical_postings, allowed_.is_allowed, s_.postings);
@@ -125,19 +203,28 @@ class CandidateSearch {
 
   void read_words() {
     s_.query_words.assign(s_.terms);
-    read_lists(v_.lexical->titles_of, bounds_.lexical_postings, bounds_.lexical_products, allowed_.is_allowed,
-               s_.postings, s_.sums);
+    const std::size_t n_wanted = keeps_cold() ? 0 : bounds_.lexical_products;
+    read_lists(v_.lexical->titles_of, bounds_.lexical_postings, n_wanted, allowed_.is_allowed, s_.postings, s_.sums);
+    s_.added_words.assign({});
+    s_.added_terms.clear();
     if (v_.added) read_added_words(*v_.added);
+    list_words();
   }
 
   void propose_by_words() {
+    s_.cold.clear();
+    if (keeps_cold())
+      s_.sums.for_each([&](std::uint32_t label, float sum) {
+        if (is_cold(label)) s_.cold.push_back(to_key(sum, label));
+      });
     for (const std::uint64_t found : take_best(s_.sums, bounds_.lexical_products, s_.postings))
       touch(document_of(found), kLexical);
+    keep_smallest(s_.cold, cold_places(bounds_.lexical_products), s_.spare);
+    for (const std::uint64_t found : s_.cold) touch(document_of(found), kLexical);
   }
 
   // At most as many entries again as of the titles of the training; few, as long as few products were added.
   void read_added_words(const AddedProducts& added) {
-    s_.added_terms.clear();
     for (const auto& probe : s_.query.probes) {
       if (probe.kind != added.word_kind) continue;
       const auto found = std::lower_bound(added.word_keys.begin(), added.word_keys.end(), probe.key);
@@ -163,6 +250,7 @@ class CandidateSearch {
     if (s_.query.ids.empty()) return;
     const std::int64_t same = past.find(hash_bytes(s_.query.padded.text()));
     if (same < 0) return;
+    s_.situation = kKnownQuery;
     const auto products = past.products_of[static_cast<std::size_t>(same)];
     const std::size_t first = past.products_of.begin_of(static_cast<std::size_t>(same));
     for (std::size_t i = 0; i < products.size(); ++i)
@@ -294,22 +382,51 @@ class CandidateSearch {
 
   void describe_by_words() {
     const auto entries = s_.candidates.entries();
-    float best = 0;
+    float best = 0, total = 0, rarest = 0;
+    for (const QueryWord& word : s_.words) total += word.rarity, rarest = std::max(rarest, word.rarity);
     for (std::size_t i = 0; i < entries.size(); ++i) {
       Features& f = s_.features[i];
-      f[kBm25] = score_words(entries[i].document);
+      const QueryWords::Found found = find_words(entries[i].document);
+      f[kBm25] = found.score;
       f[kBm25Any] = f[kBm25] > 0 ? 1.0F : 0.0F;
       best = std::max(best, f[kBm25]);
+      if (!(total > 0)) continue;
+      float has = 0, has_new = 0, lacks_new = 0;
+      for (const QueryWord& word : s_.words) {
+        const std::size_t bit = is_added(entries[i].document) ? word.added : word.trained;
+        const bool has_it = bit < QueryWord::kNone && (found.words >> bit & 1);
+        has += has_it ? word.rarity : 0;
+        if (word.is_new) (has_it ? has_new : lacks_new) += word.rarity;
+        if (has_it && word.rarity >= rarest) f[kRarestWord] = 1;
+      }
+      f[kWordShare] = has / total;
+      f[kAllWords] = has >= total ? 1.0F : 0.0F;  // both are sums in the same order
+      f[kNewWords] = has_new / total;
+      f[kNewWordsNot] = lacks_new / total;
     }
     if (best > 0)
       for (Features& f : s_.features) f[kBm25Share] = f[kBm25] / best;
+    decide_by_words();
+  }
+
+  // Of a query with a word or a code that is new to training, titles with all of its words come first; titles with more
+  // of them, if all are new. Elsewhere, the best title that has all of them comes before products that have none and
+  // that no customer chose for a similar query.
+  void decide_by_words() {
+    if (s_.situation == kNewWord || (s_.has_new_code && s_.situation == kNewQuery)) {
+      const bool are_all_new = std::ranges::all_of(s_.words, &QueryWord::is_new);
+      for (Features& f : s_.features) f[kWordsDecide] = are_all_new ? f[kWordShare] : f[kAllWords];
+    }
+    if (std::ranges::none_of(s_.features, [](const Features& f) { return f[kAllWords] > 0; })) return;
+    for (Features& f : s_.features)
+      if (f[kWordShare] == 0 && f[kVoteShare] == 0 && f[kSameQuery] == 0) f[kWordsDecide] = -1;
   }
 
   bool is_added(std::size_t label) const { return label >= v_.n_trained(); }
 
-  float score_words(std::uint32_t label) const {
-    if (!is_added(label)) return s_.query_words.empty() ? 0 : s_.query_words.score(*v_.lexical, label);
-    return s_.added_words.empty() ? 0 : s_.added_words.score(v_.added->words, label - v_.n_trained());
+  QueryWords::Found find_words(std::uint32_t label) const {
+    if (!is_added(label)) return s_.query_words.empty() ? QueryWords::Found{} : s_.query_words.find(*v_.lexical, label);
+    return s_.added_words.empty() ? QueryWords::Found{} : s_.added_words.find(v_.added->words, label - v_.n_trained());
   }
 
   float find_added_cosine(std::size_t row) const {

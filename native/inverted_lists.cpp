@@ -115,13 +115,21 @@ std::span<const std::uint32_t> ListsSearch::find_near(std::size_t cluster, const
 }
 
 std::vector<std::vector<Scored>> search_lists(const InvertedLists& lists, std::span<const float> vectors,
-                                              const ListsRule& rule, std::size_t k, unsigned n_threads) {
+                                              const ListsRule& rule, std::size_t k,
+                                              std::span<const std::uint8_t> allowed, unsigned n_threads) {
+  const auto is_out = [&](const Scored& one) {
+    const auto label = static_cast<std::size_t>(one.first);  // a negative one is huge
+    return label >= allowed.size() || allowed[label] == 0;
+  };
   const std::size_t d = lists.products.dimensions, n = vectors.size() / d;
   std::vector<std::vector<Scored>> results(n);
   parallel_for((n + kQueries - 1) / kQueries, n_threads, [&](std::size_t item) {
     ListsSearch search(lists);
+    std::vector<Scored> found;
     for (std::size_t i = item * kQueries; i < std::min(n, (item + 1) * kQueries); ++i) {
-      const auto found = search.find(vectors.subspan(i * d, d), rule);
+      const auto all = search.find(vectors.subspan(i * d, d), rule);
+      found.assign(all.begin(), all.end());
+      if (!allowed.empty()) std::erase_if(found, is_out);
       results[i].resize(std::min(k, found.size()));
       std::ranges::partial_sort_copy(found, results[i], [](const Scored& a, const Scored& b) {
         return a.second != b.second ? a.second > b.second : a.first < b.first;

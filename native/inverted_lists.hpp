@@ -65,9 +65,11 @@ class ListsSearch {
   std::vector<Scored> found_;
 };
 
-// The k nearest of those products for each of many vectors, best first, equal ones by label.
+// The k nearest of those products for each of many vectors, best first, equal ones by label. Products whose byte in
+// `allowed` is zero are left out (empty: none is).
 std::vector<std::vector<Scored>> search_lists(const InvertedLists& lists, std::span<const float> vectors,
-                                              const ListsRule& rule, std::size_t k, unsigned n_threads);
+                                              const ListsRule& rule, std::size_t k,
+                                              std::span<const std::uint8_t> allowed, unsigned n_threads);
 
 // The nearest cluster of each vector, found in its `n_groups` nearest groups; `lists` needs no products.
 std::vector<std::int32_t> assign_clusters(const InvertedLists& lists, const ByteVectors& vectors, std::size_t n_groups,

@@ -45,17 +45,27 @@ class QueryWords {
   QueryWords() : slots_(kSlots, kNone) {}
   // Their weights do not count.
   void assign(std::span<const WeightedTerm> words);
-  // The score of one title.
-  float score(const LexicalIndex& index, std::size_t title) const;
+  // The score of one title, and which of the words it has: bit i stands for the i-th of the first 64.
+  struct Found {
+    float score;
+    std::uint64_t words;
+  };
+  Found find(const LexicalIndex& index, std::size_t title) const;
   bool empty() const { return words_.empty(); }
 
  private:
   static constexpr std::size_t kSlots = 512, kFewWords = 16;
   static constexpr std::uint32_t kNone = ~0U;
   static std::uint32_t slot_of(std::uint32_t word) { return word * 0x9E3779B1U >> 23; }
-  std::uint32_t add_impacts(std::span<const std::int32_t> words, const std::uint8_t* impacts) const;
+  static std::uint64_t bit_of(std::size_t i) { return i < 64 ? std::uint64_t{1} << i : 0; }
+  struct Sum {
+    std::uint32_t impacts;
+    std::uint64_t words;
+  };
+  Sum add_impacts(std::span<const std::int32_t> words, const std::uint8_t* impacts) const;
 
   std::vector<std::uint32_t> words_, slots_;
+  std::vector<std::uint64_t> bits_ = std::vector<std::uint64_t>(kSlots);  // of the word in each slot
   std::vector<std::uint16_t> used_;
   bool is_exact_ = true;  // no two words share a slot
 };

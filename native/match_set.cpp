@@ -14,6 +14,7 @@ namespace matchset {
 namespace {
 
 constexpr double kMostOdds = 30;
+constexpr float kDecisive = 100;                          // more than all other features together can add
 constexpr std::size_t kMostBound = std::size_t{1} << 31;  // no array here has more entries that matter
 
 MATCHSET_INLINE Floats<4> load_four(const float* at) {
@@ -22,25 +23,35 @@ MATCHSET_INLINE Floats<4> load_four(const float* at) {
   return four;
 }
 
-// Candidates by their linear score.
-void rank(const Reranker& reranker, MatchSetScratch& s) {
+// Candidates by their linear score, or by words where those decide.
+void rank(const Reranker& reranker, float cold_shift, MatchSetScratch& s) {
   constexpr std::size_t kWhole = kNFeatures / 4 * 4;
+  constexpr float kFarthest = std::numeric_limits<float>::max();
   const auto entries = s.candidates.entries();
+  float best_of_all_words = -kFarthest;
   s.ranked.resize(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Features& f = s.features[i];
-    const Features& weights = reranker.weights[f[kPopularity] > 0 ? 1 : 0];
+    const bool is_warm = f[kPopularity] > 0;
+    const Features& weights = reranker.weights[s.situation][is_warm ? 1 : 0];
     Floats<4> sums{};  // always added in this order
     for (std::size_t j = 0; j < kWhole; j += 4) sums += load_four(&weights[j]) * load_four(&f[j]);
     for (std::size_t j = kWhole; j < kNFeatures; ++j) sums[j - kWhole] += weights[j] * f[j];
-    const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    s.ranked[i] = to_key(std::isfinite(sum) ? sum : 0.0F, entries[i].document);
+    const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]) + (is_warm ? 0 : cold_shift);
+    entries[i].value.linear = std::isfinite(sum) ? sum : 0.0F;
+    if (f[kAllWords] > 0) best_of_all_words = std::max(best_of_all_words, entries[i].value.linear);
+  }
+  const float below = std::nextafter(best_of_all_words, -kFarthest);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const float decides = s.features[i][kWordsDecide], linear = entries[i].value.linear;
+    const float order = decides < 0 ? std::min(linear, below) : linear + kDecisive * decides;
+    s.ranked[i] = to_key(order, entries[i].document);
   }
 }
 
 // Appends those that are not in the answer yet. Scores fall with every step of the linear score, however close the
 // chances are: equal ones are left to products that really are equal, in the order of their labels.
-void append(const Reranker& reranker, std::size_t k, MatchSetScratch& s) {
+void append(const Calibration& calibration, std::size_t k, MatchSetScratch& s) {
   float last = std::numeric_limits<float>::infinity(), last_linear = 0;
   bool has_last = false;
   if (!s.found.empty()) last = s.found.back().score;
@@ -49,7 +60,8 @@ void append(const Reranker& reranker, std::size_t k, MatchSetScratch& s) {
     const std::uint32_t label = document_of(ranked);
     const float linear = score_of(ranked);
     if (s.given.get(label) != nullptr) continue;
-    if (!has_last || linear != last_linear) last = std::min(reranker.calibrate(linear), std::nextafter(last, -1.0F));
+    if (!has_last || linear != last_linear)
+      last = std::min(calibration.chance(s.candidates.get(label)->linear), std::nextafter(last, -1.0F));
     has_last = true;
     last_linear = linear;
     s.found.push_back({label, last});
@@ -61,9 +73,18 @@ std::size_t widened(std::size_t bound) { return std::min(4 * bound, kMostBound);
 }  // namespace
 
 SearchBounds SearchBounds::wider() const {
-  return {widened(tree_beam),     widened(tree_products),    widened(groups),           widened(lists),
-          widened(list_products), widened(lexical_postings), widened(lexical_products), widened(neighbor_postings),
-          widened(neighbors),     widened(neighbor_products)};
+  return {widened(tree_beam),
+          widened(tree_products),
+          widened(groups),
+          widened(lists),
+          widened(list_products),
+          widened(lexical_postings),
+          widened(lexical_products),
+          widened(neighbor_postings),
+          widened(neighbors),
+          widened(neighbor_products),
+          cold_share,
+          cold_shift};
 }
 
 bool MatchSetView::is_covered_by(const SearchBounds& bounds) const {
@@ -81,7 +102,7 @@ bool MatchSetView::is_covered_by(const SearchBounds& bounds) const {
                    bounds.neighbor_products >= n_products());
 }
 
-float Reranker::calibrate(float score) const {
+float Calibration::chance(float score) const {
   if (knots.empty() || knots.size() != log_odds.size()) throw std::invalid_argument("there must be knots");
   double odds = static_cast<double>(log_odds[0]) + (static_cast<double>(score) - static_cast<double>(knots[0]));
   if (knots.size() > 1) {
@@ -106,10 +127,10 @@ void search_match_set(const MatchSetView& view, std::size_t k, const SearchBound
   SearchBounds tier = bounds;
   while (s.found.size() < most) {
     describe_candidates(view, tier, allowed, s);
-    rank(view.reranker, s);
+    rank(view.reranker, bounds.cold_shift, s);
     keep_smallest(s.ranked, most, s.spare);  // at most found.size() of them are not new
     const std::size_t n_before = s.found.size();
-    append(view.reranker, most, s);
+    append(view.reranker.calibrations[s.situation], most, s);
     // With a filter, what is allowed may lie far off; without one, nothing new means that there is no more.
     const bool is_filtered = !allowed.is_allowed.empty() && allowed.is_asked;
     if (view.is_covered_by(tier) || (!is_filtered && s.found.size() == n_before)) return;

@@ -40,12 +40,23 @@ enum CandidateFeature : std::size_t {
   kSameQuery,   // logarithm of 1 + how often the very same query led to it
   kPopularity,  // logarithm of 1 + how many queries led to it
   kRecent,      // logarithm of 1 + its events, the older the less
+  // Words of the query that some title has, each as much as it is rare.
+  kWordShare,    // share of them that this title has
+  kAllWords,     // 1 where it has all of them
+  kRarestWord,   // 1 where it has the rarest of them
+  kNewWords,     // share of them that it has and no past query had
+  kNewWordsNot,  // the same of those that it lacks
+  kWordsDecide,  // word_share where no past query had any of them; -1: see `decide_by_words`
   kNFeatures
 };
 inline constexpr std::array<std::string_view, kNFeatures> kFeatureNames{
-    "constant", "tree_score", "tree_log",   "tree_missed", "cosine",     "cosine_rank", "bm25_share",
-    "bm25",     "bm25_any",   "vote_share", "vote_log",    "same_query", "popularity",  "recent"};
+    "constant",   "tree_score", "tree_log",    "tree_missed", "cosine",        "cosine_rank", "bm25_share",
+    "bm25",       "bm25_any",   "vote_share",  "vote_log",    "same_query",    "popularity",  "recent",
+    "word_share", "all_words",  "rarest_word", "new_words",   "new_words_not", "words_decide"};
 using Features = std::array<float, kNFeatures>;
+
+// What training knows of a query: each has weights and a calibration of its own.
+enum Situation : std::size_t { kNewQuery, kKnownQuery, kNewWord, kNSituations };
 
 enum Source : std::uint8_t { kTree = 1, kLists = 2, kLexical = 4, kNeighbors = 8 };
 
@@ -56,17 +67,24 @@ struct SearchBounds {
   std::size_t list_products;
   std::size_t lexical_postings, lexical_products;
   std::size_t neighbor_postings, neighbors, neighbor_products;
+  float cold_share = 0;  // of the places of lists and words that are kept for products without a past query
+  float cold_shift = 0;  // added to the linear score of such products
 
   // Four times as much of everything.
   SearchBounds wider() const;
 };
 
-// Weights of the linear score, and how it becomes a chance: straight lines between knots, in log-odds.
-struct Reranker {
-  std::array<Features, 2> weights;         // of cold and of warm products
+// How a linear score becomes a chance: straight lines between knots, in log-odds.
+struct Calibration {
   std::span<const float> knots, log_odds;  // ascending; at least one
 
-  float calibrate(float score) const;
+  float chance(float score) const;
+};
+
+// Weights of the linear score, and what it means, in each situation.
+struct Reranker {
+  std::array<std::array<Features, 2>, kNSituations> weights;  // of cold and of warm products
+  std::array<Calibration, kNSituations> calibrations;
 };
 
 // Embeddings of n-grams, and the products by their vectors.
@@ -99,6 +117,8 @@ struct MatchSetView {
   std::optional<PastQueries> past;
   std::span<const float> popularity;  // logarithm of 1 + queries of each product: 0 is cold, (n_trained,)
   std::span<const float> recent;      // logarithm of 1 + recent events of each product, (n_trained,)
+  // Products without a past query, by trained ones that are most like them and lend them their place in the tree.
+  std::span<const std::uint32_t> heir_begins, heirs;  // (n_trained + 1,), or none
   Reranker reranker{};
   std::optional<AddedProducts> added;
 
@@ -108,8 +128,17 @@ struct MatchSetView {
   bool is_covered_by(const SearchBounds& bounds) const;
 };
 
+// A word of the query that some title has, as it is numbered in the titles of the training and in added ones.
+struct QueryWord {
+  static constexpr std::size_t kNone = 64;  // words beyond it do not count
+  std::uint64_t key;
+  std::size_t trained = kNone, added = kNone;
+  float rarity = 0;
+  bool is_new = true;  // to past queries
+};
+
 struct MatchCandidate {
-  float tree_log = 0, cosine = 0, same_query = 0;
+  float tree_log = 0, cosine = 0, same_query = 0, linear = 0;
   std::uint8_t sources = 0;
   bool has_cosine = false;
 };
@@ -126,6 +155,9 @@ struct MatchSetScratch {
   ListsScratch postings;
   Accumulator sums;  // of one source after another, so that they take the same cache: similarities, words, votes
   QueryWords query_words, added_words;
+  std::vector<QueryWord> words;
+  Situation situation = kNewQuery;
+  bool has_new_code = false;  // titles have one that no past query had
   NeighborsScratch neighbors;
   std::optional<ListsSearch> lists;
   std::vector<float> vector;
@@ -137,6 +169,7 @@ struct MatchSetScratch {
   std::vector<double> numbers;                        // of each candidate, or of each step of cosines
   std::vector<Features> features;                     // of each candidate, in the order of `candidates`
   std::vector<std::uint64_t> nearest, ranked, spare;  // keys of cosines, of linear scores
+  std::vector<std::uint64_t> cold;                    // keys of products without a past query, of one source
   DocumentTable<char> given;                          // products that are in `found`
   std::vector<RankedProduct> found;                   // the answer: chances, best first
 };

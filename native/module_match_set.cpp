@@ -131,7 +131,7 @@ CsrOut py_search_texts(const MatchSet& self, const Vocabulary& vocabulary, const
           to_numpy<float>(std::move(scores))};
 }
 
-using FeaturesOut = std::tuple<Out<std::int64_t>, Out<std::int32_t>, Out<float>, Out<std::uint8_t>>;
+using FeaturesOut = std::tuple<Out<std::int64_t>, Out<std::int32_t>, Out<float>, Out<std::uint8_t>, Out<std::uint8_t>>;
 
 FeaturesOut py_features(const MatchSet& self, const Vocabulary& vocabulary, const In<std::uint8_t>& data,
                         const In<std::int64_t>& offsets, const SearchBounds& bounds, const MatchSetFilter* allowed,
@@ -145,10 +145,12 @@ FeaturesOut py_features(const MatchSet& self, const Vocabulary& vocabulary, cons
   };
   std::vector<Row> rows(texts.size());
   std::vector<std::int64_t> begins{0};
+  std::vector<std::uint8_t> situations(texts.size());
   Row all;
   without_gil([&] {
     for_each_text(vocabulary, texts, threads, [&](std::size_t i, MatchSetScratch& scratch) {
       describe_candidates(self.view(), bounds, self.find_allowed(allowed), scratch);
+      situations[i] = static_cast<std::uint8_t>(scratch.situation);
       for (const auto& entry : scratch.candidates.entries()) {
         rows[i].labels.push_back(self.shown(entry.document));
         rows[i].sources.push_back(entry.value.sources);
@@ -166,17 +168,20 @@ FeaturesOut py_features(const MatchSet& self, const Vocabulary& vocabulary, cons
     }
   });
   return {to_numpy<std::int64_t>(std::move(begins)), to_numpy<std::int32_t>(std::move(all.labels)),
-          to_numpy<float>(std::move(all.features)), to_numpy<std::uint8_t>(std::move(all.sources))};
+          to_numpy<float>(std::move(all.features)), to_numpy<std::uint8_t>(std::move(all.sources)),
+          to_numpy<std::uint8_t>(std::move(situations))};
 }
 
 Out<double> py_fit_softmax(const In<float>& features, const In<std::int64_t>& offsets,
-                           const In<std::uint8_t>& is_positive, const In<std::uint8_t>& kinds, const In<double>& ridge,
-                           std::size_t n_kinds, unsigned threads) {
+                           const In<std::uint8_t>& is_positive, const In<std::uint8_t>& kinds, const In<double>& shares,
+                           const In<double>& center, const In<double>& precision, std::size_t n_kinds,
+                           unsigned threads) {
   check(n_kinds >= 1, "n_kinds must be at least 1", n_kinds);
-  const std::size_t n_features = ridge.size() / n_kinds;
-  const CandidateSets sets{to_span(features),    n_features,     to_span(offsets),
-                           to_span(is_positive), to_span(kinds), n_kinds};
-  return to_numpy<double>(without_gil([&] { return fit_softmax(sets, to_span(ridge), threads); }));
+  const std::size_t n_features = center.size() / n_kinds;
+  const CandidateSets sets{to_span(features), n_features, to_span(offsets), to_span(is_positive),
+                           to_span(kinds),    n_kinds,    to_span(shares)};
+  const Prior prior{to_span(center), to_span(precision)};
+  return to_numpy<double>(without_gil([&] { return fit_softmax(sets, prior, threads); }));
 }
 
 // The same on every machine, unlike NumPy's, which depends on the instructions that it finds.
@@ -191,19 +196,33 @@ Out<double> py_log_fixed(const In<double>& values) {
   return to_numpy<double>(std::move(logarithms));
 }
 
+void check_share(float share, float shift) {
+  if (!(share >= 0 && share <= 1)) throw std::invalid_argument("cold_share must be from 0 to 1");
+  if (!std::isfinite(shift)) throw std::invalid_argument("cold_shift must be finite");
+}
+
 void py_init_bounds(SearchBounds* self, std::size_t tree_beam, std::size_t tree_products, std::size_t groups,
                     std::size_t lists, std::size_t list_products, std::size_t lexical_postings,
                     std::size_t lexical_products, std::size_t neighbor_postings, std::size_t neighbors,
-                    std::size_t neighbor_products) {
+                    std::size_t neighbor_products, float cold_share, float cold_shift) {
   static constexpr std::size_t kMost = std::size_t{1} << 31;
+  check_share(cold_share, cold_shift);
   const auto bound = [](std::size_t value) {
     check(value >= 1, "a bound must be at least 1", value);
     return std::min(value, kMost);
   };
-  new (self)
-      SearchBounds{bound(tree_beam),     bound(tree_products),    bound(groups),           bound(lists),
-                   bound(list_products), bound(lexical_postings), bound(lexical_products), bound(neighbor_postings),
-                   bound(neighbors),     bound(neighbor_products)};
+  new (self) SearchBounds{bound(tree_beam),
+                          bound(tree_products),
+                          bound(groups),
+                          bound(lists),
+                          bound(list_products),
+                          bound(lexical_postings),
+                          bound(lexical_products),
+                          bound(neighbor_postings),
+                          bound(neighbors),
+                          bound(neighbor_products),
+                          cold_share,
+                          cold_shift};
 }
 
 void bind_searches(nb::class_<MatchSet>& match_set) {
@@ -222,7 +241,8 @@ void bind_searches(nb::class_<MatchSet>& match_set) {
            "Offsets, labels and calibrated scores of texts, each best first.")
       .def("features", &py_features, "vocabulary"_a, "data"_a.noconvert(), "offsets"_a.noconvert(), "bounds"_a,
            "allowed"_a.none() = nb::none(), nb::kw_only(), "threads"_a,
-           "Offsets, labels, features and sources of the candidates of texts, as search ranks them.");
+           "Offsets, labels, features and sources of the candidates of texts, as search ranks them; situations of "
+           "texts.");
 }
 
 }  // namespace
@@ -231,15 +251,16 @@ void bind_match_set(nb::module_& m) {
   nb::class_<SearchBounds>(m, "SearchBounds", "How much each candidate source reads and proposes.")
       .def("__init__", &py_init_bounds, nb::kw_only(), "tree_beam"_a, "tree_products"_a, "groups"_a, "lists"_a,
            "list_products"_a, "lexical_postings"_a, "lexical_products"_a, "neighbor_postings"_a, "neighbors"_a,
-           "neighbor_products"_a);
+           "neighbor_products"_a, "cold_share"_a = 0.0F, "cold_shift"_a = 0.0F);
   nb::class_<MatchSetFilter>(m, "MatchSetFilter", "Products that a match set may return.");
   auto match_set =
       nb::class_<MatchSet>(m, "MatchSet", "A view over the parts of a match set; None for one that is left out.")
           .def(nb::init<nb::object, std::optional<TowerArrays>, std::optional<LexicalArrays>, std::optional<PastArrays>,
-                        In<float>, In<float>, RerankerArrays, std::optional<AddedArrays>>(),
+                        In<float>, In<float>, RerankerArrays, std::optional<AddedArrays>, std::optional<HeirArrays>>(),
                nb::kw_only(), "tree"_a.none(), "towers"_a.none().noconvert(), "lexical"_a.none().noconvert(),
                "past"_a.none().noconvert(), "popularity"_a.noconvert(), "recent"_a.noconvert(),
-               "reranker"_a.noconvert(), "added"_a.none().noconvert() = nb::none())
+               "reranker"_a.noconvert(), "added"_a.none().noconvert() = nb::none(),
+               "heirs"_a.none().noconvert() = nb::none())
           .def("allow", &py_allow, "is_allowed"_a.noconvert(), "Prepare a filter from one boolean per product.");
   bind_searches(match_set);
   m.def(
@@ -250,8 +271,9 @@ void bind_match_set(nb::module_& m) {
       },
       "Names of a candidate's features, in their order.");
   m.def("fit_softmax", &py_fit_softmax, "features"_a.noconvert(), "offsets"_a.noconvert(), "is_positive"_a.noconvert(),
-        "kinds"_a.noconvert(), "ridge"_a.noconvert(), nb::kw_only(), "n_kinds"_a, "threads"_a,
-        "Weights of each kind and feature, of a softmax over the candidates of each query.");
+        "kinds"_a.noconvert(), "shares"_a.noconvert(), "center"_a.noconvert(), "precision"_a.noconvert(), nb::kw_only(),
+        "n_kinds"_a, "threads"_a,
+        "Weights of each kind and feature, of a softmax over the candidates of each query, near a center.");
   m.def("log_fixed", &py_log_fixed, "values"_a.noconvert(),
         "Natural logarithms of positive numbers, the same on every machine.");
 }

@@ -133,7 +133,8 @@ using ListsOut = std::tuple<Out<std::int64_t>, Out<std::int32_t>, Out<float>>;
 
 ListsOut py_search_lists(const std::tuple<Offsets, Offsets>& offsets, const std::tuple<Bytes, Bytes, Bytes>& vectors,
                          const In<std::int32_t>& labels, const In<float>& queries, std::size_t dimensions,
-                         std::size_t n_groups, std::size_t n_lists, std::size_t k, unsigned threads) {
+                         const In<std::uint8_t>& allowed, std::size_t n_groups, std::size_t n_lists, std::size_t k,
+                         unsigned threads) {
   const auto& [groups, clusters, products] = vectors;
   check_dimensions(dimensions, queries.size());
   const matchset::InvertedLists lists{to_span(std::get<0>(offsets)),    to_span(std::get<1>(offsets)),
@@ -145,7 +146,9 @@ ListsOut py_search_lists(const std::tuple<Offsets, Offsets>& offsets, const std:
   std::vector<float> scores;
   {
     nb::gil_scoped_release release;
-    for (const auto& row : matchset::search_lists(lists, to_span(queries), {n_groups, n_lists}, k, threads)) {
+    const auto rows =
+        matchset::search_lists(lists, to_span(queries), {n_groups, n_lists}, k, to_span(allowed), threads);
+    for (const auto& row : rows) {
       for (const auto& [label, score] : row) found.push_back(label), scores.push_back(score);
       begins.push_back(static_cast<std::int64_t>(found.size()));
     }
@@ -229,6 +232,6 @@ void matchset::bind_towers(nb::module_& m) {
         "n_groups"_a, "n_near"_a, "threads"_a,
         "The nearest cluster of each vector among those near its own; vectors are in the order of their clusters.");
   m.def("search_lists", &py_search_lists, "offsets"_a.noconvert(), "vectors"_a.noconvert(), "labels"_a.noconvert(),
-        "queries"_a.noconvert(), nb::kw_only(), "dimensions"_a, "n_groups"_a, "n_lists"_a, "k"_a, "threads"_a,
-        "The k nearest products in the clusters nearest to each query: offsets, labels, cosines.");
+        "queries"_a.noconvert(), nb::kw_only(), "dimensions"_a, "allowed"_a.noconvert(), "n_groups"_a, "n_lists"_a,
+        "k"_a, "threads"_a, "The k nearest products in the clusters nearest to each query: offsets, labels, cosines.");
 }

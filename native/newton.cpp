@@ -82,12 +82,14 @@ std::vector<double> solve(std::vector<double> A, std::vector<double> b) {
   return b;
 }
 
-double add_ridge(const std::vector<double>& weights, std::span<const double> ridge, Curvature& at) {
+double add_prior(const std::vector<double>& weights, const Prior& prior, Curvature& at) {
   const std::size_t n = weights.size();
   for (std::size_t i = 0; i < n; ++i) {
-    at.loss += ridge[i] / 2 * weights[i] * weights[i];
-    at.gradient[i] += ridge[i] * weights[i];
-    at.hessian[i * n + i] += ridge[i];
+    double pull = 0;
+    for (std::size_t j = 0; j < n; ++j) pull += prior.precision[i * n + j] * (weights[j] - prior.center[j]);
+    at.loss += pull / 2 * (weights[i] - prior.center[i]);
+    at.gradient[i] += pull;
+    for (std::size_t j = 0; j <= i; ++j) at.hessian[i * n + j] += prior.precision[i * n + j];
   }
   return at.loss;
 }
@@ -125,10 +127,10 @@ MATCHSET_CLONES void log_fixed(std::span<double> values) {
   }
 }
 
-std::vector<double> minimize(std::vector<double> weights, std::span<const double> ridge,
-                             const std::function<Curvature(const std::vector<double>&)>& evaluate) {
+std::vector<double> minimize(const Prior& prior, const std::function<Curvature(const std::vector<double>&)>& evaluate) {
+  std::vector<double> weights(prior.center.begin(), prior.center.end());
   Curvature here = evaluate(weights);
-  double loss = add_ridge(weights, ridge, here);
+  double loss = add_prior(weights, prior, here);
   for (int step = 0; step < kMaxSteps; ++step) {
     const std::vector<double> direction = solve(here.hessian, here.gradient);
     double share = 1;
@@ -137,7 +139,7 @@ std::vector<double> minimize(std::vector<double> weights, std::span<const double
       std::vector<double> next = weights;
       for (std::size_t i = 0; i < next.size(); ++i) next[i] -= share * direction[i];
       Curvature there = evaluate(next);
-      const double next_loss = add_ridge(next, ridge, there);
+      const double next_loss = add_prior(next, prior, there);
       if (next_loss < loss) {
         has_fallen = loss - next_loss > 1e-9 * std::abs(loss);
         weights = std::move(next);

@@ -26,10 +26,14 @@ double log_fixed(double x);
 void exp_fixed(std::span<double> values);
 void log_fixed(std::span<double> values);
 
-// The weights of least `loss + sum of ridge / 2 * weight^2`, found from `start` on; each weight has its own ridge.
-// `evaluate` adds to a Curvature that is zero. Steps are halved until the loss falls; it ends when a step gains less
-// than 1e-9 of the loss.
-std::vector<double> minimize(std::vector<double> start, std::span<const double> ridge,
-                             const std::function<Curvature(const std::vector<double>&)>& evaluate);
+// What weights are before anything is seen: the loss of those at a distance d from the center grows by d'Pd / 2.
+struct Prior {
+  std::span<const double> center;
+  std::span<const double> precision;  // P, symmetric, row by row
+};
+
+// The weights of least loss beside a prior, found from its center on. `evaluate` adds to a Curvature that is zero.
+// Steps are halved until the loss falls; it ends when a step gains less than 1e-9 of the loss.
+std::vector<double> minimize(const Prior& prior, const std::function<Curvature(const std::vector<double>&)>& evaluate);
 
 }  // namespace matchset

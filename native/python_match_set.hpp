@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,7 +30,8 @@ using PastArrays = std::tuple<Impacts, Csr, In<std::uint64_t>, In<std::int32_t>>
 using AddedArrays =
     std::tuple<std::tuple<std::uint32_t, In<std::uint64_t>, Impacts, Impacts, In<std::int32_t>>,
                std::tuple<In<std::int64_t>, Bytes, In<std::int32_t>, In<std::int32_t>>, In<std::int32_t>>;
-using RerankerArrays = std::tuple<In<float>, In<float>, In<float>>;  // weights, knots, log-odds
+// Weights; knots and log-odds of all calibrations, and where each of them begins.
+using RerankerArrays = std::tuple<In<float>, In<float>, In<float>, In<std::int64_t>>;
 
 inline ByteVectors to_vectors(const Bytes& vectors, std::size_t dimensions) {
   const auto& [values, scales] = vectors;
@@ -98,17 +100,56 @@ inline AddedProducts to_added(const AddedArrays& arrays, const MatchSetView& vie
 }
 
 inline Reranker to_reranker(const RerankerArrays& arrays) {
-  const auto& [weights, knots, log_odds] = arrays;
-  check(weights.size() == 2 * kNFeatures, "there must be " + std::to_string(2 * kNFeatures) + " weights",
-        weights.size());
-  check(knots.size() > 0 && knots.size() == log_odds.size(), "there must be as many knots as log-odds, at least one",
+  const auto& [weights, knots, log_odds, offsets] = arrays;
+  constexpr std::size_t kWeights = kNSituations * 2 * kNFeatures;
+  check(weights.size() == kWeights, "there must be " + std::to_string(kWeights) + " weights", weights.size());
+  check(knots.size() == log_odds.size(), "there must be as many knots as log-odds", knots.size());
+  check(offsets.size() == kNSituations + 1, "there must be one calibration of each situation", offsets.size());
+  check(offsets.data()[kNSituations] == static_cast<std::int64_t>(knots.size()), "offsets must end at the last knot",
         knots.size());
-  check(std::is_sorted(knots.data(), knots.data() + knots.size()), "knots must ascend", knots.size());
-  Reranker reranker{{}, to_span(knots), to_span(log_odds)};
-  for (std::size_t i = 0; i < 2; ++i)
-    std::copy_n(weights.data() + i * kNFeatures, kNFeatures, reranker.weights[i].begin());
+  Reranker reranker{};
+  const float* from = weights.data();
+  for (std::size_t i = 0; i < kNSituations; ++i) {
+    for (Features& row : reranker.weights[i]) {
+      std::copy_n(from, kNFeatures, row.begin());
+      from += kNFeatures;
+    }
+    const std::int64_t begin = offsets.data()[i], end = offsets.data()[i + 1];
+    check(begin >= 0 && begin < end && end <= static_cast<std::int64_t>(knots.size()),
+          "each calibration must have a knot", knots.size());
+    const auto own = [&](const In<float>& all) {
+      return to_span(all).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    };
+    reranker.calibrations[i] = {own(knots), own(log_odds)};
+    check(std::ranges::is_sorted(reranker.calibrations[i].knots), "knots must ascend", knots.size());
+  }
   return reranker;
 }
+
+using HeirArrays = std::tuple<In<std::int32_t>, In<std::int32_t>>;  // products, and who lends to each
+
+// The products that each trained one lends its place to, in the order of their labels.
+struct Heirs {
+  std::vector<std::uint32_t> begins, labels;
+
+  Heirs() = default;
+  Heirs(const HeirArrays& arrays, std::size_t n_trained, std::size_t n_products) {
+    const auto heirs = to_span(std::get<0>(arrays)), lenders = to_span(std::get<1>(arrays));
+    check(heirs.size() == lenders.size(), "there must be one lender per heir", lenders.size());
+    if (heirs.empty()) return;
+    begins.resize(n_trained + 2);
+    for (std::size_t i = 0; i < heirs.size(); ++i) {
+      check(static_cast<std::size_t>(heirs[i]) < n_products, "heirs must be products", i);  // a negative one is huge
+      check(static_cast<std::size_t>(lenders[i]) < n_trained, "lenders must be trained products", i);
+      ++begins[static_cast<std::size_t>(lenders[i]) + 2];
+    }
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    labels.resize(heirs.size());
+    for (std::size_t i = 0; i < heirs.size(); ++i)
+      labels[begins[static_cast<std::size_t>(lenders[i]) + 1]++] = static_cast<std::uint32_t>(heirs[i]);
+    begins.pop_back();
+  }
+};
 
 // A filter, in the forms that the sources want.
 struct MatchSetFilter {
@@ -123,7 +164,7 @@ class MatchSet {
  public:
   MatchSet(nanobind::object tree, std::optional<TowerArrays> towers, std::optional<LexicalArrays> lexical,
            std::optional<PastArrays> past, In<float> popularity, In<float> recent, RerankerArrays reranker,
-           std::optional<AddedArrays> added)
+           std::optional<AddedArrays> added, std::optional<HeirArrays> heirs)
       : tree_(std::move(tree)), towers_(std::move(towers)), lexical_(std::move(lexical)), past_(std::move(past)),
         popularity_(std::move(popularity)), recent_(std::move(recent)), reranker_(std::move(reranker)),
         added_(std::move(added)) {
@@ -147,7 +188,10 @@ class MatchSet {
       view_.lexical->row_of = view_.towers->position_of;
     if (past_) view_.past = to_past(*past_, n);
     view_.reranker = to_reranker(reranker_);
-    if (added_) adopt_added();
+    if (added_) view_.added = to_added(*added_, view_);
+    if (heirs) heirs_ = Heirs(*heirs, view_.n_trained(), view_.n_products());
+    view_.heir_begins = heirs_.begins, view_.heirs = heirs_.labels;
+    if (added_) leave_out_removed();
   }
 
   const MatchSetView& view() const { return view_; }
@@ -168,8 +212,12 @@ class MatchSet {
         filter.is_allowed[label] = is_allowed[static_cast<std::size_t>(product)];
     filter.total = static_cast<std::size_t>(std::count(filter.is_allowed.begin(), filter.is_allowed.end(), 1));
     if (packed_) {
-      const std::span trained = std::span<const std::uint8_t>(filter.is_allowed).first(view_.n_trained());
-      filter.tree.emplace(packed_->view(), packed_->by_leaf(trained));
+      std::vector<std::uint8_t> in_tree(filter.is_allowed.begin(),
+                                        filter.is_allowed.begin() + static_cast<std::ptrdiff_t>(view_.n_trained()));
+      for (std::size_t label = 0; label + 1 < heirs_.begins.size(); ++label)  // also those that lend to what is allowed
+        for (std::size_t i = heirs_.begins[label]; i < heirs_.begins[label + 1]; ++i)
+          in_tree[label] |= filter.is_allowed[heirs_.labels[i]];
+      filter.tree.emplace(packed_->view(), packed_->by_leaf(std::span<const std::uint8_t>(in_tree)));
     }
     return filter;
   }
@@ -193,8 +241,7 @@ class MatchSet {
   }
 
  private:
-  void adopt_added() {
-    view_.added = to_added(*added_, view_);
+  void leave_out_removed() {
     shown_ = to_span(std::get<2>(*added_));
     check(shown_.size() == view_.n_products(), "there must be one product per label", shown_.size());
     std::int32_t next = 0;
@@ -215,6 +262,7 @@ class MatchSet {
   In<float> popularity_, recent_;
   RerankerArrays reranker_;
   std::optional<AddedArrays> added_;
+  Heirs heirs_;
   const PackedTree* packed_ = nullptr;
   MatchSetView view_;
   std::span<const std::int32_t> shown_;  // product of each label, ascending, -1 where removed; empty: the label itself

@@ -4,13 +4,12 @@
 #include <stdexcept>
 #include <string>
 
-#include "newton.hpp"
 #include "threads.hpp"
 
 namespace matchset {
 namespace {
 
-constexpr double kLeastChance = 1e-9;  // less changes nothing
+constexpr double kLeastChance = 1e-7;  // less changes nothing
 constexpr std::size_t kChunk = 64;     // queries that are summed together: the order of sums is fixed by it
 
 void check(const CandidateSets& sets) {
@@ -23,6 +22,9 @@ void check(const CandidateSets& sets) {
       throw std::invalid_argument("offsets must ascend");
   if (static_cast<std::uint64_t>(sets.offsets.back()) != n)
     throw std::invalid_argument("offsets must end at the last candidate");
+  if (sets.shares.size() != sets.n_queries()) throw std::invalid_argument("each query must have a share");
+  for (const double share : sets.shares)
+    if (!(share >= 0)) throw std::invalid_argument("shares must be at least 0; got " + std::to_string(share));
   if (sets.kinds.size() != n) throw std::invalid_argument("each candidate must have a kind");
   for (const std::uint8_t kind : sets.kinds)
     if (kind >= sets.n_kinds) throw std::invalid_argument("kinds must be below " + std::to_string(sets.n_kinds));
@@ -38,23 +40,27 @@ class QueryLoss {
     const std::size_t size = static_cast<std::size_t>(sets_.offsets[query + 1]) - begin_;
     const auto is_positive = sets_.is_positive.subspan(begin_, size);
     const auto n_positive = static_cast<std::size_t>(std::count(is_positive.begin(), is_positive.end(), 1));
-    if (n_positive == 0 || n_positive == size) return;
+    const double share = sets_.shares[query];
+    if (n_positive == 0 || n_positive == size || share == 0) return;
     scores_.resize(size);
     for (std::size_t i = 0; i < size; ++i) scores_[i] = score(i);
     const double best = *std::max_element(scores_.begin(), scores_.end());
     chances_.resize(size);
     double total = 0;
     for (std::size_t i = 0; i < size; ++i) total += chances_[i] = exp_fixed(scores_[i] - best);
-    const double log_total = best + log_fixed(total), share = 1 / static_cast<double>(n_positive);
+    const double log_total = best + log_fixed(total), each = 1 / static_cast<double>(n_positive);
     mean_.assign(weights_.size(), 0.0);
+    std::size_t first = weights_.size(), last = 0;  // weights that this query has something to do with
     for (std::size_t i = 0; i < size; ++i) {
-      if (is_positive[i]) sum.loss -= share * (scores_[i] - log_total);
+      if (is_positive[i]) sum.loss -= share * each * (scores_[i] - log_total);
       const double chance = chances_[i] / total;
-      if (chance > kLeastChance || is_positive[i]) add_candidate(i, chance, is_positive[i] ? share : 0.0, sum);
+      if (chance > kLeastChance || is_positive[i])
+        add_candidate(i, share * chance, is_positive[i] ? share * each : 0.0, sum);
+      first = std::min(first, first_weight(i)), last = std::max(last, first_weight(i) + sets_.n_features);
     }
     const std::size_t n = weights_.size();
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j <= i; ++j) sum.hessian[i * n + j] -= mean_[i] * mean_[j];
+    for (std::size_t i = first; i < last; ++i)
+      for (std::size_t j = first; j <= i; ++j) sum.hessian[i * n + j] -= mean_[i] * mean_[j] / share;
   }
 
  private:
@@ -90,12 +96,13 @@ class QueryLoss {
 
 }  // namespace
 
-std::vector<double> fit_softmax(const CandidateSets& sets, std::span<const double> ridge, unsigned n_threads) {
+std::vector<double> fit_softmax(const CandidateSets& sets, const Prior& prior, unsigned n_threads) {
   check(sets);
-  if (ridge.size() != sets.n_weights()) throw std::invalid_argument("each weight must have a ridge");
-  const auto n_terms = static_cast<double>(std::max<std::size_t>(1, sets.n_queries()));
+  const std::size_t n = sets.n_weights();
+  if (prior.center.size() != n || prior.precision.size() != n * n)
+    throw std::invalid_argument("the prior must have a center of each weight and a precision of each pair");
   const std::size_t n_chunks = (sets.n_queries() + kChunk - 1) / kChunk;
-  return minimize(std::vector<double>(sets.n_weights()), ridge, [&](const std::vector<double>& weights) {
+  return minimize(prior, [&](const std::vector<double>& weights) {
     std::vector<Curvature> parts(n_chunks, Curvature(weights.size()));
     parallel_for(n_chunks, n_threads, [&](std::size_t chunk) {
       QueryLoss loss(sets, weights);
@@ -104,9 +111,6 @@ std::vector<double> fit_softmax(const CandidateSets& sets, std::span<const doubl
     });
     Curvature sum(weights.size());
     for (const Curvature& part : parts) sum += part;
-    sum.loss /= n_terms;
-    for (double& value : sum.gradient) value /= n_terms;
-    for (double& value : sum.hessian) value /= n_terms;
     return sum;
   });
 }

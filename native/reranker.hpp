@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "newton.hpp"
+
 namespace matchset {
 
 // The candidates of some queries, each with its features, and which of them are right. Each kind of candidate, such as
@@ -17,14 +19,14 @@ struct CandidateSets {
   std::span<const std::uint8_t> is_positive;  // (n_candidates,)
   std::span<const std::uint8_t> kinds;        // (n_candidates,)
   std::size_t n_kinds;
+  std::span<const double> shares;  // of each query in the loss, (n_queries,)
 
   std::size_t n_queries() const { return offsets.size() - 1; }
   std::size_t n_weights() const { return n_kinds * n_features; }
 };
 
 // Weights of each kind and feature, of a softmax over the candidates of each query, in which its positives share what
-// is right evenly. Queries without a positive, or with nothing else, teach nothing. The loss is a mean over queries;
-// `ridge` holds each weight.
-std::vector<double> fit_softmax(const CandidateSets& sets, std::span<const double> ridge, unsigned n_threads);
+// is right evenly. Queries without a positive, or with nothing else, teach nothing. The loss is a sum over queries.
+std::vector<double> fit_softmax(const CandidateSets& sets, const Prior& prior, unsigned n_threads);
 
 }  // namespace matchset

@@ -22,11 +22,14 @@ void find_probes(const VocabularyView& vocabulary, QueryFeatures& f) {
   f.probes.clear();
   for (std::uint32_t kind = 0; kind < vocabulary.kinds.size(); ++kind) {
     const bool has_stems = vocabulary.stems && vocabulary.kinds[kind].unit == Unit::word;
+    const bool may_be_code = vocabulary.kinds[kind].unit == Unit::word && vocabulary.kinds[kind].n > 1;
     PaddedText& text = has_stems ? f.analyzed : f.padded;
     text.for_each(vocabulary.kinds[kind], [&](std::size_t begin, std::size_t length) {
-      const std::uint64_t key = ngram_key(text.slice(begin, length), vocabulary.kinds[kind]);
+      const std::string_view slice = text.slice(begin, length);
+      const std::uint64_t key = ngram_key(slice, vocabulary.kinds[kind]);
       prefetch_far(&vocabulary.slots[home_of(key, vocabulary.n_homes)]);
-      f.probes.push_back({key, kind});
+      const bool is_code = may_be_code && slice.find_first_of("0123456789") != slice.npos;
+      f.probes.push_back({.key = key, .kind = kind, .is_code = is_code});
     });
   }
 }
@@ -35,8 +38,9 @@ void find_probes(const VocabularyView& vocabulary, QueryFeatures& f) {
 void find_hits(const VocabularyView& vocabulary, QueryFeatures& f) {
   f.hits.clear();
   bool is_known = false;
-  for (const auto& probe : f.probes) {
+  for (auto& probe : f.probes) {
     if (const Slot* slot = vocabulary.find(probe.key)) {
+      probe.id = slot->id;
       f.hits.push_back({slot->id, slot->idf});
       is_known = true;
     } else if (vocabulary.n_buckets > 0) {

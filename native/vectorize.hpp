@@ -23,6 +23,8 @@ struct QueryFeatures {
   struct Probe {
     std::uint64_t key;
     std::uint32_t kind;
+    std::uint32_t id = ~0U;  // of a known n-gram
+    bool is_code = false;    // several words with a digit, such as a model number
   };
   struct Hit {
     std::uint32_t id;

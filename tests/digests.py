@@ -4,15 +4,13 @@ import hashlib
 import json
 import sys
 from dataclasses import replace
-from unittest.mock import patch
 
 from match_sets import make_config, make_shop
 
 import matchset as ms
-from matchset.learn import fit_reranker
 from matchset.storage.sections import Section
 
-N_QUERIES, FEW = 1000, 30  # of the log; of those that are held back, enough to learn a re-ranker
+N_QUERIES = 1000  # of the log
 
 
 def train(threads):
@@ -20,8 +18,7 @@ def train(threads):
     log, catalog = make_shop(N_QUERIES, days=60)
     config = make_config()
     config = replace(config, learn=replace(config.learn, threads=threads))
-    with patch.object(fit_reranker, "LEAST_QUERIES", FEW):
-        return ms.train(log, catalog, config)
+    return ms.train(log, catalog, config)
 
 
 def digest(section: Section) -> str:

@@ -7,7 +7,6 @@ import os
 import shutil
 from functools import cache
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,6 @@ from matchset.cli.console import output
 from matchset.cli.inspection import inspect
 from matchset.config import PARTS
 from matchset.data.positives import positives
-from matchset.learn import fit_reranker
 from matchset.model.upserts import Upsert
 from matchset.storage import folders
 from matchset.storage.folders import MANIFEST
@@ -37,8 +35,7 @@ def make_models(folder):
     pairs = positives(log)
     tree = ms.train(log, catalog, ms.TrainConfig(parts=("tree",)))
     popular, lexical = ms.Popularity.from_positives(pairs), ms.BM25.from_catalog(catalog)
-    with patch.object(fit_reranker, "LEAST_QUERIES", 20):  # learned, with one for each subset
-        match_set = ms.train(log, catalog)
+    match_set = ms.train(log, catalog)
     made = {
         "match_set": match_set,
         "tree": tree,

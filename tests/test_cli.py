@@ -1,11 +1,14 @@
 """The command line, as a person calls it."""
 
 import json
+import os
+import pty
 import re
 import shutil
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import fields
 from urllib.request import urlopen
 
@@ -15,6 +18,7 @@ from command_line import COMMAND, run
 import matchset as ms
 from matchset.cli.commands import COMMANDS
 from matchset.cli.flags import IN_FILES_ONLY, MATRICES_ONLY, Settings, make_config
+from matchset.matchers.base import find_near
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +159,64 @@ def test_queries_without_products_are_told(call, model, tmp_path):
     assert rows[1]["product_id"] is None
     (tmp_path / "run.jsonl").write_text(said)
     assert len(ms.read_run(tmp_path / "run.jsonl").match("sofa")) == 1  # it is a run all the same
+
+
+def test_match_and_evaluate_print_the_same_forms(model, shop):
+    rows = json.loads(run("match", model, "sofa", "mug", "--form", "json", "-k", 2))
+    assert [(row["query"], row["rank"]) for row in rows[:2]] == [("sofa", 1), ("sofa", 2)]
+    scores = {}
+    for form in ("table", "tsv", "jsonl", "json"):
+        assert run("match", model, "sofa", "--form", form)
+        scores[form] = run("evaluate", model, shop / "log.parquet", "--sample", 50, "--form", form)
+    lines = [json.loads(line) for line in scores["jsonl"].splitlines()]
+    assert lines == json.loads(scores["json"])["scores"]
+    names, *values = [line.split("\t") for line in scores["tsv"].splitlines()]
+    assert names == list(lines[0])
+    assert [row[:3] for row in values] == [
+        [one["segment"], one["metric"], str(one["k"])] for one in lines
+    ]
+
+
+def test_a_wrong_product_id_gets_the_nearest_one(model, call):
+    product = json.loads(run("match", model, "sofa", "--form", "jsonl", "-k", 1))["product_id"]
+    code, _, error = call("explain", model, "sofa", product.lower())
+    assert code == 1
+    assert f"got {product.lower()!r}; did you mean {product!r}?" in error
+    assert find_near("45", ["1", "000045", "046"]) == "000045"
+    assert find_near("P0000O17", ["P0000017", "Q1"]) == "P0000017"
+    assert find_near("zebra", ["P0000017", "Q1"]) is None
+
+
+STOPPED = """
+import os, signal, time
+from matchset.cli.console import training_bar
+from matchset.cli.interrupts import ending_soon
+from matchset.learn.train_tree import Progress
+
+signal.signal(signal.SIGINT, lambda *_: None)  # as if a kernel were running
+with training_bar() as bar, ending_soon(bar.stop):
+    bar(Progress("solve", 3, 10))
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+"""
+
+
+def test_after_ctrl_c_the_progress_bar_is_gone():
+    master, slave = pty.openpty()
+    done = subprocess.Popen(
+        [sys.executable, "-c", STOPPED], stderr=slave, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(slave)
+    shown = b""
+    with suppress(OSError):  # the terminal ends with the process
+        while part := os.read(master, 65_536):
+            shown += part
+    os.close(master)
+    assert done.wait(60) == 130
+    assert b"solving" in shown
+    _, _, after = shown.partition(b"matchset: stopped")
+    assert after.strip() == b"; nothing was saved"
 
 
 def test_queries_come_from_standard_input_named_by_a_hyphen(model):

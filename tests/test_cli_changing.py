@@ -100,6 +100,14 @@ def test_remove_reads_ids_alone_whatever_else_is_in_the_file(model, tmp_path, ca
     assert taken == {"model", "file", "id", "version", "product", "encoding"}
 
 
+def test_remove_reads_a_column_that_is_called_id(model, tmp_path, capsys):
+    (tmp_path / "ids.csv").write_text("id,reason\np003,old\n")
+    remove(model, tmp_path / "ids.csv")
+    assert "1 removed" in told(capsys)
+    (tmp_path / "both.csv").write_text("sku,id,title\nA,1,mug\n")
+    assert list(ms.read_catalog(tmp_path / "both.csv").ids) == ["A"]
+
+
 def test_inspect_says_that_nothing_changed(model, capsys):
     inspect(model)
     assert "as trained" in told(capsys)

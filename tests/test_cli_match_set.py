@@ -2,9 +2,10 @@
 
 import json
 import re
+import subprocess
 
 import pytest
-from command_line import call_main, run
+from command_line import COMMAND, call_main, run
 from match_sets import make_match_set
 
 import matchset as ms
@@ -35,6 +36,14 @@ def test_the_parts_of_a_match_set_are_inspected(match_set):
         assert re.search(rf"^{part} +[0-9]+\.[0-9]", said, flags=re.MULTILINE)
     for feature in FEATURES:
         assert re.search(rf"^{feature} .*[+-][0-9]", said, flags=re.MULTILINE)
+
+
+def test_a_training_says_once_that_scores_are_no_probabilities(tmp_path):
+    run("simulate", "--products", 100, "-o", tmp_path)
+    log, goods = tmp_path / "log.parquet", tmp_path / "products.parquet"
+    arguments = [COMMAND, "train", log, "--catalog", goods, "-o", tmp_path / "model"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert (done.stdout + done.stderr).count("scores are no probabilities") == 1
 
 
 def test_a_part_of_a_match_set_is_dropped(match_set, tmp_path):

@@ -333,3 +333,12 @@ def test_l10_a_response_that_is_no_plain_json_is_an_error(headers, content):
         pytest.raises(ServerError, match="must answer with JSON"),
     ):
         client.model()
+
+
+def test_a_server_that_is_not_there_is_an_error_in_one_sentence():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"  # bound, but nobody listens
+        with pytest.raises(ServerError) as caught:
+            ms.Client(url, retries=0).match("rose")
+    assert str(caught.value) == f"{url}: no answer: Connection refused"

@@ -109,7 +109,7 @@ def test_ranges_of_labels_change_no_weight_of_an_estimator(embeddings, monkeypat
 
     def fit():
         estimator = XRLinear(**settings, max_leaf_size=4, threshold=0.0)
-        return estimator.fit(X, Y, label_vectors=vectors).predict(X, k=5)
+        return estimator.fit(X, Y, label_vectors=vectors).decision_function(X, k=5)
 
     whole = fit()
     monkeypatch.setattr(embed_tasks, "MOST_LABELS", 7)

@@ -39,9 +39,10 @@ def name_arrays():
         "lexical": ["row_of", *(f"{of}.{x}" for of in ("titles_of", "words_of") for x in lists)],
         "neighbors": ["offsets", "products", "counts", "hashes", "by_hash",
                       *(f"queries_of.{x}" for x in lists)],
-        "search": ["popularity", "recent"],
+        "search": ["popularity", "recent", "heirs", "lenders"],
         "fresh": [f"titles.{x}" for x in ("product", "starts", "words", "counts", "keys",
-                                          "features", "values", "scales", "clusters")],
+                                          "features", "values", "scales", "clusters",
+                                          "lenders")],
     }  # fmt: skip
 
 
@@ -132,8 +133,9 @@ def test_a_missing_array_is_refused(sections, section):
         ("search", "bounds", {"doors": 4}),
         ("reranker", "weights", [[1.0]]),
         ("reranker", "knots", []),
-        ("reranker", "knots", [2.0, 1.0]),
-        ("reranker", "log_odds", [float("inf")]),
+        ("reranker", "knots", [[]] * 3),
+        ("reranker", "knots", [[2.0, 1.0]] * 3),
+        ("reranker", "log_odds", [[float("inf")]] * 3),
         ("reranker", "features", ["cosine"]),
     ],
 )

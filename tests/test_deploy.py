@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,17 @@ def parse(words):
     """The command that the words call; an unknown flag is an error."""
     command, _, _ = app.parse_args(words, exit_on_error=False, print_error=False)
     return command.__name__
+
+
+def test_the_wheel_carries_the_licenses_of_what_is_compiled_in():
+    carried = {
+        file.name: file for file in distribution("matchset").files if "licenses" in str(file)
+    }
+    assert set(carried) == {"LICENSE", "NOTICE"}
+    told = carried["NOTICE"].read_text(encoding="utf-8")
+    version = (ROOT / "native" / "unicode_tables.inc").read_text().split()[2].rstrip(",")
+    for word in ("nanobind", "robin-map", f"Unicode Character Database {version}"):
+        assert word in told
 
 
 def test_the_container_starts_a_server_that_exists():

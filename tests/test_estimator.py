@@ -40,7 +40,7 @@ def checkerboard(n=40):
 
 def test_a_checkerboard_is_learned_exactly():
     X, Y = checkerboard()
-    found = XRLinear(**SMALL).fit(X, Y).predict(X, k=2)
+    found = XRLinear(**SMALL).fit(X, Y).decision_function(X, k=2)
     for row, labels in enumerate(best(found)):
         assert set(labels) == set(Y[[row]].indices)
 
@@ -48,7 +48,7 @@ def test_a_checkerboard_is_learned_exactly():
 @pytest.mark.parametrize("beam", [1, 2, 5])
 def test_beam_search_agrees_with_its_definition(fitted, beam):
     X, _, estimator = fitted
-    found = estimator.predict(X[:50], k=7, beam_size=beam)
+    found = estimator.decision_function(X[:50], k=7, beam_size=beam)
     for row in range(50):
         labels, scores = oracles.beam_search(
             estimator.model_, X[[row]].toarray()[0], k=7, beam=beam
@@ -63,7 +63,7 @@ def test_beam_search_agrees_with_its_definition(fitted, beam):
 
 def test_a_beam_as_wide_as_the_tree_scores_every_label(fitted):
     X, Y, estimator = fitted
-    found = estimator.predict(X, k=Y.shape[1], beam_size=1000)
+    found = estimator.decision_function(X, k=Y.shape[1], beam_size=1000)
     tree, x = estimator.model_.tree, X.toarray()
     log_scores = np.zeros((len(x), 1))
     for level, layer in enumerate(estimator.model_.layers):
@@ -78,29 +78,29 @@ def test_a_beam_as_wide_as_the_tree_scores_every_label(fitted):
 
 def test_k_beyond_the_labels_and_a_beam_beyond_the_tree_work(fitted):
     X, _, estimator = fitted
-    found = estimator.predict(X, k=10_000, beam_size=10_000)
+    found = estimator.decision_function(X, k=10_000, beam_size=10_000)
     assert np.diff(found.indptr).max() == len(estimator.model_.tree.labels)
 
 
 def test_rows_stand_best_first_and_the_same_one_by_one(fitted):
     X, _, estimator = fitted
-    found = estimator.predict(X, k=9)
+    found = estimator.decision_function(X, k=9)
     for row in range(20):
         scores = found.data[found.indptr[row] : found.indptr[row + 1]]
         assert np.all(np.diff(scores) <= 0)
-        alone = estimator.predict(X[[row]], k=9)
+        alone = estimator.decision_function(X[[row]], k=9)
         assert best(alone)[0] == best(found)[row]
 
 
 def test_equal_scores_go_by_leaf_position():
     X, Y = sp.csr_array(np.ones((6, 1))), sp.csr_array(np.ones((6, 5)))
     estimator = XRLinear().fit(X, Y)
-    assert best(estimator.predict(X[:1], k=5))[0] == estimator.model_.tree.labels.tolist()
+    assert best(estimator.decision_function(X[:1], k=5))[0] == estimator.model_.tree.labels.tolist()
 
 
 def test_a_row_of_zeros_finds_nothing(fitted):
     X, Y, estimator = fitted
-    found = estimator.predict(sp.csr_array((3, X.shape[1]), dtype=np.float32))
+    found = estimator.decision_function(sp.csr_array((3, X.shape[1]), dtype=np.float32))
     assert found.shape == (3, Y.shape[1])
     assert found.nnz == 0
 
@@ -110,18 +110,18 @@ def test_labels_without_positives_are_never_predicted():
     kept = Y.toarray()
     kept[:, ::3] = 0
     estimator = XRLinear(**SMALL).fit(X, kept)
-    found = estimator.predict(X, k=1000, beam_size=1000)
+    found = estimator.decision_function(X, k=1000, beam_size=1000)
     assert not set(found.indices) & set(range(0, Y.shape[1], 3))
     assert len(estimator.model_.tree.labels) == np.count_nonzero(kept.sum(axis=0))
 
 
 def test_one_label_in_all_and_few_labels_work():
     X, Y = oracles.make_problem(n_labels=1)
-    assert XRLinear().fit(X, Y).predict(X).shape == Y.shape
+    assert XRLinear().fit(X, Y).decision_function(X).shape == Y.shape
     X, Y = oracles.make_problem(n_labels=5)
     estimator = XRLinear().fit(X, Y)
     assert estimator.model_.tree.depth == 1
-    assert np.diff(estimator.predict(X).indptr).max() == 5
+    assert np.diff(estimator.decision_function(X).indptr).max() == 5
 
 
 @pytest.mark.parametrize("negatives", ["tfn", "tfn+man"])
@@ -170,8 +170,8 @@ def test_any_matrix_is_read_and_none_is_changed(convert, fitted):
     X, Y, estimator = fitted
     converted = convert(X)
     before = converted.copy()
-    found = XRLinear(**SMALL, threshold=0.0).fit(converted, convert(Y)).predict(converted)
-    assert best(found) == best(estimator.predict(X))
+    found = XRLinear(**SMALL, threshold=0.0).fit(converted, convert(Y)).decision_function(converted)
+    assert best(found) == best(estimator.decision_function(X))
     assert abs(sp.csr_array(converted) - sp.csr_array(before)).sum() == 0
 
 
@@ -183,13 +183,13 @@ def test_memory_mapped_matrices_are_read_in_place(tmp_path, fitted):
         np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("data", "indices", "indptr")
     )
     mapped = sp.csr_array((data, indices, indptr), shape=X.shape, copy=False)
-    found = XRLinear(**SMALL, threshold=0.0).fit(mapped, Y).predict(mapped)
-    assert best(found) == best(estimator.predict(X))
+    found = XRLinear(**SMALL, threshold=0.0).fit(mapped, Y).decision_function(mapped)
+    assert best(found) == best(estimator.decision_function(X))
 
 
 def test_a_layer_without_weights_predicts_by_its_biases():
     X, Y = checkerboard()
-    found = XRLinear(**SMALL, threshold=100.0).fit(X, Y).predict(X, k=3)
+    found = XRLinear(**SMALL, threshold=100.0).fit(X, Y).decision_function(X, k=3)
     assert np.diff(found.indptr).tolist() == [3] * 40
 
 
@@ -260,9 +260,9 @@ def test_scikit_learn_can_clone_it():
 def test_it_can_be_pickled_and_fitted_again(fitted):
     X, Y, estimator = fitted
     copy = pickle.loads(pickle.dumps(estimator))
-    assert best(copy.predict(X)) == best(estimator.predict(X))
+    assert best(copy.decision_function(X)) == best(estimator.decision_function(X))
     copy.fit(X[:, ::-1], Y)
-    assert best(copy.predict(X)) != best(estimator.predict(X))
+    assert best(copy.decision_function(X)) != best(estimator.decision_function(X))
 
 
 def test_parameters_and_defaults_are_those_of_the_configuration():
@@ -321,9 +321,21 @@ def test_a_parameter_outside_its_rule_is_refused(parameters, message):
     ("X", "Y", "message"),
     [
         (np.eye(3), np.eye(4), "X and Y must have the same number of rows; got 3 and 4"),
-        (np.diag([1, np.nan, 1]), np.eye(3), "X must hold finite numbers; got nan in row 1"),
-        (np.diag([1, 1, np.inf]), np.eye(3), "X must hold finite numbers; got inf in row 2"),
-        (np.diag([1, 1, 1e300]), np.eye(3), "X must hold finite numbers; got inf in row 2"),
+        (
+            np.diag([1, np.nan, 1]),
+            np.eye(3),
+            "X must hold finite numbers, not NaN or inf; got nan in row 1",
+        ),
+        (
+            np.diag([1, 1, np.inf]),
+            np.eye(3),
+            "X must hold finite numbers, not NaN or inf; got inf in row 2",
+        ),
+        (
+            np.diag([1, 1, 1e300]),
+            np.eye(3),
+            "X must hold finite numbers, not NaN or inf; got inf in row 2",
+        ),
         (
             np.eye(3),
             np.zeros((3, 2)),
@@ -372,17 +384,17 @@ def test_what_is_given_must_fit(parameters, given, message):
 
 
 def test_predict_says_what_it_needs(fitted):
-    with pytest.raises(ValueError, match="fit must be called before predict"):
-        XRLinear().predict(np.eye(3))
+    with pytest.raises(ValueError, match="fit must be called before predictions"):
+        XRLinear().decision_function(np.eye(3))
     with pytest.raises(ValueError, match="X must have 60 features; got 3"):
-        fitted[2].predict(np.eye(3))
+        fitted[2].decision_function(np.eye(3))
     for k in (0, -1, 2.0, True, "3", None, np.True_):
         with pytest.raises(ValueError, match=f"k must be an integer of at least 1; got {k!r}"):
-            fitted[2].predict(fitted[0], k=k)
+            fitted[2].decision_function(fitted[0], k=k)
     for beam_size in (0, 1.5, "2"):
         rule = f"beam_size must be an integer of at least 1; got {beam_size!r}"
         with pytest.raises(ValueError, match=rule):
-            fitted[2].predict(fitted[0], beam_size=beam_size)
+            fitted[2].decision_function(fitted[0], beam_size=beam_size)
 
 
 @pytest.mark.parametrize(
@@ -424,7 +436,7 @@ def test_a_cancelled_fit_leaves_the_estimator_as_it_was(fitted, stopped_by):
             estimator.fit(X, Y, progress=stop)
     assert not hasattr(fresh, "model_")
     assert trained.model_ is model
-    assert trained.predict(fitted[0]).shape == fitted[1].shape
+    assert trained.decision_function(fitted[0]).shape == fitted[1].shape
 
 
 def test_classifiers_that_do_not_converge_are_counted_and_warned_of_once(caplog):
@@ -454,7 +466,9 @@ def test_numbers_of_numpy_are_parameters_like_any(fitted):
         "beam_size": np.int64(10),
     }
     a, b = (XRLinear(**parameters).fit(X, Y) for parameters in (own, foreign))
-    assert best(a.predict(X, k=3)) == best(b.predict(X, k=np.int64(3), beam_size=np.uint16(10)))
+    assert best(a.decision_function(X, k=3)) == best(
+        b.decision_function(X, k=np.int64(3), beam_size=np.uint16(10))
+    )
     assert all(
         type(value) in (int, float, str, bool, type(None))
         for value in asdict(
@@ -475,11 +489,11 @@ def test_n_jobs_counts_as_in_scikit_learn(monkeypatch, n_jobs, threads):
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_one_row_the_short_way_is_found_like_a_batch(fitted, kind, index):
     X, _, estimator = fitted
-    found = estimator.predict(X, k=9)
+    found = estimator.decision_function(X, k=9)
     for row in range(40):
         one = kind(X[[row]])
         one.indices, one.indptr = one.indices.astype(index), one.indptr.astype(index)
-        alone = estimator.predict(one, k=9)
+        alone = estimator.decision_function(one, k=9)
         own = slice(found.indptr[row], found.indptr[row + 1])
         assert isinstance(alone, sp.csr_array)
         assert alone.shape == (1, found.shape[1])
@@ -499,15 +513,19 @@ def test_one_row_that_is_not_canonical_goes_the_long_way(fitted):
         row = sp.csr_array((1, n), dtype=np.float32)
         row.indices, row.data = np.array(ids, np.int32), np.array(values, np.float32)
         row.indptr = np.array([0, len(ids)], np.int32)
-        return best(estimator.predict(row, k=5))
+        return best(estimator.decision_function(row, k=5))
 
     plain = predict([3, 9, 20], [1, 2, 3])
     assert plain == predict([20, 3, 9], [3, 1, 2]) == predict([3, 9, 9, 20], [1, 1.5, 0.5, 3])
     assert plain == predict([3, 5, 9, 20], [1, 0, 2, 3])
     assert predict([3], [0]) == [[]]
-    with pytest.raises(ValueError, match="X must hold finite numbers; got nan in row 0"):
+    with pytest.raises(
+        ValueError, match="X must hold finite numbers, not NaN or inf; got nan in row 0"
+    ):
         predict([3, 9], [1, np.nan])
-    with pytest.raises(ValueError, match="X must hold finite numbers; got inf in row 0"):
+    with pytest.raises(
+        ValueError, match="X must hold finite numbers, not NaN or inf; got inf in row 0"
+    ):
         predict([3, 9], [np.inf, -np.inf])
 
 
@@ -534,9 +552,9 @@ def test_u1_no_nanobind_message_reaches_a_user(name):
     for value in ODD:
         try:
             if name == "predict k":
-                XRLinear().fit(X, Y).predict(X, k=value)
+                XRLinear().fit(X, Y).decision_function(X, k=value)
             else:
-                XRLinear(**{name: value}).fit(X, Y).predict(X, 3)
+                XRLinear(**{name: value}).fit(X, Y).decision_function(X, 3)
         except (ValueError, TypeError) as error:
             n_refused += 1
             assert re.match(rf"{name.split()[-1]} must .*; got ", str(error))  # noqa: PT017

@@ -61,10 +61,13 @@ def test_a_catalog_can_be_filtered_too():
     assert indices(make_filter(catalog, "price < 20")) == [0, 3]
 
 
-def test_ids_that_no_product_has_are_ignored_and_counted():
+def test_ids_that_no_product_has_are_ignored_counted_and_named():
     made = make_filter(make_shelf(), ["p0", "gone", "gone", "later"])
     assert (made.n_allowed, made.n_unknown) == (1, 2)
-    assert repr(made) == "Filter('3 product ids': 1 of 5 products, 2 unknown ids ignored)"
+    shown = "1 of 5 products, 2 unknown ids ignored; unknown ids: 'gone', 'later'"
+    assert repr(made) == f"Filter('3 product ids': {shown})"
+    many = make_filter(make_shelf(), [str(number) for number in range(1000)])
+    assert many.hints == ("unknown ids: '0', '1', '2', ...",)
 
 
 def test_a_filter_tells_what_it_was_made_from():

@@ -131,6 +131,7 @@ def test_damaged_lists_are_refused():
             (lists.groups.arrays, lists.clusters.arrays, lists.vectors.arrays),
             lists.labels,
             np.zeros(32, dtype=np.float32),
+            allowed=np.zeros(0, dtype=np.uint8),
             dimensions=32,
             n_groups=1,
             n_lists=1,

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from match_sets import make_shop
 
+import matchset as ms
 from matchset.data import grouping
 from matchset.data.arrow import NO_DAY
 from matchset.data.log import Log, make_log
@@ -138,3 +139,13 @@ def test_rows_are_selected_by_a_mask_alone():
     log = make_shop(20)[0]
     with pytest.raises(TypeError, match="rows must be a mask of bool; got int64"):
         log.select(np.arange(len(log))[::-1])
+
+
+def test_a_log_and_a_catalog_become_arrow_tables():
+    shop = ms.simulate_shop(products=100)
+    table = shop.log.to_arrow()
+    assert table.column_names == ["query", "product_id", "event", "date", "count"]
+    assert ms.read_log(table) == shop.log
+    assert ms.read_log(table.to_pandas()) == shop.log
+    goods = shop.catalog.to_arrow()
+    assert list(ms.read_catalog(goods.to_pandas()).titles) == list(shop.catalog.titles)

@@ -191,3 +191,10 @@ def test_long_results_are_cut():
         "  1  q1  0",
         "  2  q2  3  p1 p2 p0",
     ]
+
+
+def test_v6_a_score_of_32_bits_is_at_least_what_was_written():
+    match = Match.of("q", ["a", "b", "c"], [0.1, 0.01, 0.0099])
+    assert match.at_least(0.01).ids == ("a", "b")
+    assert match.at_least(1e99).ids == ()
+    assert [one.ids for one in Matches.join([match, match]).at_least(0.01)] == [("a", "b")] * 2

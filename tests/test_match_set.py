@@ -1,13 +1,13 @@
 """One search over several candidate sources gives what scoring every product would give."""
 
 import dataclasses
-import math
 import pickle
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from contract import CHECKS, Subject, name_of
+from match_set_oracles import column, count_greater, decide_order, oracle, score_linearly
 from match_sets import COLORS, EXTRA, THINGS, make_config, make_match_set, make_model, make_shop
 
 import matchset as ms
@@ -18,11 +18,15 @@ from matchset.model.added import index_added
 from matchset.model.impact_lists import LARGEST, ImpactLists, invert, round_impacts
 from matchset.model.lexical import index_titles, store_lexical
 from matchset.model.match_set_model import SOURCES, Bounds, MatchSetModel
-from matchset.model.packed import PackedTree
-from matchset.model.reranker import FEATURES, Reranker, default_reranker
-from matchset.model.search import search_rule
+from matchset.model.reranker import (
+    FEATURES,
+    SITUATIONS,
+    Calibration,
+    Reranker,
+    default_reranker,
+    store_reranker,
+)
 from matchset.strings import Strings
-from matchset.text import normalize_strings
 
 QUERIES = [
     "red rose",
@@ -32,6 +36,9 @@ QUERIES = [
     "large chair 3",
     "kitchen table",
     "rde rose",
+    "black rose",  # no query has the color
+    "black",
+    "black green soap zyxo",
     " ".join([*COLORS, *THINGS, *EXTRA]),  # more words than are compared with a title at once
 ]
 WIDE = Bounds(*[10**9] * 10)
@@ -71,78 +78,14 @@ def test_words_of_titles_are_counted_in_blocks_of_any_size(trained, monkeypatch)
         np.testing.assert_array_equal(blocks.arrays[name], array)
 
 
-def column(name):
-    return FEATURES.index(name)
-
-
-def oracle(trained, query):
-    """Features of every product, from the parts alone: no bound, no candidate."""
-    model, data = trained.model, trained.data
-    ids, weights = data.vectorizer.encode(query)
-    n = len(data.products)
-    found = np.zeros((n, len(FEATURES)))
-    found[:, column("constant")] = 1
-    found[:, column("popularity")] = np.log1p(data.n_queries_of)
-    found[:, column("recent")] = np.log1p(data.recent)
-    labels, logs = PackedTree.search_row(
-        model.tree, ids.astype(np.int32), weights, search_rule(n, n, "log-l3-hinge")
-    )
-    found[:, column("tree_missed")] = 1
-    for label, log in zip(labels, logs, strict=True):
-        if log >= -14:
-            found[label, column("tree_score")] = math.exp(log)
-            found[label, column("tree_log")] = log + 14
-            found[label, column("tree_missed")] = 0
-    towers = model.towers
-    rows = towers.row_of[ids]
-    vector = towers.table.to_floats()[rows[rows >= 0]].sum(axis=0)
-    vector /= np.linalg.norm(vector) or 1
-    found[towers.lists.labels, column("cosine")] = towers.lists.vectors.to_floats() @ vector
-    bm25 = np.zeros(n)
-    words = model.lexical.words_of
-    for label in range(n):
-        row = model.lexical.row_of[label]
-        inside = slice(*words.offsets[row : row + 2])
-        is_wanted = np.isin(words.ids[inside] + model.lexical.first_word, ids)
-        bm25[label] = words.impacts[inside][is_wanted].sum() * model.lexical.scale
-    found[:, column("bm25")] = bm25
-    found[:, column("bm25_any")] = bm25 > 0
-    found[:, column("bm25_share")] = bm25 / (bm25.max() or 1)
-    votes, same = count_votes(model.neighbors, ids, weights, query, n)
-    share = votes / (votes.sum() or 1)
-    found[:, column("vote_share")] = share
-    found[:, column("vote_log")] = np.where(
-        votes > 0, np.maximum(np.log(np.maximum(share, 1e-4)) + 9.21034, 0), 0
-    )
-    found[:, column("same_query")] = same
-    return found
-
-
-def count_votes(past, ids, weights, query, n):
-    similarity = np.zeros(len(past))
-    lists = past.queries_of
-    for feature, weight in zip(ids, weights, strict=True):
-        if feature < len(lists):
-            inside = slice(*lists.offsets[feature : feature + 2])
-            similarity[lists.ids[inside]] += weight * lists.impacts[inside] / LARGEST
-    votes, same = np.zeros(n), np.zeros(n)
-    for near in np.flatnonzero(similarity):
-        inside = slice(*past.offsets[near : near + 2])
-        votes[past.products[inside]] += similarity[near] ** 3
-    own = np.flatnonzero(past.hashes == normalize_strings(Strings.of([query])).hashes()[0])
-    for at in own:
-        inside = slice(*past.offsets[past.by_hash[at] :][:2])
-        same[past.products[inside]] = past.counts[inside]
-    return votes, same
-
-
 @pytest.mark.parametrize("query", QUERIES)
 def test_wide_open_sources_know_of_each_product_what_the_parts_know(trained, query):
-    wanted = oracle(trained, query)
+    wanted, situation = oracle(trained, query)
     found = describe(trained, [query], WIDE)
     is_proposed = np.zeros(len(wanted), dtype=bool)
     is_proposed[found.labels] = True
     assert len(set(found.labels)) == len(found.labels)
+    assert found.situations.tolist() == [situation]
     # No source knows anything of the others.
     assert np.all(wanted[~is_proposed][:, [column("bm25"), column("vote_share")]] == 0)
     cosines = found.features[:, column("cosine")]
@@ -150,27 +93,20 @@ def test_wide_open_sources_know_of_each_product_what_the_parts_know(trained, que
     np.testing.assert_allclose(found.features, wanted[found.labels], rtol=2e-3, atol=5e-3)
 
 
-def count_greater(cosines):
-    """How many are in a higher step of 1/128 than each."""
-    step = ((1 - cosines) * np.float32(128)).clip(0).astype(int)
-    return (step < step[:, None]).sum(axis=1)
-
-
-def score_linearly(features, weights):
-    is_warm = (features[:, column("popularity")] > 0).astype(int)
-    return (features.astype(float) * weights[is_warm]).sum(axis=1)
-
-
 def make_learned(trained):
-    """Cold and warm products have weights of their own, and some scores lie beyond both ends."""
-    weights = np.random.default_rng(0).normal(size=(2, len(FEATURES))).astype(np.float32)
-    scores = score_linearly(describe(trained, QUERIES, WIDE).features, weights)
+    """Each row has weights of its own, each situation a curve; some scores are beyond the ends."""
+    rng, n = np.random.default_rng(0), len(SITUATIONS)
+    weights = rng.normal(size=(n, 2, len(FEATURES))).astype(np.float32)
+    scores = score_linearly(describe(trained, QUERIES, WIDE), weights)
     knots = np.quantile(scores, [0.1, 0.3, 0.5, 0.7, 0.9]).astype(np.float32)
-    return Reranker(weights, knots, np.array([-6, -5, -2, -1.5, 2], np.float32))
+    log_odds = np.array([-6, -5, -2, -1.5, 2], np.float32)
+    lines = (Calibration(knots[:m], log_odds[:m] - i) for i, m in enumerate((5, 1, 3)))
+    return Reranker(weights, tuple(lines))
 
 
-def calibrate(scores, knots, log_odds):
+def calibrate(scores, lines):
     """Chances by straight lines in log-odds; beyond the ends the nearest line goes on."""
+    knots, log_odds = lines.knots, lines.log_odds
     slopes = np.diff(log_odds) / np.diff(knots) if len(knots) > 1 else np.ones(1)
     line = np.clip(np.searchsorted(knots, scores) - 1, 0, len(slopes) - 1)
     return 1 / (1 + np.exp(-(log_odds[line] + slopes[line] * (scores - knots[line]))))
@@ -181,15 +117,15 @@ def calibrate(scores, knots, log_odds):
 def test_a_wide_open_match_set_equals_scoring_all_products(trained, query, is_learned):
     reranker = make_learned(trained) if is_learned else trained.model.reranker
     model = dataclasses.replace(trained.model, bounds=WIDE, reranker=reranker)
-    candidates = describe(trained, [query], WIDE)
-    linear = score_linearly(candidates.features, reranker.weights)
+    found = describe(trained, [query], WIDE)
+    linear = score_linearly(found, reranker.weights)
     labels, scores = model.search_text(trained.data.vectorizer.native, query, 10**6)
-    assert set(labels) == set(candidates.labels)
-    score_of = dict(zip(candidates.labels.tolist(), linear.tolist(), strict=True))
-    in_order = np.array([score_of[label] for label in labels.tolist()])
-    assert np.all(np.diff(in_order) <= 1e-4)
-    chances = calibrate(in_order, reranker.knots, reranker.log_odds)
-    np.testing.assert_allclose(scores, chances, rtol=1e-3)
+    assert set(labels) == set(found.labels)
+    at = np.argsort(found.labels)[np.searchsorted(np.sort(found.labels), labels)]
+    assert np.all(np.diff(decide_order(found, linear)[at]) <= 1e-4)
+    chances = calibrate(linear[at], reranker.calibrations[found.situations[0]])
+    # What words put first is never said to be less probable than what comes after it.
+    np.testing.assert_allclose(scores, np.minimum.accumulate(chances), rtol=1e-3, atol=1e-12)
 
 
 def test_bounded_sources_propose_no_more_than_they_may(trained):
@@ -197,7 +133,7 @@ def test_bounded_sources_propose_no_more_than_they_may(trained):
     found = describe(trained, QUERIES, narrow)
     for begin, end in zip(found.offsets, found.offsets[1:], strict=False):
         sources = found.sources[begin:end]
-        assert np.count_nonzero(sources & SOURCES["tree"]) <= 5
+        assert np.count_nonzero(sources & SOURCES["tree"]) <= 2 * 5  # as many again take places
         assert np.count_nonzero(sources & SOURCES["lexical"]) <= 7
         assert np.all(sources > 0)
     everything = describe(trained, QUERIES, WIDE)
@@ -293,7 +229,9 @@ def add_long_lists(index, vectorizer, n_added, n_gone):
     is_gone = np.zeros(len(index.row_of), dtype=np.bool_)
     is_gone[rng.permutation(len(is_gone))[:n_gone]] = True
     texts = (Strings.of(titles),)
-    return index_added(texts, vectorizer, lexical=index, towers=None, is_gone=is_gone)
+    return index_added(
+        texts, vectorizer, lexical=index, towers=None, is_warm=~is_gone, is_gone=is_gone
+    )
 
 
 @pytest.mark.parametrize(("n_added", "n_gone"), [(0, 0), (300, 0), (6000, 0), (6000, 500)])
@@ -358,7 +296,7 @@ def test_a_query_without_a_known_n_gram_gets_nothing(matcher):
 
 @pytest.mark.parametrize(
     ("query", "meant"),
-    [("whitte rosse", "white rose"), ("gren tabble", "green table"), ("blakc mugg", "black mug")],
+    [("whitte rosse", "white rose"), ("gren tabble", "green table"), ("blacck mugg", "black mug")],
 )
 def test_a_query_whose_words_are_all_misspelt_is_found_by_its_trigrams(matcher, query, meant):
     assert len(matcher.part("lexical").match(query)) == 0  # no word is known
@@ -423,7 +361,7 @@ def test_a_folder_holds_no_n_gram_and_no_rare_query(tmp_path):
     # A rare query with a name that no title has.
     log, catalog = make_shop(more=[("wilhelmina xylander rose", 1, 2.0)])
     matcher = ms.train(log, catalog, make_config())
-    assert "p001" in matcher.match("wilhelmina xylander rose", 3).ids  # it votes
+    assert "p001" in matcher.only("neighbors").match("wilhelmina xylander rose", 3).ids  # it votes
     matcher.save(tmp_path / "model")
     for file in (tmp_path / "model").rglob("*"):
         if file.is_file():
@@ -444,8 +382,7 @@ def test_threads_do_not_change_the_model(threads, tmp_path):
         if file.suffix != ".json":
             assert file.read_bytes() == (tmp_path / "many" / file.name).read_bytes(), file.name
     one, many = (ms.load(tmp_path / name) for name in ("one", "many"))
-    assert np.array_equal(one.model.reranker.weights, many.model.reranker.weights)
-    assert np.array_equal(one.model.reranker.log_odds, many.model.reranker.log_odds)
+    assert store_reranker(one.model.reranker).header == store_reranker(many.model.reranker).header
 
 
 def test_the_default_has_every_part_and_a_tree_alone_is_xr_linear():
@@ -490,14 +427,16 @@ def test_parts_that_read_titles_need_a_catalog():
         ms.train(log, None, ms.TrainConfig(parts=("towers",)))
 
 
-def test_a_tiny_log_trains_with_default_weights_and_answers_sensibly():
-    log, catalog = make_shop(50)
+@pytest.mark.parametrize("n_queries", [5, 20, 50])
+def test_a_tiny_log_has_weights_near_the_prior_and_answers_sensibly(n_queries, caplog):
+    log, catalog = make_shop(n_queries)
     matcher = ms.train(log, catalog, make_config())
-    facts = matcher.model.reranker.facts
-    assert not matcher.model.reranker.is_learned
-    assert "weights need 200" in facts["reason"]
-    titles = matcher.match("red rose", 4).titles
-    assert all("red rose" in title for title in titles)
+    assert not matcher.model.reranker.is_calibrated
+    told = [each.message for each in caplog.records if "no probabilities" in each.message]
+    assert len(told) == 1
+    for query in ("red rose", "black mug", "white vase"):
+        titles = matcher.match(query, 4).titles
+        assert all(query in title for title in titles)
 
 
 @pytest.mark.parametrize("has_catalog", [True, False])

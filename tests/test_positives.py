@@ -139,6 +139,13 @@ def test_pairs_equal_a_plain_dictionary(values, min_count):
     assert set(found.products) == {product for _, product in expected}
 
 
+@pytest.mark.parametrize("weight", [1, True, np.float32(1), np.int8(1)])
+def test_v2_weights_may_be_numbers_of_any_kind(weight):
+    log = log_of([(0, 0, 0, 1, 4.0), (0, 1, 1, 1, 1.0)], ["click", "purchase"])
+    for find in (positives, relevance):
+        assert len(find(log, events={"purchase": weight, "click": weight})) == 2
+
+
 def test_rare_queries_are_not_shown():
     log = log_of(
         [(0, 0, 0, 1, 4.0), (0, 1, 1, 1, 1.0), (1, 0, 0, 1, 4.5), (1, 0, 2, 1, 99.0)],

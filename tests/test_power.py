@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from matchset.errors import DataError, ParameterError
-from matchset.online.intervals import Moments, compare_rates
+from matchset.online.intervals import NORMAL, Moments, compare_rates
 from matchset.online.power import plan_experiment
 
 
@@ -15,12 +15,11 @@ def independent(rate, searches):
     return Moments.of(bought, np.ones(searches))
 
 
-def test_a_plan_agrees_with_the_rule_of_thumb_and_with_statsmodels():
-    # 16 p (1 - p) / delta^2; statsmodels.stats.power.NormalIndPower().solve_power(
-    #   effect_size=0.0006 / sqrt(0.03 * 0.97), alpha=0.05, power=0.8) gives 1,268,899.1
+def test_a_plan_agrees_with_the_rule_of_thumb_and_with_the_formula_of_two_variances():
+    # 16 p (1 - p) / delta^2, and (1.95996 + 0.84162)^2 * (v1 + v2) / delta^2
     plan = plan_experiment(independent(0.03, 1_000_000), effect=0.02)
-    assert plan.ab_per_arm == pytest.approx(16 * 0.03 * 0.97 / 0.0006**2, rel=0.02)
-    assert plan.ab_per_arm == pytest.approx(1_268_899.1, rel=1e-5)
+    assert plan.ab_per_arm == pytest.approx(16 * 0.03 * 0.97 / 0.0006**2, rel=0.03)
+    assert plan.ab_per_arm == pytest.approx(7.84888 * (0.03 * 0.97 + 0.0306 * 0.9694) / 0.0006**2)
     assert plan.design_effect == pytest.approx(1.0, rel=1e-3)
 
 
@@ -34,6 +33,15 @@ def test_a_planned_experiment_finds_the_effect_four_times_out_of_five():
         effect = compare_rates(*(Moments.of(each, np.ones(n)) for each in x))
         found += effect.is_sure_at_end
     assert 0.74 < found / 500 < 0.86
+
+
+@pytest.mark.parametrize("effect", [0.3, -0.3])
+def test_v5_a_plan_knows_that_the_rate_of_the_second_arm_varies_more_or_less(effect):
+    rate, other = 0.05, 0.05 * (1 + effect)
+    plan = plan_experiment(independent(rate, 100_000), effect=effect)
+    n = plan.ab_per_arm  # the chance that a difference of this error is above 1.96 of it
+    error = np.sqrt((rate * (1 - rate) + other * (1 - other)) / n)
+    assert NORMAL.cdf(abs(other - rate) / error - 1.95996) == pytest.approx(0.8, abs=1e-4)
 
 
 def test_customers_who_come_back_need_more_searches():
@@ -66,7 +74,7 @@ def test_credits_of_disputed_purchases_find_the_effect_with_the_searches_of_the_
         difference, error = (second - first) / n, np.sqrt(second + first) / n
         found += abs(difference) > 1.96 * error
     assert 0.74 < found / 500 < 0.86
-    assert plan.times_fewer == pytest.approx(4 * (1 - rate) / disputed, rel=0.01)
+    assert plan.times_fewer == pytest.approx(4 * (1 - rate) / disputed, rel=0.02)
 
 
 def test_a_log_without_events_cannot_be_planned_with():

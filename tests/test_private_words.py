@@ -19,15 +19,14 @@ SECRETS = {  # a name and a telephone number; one whose trigrams other words hav
     "wilhelmina xylander 5550173 rose": ("wilhelmina", "xylander", "5550173"),
     "gardener vaser lampot red mug": ("gardener", "vaser", "lampot"),
 }
+PUBLIC_FORMS = {"gardener": "garden"}  # words of titles with the same stem
 WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(600)]
 
 
-def forget(queries, counts, titles=None, least=5):
+def forget(queries, counts, titles=None, least=5, **settings):
     texts = None if titles is None else Strings.of(titles)
-    found = forget_private_words(
-        Strings.of(queries), np.array(counts, dtype=np.float64), texts, least=least
-    )
-    return list(found)
+    counts = np.array(counts, dtype=np.float64)
+    return list(forget_private_words(Strings.of(queries), counts, texts, least=least, **settings))
 
 
 def test_a_rare_query_loses_the_words_that_only_rare_queries_have():
@@ -49,6 +48,19 @@ def test_words_of_several_rare_queries_become_public_together():
     queries = ["rose pot", "rose vase", "rose rose lamp"]
     assert forget(queries, [2, 2, 1]) == ["rose", "rose", "rose rose"]
     assert forget(queries, [2, 1, 1]) == ["", "", ""]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize(
+    ("language", "wanted"),
+    [("en", ["red shoe", "painted", "", "roses"]), (None, ["red", "", "", "roses"])],
+)
+def test_a_form_that_is_public_takes_the_place_of_a_private_word(language, wanted, threads):
+    queries = ["red shoes", "paints", "xylanders", "roses"]  # nobody wrote xylander
+    found = forget(
+        queries, [1, 1, 1, 9], ["Red shoe", "painted"], language=language, threads=threads
+    )
+    assert found == wanted
 
 
 def test_numbers_are_apart_from_units_and_characters_come_alone_and_in_pairs():
@@ -162,7 +174,8 @@ def test_no_guess_of_a_private_word_is_confirmed_by_a_folder(folder, query):
     remembered = features_of(sections, query)
     public = query
     for secret in SECRETS[query]:
-        public = public.replace(secret, "").strip()
+        # Titles have a garden, which stands for a gardener: what is remembered is a public word.
+        public = public.replace(secret, PUBLIC_FORMS.get(secret, "")).strip()
         assert Strings.of([secret]).hashes()[0] not in hashes
         unit, length = kind_arrays(config.ngrams)
         (key,) = _native.list_ngrams(secret, unit[:1], length[:1])[1]
@@ -194,7 +207,7 @@ def test_no_file_spells_a_private_word(folder):
 def test_a_rare_query_still_votes(folder):
     matcher = ms.load(folder)
     for product, query in enumerate(SECRETS, start=1):
-        assert f"p{product:03}" in matcher.match(query, 3).ids
+        assert f"p{product:03}" in matcher.only("neighbors").match(query, 3).ids
 
 
 def test_the_paper_s_tree_learns_from_every_word():

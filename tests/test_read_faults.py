@@ -154,6 +154,10 @@ def test_sources_that_hold_no_log_are_named(tmp_path):
             read_log(wrong)
     with pytest.raises(TypeError, match="source must be a path or a list of paths; got int"):
         read_log([3])
+    with pytest.raises(TypeError, match=r"got dict; make a table of it, such as pandas.DataFrame"):
+        read_log({"query": ["a"]})
+    with pytest.raises(TypeError, match=r"got LazyFrame; call its collect\(\)"):
+        read_log(pl.DataFrame({"query": ["a"]}).lazy())
 
 
 def test_links_that_lead_nowhere_are_named(tmp_path):
@@ -239,3 +243,40 @@ def test_an_interrupt_while_reading_is_no_fault_of_the_data(tmp_path):
     ):
         with pytest.raises(KeyboardInterrupt), naming_errors("CSV file", path=tmp_path):
             raise error
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("column", ["title", "sku", "brand"])
+def test_n3_a_text_that_is_too_long_is_shown_with_its_row(tmp_path, name, column):
+    rows = [{"sku": str(row), "title": f"mug {row}", "brand": "acme"} for row in range(3)]
+    most = 1_000_000 if column == "brand" else 10_000
+    rows[1][column] = "x" * most
+    path = write_rows(tmp_path / name, rows)
+    assert len(read_catalog(path)) == 3
+    rows[1][column] += "x"
+    rule = rf"row 2: column '{column}' must have at most {most:,} bytes; got {most + 1:,}"
+    with pytest.raises(DataError, match=rule):
+        read_catalog(write_rows(tmp_path / name, rows))
+    with pytest.raises(DataError, match=rule):
+        read_catalog(pl.DataFrame(rows))
+    with pytest.raises(DataError, match=rule):
+        read_catalog(path, text=("brand",), attributes=(column,))
+
+
+@pytest.mark.parametrize("column", ["query", "product_id"])
+def test_n3_a_row_with_a_query_or_an_id_that_is_too_long_is_dropped(tmp_path, column):
+    rows = [{"query": "mug", "product_id": "1"}] * 2
+    path = write_rows(tmp_path / "log.csv", [*rows, rows[0] | {column: "x" * 10_001}])
+    assert read_log(path).report.dropped == 1
+    with pytest.raises(DataError, match=r"row 3: .* of at most 10,000 bytes; got 'x{80}\.\.\.'"):
+        read_log(path, strict=True)
+
+
+def test_n3_a_small_catalog_does_not_become_gigabytes(tmp_path):
+    path = tmp_path / "bomb.parquet"
+    duckdb.sql(
+        "COPY (SELECT 'p' || i AS product_id, repeat('x y ', 250000) AS title FROM range(500) t(i))"
+        f" TO '{path}' (COMPRESSION zstd)"
+    )
+    with pytest.raises(DataError, match=r"row 1: .*'title' must have at most 10,000 bytes"):
+        read_catalog(path)

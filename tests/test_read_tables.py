@@ -31,6 +31,22 @@ def test_csv_details(tmp_path):
     assert len(read_log(path)) == 0
 
 
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;", "\ufeffsep=;"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_first_line_of_excel_names_the_separator(tmp_path, first, ending):
+    path = tmp_path / "log.csv"
+    lines = [first, "query;sku;a,b,c,d", "red, blue;1;x", "green;2;y"]
+    path.write_text(ending.join(lines) + ending, newline="")
+    assert set(read_log(path).spellings) == {"red, blue", "green"}
+    path.write_text(ending.join([first, "sku;title", "1;mug; or cup"]) + ending, newline="")
+    with pytest.raises(DataError):
+        read_catalog(path)
+    for text in (first, f"{first}{ending}"):
+        path.write_text(text, newline="")
+        with pytest.raises(DataError, match="the first line must name the columns; got"):
+            read_log(path)
+
+
 def test_the_header_of_a_large_file_is_its_first_line(tmp_path):
     path = tmp_path / "log.csv.gz"
     lines = np.random.default_rng(0).integers(97, 123, (3_200_000, 11), dtype=np.uint8)

@@ -5,6 +5,8 @@ import json
 import logging
 import math
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from logs import DAY, DAY_NUMBER, one_value, rows_of, write_rows
@@ -132,6 +134,22 @@ def test_bad_values_are_counted_in_every_format(tmp_path, name, strict):
 @pytest.mark.parametrize("value", [0, 2.5, "3", True, 1e9])
 def test_counts_may_be_fractions_or_texts(value):
     assert one_value("count", [value]).count.tolist() == [float(value)]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.json", "a.parquet"])
+def test_v6_true_and_false_are_counts_in_every_format(tmp_path, name):
+    row = {"query": "red", "product_id": "1"}
+    values = ("true", "FALSE", "True") if name.endswith("sv") else (True, False, True)
+    path = write_rows(tmp_path / name, [row | {"clicks": one} for one in values])
+    assert read_log(path, count="clicks").count.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("make", [pa.Table.from_pydict, pl.DataFrame, pd.DataFrame])
+def test_v6_days_of_excel_in_a_frame_are_an_error_that_shows_one(make):
+    days = [46390, 46391]
+    frame = make({"query": ["a", "b"], "product_id": ["x", "y"], "timestamp": days})
+    with pytest.raises(DataError, match="must hold times that can be read; got '46390'"):
+        read_log(frame)
 
 
 @pytest.mark.parametrize("products", [["x", "x"], ["x", "y"]])

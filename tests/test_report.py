@@ -133,9 +133,7 @@ def test_every_part_is_there_in_order_and_in_the_contents(report):
     assert re.findall(r'<li><a href="#([a-z]+)">', text) == names[1:]
     for plot in ("segments", "latency", "cutoffs", "throughput", "beams", "thresholds"):
         assert f'<figure id="plot-{plot}">' in text
-    # The small shop has too few queries to learn weights from: its scores mean nothing yet.
-    assert text.count('<svg role="img"') == 6
-    assert "scores order products, but are no probabilities" in text
+    assert text.count('<svg role="img"') == 7
 
 
 def test_the_data_has_a_name_and_the_report_a_title(page):
@@ -181,6 +179,7 @@ def test_learned_scores_are_held_against_the_test_and_parts_have_their_worth(fou
     learned = {
         "is_learned": True,
         "queries": 300,
+        "positives": 400,
         "recall": {"all": [0.5, 0.6, 0.7], "without tree": [0.4, 0.6, 0.71]},
     }
     bins = (ReliabilityBin(0.0, 900, 0.01, 0.02), ReliabilityBin(0.5, 600, 0.55, 0.5))
@@ -191,6 +190,10 @@ def test_learned_scores_are_held_against_the_test_and_parts_have_their_worth(fou
     assert "A product that nobody bought may still be relevant" in shown
     row = re.search(r"tree</th>(.*?)</tr>", shown)[1]
     assert re.findall(r">([+−][\d.]+)<", row) == ["+10.0", "+0.0", "−1.0"]
+    few = replace(facts, learned=learned | {"positives": 99})
+    shown = inside_the_match_set(replace(found, match_set=few))
+    assert 'id="plot-reliability"' not in shown
+    assert "they order, but are no probabilities" in shown
 
 
 def test_a_product_that_nobody_rated_is_not_called_wrong(found):

@@ -79,6 +79,16 @@ def test_a_reload_does_not_wait_forever_for_another(worker):
     assert (raised.value.code, raised.value.status) == ("reload_running", 409)
 
 
+def test_n6_a_reload_whose_lock_cannot_be_opened_is_refused(worker, monkeypatch):
+    def fail(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("matchset.serve.reload.switch.try_lock", fail)
+    with pytest.raises(RequestError, match="No space left") as raised:
+        reload(worker.run, worker.sources, worker.config)
+    assert (raised.value.code, raised.value.status) == ("model_rejected", 409)
+
+
 def test_if_a_worker_cannot_open_a_model_all_go_back(worker, monkeypatch):
     before = worker.model.version
     worker.config = ServeConfig(reload_seconds=20)

@@ -67,13 +67,23 @@ def test_products_are_found_by_all_workers_and_are_on_disk_when_the_answer_comes
     assert server.call("/v1/products/h1", method="DELETE", headers=AUTH).status == 200
     assert find(server, "zyxo") == ("h2",)
     again = server.call("/v1/products/h1?version=1763300000000", method="DELETE", headers=AUTH)
-    assert again.status == 200
-    write(server, remove=["h2"])
+    assert (again.status, again.json["unknown"]) == (200, ["h1"])
+    assert write(server, remove=["h2", "nobody"]).json["unknown"] == ["nobody"]
     assert find(server, "zyxo") == ()
     described = server.call("/v1/model", headers=AUTH).json
     assert described["products"] == 160
     assert described["freshness"]["generation"] == generation + 4
     assert described["freshness"]["added"] == 0
+
+
+def test_n9_a_path_that_is_not_utf8_removes_nothing(server):
+    write(server, products=[{"id": "\ufffd", "title": "zyxo odd"}])
+    for path in ("%ff", "%zz", "%", "%c3", "a%2"):
+        reply = server.call(f"/v1/products/{path}", method="DELETE", headers=AUTH)
+        assert (reply.status, reply.code) == (400, "bad_parameter")
+    assert find(server, "zyxo+odd")[0] == "\ufffd"
+    reply = server.call("/v1/products/%EF%BF%BD", method="DELETE", headers=AUTH)
+    assert (reply.status, reply.json["unknown"]) == (200, [])
 
 
 def test_attributes_are_cleaned_of_markup_over_http(server):
@@ -336,7 +346,7 @@ def test_a_model_that_was_refreshed_is_served_and_takes_more(server, shop):
     ms.load(shop / "model").refresh(log)
     reply = write(server, products=[{"id": "r2", "title": "zyxo chair"}])
     assert reply.json["generation"] == before + 2
-    assert find(server, "qwxyz")[0] == "p001"
+    assert "p001" in find(server, "qwxyz")[:10]
     assert {"r1", "r2"} <= set(find(server, "zyxo"))
     described = server.call("/v1/model", headers=AUTH).json
     assert described["freshness"]["added"] == 1  # r1 is like any other by now

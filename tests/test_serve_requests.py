@@ -3,7 +3,6 @@
 import json
 from urllib.parse import unquote
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,7 +62,7 @@ def test_a_query_string_is_read():
 
 def test_least_scores_and_attributes_are_read():
     _, asked, _ = read_match(b"q=a&min_score=-1.5e-2&min_relative=0&attributes=p,,a%20b,p")
-    wanted = options(min_score=float(np.float32(-0.015)), min_relative=0.0, attributes=("p", "a b"))
+    wanted = options(min_score=-0.015, min_relative=0.0, attributes=("p", "a b"))
     assert asked == wanted
     sent = {"min_score": -0.015, "min_relative": 0, "attributes": ["p", "a b"]}
     assert read_batch(body(queries=["a"], **sent)).options == wanted

@@ -58,6 +58,12 @@ def test_without_users_a_session_is_a_unit(tmp_path):
     assert rows.n_units == 3
 
 
+def test_v3_sessions_of_two_users_may_have_the_same_number(tmp_path):
+    rows = [f"u{i},{i % 2},q{i % 3},1,click,2026-01-02T10:00:00Z" for i in range(10)]
+    alike = read_session_rows(write(tmp_path / "log.csv", rows))
+    assert len(alike.searches()[1]) == len(np.unique(alike.visit)) == alike.n_units == 10
+
+
 def test_rows_of_nobody_are_left_out(tmp_path, caplog):
     rows = read_session_rows(write(tmp_path / "log.csv", [*ROWS, ",,boots,3,click,2026-01-02"]))
     assert len(rows) == 5

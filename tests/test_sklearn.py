@@ -8,10 +8,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import precision_score
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils import estimator_html_repr, get_tags
+from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 import matchset as ms
@@ -30,6 +32,56 @@ def labels():
     rows = [[q.split()[1] == "shoe", q.split()[1] == "sofa"] for q in QUERIES]
     colors = [[color in q for color in ("red", "blue", "green")] for q in QUERIES]
     return sp.csr_array(np.hstack([rows, colors]).astype(np.float32))
+
+
+# Errors follow our own pattern, rule and then value, where the check wants scikit-learn's words.
+EXPECTED_FAILED_CHECKS = {
+    "check_complex_data": "X must hold real numbers; got complex128",
+    "check_estimators_empty_data_messages": "X must have at least one feature; got none",
+    "check_n_features_in_after_fitting": "X must have 4 features; got 1",
+    "check_requires_y_none": "Y must have two dimensions; got 0",
+}
+
+
+@pytest.mark.filterwarnings(
+    "ignore:Estimator XRLinear does not inherit"
+)  # it needs no scikit-learn
+def test_scikit_learns_own_checks_pass_but_for_words_of_errors():
+    checks = check_estimator(
+        ms.XRLinear(),
+        expected_failed_checks=EXPECTED_FAILED_CHECKS,
+        on_skip=None,
+        on_fail=None,
+    )
+    assert [one["check_name"] for one in checks if one["status"] == "failed"] == []
+    assert sum(one["status"] == "passed" for one in checks) > 30
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "rule"),
+    [
+        (np.ones((3, 2)) * 1j, np.eye(3), EXPECTED_FAILED_CHECKS["check_complex_data"]),
+        (np.ones((3, 0)), np.eye(3), "X must have at least one feature; got none"),
+        (np.eye(3), None, "Y must have two dimensions; got 0"),
+    ],
+)
+def test_what_a_check_wants_in_other_words_is_refused(X, Y, rule):
+    with pytest.raises(ValueError, match=rule):
+        ms.XRLinear().fit(X, Y)
+
+
+def test_predict_gives_labels_and_decision_function_their_scores(problem):
+    X, Y = problem
+    estimator = ms.XRLinear(**SMALL).fit(X, Y)
+    scores, labels = estimator.decision_function(X, k=3), estimator.predict(X, k=3)
+    assert set(labels.data) == {1.0}
+    assert np.array_equal(labels.indices, scores.indices)
+    first = estimator.predict(X)  # the best one, as scikit-learn's metrics take it
+    assert np.array_equal(np.diff(first.indptr), np.minimum(np.diff(scores.indptr), 1))
+    precision = precision_score(
+        Y.astype(bool).toarray(), first.astype(bool), average="samples", zero_division=0
+    )
+    assert 0.5 < precision <= 1
 
 
 def test_scikit_learn_knows_what_they_are():
@@ -90,7 +142,7 @@ def test_without_scikit_learn_calls_before_fit_raise_value_error(monkeypatch):
         return plain(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ValueError, match="fit must be called before predict") as caught:
+    with pytest.raises(ValueError, match="fit must be called before predictions") as caught:
         ms.XRLinear().predict(np.eye(3))
     assert type(caught.value) is ValueError
 
@@ -159,7 +211,5 @@ def test_cross_validation_predicts_every_instance_once(problem, dense):
     found = cross_val_predict(ms.XRLinear(**SMALL), X, Y, cv=4)
     assert found.shape == Y.shape
     assert np.array_equal(np.diff(found.indptr) > 0, np.diff(X.indptr) > 0)
-    for start, stop in zip(found.indptr[:-1], found.indptr[1:], strict=True):
-        assert np.all(np.diff(found.data[start:stop]) <= 0)  # best first, as from predict
     if dense:  # scikit-learn's own rule for scores
         assert len(cross_val_score(ms.XRLinear(**SMALL), X, Y, cv=4)) == 4

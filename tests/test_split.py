@@ -162,3 +162,15 @@ def test_a_test_without_answers_has_no_limit():
     rows = [(0, 0, 0, FIRST, 1.0), (1, 1, 0, FIRST + 1, 0.5)]
     report = str(split_by_time(log_of(rows, [""]), test_days=1).report())
     assert report.endswith("reaches a count of 1 by rows")
+
+
+def test_a_split_by_days_of_a_log_of_months_is_told(caplog):
+    log = log_of([(0, 0, 0, FIRST + 30 * month, 1) for month in range(6)], ["click"])
+    split_by_time(log, test_days=30)
+    assert (
+        "times are coarse, such as months: the test has 1 of the log's 6 distinct days"
+        in caplog.text
+    )
+    caplog.clear()
+    split_by_time(log_of([(0, 0, 0, FIRST + day, 1) for day in range(40)], ["click"]), test_days=30)
+    assert caplog.text == ""

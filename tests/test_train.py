@@ -7,6 +7,7 @@ from functools import partial
 
 import contract
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from rich.console import Console
@@ -128,6 +129,26 @@ def test_products_missing_from_the_catalog_are_matched_and_counted(shop, split, 
     assert matcher.provenance["summary"]["missing_products"] == missing > 0
     assert f"{missing:,} of the" in caplog.text
     assert "not in the catalog" in caplog.text
+
+
+def test_a_catalog_of_other_ids_is_an_error_that_shows_some_of_each():
+    log = {"query": ["mug", "cup"], "product_id": ["45", "46"]}
+    goods = {"product_id": ["000045", "000046"], "title": ["mug", "cup"]}
+    rule = (
+        r"catalog= must have products of the log, such as '45', '46'; got others, such as "
+        r"'000045', '000046'; keep the zeros in front of ids on both sides"
+    )
+    with pytest.raises(ms.DataError, match=rule):
+        train(pl.DataFrame(log), pl.DataFrame(goods))
+    goods["product_id"] = ["A", "B"]
+    with pytest.raises(ms.DataError, match=r"such as 'A', 'B'$"):
+        train(pl.DataFrame(log), pl.DataFrame(goods))
+
+
+def test_a_log_that_is_too_small_is_told(caplog):
+    log = {"query": ["mug"], "product_id": ["1"]}
+    train(pl.DataFrame(log), pl.DataFrame({"product_id": ["1"], "title": ["mug"]}))
+    assert "1 positive pairs of 1 queries are too few to learn from" in caplog.text
 
 
 def test_the_summary_counts_classifiers_that_did_not_converge(split, caplog):

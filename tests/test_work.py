@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from match_sets import make_config, make_shop
 
 import matchset as ms
-from matchset.learn import fit_reranker, two_tower
+from matchset.learn import two_tower
 from matchset.storage import folders
 from matchset.work import engines
 from matchset.work.engines import ThreadEngine
@@ -92,8 +92,7 @@ def test_a_work_folder_changes_no_byte(expected, done):
     assert done[1] == expected
 
 
-def test_a_re_ranker_that_was_learned_survives_a_work_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(fit_reranker, "LEAST_QUERIES", 1)
+def test_a_re_ranker_that_was_learned_survives_a_work_folder(tmp_path):
     config = make_config(parts=("tree", "neighbors"))
     trained = train(config=config)
     assert trained.model.reranker.is_learned

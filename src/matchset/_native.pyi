@@ -949,6 +949,7 @@ def search_lists(
     queries: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
     *,
     dimensions: int,
+    allowed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
     n_groups: int,
     n_lists: int,
     k: int,
@@ -978,6 +979,8 @@ class SearchBounds:
         neighbor_postings: int,
         neighbors: int,
         neighbor_products: int,
+        cold_share: float = 0.0,
+        cold_shift: float = 0.0,
     ) -> None: ...
 
 class MatchSetFilter:
@@ -1064,6 +1067,7 @@ class MatchSet:
             Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
             Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
             Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", writable=False)],
+            Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
         ],
         added: tuple[
             tuple[
@@ -1092,6 +1096,11 @@ class MatchSet:
                 Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
                 Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
             ],
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
+        ]
+        | None = None,
+        heirs: tuple[
+            Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
             Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)],
         ]
         | None = None,
@@ -1158,9 +1167,10 @@ class MatchSet:
         Annotated[NDArray[numpy.int32], dict(shape=(None,))],
         Annotated[NDArray[numpy.float32], dict(shape=(None,))],
         Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,))],
     ]:
         """
-        Offsets, labels, features and sources of the candidates of texts, as search ranks them.
+        Offsets, labels, features and sources of the candidates of texts, as search ranks them; situations of texts.
         """
 
 def feature_names() -> list[str]:
@@ -1171,13 +1181,15 @@ def fit_softmax(
     offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", writable=False)],
     is_positive: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
     kinds: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)],
-    ridge: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    shares: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    center: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
+    precision: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)],
     *,
     n_kinds: int,
     threads: int,
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """
-    Weights of each kind and feature, of a softmax over the candidates of each query.
+    Weights of each kind and feature, of a softmax over the candidates of each query, near a center.
     """
 
 def log_fixed(

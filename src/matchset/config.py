@@ -67,6 +67,14 @@ def as_float(value: object) -> float | None:
     return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
+def check_share(name: str, value: object) -> float:
+    """Return the value as a Python number, if it is one from 0 to 1."""
+    share = as_float(value)
+    if share is None or not 0 <= share <= 1:
+        raise ValueError(f"{name} must be from 0 to 1; got {value!r}")
+    return share
+
+
 def check_int(name: str, value: object, low: int, high: int = _MAX_INT) -> int:
     """The value as a Python integer, if it is one within the limits."""
     number = as_int(value)
@@ -226,10 +234,7 @@ class LearnConfig:
         _check_ints(self, 0, "seed", high=MAX_SEED)
         _check_floats(self, "C", "positive_weight", "negative_weight", "tol")
         _check_floats(self, "bias", "threshold", may_be_zero=True)
-        share = as_float(self.given_share)
-        if share is None or not 0 <= share <= 1:
-            raise ValueError(f"given_share must be from 0 to 1; got {self.given_share!r}")
-        _set(self, "given_share", share)
+        _set(self, "given_share", check_share("given_share", self.given_share))
         if type(self.pifa_normalize).__name__ not in ("bool", "bool_"):  # Python's or NumPy's
             raise ValueError(f"pifa_normalize must be a boolean; got {self.pifa_normalize!r}")
         _set(self, "pifa_normalize", bool(self.pifa_normalize))
@@ -262,6 +267,11 @@ class TrainConfig:
     "Parts of the match set: tree, towers, lexical, neighbors; tree alone is XR-Linear."
     tune: bool = True
     "Learn the weights of the re-ranker on positives that are held back from the parts."
+    new_share: float | None = None
+    (
+        "Share of the answers that are new products, to which no past query led; as the log tells "
+        "if not set. More of them cost some recall of known ones (docs/training.md)."
+    )
     max_past_queries: int = 2_000_000
     "Past queries that a match set remembers, at most: the most frequent ones."
     vectorizer: VectorizerConfig = VectorizerConfig()
@@ -286,6 +296,8 @@ class TrainConfig:
         _set(self, "language", check_language(self.language))
         _set(self, "parts", _check_parts(self.parts))
         _check_range(self, 1, _MAX_INT, "max_past_queries")
+        if self.new_share is not None:
+            _set(self, "new_share", check_share("new_share", self.new_share))
         if type(self.tune) is not bool:
             raise ValueError(f"tune must be a boolean; got {self.tune!r}")
         least = as_float(self.min_query_count)

@@ -131,7 +131,10 @@ def to_csr(matrix: Any, what: str) -> Csr:
     started = time.perf_counter()
     found: Any = matrix if sp.issparse(matrix) else np.asarray(matrix)
     if found.ndim != 2:
-        raise ValueError(f"{what} must have two dimensions; got {found.ndim}")
+        advice = ". Reshape your data: one row is values.reshape(1, -1)" if found.ndim == 1 else ""
+        raise ValueError(f"{what} must have two dimensions; got {found.ndim}{advice}")
+    if found.dtype == object:  # numbers of any kind, as pandas may hold them
+        found = found.astype(np.float64)
     if found.dtype.kind not in "biuf":
         raise ValueError(f"{what} must hold real numbers; got {found.dtype}")
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite; checked below
@@ -174,4 +177,6 @@ def _check_finite(matrix: Csr, what: str) -> None:
         return
     entry = int(np.flatnonzero(~np.isfinite(values))[0])
     row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
-    raise ValueError(f"{what} must hold finite numbers; got {values[entry]} in row {row}")
+    raise ValueError(
+        f"{what} must hold finite numbers, not NaN or inf; got {values[entry]} in row {row}"
+    )

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -15,6 +16,7 @@ from rich.text import Text
 from matchset.errors import InputError
 from matchset.learn.train_tree import Progress as Step
 
+Form: TypeAlias = Literal["table", "tsv", "jsonl", "json"]
 output = Console()
 errors = Console(stderr=True)
 
@@ -100,6 +102,11 @@ class TrainingBar:
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
         self._task = bar.add_task("training", total=None)
+
+    def stop(self) -> None:
+        """Erase the bar, from any thread."""
+        if not self._bar.disable:
+            self._bar.stop()
 
     def __call__(self, step: Step) -> None:
         """Show one step; the bar is the stage's, the time left that of the whole training."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from rich.table import Table
 
-from matchset.cli.console import output, print_error, print_heading, print_text
+from matchset.cli.console import Form, output, print_error, print_heading, print_text
 from matchset.cli.experiments import warn_if_trained_on
 from matchset.cli.flags import LogColumns
 from matchset.client.client import Client
@@ -49,7 +49,7 @@ def evaluate(
     min_count: float | None = None,
     sample: int = 100_000,
     seed: int = 0,
-    form: Literal["table", "json"] = "table",
+    form: Form = "table",
     columns: LogColumns = COLUMNS,
 ) -> None:
     """Measure how many of the products that customers bought are found.
@@ -77,7 +77,8 @@ def evaluate(
     seed
         Random seed of the sample.
     form
-        A table, or JSON with all scores.
+        A table; or all scores as tab-separated values, JSON Lines or JSON, which also says what
+        minimum scores leave.
     columns
         Columns of the log.
 
@@ -94,6 +95,12 @@ def evaluate(
     if form == "json":
         scores = {"scores": found.scores, "min_score": cutoffs, "relevant": str(rule)}
         print_text(json.dumps(to_plain(scores), indent=1))
+    elif form == "jsonl":
+        sys.stdout.writelines(f"{json.dumps(row)}\n" for row in to_plain(found.to_dicts()))
+    elif form == "tsv":
+        rows = found.to_dicts()
+        lines = [list(rows[0]), *(list(row.values()) for row in rows)]
+        sys.stdout.writelines("\t".join(map(str, line)) + "\n" for line in lines)
     else:
         output.print(found)
         print_text(f"Relevant: {rule}.")

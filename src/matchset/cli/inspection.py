@@ -20,6 +20,7 @@ from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.model.explain import strongest
 from matchset.model.match_set_model import MatchSetModel
 from matchset.model.packed import PackedTree, count_weights
+from matchset.model.reranker import SITUATIONS
 from matchset.storage.sections import read_section
 from matchset.storage.sections import verify as verify_model
 
@@ -148,14 +149,18 @@ def _show_reranker(model: MatchSetModel) -> None:
         chosen = "the most recent ones" if facts["by_time"] else "chosen by the seed"
         useful = f"{facts['queries_with_positive_candidate']:,} with a positive candidate"
         print_facts({"validation queries": f"{facts['queries']:,}, {chosen}; {useful}"})
+        for kind, judged in facts["kinds"].items():
+            print_facts({kind: f"{judged['queries']:,}; {_show_recalls(judged['recall'])}"})
     else:
         print_facts({"default weights": facts.get("reason") or "none were learned"})
+    print_facts({"new products among the answers": model.describe_share()})
     part_of = {name: part for part, names in PART_FEATURES.items() for name in names}
-    headers = ("feature", "part", "products without queries", "products with queries")
-    table = _make_table(headers, right=(2, 3))
-    for name, (cold, warm) in reranker.table().items():
+    headers = ("feature", "part", *(f"{each}: new product, other" for each in SITUATIONS))
+    table = _make_table(headers, right=(2, 3, 4))
+    for name, weights_of in reranker.table().items():
         if part_of.get(name, model.parts[0]) in model.parts:
-            weights = f"{cold:+.3f}", f"{warm:+.3f}"
+            pairs = zip(weights_of[::2], weights_of[1::2], strict=True)
+            weights = tuple(f"{cold:+.2f} {warm:+.2f}" for cold, warm in pairs)
             table.add_row(*map(Text, (name, part_of.get(name, "all"), *weights)))
     output.print(table)
 

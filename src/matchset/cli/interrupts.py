@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from matchset.cli.console import print_error
@@ -20,10 +20,11 @@ _SECONDS = 1.0  # for what is running to end by itself
 
 
 @contextmanager
-def ending_soon() -> Iterator[None]:
+def ending_soon(stop: Callable[[], None]) -> Iterator[None]:
     """End the process a second after Ctrl-C or SIGTERM, if it has not ended by then.
 
-    Only around what leaves nothing on disk that a killed process may not leave.
+    Only around what leaves nothing on disk that a killed process may not leave. What is shown
+    meanwhile is ended by `stop` first, or it would be shown again below the last line.
     """
     if threading.current_thread() is not threading.main_thread():  # others get no signals
         yield
@@ -31,7 +32,7 @@ def ending_soon() -> Iterator[None]:
     seen, sent = socket.socketpair()
     sent.setblocking(False)
     before = signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
-    watching = threading.Thread(target=_watch, args=(seen,), daemon=True)
+    watching = threading.Thread(target=_watch, args=(seen, stop), daemon=True)
     watching.start()
     try:
         yield
@@ -42,7 +43,7 @@ def ending_soon() -> Iterator[None]:
         seen.close()
 
 
-def _watch(seen: socket.socket) -> None:
+def _watch(seen: socket.socket, stop: Callable[[], None]) -> None:
     number = b"\0"
     while number and number[0] not in (signal.SIGINT, signal.SIGTERM):
         number = seen.recv(1)
@@ -53,5 +54,6 @@ def _watch(seen: socket.socket) -> None:
         while seen.recv(1):  # another signal; nothing is the end
             pass
     except TimeoutError:
+        stop()
         print_error(STOPPED)
         os._exit(128 + number[0])

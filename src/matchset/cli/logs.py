@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from matchset.cli.console import format_error, print_facts, print_heading, print_text
 from matchset.cli.flags import Columns, LogColumns
 from matchset.config import DEFAULT_MIN_QUERY_COUNT
+from matchset.data.catalog import require_products_of
 from matchset.data.log import Log
 from matchset.data.positives import positives, relevance
 from matchset.data.split import Split, SplitOptions, split_by_query, split_by_time
@@ -69,6 +70,7 @@ def describe(
         print_heading("Catalog")
         known = float((goods.ids.index_of(read.products) >= 0).mean())
         print_facts({"catalog": goods, "products of the log in it": f"{known:.1%}"})
+        require_products_of(read.products, goods)
 
 
 def split(

@@ -7,15 +7,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter
 
-from matchset.cli.console import output, print_error
+from matchset.cli.console import Form, output, print_error, print_text
 from matchset.matchers.base import DEFAULT_K
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import load
 
+Row: TypeAlias = dict[str, Any]
 BATCH = 10_000  # queries of a file that are answered together
 
 
@@ -25,11 +26,12 @@ def match(
     *queries: str,
     k: Annotated[int, Parameter(alias="-k")] = 10,
     beam: int | None = None,
+    new_share: float | None = None,
     where: str | None = None,
     min_score: float | None = None,
     min_relative: float | None = None,
     file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
-    form: Literal["table", "tsv", "jsonl"] | None = None,
+    form: Form | None = None,
 ) -> None:
     """Print the best products for queries.
 
@@ -46,32 +48,41 @@ def match(
     beam
         Nodes kept per level of the tree (default: the model's own number); a wider beam is slower
         and finds more.
+    new_share
+        Share of the answers that are new products, to which no past query led (default: the
+        model's own). More of them cost some recall of known ones: see docs/training.md.
     where
         Filter, such as "price < 20 and locale = 'us'".
     min_score
         Leave out products with a lower score, such as 0.01. The score of a match set is the
-        probability that the product is a right answer.
+        probability that the product is a right answer, unless `matchset inspect` says that scores
+        are no probabilities. Then use -k, or --min-relative, instead.
     min_relative
         Leave out products that score less than this share of the query's best, such as 0.1.
     file
         File of queries, one per line; - is standard input.
     form
-        Output as a table, tab-separated values or JSON Lines (default: a table for queries given
-        as arguments, TSV for those of a file). A query without products is a line of JSON with
-        nulls; in TSV it has no line, and standard error says how many such queries there are.
+        Output as a table, tab-separated values, JSON Lines or one JSON array (default: a table for
+        queries given as arguments, TSV for those of a file). A query without products is a line of
+        JSON with nulls; in TSV it has no line, and standard error says how many there are.
 
     """
     opened = load(model)
-    options: dict[str, Any] = {"k": k, "where": where, "beam": beam}
+    options: dict[str, Any] = {"k": k, "where": where, "beam": beam, "new_share": new_share}
     options |= {"min_score": min_score, "min_relative": min_relative}
     if not queries and file is None and sys.stdin.isatty():
         prompt(lambda query: opened.match(query, **options))
         return
-    chosen, n_empty = form or ("table" if queries else "tsv"), 0
+    chosen, n_empty, rows = form or ("table" if queries else "tsv"), 0, list[Row]()
     for batch in [list(queries)] if queries else read_lines(file):
         found = opened.match(batch, **options)
-        print_matches(found, chosen)
+        if chosen == "json":
+            rows += to_rows(found)
+        else:
+            print_matches(found, chosen)
         n_empty += sum(len(each) == 0 for each in found)
+    if chosen == "json":
+        print_text(json.dumps(rows, indent=1))
     if n_empty and chosen == "tsv":
         print_error(f"queries without products, which have no line: {n_empty:,}")
 
@@ -84,6 +95,7 @@ def explain(
     *,
     k: Annotated[int, Parameter(alias="-k")] = DEFAULT_K,
     beam: int | None = None,
+    new_share: float | None = None,
     where: str | None = None,
 ) -> None:
     """Show why a query gets a product, or why not.
@@ -104,33 +116,41 @@ def explain(
         Products that are asked for.
     beam
         Nodes kept per level of the tree (default: the model's own number).
+    new_share
+        Share of the answers that are new products, as in `match`.
     where
         Filter, such as "price < 20 and locale = 'us'".
 
     """
-    output.print(load(model).explain(query, product, k=k, beam=beam, where=where))
+    options: dict[str, Any] = {"k": k, "where": where, "beam": beam, "new_share": new_share}
+    output.print(load(model).explain(query, product, **options))
 
 
-def print_matches(matches: Matches, form: str) -> None:
+def print_matches(matches: Matches, form: Form) -> None:
     """Print the products of each query as a table, TSV or JSON Lines."""
-    for found in matches:
-        if form == "table":
+    if form == "table":
+        for found in matches:
             output.print(found)
-            continue
-        if form == "jsonl" and len(found) == 0:
+        return
+    for row in to_rows(matches):
+        if form == "jsonl":
+            sys.stdout.write(json.dumps(row) + "\n")
+        elif row["rank"] is not None:
+            query, title = to_field(row["query"]), to_field(row["title"] or "")
+            line = f"{query}\t{row['rank']}\t{row['product_id']}\t{row['score']:.6g}\t{title}\n"
+            sys.stdout.write(line)
+
+
+def to_rows(matches: Matches) -> Iterator[Row]:
+    """Make a row of each product; one with nulls of a query without products."""
+    for found in matches:
+        if len(found) == 0:
             names = ("rank", "product_id", "score", "title")
-            line = {"query": found.query, **dict.fromkeys(names)}
-            sys.stdout.write(json.dumps(line) + "\n")
-        query = to_field(found.query)
+            yield {"query": found.query, **dict.fromkeys(names)}
         for rank, hit in enumerate(found, start=1):
-            if form == "jsonl":
-                line = {"query": found.query, "rank": rank, "product_id": hit.id}
-                line |= {"score": hit.score, "title": hit.title}
-                line |= {} if found.ranks is None else {"ranks": found.ranks[rank - 1]}
-                sys.stdout.write(json.dumps(line) + "\n")
-            else:
-                title = to_field(hit.title or "")
-                sys.stdout.write(f"{query}\t{rank}\t{hit.id}\t{hit.score:.6g}\t{title}\n")
+            row = {"query": found.query, "rank": rank, "product_id": hit.id}
+            row |= {"score": hit.score, "title": hit.title}
+            yield row | ({} if found.ranks is None else {"ranks": found.ranks[rank - 1]})
 
 
 def to_field(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -62,11 +63,14 @@ def train(
         Settings; a flag overrides the file.
 
     """
+    logging.getLogger("matchset.learn.fit_reranker").setLevel(logging.ERROR)  # the summary says it
     chosen = make_config(config, settings)
     check_places(engine, work, out, overwrite=overwrite)  # before a long log is read
     with training_bar() as bar, limit_memory(columns.memory, out.parent):
         read, goods = columns.read(log), columns.read_catalog(catalog)
-        with ending_soon():  # reading a log is interrupted at once, and removes what it spilled
+        with ending_soon(
+            bar.stop
+        ):  # reading a log is interrupted at once, and removes what it spilled
             matcher = train_matcher(
                 read,
                 goods,

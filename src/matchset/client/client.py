@@ -69,6 +69,7 @@ class Client:
         *,
         where: Where | None = ...,
         beam: int | None = ...,
+        new_share: float | None = ...,
         min_score: float | None = ...,
         min_relative: float | None = ...,
         unit: str,
@@ -81,6 +82,7 @@ class Client:
         *,
         where: Where | None = ...,
         beam: int | None = ...,
+        new_share: float | None = ...,
         min_score: float | None = ...,
         min_relative: float | None = ...,
     ) -> Match: ...
@@ -92,6 +94,7 @@ class Client:
         *,
         where: Where | None = ...,
         beam: int | None = ...,
+        new_share: float | None = ...,
         min_score: float | None = ...,
         min_relative: float | None = ...,
     ) -> Matches: ...
@@ -102,6 +105,7 @@ class Client:
         *,
         where: Where | None = None,
         beam: int | None = None,
+        new_share: float | None = None,
         min_score: float | None = None,
         min_relative: float | None = None,
         unit: str | None = None,
@@ -109,15 +113,15 @@ class Client:
         """Return the k best products of one query, or of each of several.
 
         `where` is an expression, product ids, or a filter, which is sent as ids. It cannot be an
-        array, because the client does not know the order of the server's products. `beam` defaults
-        to the server's. Products that score less than `min_score`, or less than the share
-        `min_relative` of the query's best score, are dropped.
+        array, because the client does not know the order of the server's products. `beam` and
+        `new_share` default to the server's. Products that score less than `min_score`, or less than
+        the share `min_relative` of the query's best score, are dropped.
 
         With one query and a `unit`, a user or a session, the answer comes from the unit's arm in
         the experiment that the server runs. It is an `AssignedMatch`.
         """
         options: dict[str, Any] = {"k": self._limit_k(check_k(k)), **self._options}
-        options |= self._choose(where, beam, min_score, min_relative)
+        options |= self._choose(where, min_score, min_relative, beam=beam, new_share=new_share)
         if unit is not None:
             options["unit"] = unit
         if isinstance(queries, str):
@@ -147,11 +151,12 @@ class Client:
         k: int = DEFAULT_K,
         where: Where | None = None,
         beam: int | None = None,
+        new_share: float | None = None,
         min_score: float | None = None,
         min_relative: float | None = None,
     ) -> Explanation:
         """Explain why a query gets a product, or why not; the options are those of `match`."""
-        options = self._choose(where, beam, min_score, min_relative)
+        options = self._choose(where, min_score, min_relative, beam=beam, new_share=new_share)
         if "matcher" in self._options:
             options["matcher"] = self._options["matcher"]
         body = {"query": query, "product": product, "k": check_k(k), **options}
@@ -229,14 +234,14 @@ class Client:
     @staticmethod
     def _choose(
         where: Where | None,
-        beam: int | None,
         min_score: float | None,
         min_relative: float | None,
+        **others: float | None,
     ) -> dict[str, Any]:
         """The options that were given, as they are sent."""
         least_scores(0.0, min_score, min_relative)  # the errors of a local matcher
         given: dict[str, Any] = {"where": None if where is None else _to_json(where)}
-        given |= {"beam": beam, "min_score": min_score, "min_relative": min_relative}
+        given |= {**others, "min_score": min_score, "min_relative": min_relative}
         return {name: value for name, value in given.items() if value is not None}
 
     @cached_property

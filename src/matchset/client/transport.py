@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -175,9 +176,9 @@ def _to_error(
 
 
 def _reason(error: MaxRetryError) -> str:
-    """Why the last attempt failed, without the names of urllib3's objects."""
-    text = str(error.reason or error)
-    return text.split("): ", 1)[-1] if text.startswith("<") else text
+    """Why the last attempt failed, without the names of urllib3's objects and numbers of errors."""
+    text = re.sub(r"^(<.*?>|\w+\(.*?\)): |\[Errno -?\d+\] ", "", str(error.reason or error))
+    return text.replace("Failed to establish a new connection: ", "")
 
 
 def _check_url(url: str) -> str:

@@ -6,14 +6,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.arrow import NO_DAY, ExportColumn, export_columns
 from matchset.data.duckdb_session import write_parquet
+from matchset.data.frames import require_package
+from matchset.errors import DataError
 from matchset.strings import Strings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ColumnKind: TypeAlias = Literal["text", "number", "boolean", "date"]
 _NULLS = {"text": -1, "number": np.nan, "boolean": -1, "date": NO_DAY}
@@ -113,9 +118,36 @@ class Catalog:
         columns += [_to_export(name, column) for name, column in self.attributes.items()]
         return export_columns(columns, len(self))
 
+    def without(self, ids: Strings) -> Catalog:
+        """Return the catalog without some products, and without attributes."""
+        rows = np.flatnonzero(ids.index_of(self.ids) < 0)
+        texts = (self.descriptions, self.more_text)
+        descriptions, more = (None if each is None else each.take(rows) for each in texts)
+        return Catalog(self.ids.take(rows), self.titles.take(rows), descriptions, more_text=more)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a pyarrow table of the same columns; its `to_pandas` makes a pandas frame."""
+        return require_package("pyarrow").table(self)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the catalog as Parquet, which `read_catalog` reads back."""
         write_parquet(self, Path(path))
+
+
+def require_products_of(log_products: Strings, catalog: Catalog) -> None:
+    """Raise a DataError if a catalog has not one product of a log."""
+    ids = catalog.ids
+    if not len(log_products) or (log_products.index_of(ids) >= 0).any():
+        return
+    in_log, in_catalog = (", ".join(map(repr, one[:2])) or "none" for one in (log_products, ids))
+    is_alike = not {one.lstrip("0") for one in log_products}.isdisjoint(
+        one.lstrip("0") for one in ids
+    )
+    raise DataError(
+        f"must have products of the log, such as {in_log}; got others, such as {in_catalog}",
+        parameter="catalog",
+        advice="keep the zeros in front of ids on both sides" if is_alike else None,
+    )
 
 
 def _to_export(name: str, column: Column) -> ExportColumn:

@@ -17,10 +17,12 @@ from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
 from matchset.data.columns import CATALOG_NAMES, ColumnChoice, choose_column, describe_columns
 from matchset.data.duckdb_session import (
     explain,
+    fetch_row,
     naming_errors,
     raise_unless_data_error,
 )
 from matchset.data.grouping import renumber
+from matchset.data.log_rows import MOST_BYTES
 from matchset.data.number_forms import Decimal, check_decimal
 from matchset.data.sql import id_of, text_of
 from matchset.data.tables import Table, TableSource, open_tables
@@ -53,7 +55,7 @@ def read_catalog(
     """Read a catalog from anything that `read_log` accepts.
 
     `product`, `title` and `description` name columns. A column that is not named is found by its
-    usual names: product_id, sku, asin, item_id; title, product_title, product_name, name;
+    usual names: product_id, sku, asin, item_id, id; title, product_title, product_name, name;
     description, product_description. All other columns become attributes, or only those in
     `attributes`: numbers, booleans, dates, and text for everything else. Columns of CSV and JSON
     files become numbers, booleans or dates if every value is one. A column with an integer beyond
@@ -120,18 +122,49 @@ class _Part:
         """SQL of each file: roles, attributes numbered in the order of `kinds`, and the row."""
         texts = {role: text_of(self.table, column) for role, column in self.roles.items()}
         texts["product"] = id_of(self.table, self.roles["product"])
-        fields = [f"{text} AS {role}" for role, text in texts.items()]
+        fields = [f"{_limit(text, role)} AS {role}" for role, text in texts.items()]
         if self.text:
             pieces = ", ".join(value_of(self.table, name, "text") for name in self.text)
-            fields.append(f"concat_ws(' ', {pieces}) AS more_text")
-        fields += [
-            f"{self.attributes[name].sql(self.table, name, kind)} AS a{index}"
-            for index, (name, kind) in enumerate(kinds.items())
-            if name in self.attributes
-        ]
+            text = _limit(f"concat_ws(' ', {pieces})", "more_text")
+            fields.append(f"{text} AS more_text")
+        for index, (name, kind) in enumerate(kinds.items()):
+            if name in self.attributes:
+                value = self.attributes[name].sql(self.table, name, kind)
+                value = _limit(value, "attribute") if kind == "text" else value
+                fields.append(f"{value} AS a{index}")
         listed = ", ".join([*fields, "row_number() OVER () AS row"])
         rows = [self.table.sql(path) for path in self.table.files] or [self.table.sql()]
         return [f"SELECT {listed} FROM {sql}" for sql in rows]
+
+
+def _most_bytes(role: str) -> int:
+    return MOST_BYTES if role in ("product", "title") else 1_000_000
+
+
+def _limit(text: str, role: str) -> str:
+    """SQL that fails at the first text that is too long, before more of them are in memory."""
+    return f"if(strlen({text}) > {_most_bytes(role)}, error('a text is too long'), {text})"
+
+
+def _refuse_long(connection: duckdb.DuckDBPyConnection, part: _Part) -> None:
+    """Raise a DataError for the first text of a table that is too long."""
+    table = part.table
+    roles = dict.fromkeys((*part.attributes, *part.text), "text")
+    roles |= {column: role for role, column in part.roles.items()}
+    for path in table.files or (None,):
+        rows = table.sql(path) if path else table.sql()
+        for column, role in roles.items():
+            most = _most_bytes(role)
+            found = fetch_row(
+                connection,
+                f"SELECT row, n FROM (SELECT row_number() OVER () AS row, "
+                f"strlen({value_of(table, column, 'text')}) AS n FROM {rows}) "
+                f"WHERE n > {most} ORDER BY row LIMIT 1",
+            )
+            if found:
+                rule = f"must have at most {most:,} bytes; got {found[1]:,}"
+                location = {"path": path} if path else table.location
+                raise DataError(rule, row=found[0], column=column, **location)
 
 
 def _find_part(
@@ -182,6 +215,7 @@ def _read_parts(
     except (duckdb.Error, RuntimeError) as error:
         raise_unless_data_error(error)
         for part in parts:
+            _refuse_long(connection, part)
             for path, sql in zip(part.table.files, part.select(kinds), strict=False):
                 with naming_errors(part.table.kind, path=path):
                     connection.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {sql}")

@@ -24,7 +24,7 @@ VISITOR_NAMES: Mapping[str, tuple[str, ...]] = {
     "session": ("session_id", "session", "sessionid", "visit_id"),
 }
 CATALOG_NAMES: Mapping[str, tuple[str, ...]] = {
-    "product": LOG_NAMES["product"],
+    "product": (*LOG_NAMES["product"], "id"),  # of a log, it may be that of the row
     "title": ("title", "product_title", "product_name", "name"),
     "description": ("description", "product_description"),
 }
@@ -56,6 +56,8 @@ def choose_column(
             )
         return found
     usual = [by_lower[name] for name in names if name in by_lower]
+    if len(usual) > 1 and usual[-1].lower() == "id":  # only where there is no better name
+        usual.pop()
     if len(usual) > 1:
         raise DataError(
             f"must say which column to take, {' or '.join(map(repr, usual))}; "

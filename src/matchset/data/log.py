@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,11 +17,15 @@ from matchset.config import DEFAULT_MIN_QUERY_COUNT, count_threads
 from matchset.data.arrow import NO_DAY, ExportColumn, export_columns
 from matchset.data.duckdb_session import write_parquet
 from matchset.data.events import kind_of
+from matchset.data.frames import require_package
 from matchset.data.grouping import Rows, group_coded, mark_used, renumber, settle, sum_by
 from matchset.data.read_report import NO_REPORT, ReadReport
 from matchset.errors import DataError
 from matchset.strings import Strings
 from matchset.text import normalize_strings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _Integer = TypeVar("_Integer", bound=np.integer[Any])
 
@@ -141,6 +145,10 @@ class Log:
             columns.append(ExportColumn("date", self.day, is_date=True, is_null=is_undated))
         columns.append(ExportColumn("count", self.count))
         return export_columns(columns, len(self))
+
+    def to_arrow(self) -> pa.Table:
+        """Return a pyarrow table of the same columns; its `to_pandas` makes a pandas frame."""
+        return require_package("pyarrow").table(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the log as Parquet, which `read_log` reads back to an equal log.

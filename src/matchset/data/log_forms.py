@@ -14,6 +14,7 @@ from matchset.data.duckdb_session import fetch_row, quote_name
 from matchset.data.log_rows import Fault, LogTable
 from matchset.data.number_forms import find_number_forms
 from matchset.data.read_report import ReadReport, format_examples
+from matchset.data.sql import is_number
 from matchset.data.tables import FRAME
 from matchset.data.time_forms import find_time_forms
 from matchset.errors import DataError
@@ -31,9 +32,11 @@ class LogForms:
 
 
 def keep_texts(connection: duckdb.DuckDBPyConnection, table: LogTable) -> LogTable:
-    """The same table; a copy if it is a stream, which opens once, with times or counts as text."""
-    texts = [role for role in ("timestamp", "count") if _is_text(table, role)]
-    if table.table.format != FRAME or not texts:
+    """The same table; a copy if it is a stream, which opens once, and may need another look."""
+    may_fail = _is_text(table, "count") or _is_text(table, "timestamp")
+    if "timestamp" in table.roles:  # a number may be no time: a year, a day of Excel's
+        may_fail |= is_number(table.table.type_of(table.roles["timestamp"]))
+    if table.table.format != FRAME or not may_fail:
         return table
     columns = ", ".join(map(quote_name, dict.fromkeys(table.roles.values())))
     connection.execute(f"CREATE TABLE kept AS SELECT {columns} FROM {table.table.sql()}")

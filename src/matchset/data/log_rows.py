@@ -29,6 +29,9 @@ from matchset.errors import DataError
 from matchset.memory import memory_for_tables
 from matchset.strings import Strings
 
+MOST_BYTES = 10_000  # of a query, an id or a title
+_SHOWN = 80  # characters of a long value that is at fault
+
 
 class Fault(IntEnum):
     """What is wrong with a row: the first that applies. Named for the role of the column."""
@@ -89,9 +92,10 @@ class LogTable:
             f"WHEN count IS NULL THEN {Fault.COUNT:d} "
             f"WHEN day IS NULL THEN {Fault.TIMESTAMP:d} ELSE {Fault.NONE:d} END)::UTINYINT "
             f"AS fault FROM (SELECT * REPLACE (if({is_day}, day::INTEGER, NULL) AS day) FROM "
-            f"(SELECT {text_of(table, roles['query'])} AS query, "
-            f"{id_of(table, roles['product'])} AS product, coalesce({event}, '') AS event, "
-            f"{day} AS day, {count} AS count, {self._visitor()}{shown} FROM {table.sql(*files)}))"
+            f"(SELECT {_if_short(text_of(table, roles['query']))} AS query, "
+            f"{_if_short(id_of(table, roles['product']))} AS product, "
+            f"coalesce({event}, '') AS event, {day} AS day, {count} AS count, "
+            f"{self._visitor()}{shown} FROM {table.sql(*files)}))"
         )
 
     def _visitor(self) -> str:
@@ -105,6 +109,10 @@ class LogTable:
         column = self.roles["timestamp"]
         second = day_of(self.table, column, self.time_form, per_day=SECONDS)
         return f"{texts}{second} AS second, "
+
+
+def _if_short(text: str) -> str:
+    return f"if(strlen({text}) > {MOST_BYTES}, NULL, {text})"
 
 
 def find_roles(
@@ -217,7 +225,10 @@ def _refuse_in(
         row, fault, value = found[0], Fault(found[1]), found[2]
         column = table.roles.get(fault.role, fault.role)
         location = {"path": path} if path else table.table.location
-        raise DataError(f"must {_RULES[fault]}; got {value!r}", row=row, column=column, **location)
+        rule = f"must {_RULES[fault]}"
+        if value is not None and len(value.encode()) > MOST_BYTES:
+            rule, value = f"{rule} of at most {MOST_BYTES:,} bytes", f"{value[:_SHOWN]}..."
+        raise DataError(f"{rule}; got {value!r}", row=row, column=column, **location)
 
 
 def _blame_file(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> None:

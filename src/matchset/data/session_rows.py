@@ -38,8 +38,8 @@ logger = logging.getLogger(__name__)
 class SessionRows:
     """The rows of a log, each with the visit that it belongs to.
 
-    A visit is a session, or else what a user did in a day. A unit is what is independent of all
-    others: a user, or else a session.
+    A visit is a session of a unit, or else what a user did in a day. A unit is what is independent
+    of all others: a user, or else a session.
     """
 
     queries: Strings  # distinct, normalized, (n_queries,)
@@ -195,7 +195,7 @@ def _to_rows(columns: dict[str, ArrowColumn], is_somebody: NDArray[np.bool_]) ->
     # A row without a user, among others that have one, is of a user of its own session.
     unit = _number(values["user"], values["session"] * (values["user"] < 0))
     by_day = np.where(values["session"] < 0, second // SECONDS, 0)
-    visit = _number(values["session"], unit * (values["session"] < 0), by_day)
+    visit = _number(values["session"], unit, by_day)  # users may count their sessions alike
     return SessionRows(
         queries=normal.take(first),
         products=columns["product"].texts,

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 SplitBy: TypeAlias = Literal["auto", "time", "query", "none"]
 DEFAULT_SAMPLE = 100_000  # queries of a test
 _EPOCH = date(1970, 1, 1)
+_COARSE = 7  # days between two times
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ def split_by_time(
             rule = "must be a positive integer"
             raise ParameterError(f"{rule}; got {test_days}", parameter="test_days")
         first_test_day = (log.days[1] - _EPOCH).days - n_days + 1
+        _warn_if_coarse(log, first_test_day)
     else:
         first_test_day = (_to_date(test_from) - _EPOCH).days
     is_dated = log.day != NO_DAY
@@ -146,6 +148,13 @@ def split_by_time(
     if undated:
         logger.warning("%s rows without a time are in neither train nor test", f"{undated:,}")
     return Split(log.select(is_dated & ~is_test), log.select(is_test), undated)
+
+
+def _warn_if_coarse(log: Log, first_test_day: int) -> None:
+    days = np.unique(log.day[log.day != NO_DAY])
+    if len(days) > 2 and np.median(np.diff(days)) >= _COARSE:
+        rule = "times are coarse, such as months: the test has %s of the log's %s distinct days"
+        logger.warning(rule, int((days >= first_test_day).sum()), len(days))
 
 
 def split_by_query(

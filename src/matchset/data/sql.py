@@ -100,7 +100,7 @@ def day_of(table: Table, column: str, form: TimeForm | None = None, *, per_day: 
 
 
 def count_of(table: Table, column: str, decimal: Decimal | None = None) -> str:
-    """A count that is finite and not negative; else NULL."""
+    """A count that is finite and not negative; else NULL. True is 1 and false 0, also as text."""
     name, kind = quote_name(column), _plain_type(table, column)
     if decimal is not None and kind == "VARCHAR":
         number = number_from_text(f"trim({name})", decimal)
@@ -109,6 +109,9 @@ def count_of(table: Table, column: str, decimal: Decimal | None = None) -> str:
     # that is not a number fails the whole file. The same holds for every other cast of texts.
     value = f"trim({name})" if kind in ("VARCHAR", JSON_NUMBER) else name
     number = number_of(table, column) if kind == "FLOAT" else f"try_cast({value} AS DOUBLE)"
+    if value != name:
+        is_true = f"lower({value}) IN ('true', 'false'), (lower({value}) = 'true')::DOUBLE"
+        number = f"if({is_true}, {number})"
     return f"if({number} >= 0 AND isfinite({number}), {number}, NULL)"
 
 

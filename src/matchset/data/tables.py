@@ -37,6 +37,7 @@ GIVEN_TABLE = "the given table"  # the name of a frame in messages
 JSON_NUMBER = "NUMBER"  # our type for a JSON column of decimal numbers, which is read as text
 _MAX_COLUMNS = 10_000  # read in seconds; time grows with the square
 _ROWS_COUNTED = 20_480  # of JSON, whose keys are counted before their types are found
+_SEPARATOR = re.compile('"?sep=([^"])"?\\s*', re.IGNORECASE)  # a first line of Excel's
 _NUMBERED = re.compile(r"_\d+$")
 # By default, DuckDB samples 20,480 rows and drops keys that first appear later. Looking at all of
 # 2 million rows costs 2 s, as does reading them. Rare keys must not become a MAP.
@@ -128,9 +129,11 @@ def is_frame(source: Any) -> bool:
         return True
     if isinstance(source, list | tuple) or hasattr(source, "__fspath__") or isinstance(source, str):
         return False
+    advice = "; make a table of it, such as pandas.DataFrame(...)" * isinstance(source, dict)
+    advice = "; call its collect()" if hasattr(source, "collect") else advice  # a LazyFrame
     raise TypeError(
         "source must be a path, a list of paths or a table with __arrow_c_stream__; "
-        f"got {type(source).__name__}"
+        f"got {type(source).__name__}{advice}"
     )
 
 
@@ -211,24 +214,26 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
     """Read the header ourselves; nothing is guessed: every value is text, no row is skipped.
 
     TSV has no quoting: a `"` is a plain character. CSV follows RFC 4180, its delimiter is the most
-    frequent of , ; tab | in the header.
+    frequent of , ; tab | in the header, or what a first line such as sep=; says.
     """
-    line = fetch_row(
-        connection,
+    found = connection.execute(
         f"SELECT line FROM read_csv({quote_files([file.data or file.path])}, auto_detect=false, "
         "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false, "
         # With several threads, the first line of the second could come first. Without quotes, a
         # line end inside a value can look like one of another kind, which strict mode refuses.
-        "parallel=false, strict_mode=false) LIMIT 1",
-    )
-    header = ((line and line[0]) or "").removeprefix("\ufeff")
+        "parallel=false, strict_mode=false) LIMIT 2"
+    ).fetchall()
+    lines = [(line or "").removeprefix("\ufeff") for (line,) in found]
+    separator = _SEPARATOR.fullmatch(lines[0]) if lines else None
+    header = lines[1 if separator else 0] if len(lines) > bool(separator) else ""
     if not header.strip():
         raise DataError(
             "the first line must name the columns; "
-            f"got {'an empty line' if line else 'an empty file'}",
+            f"got {'an empty line' if lines else 'an empty file'}",
             path=file.path,
         )
     delimiter = "\t" if file.format == "TSV" else max(",;\t|", key=header.count)
+    delimiter = separator[1] if separator else delimiter
     names = header.split("\t") if file.format == "TSV" else _split_csv(header, delimiter, file)
     names = [name.strip() or f"column{index}" for index, name in enumerate(names)]
     _check_names(names, path=file.path)
@@ -237,6 +242,8 @@ def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tabl
     options = (
         f", auto_detect=false, columns={{{columns}}}, header=true, delim={quote_text(delimiter)}, "
         f"quote='{quote}', escape='{quote}', comment='', null_padding=false, strict_mode=true"
+        + ", skip=1"
+        * bool(separator)
     )
     return Table(dict.fromkeys(names, "VARCHAR"), file.format, (file.path,), "read_csv", options)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from matchset.data.arrow import ExportColumn
 from matchset.data.events import EventWeights
+from matchset.data.frames import Tabular
 from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.data.split import DEFAULT_SAMPLE
@@ -30,7 +31,6 @@ from matchset.evaluate.significance import (
 )
 from matchset.matchers.base import Retriever
 from matchset.matchers.display import Grid, Headed, printable, with_margin
-from matchset.matchers.frames import Tabular
 from matchset.matchers.recorded_run import Engine
 from matchset.strings import Strings
 

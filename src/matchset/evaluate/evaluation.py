@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from matchset.data.arrow import ExportColumn
 from matchset.data.events import EventWeights
+from matchset.data.frames import Tabular
 from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.data.split import DEFAULT_SAMPLE
@@ -29,7 +30,6 @@ from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.evaluate.significance import RESAMPLES, Values, bootstrap, mean
 from matchset.matchers.base import Matcher, Retriever, check_k
 from matchset.matchers.display import Grid, Headed, percent, with_margin
-from matchset.matchers.frames import Tabular
 from matchset.matchers.recorded_run import Engine, as_retriever
 from matchset.strings import Strings
 

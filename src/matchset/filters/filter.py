@@ -22,6 +22,7 @@ from matchset.strings import Strings
 logger = logging.getLogger(__name__)
 
 _MAX_FILTERS = 64  # in a cache
+_SHOWN = 3  # unknown ids in a hint
 _MAX_BYTES = 2**26  # of all filters in a cache; it holds one in any case
 
 
@@ -46,7 +47,7 @@ class Filter:
     description: str  # the expression, or what it was made from instead
     n_allowed: int
     n_unknown: int = 0  # given product ids that are not among the products
-    hints: tuple[str, ...] = ()  # possible mistakes in the expression
+    hints: tuple[str, ...] = ()  # possible mistakes: in the expression, or unknown ids
     columns: Mapping[str, Column] = field(default_factory=dict)  # that the expression reads
 
     def __repr__(self) -> str:
@@ -107,8 +108,8 @@ def make_filter(products: Filterable, what: Where, *, limits: Limits = DEFAULT_L
 
     - an expression such as `in_stock and price < 20` (any `str` is an expression; the language is
       described in `matchset.filters`);
-    - product ids, in any order; unknown ones are ignored and counted in `n_unknown`, because such
-      lists come from other systems that may be newer than the model;
+    - product ids, in any order; unknown ones are ignored, counted in `n_unknown` and named in
+      `hints`, because such lists come from other systems that may be newer than the model;
     - a boolean array with an entry for each product, in the order of `products.ids`.
 
     A filter that was made for the same products is returned as it is.
@@ -185,11 +186,16 @@ def _from_array(ids: Strings, array: NDArray[Any]) -> Filter:
 
 
 def _from_ids(ids: Strings, wanted: Strings) -> Filter:
-    _, first = wanted.factorize()
+    wanted = wanted.take(wanted.factorize()[1])
     # Looks up products among the wanted ids, not the reverse: a smaller table, five times faster.
-    allowed = wanted.take(first).index_of(ids) >= 0
-    n_unknown = len(first) - int(np.count_nonzero(allowed))
-    return _freeze(allowed, ids, f"{len(first):,} product ids", n_unknown=n_unknown)
+    found = wanted.index_of(ids)
+    n_unknown = len(wanted) - int(np.count_nonzero(found >= 0))
+    made = _freeze(found >= 0, ids, f"{len(wanted):,} product ids", n_unknown=n_unknown)
+    if n_unknown == 0:
+        return made
+    few = wanted.take(np.setdiff1d(np.arange(len(wanted)), found)[:_SHOWN])
+    more = ", ..." if n_unknown > _SHOWN else ""
+    return replace(made, hints=(f"unknown ids: {', '.join(map(repr, few))}{more}",))
 
 
 def _freeze(

@@ -200,7 +200,7 @@ def read_memory() -> tuple[int, int]:
 
 
 def _count_held(log: Log, config: TrainConfig) -> int:
-    return min(_FITTED, len(hold_back(log, config).queries)) if is_tuned(config) else 0
+    return min(_FITTED, len(hold_back(log, None, config).queries)) if is_tuned(config) else 0
 
 
 def _cost(rate: Rate, sizes: Sizes) -> Cost:

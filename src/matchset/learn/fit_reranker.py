@@ -1,4 +1,9 @@
-"""Learning to re-rank: which weights put the held-back positives first?"""
+"""Learning to re-rank: which weights put the held-back positives first?
+
+What training knows of a query decides how far each part is to be trusted: queries that it knows,
+new ones, and those with a word that no past query had. Each situation has weights of its own, which
+are held together by a ridge on what they differ, since some are rare.
+"""
 
 from __future__ import annotations
 
@@ -8,60 +13,84 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matchset import _native
+from matchset.learn.held_kinds import KINDS, PAIRS, PRODUCTS, RECENT
 from matchset.learn.labeled_candidates import LabeledCandidates, recall_of
 from matchset.learn.score_calibration import calibrate
-from matchset.matrices import Floats, rows_of
+from matchset.matrices import Floats
 from matchset.model.match_set_model import SOURCES
 from matchset.model.reranker import (
     COLD,
-    DEFAULT_WEIGHTS,
     FEATURES,
-    WARM,
+    NEW_QUERY,
+    NEW_WORD,
+    PRIOR,
+    PRIOR_DEVIATION,
+    SITUATIONS,
     Reranker,
     default_reranker,
+    prior_mean,
 )
 
 logger = logging.getLogger(__name__)
 
-RIDGE = 1e-4  # on features of about unit deviation
-LEAST_QUERIES = 200  # with a positive candidate
+# Ridges of what weights differ by situation, on features of about unit deviation; of the constant
+# of cold products alone; of weights that stay. All stand beside a sum over queries.
+DEVIATION_RIDGE, RIDGE, FIXED = 10.0, 0.3, 1e9
 _COMPARED = 1000  # queries on which choices of parts, and of a weight, are compared
 _LEAST_SHOWING = 20  # queries by which the weight of `same_query` is chosen
 _TIED = 2e-4  # of recall
 _SAME_QUERY_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
-_SAME_QUERY = FEATURES.index("same_query")
-_POPULARITY = FEATURES.index("popularity")
+_CONSTANT, _SAME_QUERY, _WORDS_DECIDE = (
+    FEATURES.index(name) for name in ("constant", "same_query", "words_decide")
+)
 PART_FEATURES = {
     "tree": ("tree_score", "tree_log", "tree_missed"),
     "towers": ("cosine", "cosine_rank"),
-    "lexical": ("bm25_share", "bm25", "bm25_any"),
+    "lexical": (
+        "bm25_share", "bm25", "bm25_any", "word_share", "all_words", "rarest_word", "new_words",
+        "new_words_not", "words_decide"
+    ),
     "neighbors": ("vote_share", "vote_log", "same_query"),
-}
+}  # fmt: skip
 
 
-def fit_reranker(data: LabeledCandidates, parts: tuple[str, ...], *, threads: int) -> Reranker:
-    """Weights by a softmax over each query's candidates, then scores by isotonic regression.
+def fit_reranker(
+    data: LabeledCandidates, parts: tuple[str, ...], *, new_share: float, threads: int
+) -> Reranker:
+    """Fit weights by a softmax over each query's candidates, then calibrate scores.
 
-    Fewer than 200 queries with a positive candidate give the default weights.
+    `new_share` is that of products without a past query among the answers: as the most recent days
+    tell, or as assumed. The fewer queries there are, the nearer weights stay to the prior.
     """
-    n_queries, n_useful = len(data.n_positive), _count_useful(data)
-    if n_useful < LEAST_QUERIES:
-        reason = (
-            f"{n_useful} of {n_queries} validation queries have a positive candidate; "
-            f"weights need {LEAST_QUERIES}"
+    n_queries = len(data.n_positive)
+    if _count_useful(data) == 0:
+        reason = f"none of {n_queries} validation queries has a positive candidate"
+        nothing = default_reranker(reason, parts)
+        logger.warning("default weights: %s; %s", reason, nothing.warning)
+        return nothing
+
+    def fit(
+        some: LabeledCandidates, chosen: tuple[str, ...], same_query: float | None = None
+    ) -> Reranker:
+        return _fit_to(
+            some, parts, chosen, new_share=new_share, same_query=same_query, threads=threads
         )
-        logger.warning("default weights: %s", reason)
-        return default_reranker(reason)
-    whole = _fit_to(data, parts, threads=threads)
-    few = data.select(np.arange(n_queries) < _COMPARED)
-    subsets = [_fit_to(few, parts, some, threads=threads) for some in list_subsets(parts)]
+
+    whole = fit(data, parts)
+    same_query = float(whole.weights[0, 0, _SAME_QUERY])
+    few = data.select(np.arange(n_queries) % max(1, n_queries // _COMPARED) == 0)
+    subsets = [fit(few, some, same_query) for some in list_subsets(parts)]
     worth = {_name(each.parts, parts): each.facts["recall"]["all"] for each in subsets}
     # Fitted to as few queries as the others: more would look worse beside them.
-    like_them = _fit_to(few, parts, threads=threads).facts["recall"]["all"]
-    facts = {**whole.facts, "recall": {"all": like_them, **worth}}
-    return replace(whole, facts=facts, subsets=tuple(subsets))
+    like_them = fit(few, parts, same_query).facts["recall"]["all"]
+    facts = {**whole.facts, "recall": {"all": like_them, **worth}, "kinds": _judge(data, whole)}
+    if whole.warning:
+        logger.warning("%s", whole.warning)
+    # Of a few answers, fewer parts learn what is not so.
+    return replace(whole, facts=facts, subsets=tuple(subsets) if whole.is_calibrated else ())
 
 
 def list_subsets(parts: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -77,68 +106,118 @@ def _name(some: tuple[str, ...], parts: tuple[str, ...]) -> str:
     return f"without {' and '.join(name for name in parts if name not in some)}"
 
 
+def _judge(data: LabeledCandidates, reranker: Reranker) -> dict[str, dict[str, Any]]:
+    """Count the queries of each kind, and measure the recall of each."""
+    judged = {}
+    for kind, name in enumerate(KINDS):
+        own = data.select(data.kinds == kind)
+        if len(own.n_positive):
+            recall = _recall_as_judged(own, reranker.weights)
+            judged[name] = {"queries": len(own.n_positive), "recall": recall}
+    return judged
+
+
 def _fit_to(
     data: LabeledCandidates,
     parts: tuple[str, ...],
-    some: tuple[str, ...] | None = None,
+    some: tuple[str, ...],
     *,
+    new_share: float,
+    same_query: float | None,
     threads: int,
 ) -> Reranker:
     """A re-ranker of some parts: features and candidates of the others are gone.
 
     Recall is that of the queries that it was fitted to.
     """
-    some = parts if some is None else some
-    every = np.ones(len(data.n_positive), dtype=np.bool_)
     own = np.uint8(sum(SOURCES[name] for name in some))
-    data = data.select(every, (data.candidates.sources & own) > 0)
-    dropped = [name for part in parts if part not in some for name in PART_FEATURES[part]]
-    weights = fit_weights(data, threads=threads, left_out=tuple(dropped))
+    data = data.keep((data.candidates.sources & own) > 0)
+    dropped = {
+        FEATURES.index(name) for part in parts if part not in some for name in PART_FEATURES[part]
+    }
+    candidates = data.candidates
+    if dropped:
+        features, situations = candidates.features.copy(), candidates.situations
+        features[:, sorted(dropped)] = 0
+        if "neighbors" not in some:  # which tells what training knows
+            situations = np.zeros_like(situations)
+        if "lexical" not in some:  # which tells what titles know
+            situations = np.where(situations == NEW_WORD, NEW_QUERY, situations).astype(np.uint8)
+        candidates = replace(candidates, features=features, situations=situations)
+        data = replace(data, candidates=candidates)
+    weights = fit_weights(data, some, new_share=new_share, threads=threads)
+    weights[..., _SAME_QUERY] = (
+        choose_same_query(data, weights) if same_query is None else same_query
+    )
+    weights[..., sorted(dropped)] = 0
     facts: dict[str, Any] = {
         "is_learned": True,
         "queries": len(data.n_positive),
         "queries_with_positive_candidate": _count_useful(data),
+        "positives": int(np.count_nonzero(data.is_positive)),
         "by_time": data.is_by_time,
+        "days": data.n_days,
+        "new_share": new_share,
         "recall": {"all": _recall_as_judged(data, weights)},
     }
-    return Reranker(weights, *calibrate(data.shown(), weights), facts, some)
+    return Reranker(weights, calibrate(data, weights), facts, some)
 
 
-def fit_weights(data: LabeledCandidates, *, threads: int, left_out: tuple[str, ...] = ()) -> Floats:
-    """Weights of cold and warm products, (2, n_features).
+def fit_weights(
+    data: LabeledCandidates, parts: tuple[str, ...], *, new_share: float, threads: int
+) -> Floats:
+    """Weights of cold and warm products in each situation, (n_situations, 2, n_features).
 
     What training knows of the very same query is never a wrong answer. Where only right ones are
     left, a softmax would put them above everything: so it learns from the other candidates alone,
-    and `same_query` gets the smallest weight that finds nearly as much as any.
+    and the weight of `same_query` is chosen by itself.
     """
-    shown = data.shown()
-    is_new = ~shown.is_known
-    row = rows_of(shown.candidates.offsets)
-    has_new = np.bincount(row[shown.is_positive & is_new], minlength=len(shown.n_positive)) > 0
-    dropped = {FEATURES.index(name) for name in left_out}
-    weights = _fit(shown.select(has_new, is_new), dropped | {_SAME_QUERY}, threads=threads)
-    if _SAME_QUERY not in dropped:
-        weights[:, _SAME_QUERY] = _choose_same_query(data, weights)
+    is_new = ~data.is_known
+    has_new = np.bincount(data.row[data.is_positive & is_new], minlength=len(data.n_positive)) > 0
+    learned = data.select(has_new, is_new)
+    shares = weigh_kinds(learned, new_share)
+    center = np.tile(prior_mean(parts), (len(SITUATIONS), 1, 1))
+    weights = _fit(learned, shares, center, threads=threads)
+    is_recent = learned.kinds == RECENT
+    if is_recent.any():  # what was added tells how to order new products, not how many there are
+        shares = is_recent.astype(np.float64)
+        weights = _fit(learned, shares, weights, only_constants=True, threads=threads)
     return weights
 
 
-def _choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
+def weigh_kinds(data: LabeledCandidates, new_share: float) -> NDArray[np.float64]:
+    """Share of each query in the loss: where chance decided, those of new products are as many.
+
+    That is among the queries that training knows.
+    """
+    shares = np.ones(len(data.kinds))
+    if data.is_by_time:
+        return shares
+    is_new, is_old = data.kinds == PRODUCTS, data.kinds == PAIRS
+    n = np.count_nonzero(is_new | is_old)
+    if is_new.any() and is_old.any():
+        shares[is_new] = new_share * n / np.count_nonzero(is_new)
+        shares[is_old] = (1 - new_share) * n / np.count_nonzero(is_old)
+    return shares
+
+
+def choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
     """The smallest weight that finds nearly as much as any, for queries that training knows.
 
     Where time decided what is held back, known answers that nobody chose again take places of the
     ranking, as they will in answers. Else they are left out, since single events were held back,
     and only queries with an answer that is right again count. Few queries: the default weight.
     """
-    row = rows_of(data.candidates.offsets)
     is_telling = data.is_known if data.is_by_time else data.is_known & data.is_positive
-    shows = np.bincount(row[is_telling], minlength=len(data.n_positive)) > 0
+    shows = np.bincount(data.row[is_telling], minlength=len(data.n_positive)) > 0
+    shows &= data.kinds != PRODUCTS
     if np.count_nonzero(shows) < _LEAST_SHOWING:
-        return DEFAULT_WEIGHTS["same_query"]
+        return PRIOR["same_query"][0]
     judged = data.select(shows & (np.cumsum(shows) <= _COMPARED))
     recalls = []
     for weight in _SAME_QUERY_WEIGHTS:
         tried = weights.copy()
-        tried[:, _SAME_QUERY] = weight
+        tried[..., _SAME_QUERY] = weight
         recalls.append(sum(_recall_as_judged(judged, tried)) / 3)
     least = max(recalls) - _TIED
     return next(w for w, r in zip(_SAME_QUERY_WEIGHTS, recalls, strict=True) if r >= least)
@@ -146,46 +225,75 @@ def _choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
 
 def _count_useful(data: LabeledCandidates) -> int:
     """Queries with a positive candidate."""
-    return len(np.unique(rows_of(data.candidates.offsets)[data.is_positive]))
+    return len(np.unique(data.row[data.is_positive]))
 
 
-def _fit(data: LabeledCandidates, dropped: set[int], *, threads: int) -> Floats:
-    features = data.candidates.features.copy()
-    features[:, sorted(dropped)] = 0
-    is_warm = features[:, _POPULARITY] > 0
+def _fit(
+    data: LabeledCandidates,
+    shares: NDArray[np.float64],
+    center: NDArray[np.floating],
+    *,
+    only_constants: bool = False,
+    threads: int,
+) -> Floats:
+    """Return the weights of least loss near `center`; or change the constants of cold products."""
+    features, groups = data.candidates.features, data.groups
+    center, unused = center.astype(np.float64), [_SAME_QUERY, _WORDS_DECIDE]
+    center[..., unused] = 0
     # As if features were divided by their deviations. Powers of two, so that the last bits of a
     # deviation do not matter.
-    deviation = np.array(
-        [[_deviation(x) for x in features[is_warm == kind].T] for kind in (COLD, WARM)]
-    )
-    scale = [[_round_to_power(each) if each > 1e-6 else 1.0 for each in row] for row in deviation]
-    ridge = RIDGE * np.square(scale)
+    scale = np.array([[_scale(x) for x in features[groups % 2 == kind].T] for kind in (0, 1)])
+    shape = (len(SITUATIONS), 2, len(FEATURES))
+    if only_constants:
+        is_open = np.zeros(shape, dtype=np.bool_)
+        is_open[:, COLD, _CONSTANT] = True
+        precision = np.diag(np.where(is_open, RIDGE, FIXED).reshape(-1))
+    else:
+        precision = _couple(np.square(scale))
+    is_unused = np.zeros(shape, dtype=np.bool_)
+    is_unused[..., unused] = True
+    precision[np.diag_indices_from(precision)] += FIXED * is_unused.reshape(-1)
     found = _native.fit_softmax(
         features.reshape(-1),
         data.candidates.offsets,
         data.is_positive.view(np.uint8),
-        is_warm.view(np.uint8),
-        ridge.reshape(-1),
-        n_kinds=2,
+        groups,
+        shares,
+        center.reshape(-1),
+        precision.reshape(-1),
+        n_kinds=2 * len(SITUATIONS),
         threads=threads,
     )
-    weights: Floats = found.astype(np.float32).reshape(2, -1)
+    weights: Floats = np.asarray(found).astype(np.float32).reshape(shape)
+    weights[..., unused] = 0
     return weights
 
 
-def _deviation(values: Floats) -> float:
-    return float(values.std(dtype=np.float64)) if len(values) else 0.0
+def _couple(squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the precision of weights that are a common one plus what each situation adds.
+
+    The common one has the prior of all logs, and is integrated out. What is added differs from one
+    situation to another no more than from one log to another.
+    """
+    n, common = len(SITUATIONS), 1 / np.square(PRIOR_DEVIATION.reshape(-1))
+    own = np.maximum(DEVIATION_RIDGE * squares.reshape(-1), common)
+    shared = own / (common + n * own)
+    between = np.eye(n)[:, :, None] - shared  # (n, n, n_weights)
+    blocks = [[np.diag(own * between[i, j]) for j in range(n)] for i in range(n)]
+    return np.asarray(np.block(blocks), dtype=np.float64)
 
 
-def _round_to_power(value: float) -> float:
-    """The nearest power of two."""
-    share, exponent = math.frexp(value)  # from a half to one
+def _scale(values: Floats) -> float:
+    """The power of two that is nearest to the deviation; 1 where there is none."""
+    deviation = float(values.std(dtype=np.float64)) if len(values) else 0.0
+    if deviation <= 1e-6:
+        return 1.0
+    share, exponent = math.frexp(deviation)  # from a half to one
     return math.ldexp(1.0, exponent - (share < math.sqrt(0.5)))
 
 
 def _recall_as_judged(data: LabeledCandidates, weights: Floats) -> list[float]:
     """Recall; without times, known answers of a query that are not positive again are left out."""
-    if data.is_by_time:
-        return recall_of(data, weights)
-    every = np.ones(len(data.n_positive), dtype=np.bool_)
-    return recall_of(data.select(every, data.is_positive | ~data.is_known), weights)
+    return recall_of(
+        data if data.is_by_time else data.keep(data.is_positive | ~data.is_known), weights
+    )

@@ -2,8 +2,8 @@
 
 A rare query can hold personal data: a name, a telephone number, an address. Hashes do not hide a
 word from someone who guesses it, and trigrams spell it out. So a match set learns from a rare query
-as if its private words were not there: they are in no file of the model, in no form. The hash of
-the whole query alone still covers them.
+as if its private words were not there, or as if they stood in a form that is not private: they are
+in no file of the model. The hash of the whole query alone still covers them.
 """
 
 from __future__ import annotations
@@ -46,13 +46,16 @@ def forget_private_words(
     titles: Strings | None,
     *,
     least: float,
+    language: str | None = None,
     threads: int | None = None,
 ) -> Strings:
-    """Normalized queries, of which those that occurred less than `least` times lose private words.
+    """Return normalized queries without the private words of those that occurred too rarely.
 
-    A word is private unless a title has it, or the queries that have it occurred `least` times in
-    all. Numbers and their units, and of scripts without spaces pairs of characters and single ones,
-    count as words, as they do in n-grams: what stands between two spaces is private if one is.
+    That is less than `least` times. A word is private unless a title has it, or the queries that
+    have it occurred `least` times in all. If another form of it is not, as `language` stems words,
+    that form takes its place. Numbers and their units, and of scripts without spaces pairs of
+    characters and single ones, count as words, as they do in n-grams: what stands between two
+    spaces is private if one is.
     """
     rare = np.flatnonzero(counts < least)
     if len(rare) == 0:
@@ -64,8 +67,9 @@ def forget_private_words(
     if titles is not None:
         public.append(_list_words(titles, n_threads)[0])
     found = _add_public(own, public)
-    is_private = _find_private(found, counts[rare], least)[found.word]
-    n_words, n_private = len(found.word) + n_frequent, int(np.count_nonzero(is_private))
+    is_private = _find_private(found, counts[rare], least)
+    forms = _find_forms(found.distinct, is_private, language, n_threads)[found.word]
+    n_words, n_private = len(found.word) + n_frequent, int(np.count_nonzero(forms < 0))
     logger.log(
         logging.WARNING if 2 * n_private > n_words else logging.INFO,
         "nothing is learned from %s of %s words in queries: no title has them, and their queries "
@@ -74,12 +78,35 @@ def forget_private_words(
         f"{n_words:,}",
         least,
     )
-    is_dropped = np.zeros(len(texts.used), dtype=np.bool_)
-    is_dropped[texts.used != _SPACE] = np.repeat(is_private, found.distinct.lengths[found.word])
-    kept = Strings(np.where(is_dropped, np.uint8(_SPACE), texts.used), texts.offsets)
+    kept = normalize_strings(_join_words(found.distinct, forms, found.offsets), threads=n_threads)
     rows = np.arange(len(queries))
     rows[rare] = len(queries) + np.arange(len(rare))
-    return Strings.concatenate([queries, normalize_strings(kept, threads=n_threads)]).take(rows)
+    return Strings.concatenate([queries, kept]).take(rows)
+
+
+def _find_forms(
+    words: Strings, is_private: NDArray[np.bool_], language: str | None, threads: int
+) -> Ids:
+    """Return for each word the number of a word with its stem that is not private; -1: none."""
+    forms = np.where(is_private, np.int32(-1), np.arange(len(words), dtype=np.int32))
+    if language is not None:
+        stem, _ = learn_stems(words, language, threads=threads).analyze(words).factorize()
+        known = np.flatnonzero(~is_private)[::-1]
+        form_of = np.full(len(words), -1, dtype=np.int32)
+        form_of[stem[known]] = known  # the first of them
+        forms[is_private] = form_of[stem[is_private]]
+    return forms
+
+
+def _join_words(words: Strings, chosen: Ids, offsets: Offsets) -> Strings:
+    """Return texts of words by their numbers, -1 for none, with a space after each."""
+    has_word = chosen >= 0
+    ends = offsets_of(np.where(has_word, words.lengths[chosen], 0) + 1)
+    data = np.full(ends[-1], _SPACE, dtype=np.uint8)
+    is_letter = np.ones(len(data), dtype=np.bool_)
+    is_letter[ends[1:] - 1] = False
+    data[is_letter] = words.take(chosen[has_word]).used
+    return Strings(data, ends[offsets])
 
 
 def _list_words(texts: Strings, threads: int) -> tuple[Strings, int]:

@@ -26,6 +26,7 @@ from matchset.learn.refresh_report import RefreshReport
 from matchset.learn.refresh_tree import RefreshedTree, refresh_tree
 from matchset.learn.training_data import Examples, join_titles, name_products
 from matchset.matrices import Csr, from_scipy, rows_of
+from matchset.model.heirs import find_heirs
 from matchset.model.lexical import index_titles
 from matchset.model.match_set_model import MatchSetModel
 from matchset.model.neighbors import remember_queries
@@ -77,8 +78,12 @@ def refresh_match_set(
     )
     last_day = find_last_day(log, old_log, before=known.last_day)
     recent = _count_recent(known, log, old_log, last_day)
+    heirs = None
+    if tree is not None and towers is not None:
+        heirs = find_heirs(towers, data.n_queries_of > 0, threads=threads)
     refreshed = replace(
         model,
+        heirs=heirs,
         popularity=_native.log_fixed(1 + data.n_queries_of.astype(np.float64)).astype(np.float32),
         recent=_native.log_fixed(1 + recent).astype(np.float32),
         tree=None if tree is None else tree.tree,

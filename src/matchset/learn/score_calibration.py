@@ -3,41 +3,72 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.learn.labeled_candidates import LabeledCandidates, rank_of, score_candidates
-from matchset.matrices import Floats, Ids, rows_of
-from matchset.model.reranker import default_reranker
+from matchset.learn.held_kinds import RECENT, WORDS
+from matchset.learn.labeled_candidates import LabeledCandidates
+from matchset.matrices import Floats, Ids
+from matchset.model.reranker import LEAST_CALIBRATED, SITUATIONS, Calibration, default_reranker
 
 MONTH = 30  # days for which a chance holds, where the log has times
 _BINS = 20  # of equal numbers of positives
 _RANKED = 100  # candidates of each query, the best, on which scores are calibrated
 _MOST_DOUBLINGS = 2.0
-_LEAST_POSITIVES = 100  # in half of the days, to measure how chances grow
+_LEAST_GROWING = 100  # positives in half of the days, to measure how chances grow
+_LEAST_POSITIVES = 300  # of a situation that has lines of its own
 
 
-def calibrate(data: LabeledCandidates, weights: Floats) -> tuple[Floats, Floats]:
-    """Knots of scores and their log-odds, by isotonic regression over bins of equal positives.
+def calibrate(data: LabeledCandidates, weights: Floats) -> tuple[Calibration, ...]:
+    """Lines from scores to log-odds in each situation, by isotonic regression.
 
     The best candidates of each query count. Known answers of a query that are not positive again
-    count as wrong where time decided what is held back; else only queries all of whose positives
-    are held back count, since what was left to training would look wrong. Where time decided,
-    chances are those of a month.
+    count as wrong where time decided what is held back, else not at all: they are known to be
+    right. Where time decided, chances are those of a month. A situation with too few positives has
+    the lines of all, moved.
     """
-    if not data.is_by_time:
-        data = data.select(data.is_complete)
-    scores = score_candidates(data.candidates.features, weights)
-    is_ranked = rank_of(data.candidates.offsets, scores) < _RANKED
-    knots, log_odds = fit_isotonic(scores[is_ranked], data.is_positive[is_ranked])
     if data.is_by_time:
-        row = rows_of(data.candidates.offsets)[is_ranked]
-        odds = _read_line(scores[is_ranked], knots, log_odds)
-        growth = measure_growth(odds, row, data.halves[is_ranked])
-        log_odds += np.float32(growth * _count_doublings(data.n_days))
-    return knots, log_odds
+        data = data.select((data.kinds == RECENT) | (data.kinds == WORDS))
+    else:
+        data = data.keep(data.is_positive | ~data.is_known)
+    if np.count_nonzero(data.is_positive) < LEAST_CALIBRATED:
+        return default_reranker("").calibrations
+    scores = data.score(weights)
+    is_ranked = data.rank(scores) < _RANKED
+    situation = data.candidates.situations[data.row]
+    common = _fit_lines(data, scores, is_ranked)
+    return tuple(
+        _fit_own(data, scores, is_ranked & (situation == i), common) for i in range(len(SITUATIONS))
+    )
+
+
+def _fit_lines(
+    data: LabeledCandidates, scores: NDArray[np.float64], chosen: NDArray[np.bool_]
+) -> Calibration:
+    lines = fit_isotonic(scores[chosen], data.is_positive[chosen])
+    if not data.is_by_time or not chosen.any():
+        return lines
+    growth = measure_growth(lines.read(scores[chosen]), data.row[chosen], data.halves[chosen])
+    shift = np.float32(growth * _count_doublings(data.n_days))
+    return replace(lines, log_odds=lines.log_odds + shift)
+
+
+def _fit_own(
+    data: LabeledCandidates,
+    scores: NDArray[np.float64],
+    chosen: NDArray[np.bool_],
+    common: Calibration,
+) -> Calibration:
+    """The lines of one situation; of few positives, those of all with a shrunken shift."""
+    n = int(np.count_nonzero(data.is_positive[chosen]))
+    if n >= _LEAST_POSITIVES:
+        return _fit_lines(data, scores, chosen)
+    shift = _find_shift(common.read(scores[chosen]), n) if n else 0.0
+    shrunken = np.float32(shift * n / (n + _LEAST_POSITIVES))
+    return replace(common, log_odds=common.log_odds + shrunken)
 
 
 def _count_doublings(n_days: int) -> float:
@@ -53,7 +84,7 @@ def measure_growth(log_odds: NDArray[np.float64], row: Ids, halves: NDArray[np.u
     shifts = []
     for bits in (3, 1, 2):  # all days, then each half of them
         is_right = (halves & bits) > 0
-        if np.count_nonzero(is_right) < _LEAST_POSITIVES:
+        if np.count_nonzero(is_right) < _LEAST_GROWING:
             return 0.0
         mine = (np.bincount(row[is_right], minlength=int(row[-1]) + 1) > 0)[row]
         shifts.append(_find_shift(log_odds[mine], int(np.count_nonzero(is_right))))
@@ -71,27 +102,14 @@ def _find_shift(log_odds: NDArray[np.float64], n_right: int) -> float:
     return (low + high) / 2
 
 
-def _read_line(scores: NDArray[np.float64], knots: Floats, log_odds: Floats) -> NDArray[np.float64]:
-    """Log-odds of scores, as search reads them."""
-    if len(knots) == 1:
-        return np.asarray(float(log_odds[0]) + scores - float(knots[0]))
-    x, y = knots.astype(np.float64), log_odds.astype(np.float64)
-    i = np.clip(np.searchsorted(x, scores, side="right"), 1, len(x) - 1)
-    rise = (y[i] - y[i - 1]) / (x[i] - x[i - 1])
-    return np.asarray(y[i - 1] + (scores - x[i - 1]) * rise)
-
-
-def fit_isotonic(
-    scores: NDArray[np.float64], is_positive: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
+def fit_isotonic(scores: NDArray[np.float64], is_positive: NDArray[np.bool_]) -> Calibration:
     """Mean score and log-odds of ascending blocks: pool adjacent violators."""
     order = np.argsort(scores, kind="stable")
     scores, is_positive = scores[order], is_positive[order]
     n_before = np.cumsum(is_positive)
     n_positive = int(n_before[-1]) if len(n_before) else 0
     if n_positive == 0:
-        default = default_reranker("")
-        return default.knots, default.log_odds
+        return default_reranker("").calibrations[0]
     edges = np.searchsorted(n_before, n_positive * np.arange(1, _BINS) / _BINS)
     blocks: list[tuple[float, float, float]] = []  # sum of scores, positives, candidates
     for part in np.split(np.arange(len(scores)), np.unique(edges)):
@@ -105,7 +123,7 @@ def fit_isotonic(
     knots = [total / n for total, _, n in blocks]
     chances = np.array([_chance(block) for block in blocks])
     log_odds = _native.log_fixed(chances / (1 - chances))
-    return np.array(knots, dtype=np.float32), log_odds.astype(np.float32)
+    return Calibration(np.array(knots, dtype=np.float32), log_odds.astype(np.float32))
 
 
 def _chance(block: tuple[float, float, float]) -> float:

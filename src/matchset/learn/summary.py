@@ -89,6 +89,7 @@ def summarize(trained: TrainedMatchSet, seconds: dict[str, float]) -> TrainSumma
     data, model = trained.data, trained.model
     sizes = model.part_bytes()
     is_tree = tuple(sizes) == ("tree",)
+    told = f"{model.reranker}\nnew products among the answers: {model.describe_share()}"
     whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     peak = max(resource.getrusage(who).ru_maxrss for who in whose)
     return TrainSummary(
@@ -107,7 +108,7 @@ def summarize(trained: TrainedMatchSet, seconds: dict[str, float]) -> TrainSumma
         peak_memory=peak if sys.platform == "darwin" else 1024 * peak,
         language=data.vectorizer.vocabulary.language,
         part_bytes={} if is_tree else sizes,
-        reranker="" if is_tree else str(model.reranker),
+        reranker="" if is_tree else told,
         events=dict(data.positives.rule.weights),
         sampled_pairs=trained.n_sampled,
     )

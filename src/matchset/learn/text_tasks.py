@@ -20,7 +20,7 @@ from matchset.features.ngram_counts import add_counts, count_ngrams
 from matchset.features.stems import lay_out_stems, list_words, unite_words
 from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import count_unknown, make_vocabulary, weigh_unknown
-from matchset.learn.match_set_tasks import HELD, INPUT, PartSource, find_positives, read_pairs
+from matchset.learn.match_set_tasks import INPUT, PartSource, find_positives, read_pairs
 from matchset.learn.training_data import list_texts, make_examples, vectorize_texts
 from matchset.matrices import from_scipy
 from matchset.strings import Strings
@@ -95,7 +95,7 @@ class CutTexts:
 def data_stages(source: PartSource, config: TrainConfig) -> list[Stage]:
     """The stages that end with the training data; where texts are few, most have no tasks."""
     p, pairs = f"{source.data}.", source.pairs
-    log = (HELD, INPUT) if source.is_tuning else (INPUT,)
+    log = (source.held, INPUT) if source.is_tuning else (INPUT,)
     given = {"source": source, "config": config}
 
     def stage(step: str, run: Run, *needs: str, is_cut: bool = False) -> Stage:

@@ -26,8 +26,8 @@ from matchset.data.read_report import NO_REPORT
 from matchset.errors import DataError, ParameterError, install_command
 from matchset.learn.encode_tasks import encode_stages
 from matchset.learn.forecast import Forecast
+from matchset.learn.hold_back import count_rounds
 from matchset.learn.match_set_tasks import (
-    HELD,
     INPUT,
     RERANKER,
     PartSource,
@@ -89,7 +89,7 @@ def train_match_set(
     stages = part_stages(final, config)
     is_tuned = config.tune and config.parts != ("tree",)
     if is_tuned:
-        stages = [*tuning_stages(parts, config), *stages]
+        stages = [*tuning_stages(parts, config, count_rounds(log)), *stages]
     with _open_results(work, log, catalog, config) as results:
         if not results.has(INPUT):
             results.put(INPUT, {"log": log, "catalog": catalog})
@@ -102,9 +102,10 @@ def train_match_set(
             kept={RERANKER, *(name for name in _lasting(stages) if name.startswith("final/"))},
             on_done=lambda done: tell(done, progress, forecast.hear(done, results)),
         )
-        untuned = default_reranker("tune is off")
+        untuned = default_reranker("tune is off", config.parts)
         reranker = results.get(RERANKER, "reranker") if is_tuned else untuned
-        model, data = assemble(results, final, reranker), read_data(results, final)
+        model = assemble(results, final, reranker, new_share=config.new_share, threads=threads)
+        data = read_data(results, final)
         n_sampled = results.get("final/encode", "n_sampled") if "towers" in parts else None
         if model.tree is None:
             return TrainedMatchSet(model, data, n_sampled=n_sampled)
@@ -128,14 +129,20 @@ def find_parts(config: TrainConfig, *, has_titles: bool) -> tuple[str, ...]:
     return parts
 
 
-def tuning_stages(parts: tuple[str, ...], config: TrainConfig) -> list[Stage]:
-    """The stages that end with a re-ranker."""
-    source = PartSource("tune/", is_tuning=True, parts=parts)
-    held = Stage.of(Task(HELD, hold_positives, {"config": config}, is_wide=True), INPUT)
-    stages = part_stages(source, config)
-    given = {"source": source, "config": config}
-    task = Task(RERANKER, weigh_parts, given, is_wide=True)
-    return [held, *stages, Stage.of(task, HELD, *_lasting(stages))]
+def tuning_stages(parts: tuple[str, ...], config: TrainConfig, n_rounds: int) -> list[Stage]:
+    """The stages that end with a re-ranker: the parts are trained once in each round."""
+    prefixes = ["tune/", *(f"tune-{number + 1}/" for number in range(1, n_rounds))]
+    sources = [
+        PartSource(prefix, is_tuning=True, parts=parts, round=number)
+        for number, prefix in enumerate(prefixes)
+    ]
+    stages: list[Stage] = []
+    for source in sources:
+        given = {"source": source, "config": config}
+        stages.append(Stage.of(Task(source.held, hold_positives, given, is_wide=True), INPUT))
+        stages += part_stages(source, config)
+    task = Task(RERANKER, weigh_parts, {"sources": sources}, is_wide=True)
+    return [*stages, Stage.of(task, *_lasting(stages))]
 
 
 def _lasting(stages: Sequence[Stage]) -> list[str]:

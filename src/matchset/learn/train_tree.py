@@ -89,7 +89,7 @@ def tell(
     name = name.partition(".")[0]
     name = _SHOWN.get(name, name)
     if name in get_args(StageName):
-        is_tuning = prefix == "tune" and name != "tune"
+        is_tuning = prefix.startswith("tune") and name != "tune"
         stage = cast("StageName", name)
         progress(Progress(stage, done.done, done.total, is_tuning, seconds_left))
 

@@ -113,6 +113,9 @@ def find_pairs(
     has_titles = catalog is not None and config.titles == "instances"
     products = make_products(pairs.products, catalog, with_unseen=has_titles)
     queries, counts = pairs.queries, count_queries(log, pairs, threads=n_threads)
+    sample = sample_texts(list(list_texts(queries, products, config).values()))
+    sample = normalize_strings(sample, threads=n_threads)
+    language = choose_language(config.language, [sample], threads=n_threads)
     if config.parts != ("tree",):  # XR-Linear of the paper learns from every word
         _, *public = list_texts(queries, products, config).values()
         queries = forget_private_words(
@@ -120,6 +123,7 @@ def find_pairs(
             counts,
             Strings.concatenate(public) if public else None,
             least=config.min_query_count,
+            language=language,
             threads=n_threads,
         )
     n_queries_of = np.zeros(len(products), dtype=np.int64)
@@ -127,7 +131,6 @@ def find_pairs(
         pairs.pairs.indices, minlength=len(pairs.products)
     )
     recent = count_recent(log, pairs.rule.weights, threads=n_threads)
-    sample = sample_texts(list(list_texts(queries, products, config).values()))
     return TrainingPairs(
         products,
         pairs,
@@ -136,7 +139,7 @@ def find_pairs(
         n_missing=0 if catalog is None else _count_missing(pairs.products, catalog),
         counts=counts,
         queries=queries,
-        language=choose_language(config.language, [normalize_strings(sample)], threads=n_threads),
+        language=language,
     )
 
 

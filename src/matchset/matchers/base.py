@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from operator import index
 from typing import (
     Any,
@@ -33,8 +35,9 @@ from matchset.text import normalize_strings
 
 DEFAULT_K = 100
 DEFAULT_BEAM = 10
-# k, where and beam of a call, checked: a plain tuple, as nanoseconds count here.
-Options: TypeAlias = tuple[int, Filter | None, int | None]
+_MOST_COMPARED = 20_000  # ids with a wrong one; half a second
+# k, where, beam and new_share of a call, checked: a plain tuple, as nanoseconds count here.
+Options: TypeAlias = tuple[int, Filter | None, int | None, float | None]
 
 
 @runtime_checkable
@@ -118,6 +121,7 @@ class Matcher(Saved):
         *,
         where: Where | None = ...,
         beam: int | None = ...,
+        new_share: float | None = ...,
         min_score: float | None = ...,
         min_relative: float | None = ...,
     ) -> Match: ...
@@ -129,6 +133,7 @@ class Matcher(Saved):
         *,
         where: Where | None = ...,
         beam: int | None = ...,
+        new_share: float | None = ...,
         min_score: float | None = ...,
         min_relative: float | None = ...,
     ) -> Matches: ...
@@ -139,6 +144,7 @@ class Matcher(Saved):
         *,
         where: Where | None = None,
         beam: int | None = None,
+        new_share: float | None = None,
         min_score: float | None = None,
         min_relative: float | None = None,
     ) -> Match | Matches:
@@ -147,14 +153,16 @@ class Matcher(Saved):
         `where` restricts the products (see `filter`). Products that score less than `min_score`, or
         less than the share `min_relative` of the query's best score, are dropped. `beam` is for
         matchers that search a tree: a wider beam searches more of it, which is slower and finds
-        more up to a point.
+        more up to a point. `new_share` is for match sets: the share of the answers that are new
+        products, to which no past query led. More of them cost some recall of known ones.
         """
-        if beam is not None and "beam" not in self.takes:
-            raise ValueError(f"beam is not an option of a {self.kind} matcher; got {beam}")
+        for name, value in (("beam", beam), ("new_share", new_share)):
+            if value is not None and name not in self.takes:
+                raise ValueError(f"{name} is not an option of a {self.kind} matcher; got {value}")
         if (k := check_k(k)) > len(self.products):
             k = len(self.products) or 1
         chosen = None if where is None else self.products.filter(where)
-        options = k, chosen, beam
+        options = k, chosen, beam, new_share
         found: Match | Matches
         if isinstance(queries, str):
             found = self._match_one(queries, options)
@@ -179,11 +187,12 @@ class Matcher(Saved):
         *,
         k: int = DEFAULT_K,  # noqa: ARG002
         beam: int | None = None,  # noqa: ARG002
+        new_share: float | None = None,  # noqa: ARG002
         where: Where | None = None,  # noqa: ARG002
     ) -> Explanation:
         """Explain why a query gets a product, or why not; a ValueError unless `can_explain`.
 
-        k, beam and `where` are those of `match`.
+        k, beam, `new_share` and `where` are those of `match`.
         """
         raise ValueError(f"a {self.kind} matcher cannot explain its results")
 
@@ -213,7 +222,9 @@ class Matcher(Saved):
     def label_of(self, product: str) -> int:
         """The label of a product id; a ValueError if the matcher does not have it."""
         if (label := int(self.products.index_of([product])[0])) < 0:
-            raise ValueError(f"product must be one of the matcher's products; got {product!r}")
+            rule = f"product must be one of the matcher's products; got {product!r}"
+            near = find_near(product, self.products.ids)
+            raise ValueError(rule if near is None else f"{rule}; did you mean {near!r}?")
         return label
 
     @property
@@ -237,17 +248,25 @@ class Matcher(Saved):
         return None
 
     def _match_one(self, query: str, options: Options) -> Match:
-        k, where, _ = options
+        k, where, _, _ = options
         found = self._search(Strings.of([query]), k, where)
         return Match(query, found.indices, found.data, self.products)
 
     def _match_many(self, queries: Strings, options: Options) -> Matches:
-        k, where, _ = options
+        k, where, _, _ = options
         return Matches(queries, self._search(queries, k, where), self.products)
 
     @abstractmethod
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
         """Labels and scores of each query, best first, at most k, none twice."""
+
+
+def find_near(product: str, ids: Iterable[str]) -> str | None:
+    """Find the id that was meant: up to zeros in front and case, else similar to one of many."""
+    plain = product.lower().lstrip("0")
+    alike = (one for one in ids if one.lower().lstrip("0") == plain)
+    close = difflib.get_close_matches(product, islice(ids, _MOST_COMPARED), n=1)
+    return next(alike, None) or next(iter(close), None)
 
 
 def to_texts(queries: Iterable[str]) -> Strings:

@@ -108,8 +108,10 @@ class BM25(Matcher):
         products = make_products(pairs.products, catalog, with_unseen=True)
         titles = normalize_strings(products.titles or Strings.of([]))
         counts = log.query_counts()[log.queries.index_of(pairs.queries)]
-        queries = forget_private_words(pairs.queries, counts, titles, least=min_query_count)
         chosen = choose_language(language, [titles])
+        queries = forget_private_words(
+            pairs.queries, counts, titles, least=min_query_count, language=chosen
+        )
         stems = None if chosen is None else learn_stems(titles, chosen)
         if stems is not None:
             titles, queries = stems.analyze(titles), stems.analyze(queries)

@@ -31,13 +31,13 @@ class XRLinear:
 
     Parameters are those of `LearnConfig`, with the same defaults, except that `random_state` is its
     `seed`, `n_jobs` its `threads` (-1 for all cores, None for 1), and `beam_size` is the number of
-    nodes per level that `predict` keeps. `fit` checks them. After `fit`, `model_` is the trained
+    nodes per level that a prediction keeps. `fit` checks them. After `fit`, `model_` is the trained
     model, `n_features_in_` and `n_labels_` its dimensions, and `n_unconverged_` the number of
     classifiers that used up `max_iter`.
 
     >>> import numpy as np, matchset.matchers.estimator as xr
     >>> X = np.eye(4, dtype=np.float32)
-    >>> xr.XRLinear().fit(X, X).predict(X, k=1).toarray().argmax(axis=1)
+    >>> xr.XRLinear().fit(X, X).predict(X).toarray().argmax(axis=1)
     array([0, 1, 2, 3])
     """
 
@@ -138,14 +138,21 @@ class XRLinear:
         self._searcher = _Searcher(trained.model)
         return self
 
-    def predict(self, X: Any, k: int = 100, *, beam_size: int | None = None) -> sp.csr_array:
+    def predict(self, X: Any, k: int = 1, *, beam_size: int | None = None) -> sp.csr_array:
+        """The k best labels of each row, as ones, best first, (n_rows, n_labels)."""
+        found = self.decision_function(X, k, beam_size=beam_size)
+        return sp.csr_array((np.ones_like(found.data), found.indices, found.indptr), found.shape)
+
+    def decision_function(
+        self, X: Any, k: int = 100, *, beam_size: int | None = None
+    ) -> sp.csr_array:
         """Scores of the k best labels of each row, (n_rows, n_labels).
 
         A score is the product of `exp(-max(0, 1 - w.x)^3)` along the label's path. The entries of a
         row stand best first, ties in the order of the tree. A row of zeros has no entries. Without
         a `beam_size`, the estimator's own is used.
         """
-        searcher = self._fitted("predict")
+        searcher = self._fitted()
         rule = search_rule(
             check_int("k", k, 1, 2**62),
             check_int("beam_size", self.beam_size if beam_size is None else beam_size, 1, 2**62),
@@ -162,13 +169,13 @@ class XRLinear:
         Instances without any label in Y are not counted.
         """
         relevant = drop_zeros(to_csr(Y, "Y")).to_scipy()
-        found = self.predict(X, k=1)
+        found = self.predict(X)
         if found.shape != relevant.shape:
             raise ValueError(f"Y must have the shape {found.shape}; got {relevant.shape}")
         n_counted = int(np.count_nonzero(np.diff(relevant.indptr)))
         if n_counted == 0:
             raise ValueError("Y must have at least one positive pair; got none")
-        found.data[:] = relevant.data[:] = 1  # scores may underflow to zero
+        relevant.data[:] = 1
         return float((found * relevant).nnz / n_counted)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
@@ -189,7 +196,9 @@ class XRLinear:
 
         return Tags(
             estimator_type=None,  # it ranks labels; a classifier would predict a set of them
-            target_tags=TargetTags(required=True, one_d_labels=False, two_d_labels=True),
+            target_tags=TargetTags(
+                required=True, two_d_labels=True, multi_output=True, single_output=False
+            ),
             input_tags=InputTags(sparse=True),
         )
 
@@ -209,11 +218,11 @@ class XRLinear:
         seed = check_int("random_state", params.pop("random_state"), 0, MAX_SEED)
         return LearnConfig(**params | {"seed": seed, "threads": count_jobs(params.pop("n_jobs"))})
 
-    def _fitted(self, method: str) -> _Searcher:
+    def _fitted(self) -> _Searcher:
         searcher: _Searcher | None = getattr(self, "_searcher", None)
         if searcher is None:
             name = type(self).__name__
-            raise not_fitted(f"fit must be called before {method}; this {name} is not fitted")
+            raise not_fitted(f"fit must be called before predictions; this {name} is not fitted")
         return searcher
 
 
@@ -280,6 +289,8 @@ def _check(examples: Examples) -> None:
     X, Y = examples.X, examples.Y
     if len(X) != len(Y):
         raise ValueError(f"X and Y must have the same number of rows; got {len(X)} and {len(Y)}")
+    if X.n_cols == 0:
+        raise ValueError("X must have at least one feature; got none")
     if len(Y.data) == 0:
         raise ValueError(f"Y must have at least one positive pair; got none in {Y.n_cols} labels")
     if Y.data.min() < 0:

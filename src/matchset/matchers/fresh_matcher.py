@@ -269,7 +269,12 @@ class FreshMatcher(TrainedMatcher):
         trained, towers = self._trained(), self.model.towers
         fresh = read_fresh(sections, trained.products, trained.n_queries_of)
         n_lists = None if towers is None else towers.lists.n_lists
-        read = read_title_rows(sections, n_features=self.vectorizer.n_features, n_lists=n_lists)
+        read = read_title_rows(
+            sections,
+            n_features=self.vectorizer.n_features,
+            n_lists=n_lists,
+            n_trained=len(trained.products),
+        )
         return self._with_fresh(fresh, read)
 
     def _with_fresh(self, fresh: Fresh, read: Sequence[TitleRows] = ()) -> Self:
@@ -283,6 +288,7 @@ class FreshMatcher(TrainedMatcher):
                 self.vectorizer,
                 lexical=self.model.lexical,
                 towers=self.model.towers,
+                is_warm=self.model.popularity > 0,
                 is_gone=present.is_gone,
                 before=[*read] if self.model.added is None else [self.model.added.rows, *read],
                 threads=1 if n_added <= _FEW else count_threads(None),

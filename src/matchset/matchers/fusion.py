@@ -152,13 +152,13 @@ class Fusion(Matcher):
         return f"Fusion({self.rule.method} of {', '.join(parts)}; {len(self.products):,} products)"
 
     def _match_one(self, query: str, options: Options) -> Match:
-        k, where, _ = options
+        k, where, _, _ = options
         fused = self._fuse(query, k, where)
         labels, scores = fused.found.indices, fused.found.data
         return FusedMatch(query, labels, scores, self.products, self.names, fused.ranks)
 
     def _match_many(self, queries: Strings, options: Options) -> Matches:
-        k, where, _ = options
+        k, where, _, _ = options
         fused = self._fuse(queries, k, where)
         return FusedMatches(queries, fused.found, self.products, self.names, fused.ranks)
 

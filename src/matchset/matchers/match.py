@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from matchset.data.arrow import ExportColumn
+from matchset.data.frames import Tabular
 from matchset.matchers.display import MOST_ROWS, Grid, Shown, printable
-from matchset.matchers.frames import Tabular
 from matchset.matrices import Csr, Floats, Ids, offsets_of, positions_of
 from matchset.model.products import Products
 from matchset.strings import Strings
@@ -294,7 +294,10 @@ def least_scores(
     share = np.where(best > 0, best * (min_relative or 0.0), -np.inf)
     if min_relative is None:
         share = np.full(best.shape, -np.inf)
-    return share if min_score is None else np.maximum(share, min_score)
+    if min_score is None:
+        return share
+    with np.errstate(over="ignore"):
+        return np.maximum(share, np.float32(min_score))  # scores have 32 bits: 0.01 finds itself
 
 
 def _columns(labels: Ids, scores: Floats, products: Products) -> list[ExportColumn]:

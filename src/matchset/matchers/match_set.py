@@ -27,9 +27,9 @@ from matchset.matrices import Csr
 from matchset.model.fresh import FRESH
 from matchset.model.match_set_model import (
     Bounds,
+    change_bounds,
     read_match_set,
     store_match_set,
-    widen_beam,
 )
 from matchset.model.packed import prune_packed
 from matchset.storage.folders import checksum
@@ -56,14 +56,15 @@ class MatchSet(FreshMatcher):
     There are four sources: a tree of classifiers, two-tower embeddings in inverted lists, a lexical
     index of titles, and the most similar past queries. A score is the probability that the product
     is a positive for the query, as measured on validation queries: within a month, if the log has
-    times. A product that nobody clicked is not necessarily wrong. A query without a known n-gram
-    gets no products.
+    times. A log with few queries can't measure that: then scores only order products, and the
+    summary says so. A product that nobody clicked is not necessarily wrong. A query without a known
+    n-gram gets no products.
 
     The saved folder holds no names of n-grams and no text of queries.
     """
 
     kind: ClassVar[str] = MATCH_SET
-    takes: ClassVar[frozenset[str]] = frozenset({"beam"})
+    takes: ClassVar[frozenset[str]] = frozenset({"beam", "new_share"})
     can_explain: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -90,6 +91,7 @@ class MatchSet(FreshMatcher):
         *,
         k: int = DEFAULT_K,
         beam: int | None = None,
+        new_share: float | None = None,
         where: Where | None = None,
     ) -> Explanation:
         """Show what each part adds to a product's score, or why no source proposed it.
@@ -99,13 +101,13 @@ class MatchSet(FreshMatcher):
         label = self.label_of(product)
         chosen = None if where is None else self.products.filter(where)
         is_allowed = chosen is None or bool(chosen.allowed[label])
-        match = self.match(query, k, beam=beam, where=chosen)
+        match = self.match(query, k, beam=beam, new_share=new_share, where=chosen)
         rank, score = self._find(match, label)
         asked = Asked(
             query=query,
             label=label,
             k=k,
-            bounds=self._bounds(beam),
+            bounds=self._bounds(beam, new_share),
             allowed=None if chosen is None or not is_allowed else self._allow(chosen),
             is_allowed=is_allowed,
             rank=rank,
@@ -139,7 +141,7 @@ class MatchSet(FreshMatcher):
         Weights of at most `threshold` in magnitude are dropped. If parts are dropped, the re-ranker
         is the one for the remaining parts (see `only`).
         """
-        dropped = tuple(drop)
+        dropped = (drop,) if isinstance(drop, str) else tuple(drop)
         unknown = [name for name in dropped if name not in self.model.parts]
         left = [name for name in self.model.parts if name not in dropped]
         if unknown or not left:
@@ -157,15 +159,23 @@ class MatchSet(FreshMatcher):
 
     def with_beam(self, beam: int) -> Self:
         """The same match set with another beam for its tree."""
-        return self.with_bounds(self._bounds(beam))
+        return self.with_bounds(self._bounds(beam, None))
+
+    def with_new_share(self, new_share: float) -> Self:
+        """Return the same match set for another share of new products among the answers.
+
+        Those are products to which no past query led. More of them cost some recall of known ones.
+        Nothing is trained, and a query takes as long as before.
+        """
+        return self.with_bounds(self._bounds(None, new_share))
 
     def only(self, parts: Iterable[str]) -> Self:
-        """The same match set with only some of its parts.
+        """The same match set with only some of its parts, or one: `only("lexical")`.
 
         A re-ranker was fitted in training for each part alone, and for all parts but one. Other
         choices of parts use default weights.
         """
-        model = self.model.only(parts)
+        model = self.model.only([parts] if isinstance(parts, str) else parts)
         return replace(self, model=model, config=replace(self.config, parts=model.parts))
 
     def part(self, name: str) -> Matcher:
@@ -191,7 +201,12 @@ class MatchSet(FreshMatcher):
         )
 
     def prepare_answer(
-        self, k: int, *, beam: int | None = None, titles: bool = True
+        self,
+        k: int,
+        *,
+        beam: int | None = None,
+        new_share: float | None = None,
+        titles: bool = True,
     ) -> Callable[[bytes, str, bool], tuple[bytes, int, int, bytes]]:
         """What answers a query as JSON, in one native call.
 
@@ -200,35 +215,39 @@ class MatchSet(FreshMatcher):
         query, microseconds and products, then a brace.
         """
         k = min(k, len(self.products) or 1)
-        vocabulary, bounds = self.vectorizer.native, self._bounds(beam).native
+        vocabulary, bounds = self.vectorizer.native, self._bounds(beam, new_share).native
         return partial(self.model.native.answer, vocabulary, k, bounds, self.products.texts, titles)
 
     def _match_one(self, query: str, options: Options) -> Match:
-        k, where, beam = options
+        k, where, beam, new_share = options
         allowed = None if where is None else self._allow(where)
-        native, bounds = self.vectorizer.native, self._bounds(beam)
+        native, bounds = self.vectorizer.native, self._bounds(beam, new_share)
         labels, scores = self.model.search_text(native, query, k, allowed, bounds)
         return Match(query, labels, scores, self.products)
 
     def _match_many(self, queries: Strings, options: Options) -> Matches:
-        k, where, beam = options
-        return Matches(queries, self._search(queries, k, where, beam), self.products)
+        return Matches(queries, self._search(queries, *options), self.products)
 
     def _search(
-        self, queries: Strings, k: int, where: Filter | None, beam: int | None = None
+        self,
+        queries: Strings,
+        k: int,
+        where: Filter | None,
+        beam: int | None = None,
+        new_share: float | None = None,
     ) -> Csr:
         allowed = None if where is None else self._allow(where)
         threads = 1 if len(queries) <= _SMALL_BATCH else count_threads(None)
-        native, bounds = self.vectorizer.native, self._bounds(beam)
+        native, bounds = self.vectorizer.native, self._bounds(beam, new_share)
         return self.model.search_texts(native, queries, k, allowed, bounds, threads=threads)
 
-    def _bounds(self, beam: int | None) -> Bounds:
-        """The bounds of a search, with the beam that a caller asked for."""
-        if beam is None:
+    def _bounds(self, beam: int | None, new_share: float | None) -> Bounds:
+        """The bounds of a search, with the beam and the share that a caller asked for."""
+        if beam is None and new_share is None:
             return self.model.bounds
-        if self.model.tree is None:
+        if beam is not None and self.model.tree is None:
             raise ValueError(f"beam is not an option of a match set without a tree; got {beam}")
-        return widen_beam(self.model.bounds, beam)
+        return change_bounds(self.model.bounds, beam, new_share)
 
     def _sections(self) -> Sections:
         trained = self._trained()

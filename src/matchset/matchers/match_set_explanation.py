@@ -7,7 +7,7 @@ told apart from its neighbors only where that query is frequent enough to be sho
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,9 +24,9 @@ from matchset.matchers.explanation import (
 from matchset.matchers.tree_explanation import PathNames
 from matchset.matrices import Ids
 from matchset.model.explain import LabelPath, follow_label
-from matchset.model.match_set_model import Bounds, MatchSetModel
+from matchset.model.match_set_model import COUNTS, Bounds, MatchSetModel
 from matchset.model.products import Products
-from matchset.model.reasons import Reasons, SourceReason, calibrate, find_reasons
+from matchset.model.reasons import Reasons, SourceReason, find_reasons
 from matchset.model.reranker import FEATURES
 
 _WIDENED = 4  # times, in each step of a search that finds too little; as in native/match_set.cpp
@@ -81,7 +81,7 @@ def explain_product(
         rank = max(reasons.rank, asked.k + 1) if asked.is_allowed else reasons.rank
     score = asked.score
     if score is None:
-        score = calibrate(model, reasons.linear)
+        score = reasons.score
         if rank is not None and asked.last is not None:  # what a wider search adds comes after it
             score = min(score, asked.last)
     return Explanation(
@@ -114,13 +114,14 @@ def _find_reasons(
             bounds=bounds,
             allowed=asked.allowed,
         )
-        limits, n = asdict(bounds), reasons.n_candidates
+        limits, n = {name: getattr(bounds, name) for name in COUNTS}, reasons.n_candidates
         if reasons.is_candidate or min(limits.values()) == _MOST:
             return bounds, reasons
         if asked.rank is None and (n >= asked.k or (n == n_before and asked.allowed is None)):
             return bounds, reasons  # a search widens no further
         n_before = n
-        bounds = Bounds(**{name: min(_WIDENED * n, _MOST) for name, n in limits.items()})
+        wider = {name: min(_WIDENED * limit, _MOST) for name, limit in limits.items()}
+        bounds = replace(bounds, **wider)
 
 
 def _judge(asked: Asked, reasons: Reasons, rank: int | None) -> str:

@@ -15,6 +15,7 @@ from matchset.storage.sections import read_header
 
 if TYPE_CHECKING:
     from matchset.matchers.base import Matcher
+    from matchset.matchers.match_set import MatchSet
 
 HEADER = "matcher"  # entry of a folder's header that names the kind
 XR_LINEAR = "xr_linear"
@@ -100,10 +101,11 @@ def find_kind(name: str) -> Kind:
     return KINDS[name]
 
 
-def load(path: str | os.PathLike[str]) -> Matcher:
+def load(path: str | os.PathLike[str]) -> MatchSet | Any:
     """Open any matcher that was saved to a folder: memory-mapped, in milliseconds.
 
-    If the folder is overwritten meanwhile, you get the old model or the new one, never a mix.
+    If the folder is overwritten meanwhile, you get the old model or the new one, never a mix. Type
+    checkers take the result for a match set; `BM25.load` and the like are for another kind alone.
     """
     return read_folder(path, _load)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from matchset.config import TrainConfig
-from matchset.data.catalog import Catalog
+from matchset.data.catalog import Catalog, require_products_of
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
 from matchset.data.log_reader import read_log
@@ -36,6 +36,7 @@ from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.storage.folders import check_target
 
 logger = logging.getLogger(__name__)
+_FEW_QUERIES = 30  # with a positive product
 
 
 def train(
@@ -73,10 +74,15 @@ def train(
         log = log if isinstance(log, Log) else read_log(log, memory=memory)
         if not isinstance(catalog, Catalog | None):
             catalog = read_catalog(catalog, memory=memory)
+        if catalog is not None:
+            require_products_of(log.products, catalog)
         watch(Progress("read", 1, 1))
         trained = train_match_set(log, catalog, config, work=work, engine=engine, progress=watch)
         summary = summarize(trained, watch.seconds)
         logger.info("%s", summary)
+        if summary.queries < _FEW_QUERIES:
+            few = f"{summary.pairs:,} positive pairs of {summary.queries:,} queries"
+            logger.warning("%s are too few to learn from; a log should have hundreds", few)
         matcher = _make_matcher(trained, config, _make_provenance(summary, log))
         if out is not None:
             matcher.save(out, overwrite=overwrite)

@@ -50,6 +50,7 @@ class XRLinearMatcher(TrainedMatcher):
         *,
         k: int = DEFAULT_K,
         beam: int | None = None,
+        new_share: float | None = None,
         where: Where | None = None,
     ) -> Explanation:
         """Why a query gets a product, or where in the tree it was lost.
@@ -59,7 +60,8 @@ class XRLinearMatcher(TrainedMatcher):
         label = self.label_of(product)
         chosen = None if where is None else self.products.filter(where)
         is_allowed = chosen is None or bool(chosen.allowed[label])
-        rank, _ = self._find(self.match(query, k, beam=beam, where=chosen), label)
+        match = self.match(query, k, beam=beam, new_share=new_share, where=chosen)
+        rank, _ = self._find(match, label)
         ids, weights = self.vectorizer.encode(query)
         beam = self.beam if beam is None else beam
         title = None if self.products.titles is None else self.products.titles[label]
@@ -89,7 +91,7 @@ class XRLinearMatcher(TrainedMatcher):
         return replace(self, tree=tree, config=self.config.with_threshold(threshold))
 
     def _match_one(self, query: str, options: Options) -> Match:
-        k, where, beam = options
+        k, where, beam, _ = options
         rule = search_rule(k, self.beam if beam is None else beam)
         allowed = self._present if where is None else self._allow(where)
         labels, scores = self.tree.search_text(self.vectorizer.native, query, rule, allowed)
@@ -98,7 +100,7 @@ class XRLinearMatcher(TrainedMatcher):
         return Match(query, labels, scores, self.products)
 
     def _match_many(self, queries: Strings, options: Options) -> Matches:
-        k, where, beam = options
+        k, where, beam, _ = options
         rule = search_rule(k, self.beam if beam is None else beam)
         return Matches(queries, self._beam_search(queries, rule, where), self.products)
 

@@ -1,8 +1,8 @@
 """Added products: how are products found that came after the training?
 
 By their words and by their title's vector, with the statistics of the training: a title has the
-scores that it would have there. Not by the tree: nor does training put a product there that no
-query led to, and the re-ranker's weights of such products were learned without its scores.
+scores that it would have there. In the tree they take the places of the products most like them,
+as do those of the training that no query led to.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from matchset.features.vectorizer import Vectorizer
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of, rows_of
+from matchset.model.heirs import LENDERS, find_lenders
 from matchset.model.impact_lists import LARGEST, ImpactLists, round_impacts
 from matchset.model.inverted_lists import ByteVectors, assign_clusters
 from matchset.model.lexical import MORE_WEIGHT, LexicalIndex, find_idf, saturate
@@ -81,14 +82,15 @@ def index_added(
     *,
     lexical: LexicalIndex | None,
     towers: TowerIndex | None,
+    is_warm: NDArray[np.bool_],
     is_gone: NDArray[np.bool_],
     before: Sequence[TitleRows] = (),
     threads: int = 1,
 ) -> AddedProducts:
     """Products with these titles, and with the text beside them if there is some.
 
-    `is_gone` says which of the trained ones are shown no more. What was read `before` of the same
-    texts is not read again.
+    Of the trained ones, warm ones lend their places in the tree, and those that are gone are shown
+    no more. What was read `before` of the same texts is not read again.
     """
     n_trained, n = len(is_gone), len(texts[0])
     labels = np.concatenate([np.flatnonzero(~is_gone), n_trained + np.arange(n)]).astype(np.int32)
@@ -98,7 +100,7 @@ def index_added(
     kind = kinds.index(("word", 1)) if lexical is not None and ("word", 1) in kinds else None
 
     def read(new: tuple[Strings, ...]) -> TitleRows:
-        return _read_titles(new, vectorizer, towers, kind=kind, threads=threads)
+        return _read_titles(new, vectorizer, towers, is_warm, kind=kind, threads=threads)
 
     width = _NO_WIDTH if towers is None else towers.table.dimensions
     # Of others, parts were left out since.
@@ -134,6 +136,7 @@ def _read_titles(
     texts: tuple[Strings, ...],
     vectorizer: Vectorizer,
     towers: TowerIndex | None,
+    is_warm: NDArray[np.bool_],
     *,
     kind: int | None,
     threads: int,
@@ -148,11 +151,15 @@ def _read_titles(
     words = word.reshape(-1).astype(np.int32)
     vectors = ByteVectors(np.zeros((n, _NO_WIDTH), np.int8), np.zeros(n, np.float32))
     clusters = np.full(n, -1, dtype=np.int32)
+    lenders = np.full((n, LENDERS), -1, dtype=np.int32)
     if towers is not None:
         vectors = _encode(texts, vectorizer, towers, threads=threads)
         placed = np.flatnonzero(vectors.scales > 0)
         clusters[placed] = assign_clusters(vectors.take(placed), towers.lists, threads=threads)
-    return TitleRows(texts, starts, words, counts, keys, features[first], vectors, clusters)
+        lenders = find_lenders(vectors, towers, is_warm, threads=threads)
+    return TitleRows(
+        texts, starts, words, counts, keys, features[first], vectors, clusters, lenders
+    )
 
 
 def _add_up(words: list[_Words]) -> _Words:

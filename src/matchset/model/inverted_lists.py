@@ -86,12 +86,20 @@ class InvertedLists:
         return len(self.group_offsets) - 1
 
     def search(
-        self, queries: Floats, k: int, *, n_lists: int = 10, n_groups: int = 16, threads: int = 1
+        self,
+        queries: Floats,
+        k: int,
+        *,
+        allowed: NDArray[np.bool_] | None = None,
+        n_lists: int = 10,
+        n_groups: int = 16,
+        threads: int = 1,
     ) -> Csr:
         """The k nearest products in the clusters nearest to each query.
 
         `n_lists` clusters are read, found in the `n_groups` nearest groups. Labels and
-        cosines, best first, equal ones by label; a query of zeros gets none.
+        cosines, best first, equal ones by label; a query of zeros gets none. Labels that are not
+        `allowed` are left out.
         """
         offsets, labels, cosines = _native.search_lists(
             (self.group_offsets, self.list_offsets),
@@ -99,6 +107,7 @@ class InvertedLists:
             self.labels,
             np.ascontiguousarray(queries, dtype=np.float32).reshape(-1),
             dimensions=self.vectors.dimensions,
+            allowed=np.empty(0, np.uint8) if allowed is None else allowed.view(np.uint8),
             n_groups=n_groups,
             n_lists=n_lists,
             k=k,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, lru_cache
@@ -11,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
+from matchset.config import check_share
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.added import AddedProducts
+from matchset.model.heirs import Heirs
 from matchset.model.lexical import LexicalIndex, read_lexical, store_lexical
 from matchset.model.neighbors import PastQueries, read_past_queries, store_past_queries
 from matchset.model.packed import PackedTree, read_tree, store_tree
 from matchset.model.reranker import (
     FEATURES,
+    LEAST_NEW,
     Reranker,
     read_reranker,
     store_reranker,
@@ -60,14 +64,18 @@ class Bounds:
     neighbor_postings: int = 3000
     neighbors: int = 100
     neighbor_products: int = 150
+    cold_share: float = 0.0  # of products without a past query among the answers: their places
+    cold_shift: float = 0.0  # added to the linear score of such products
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for name in COUNTS:
+            value = getattr(self, name)
             is_integer = isinstance(value, int) and not isinstance(value, bool)
             if not is_integer or not 1 <= value <= _MAX_BOUND:
-                rule = f"{each.name} must be an integer from 1 to {_MAX_BOUND}"
+                rule = f"{name} must be an integer from 1 to {_MAX_BOUND}"
                 raise ValueError(f"{rule}; got {value!r}")
+        if not 0 <= self.cold_share <= 1 or not np.isfinite(self.cold_shift):
+            raise ValueError(f"cold_share must be from 0 to 1; got {self.cold_share!r}")
 
     @cached_property
     def native(self) -> _native.SearchBounds:
@@ -75,12 +83,28 @@ class Bounds:
         return _native.SearchBounds(**asdict(self))
 
 
+COUNTS = tuple(each.name for each in fields(Bounds) if not each.name.startswith("cold_"))
+
+
 @lru_cache(maxsize=256)
-def widen_beam(bounds: Bounds, beam: int) -> Bounds:
-    """The same bounds with another beam, made once."""
-    if beam < 1:
-        raise ValueError(f"beam must be at least 1; got {beam}")
-    return replace(bounds, tree_beam=beam)
+def change_bounds(
+    bounds: Bounds, beam: int | None = None, new_share: float | None = None
+) -> Bounds:
+    """Return the bounds for another beam, or another share of new products; made once."""
+    if beam is not None:
+        if beam < 1:
+            raise ValueError(f"beam must be at least 1; got {beam}")
+        bounds = replace(bounds, tree_beam=beam)
+    if new_share is None:
+        return bounds
+    share = check_share("new_share", new_share)
+    shift = bounds.cold_shift + (_log_odds(share) - _log_odds(bounds.cold_share))
+    return replace(bounds, cold_share=share, cold_shift=shift)
+
+
+def _log_odds(share: float) -> float:
+    inside = min(max(share, LEAST_NEW), 1 - LEAST_NEW)
+    return math.log(inside / (1 - inside))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +115,7 @@ class Candidates:
     labels: Ids  # (n_candidates,)
     features: Floats  # (n_candidates, n_features)
     sources: NDArray[np.uint8]  # bits of SOURCES, (n_candidates,)
+    situations: NDArray[np.uint8]  # what training knows of each query, (n_queries,)
 
     @classmethod
     def join(cls, blocks: list[Candidates]) -> Candidates:
@@ -100,13 +125,12 @@ class Candidates:
             np.concatenate([block.labels for block in blocks]),
             np.concatenate([block.features for block in blocks]),
             np.concatenate([block.sources for block in blocks]),
+            np.concatenate([block.situations for block in blocks]),
         )
 
     def copy(self) -> Candidates:
         """The same in arrays of NumPy, which are mapped where memory has no room for them."""
-        return Candidates(
-            self.offsets.copy(), self.labels.copy(), self.features.copy(), self.sources.copy()
-        )
+        return Candidates(*(getattr(self, each.name).copy() for each in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +147,7 @@ class MatchSetModel:
     towers: TowerIndex | None = None
     lexical: LexicalIndex | None = None
     neighbors: PastQueries | None = None
+    heirs: Heirs | None = None  # trained products that take others' places in the tree
     bounds: Bounds = Bounds()
     added: AddedProducts | None = None  # after the training; also says which were removed
     native: _native.MatchSet = field(init=False, repr=False)
@@ -139,8 +164,18 @@ class MatchSetModel:
             recent=self.recent,
             reranker=self.reranker.arrays,
             added=None if self.added is None else self.added.arrays,
+            heirs=None if self.all_heirs is None else self.all_heirs.arrays,
         )
         object.__setattr__(self, "native", native)
+
+    @cached_property
+    def all_heirs(self) -> Heirs | None:
+        """Heirs among trained and added products; None without a tree or towers."""
+        if self.heirs is None or self.tree is None or self.towers is None:
+            return None
+        if self.added is None:
+            return self.heirs
+        return self.heirs.join(len(self.popularity), self.added.rows.lenders)
 
     @property
     def n_products(self) -> int:
@@ -227,10 +262,16 @@ class MatchSetModel:
             )
             return Candidates.join([block.copy() for block in described])
         native = (bounds or self.bounds).native
-        offsets, labels, features, sources = self.native.features(
+        offsets, labels, features, *others = self.native.features(
             vocabulary, texts.data, texts.offsets, native, allowed, threads=threads
         )
-        return Candidates(offsets, labels, features.reshape(-1, len(FEATURES)), sources)
+        return Candidates(offsets, labels, features.reshape(-1, len(FEATURES)), *others)
+
+    def describe_share(self) -> str:
+        """Say how many of the answers should be new products, and who says so."""
+        share, days = self.bounds.cold_share, self.reranker.facts.get("days")
+        source = f"as the last {days} days tell" if days else "assumed"
+        return f"{share:.1%}, {source if share == self.reranker.new_share else 'as set'}"
 
     def part_bytes(self) -> dict[str, int]:
         """Size of each part."""
@@ -241,7 +282,10 @@ def store_match_set(model: MatchSetModel) -> dict[str, Section]:
     """A section for each part, one for the re-ranker, one for what all parts share."""
     sections = {"reranker": store_reranker(model.reranker)}
     header = {"parts": list(model.parts), "bounds": asdict(model.bounds)}
-    sections["search"] = Section(header, {"popularity": model.popularity, "recent": model.recent})
+    arrays: dict[str, NDArray[Any]] = {"popularity": model.popularity, "recent": model.recent}
+    if model.heirs is not None:
+        arrays |= {"heirs": model.heirs.labels, "lenders": model.heirs.lenders}
+    sections["search"] = Section(header, arrays)
     if model.tree is not None:
         sections["tree"] = store_tree(model.tree)
     if model.towers is not None:
@@ -263,10 +307,14 @@ def read_match_set(sections: Mapping[str, Section]) -> MatchSetModel:
     parts: dict[str, Any] = {}
     for name in search.header["parts"]:
         parts[name] = _READERS[name](sections[name])
+    heirs = None
+    if {"tree", "towers"} <= parts.keys():
+        heirs = Heirs(search.arrays["heirs"], search.arrays["lenders"])
     return MatchSetModel(
         popularity,
         recent,
         read_reranker(sections["reranker"]),
+        heirs=heirs,
         bounds=Bounds(**search.header["bounds"]),
         **parts,
     )

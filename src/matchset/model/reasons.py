@@ -17,12 +17,13 @@ from matchset.matrices import Floats, Ids
 from matchset.model.added import AddedProducts, AddedWords
 from matchset.model.lexical import LexicalIndex
 from matchset.model.match_set_model import SOURCES, Bounds, Candidates, MatchSetModel
-from matchset.model.reranker import COLD, FEATURES, WARM
+from matchset.model.reranker import COLD, DECISIVE, FEATURES, WARM
 from matchset.model.towers import TowerIndex
 from matchset.strings import Strings
 
 _ALL = 2**31 - 1
 _STEPS = 128  # of cosines from 0 to 1, as search counts ranks
+_DECIDING = ("popularity", "all_words", "words_decide")
 _RANKED_BY = {
     "tree": "tree_log",
     "towers": "cosine",
@@ -56,6 +57,7 @@ class Reasons:
     features: NDArray[np.float64]  # (n_features,)
     weights: NDArray[np.float64]  # of the re-ranker for such a product, (n_features,)
     linear: float  # the sum of features times weights
+    score: float  # the chance that it stands for
     rank: int  # by the linear score, among the candidates
     n_candidates: int
     sources: dict[str, SourceReason]
@@ -98,15 +100,18 @@ def find_reasons(
     at = _position(found, label)
     told = {"popularity": popularity, "recent": recent}
     features = _features(model, found, at, terms, told)
-    scores = score_linear(model, found.features)
-    weights = model.reranker.weights[WARM if popularity > 0 else COLD]
+    scores, order = score_linear(model, found, bounds.cold_shift)
+    weights = model.reranker.weights[found.situations[0], WARM if popularity > 0 else COLD].copy()
+    if popularity <= 0:
+        weights[FEATURES.index("constant")] += np.float32(bounds.cold_shift)
     linear = float(features @ weights) if at is None else float(scores[at])
     return Reasons(
         is_candidate=at is not None,
         features=features.astype(np.float64),
         weights=weights.astype(np.float64),
         linear=linear,
-        rank=1 + _count_better(scores, found.labels, linear, label),
+        score=_find_chance(model, int(found.situations[0]), linear),
+        rank=1 + _count_better(order, found.labels, linear if at is None else order[at], label),
         n_candidates=len(scores),
         sources={
             name: SourceReason(
@@ -119,29 +124,31 @@ def find_reasons(
     )
 
 
+def _find_chance(model: MatchSetModel, situation: int, linear: float) -> float:
+    """The chance that a linear score stands for, as search computes it."""
+    log_odds = model.reranker.calibrations[situation].read(np.array([linear]))[0]
+    return 1 / (1 + math.exp(-min(max(log_odds, -30.0), 30.0)))
+
+
 def _propose_all(bounds: Bounds) -> Bounds:
     """Bounds under which sources read as much as before, and propose all that they read."""
     limits = [name for name in asdict(bounds) if name.endswith("_products")]
     return replace(bounds, **dict.fromkeys(limits, _ALL))
 
 
-def score_linear(model: MatchSetModel, features: Floats) -> Floats:
-    """Linear score of candidates."""
-    is_warm = (features[:, FEATURES.index("popularity")] > 0).astype(np.int64)
-    scores: Floats = np.einsum("ij,ij->i", features, model.reranker.weights[is_warm])
-    return scores
-
-
-def calibrate(model: MatchSetModel, linear: float) -> float:
-    """The chance that a linear score stands for, as search computes it."""
-    knots, odds = model.reranker.knots.tolist(), model.reranker.log_odds.tolist()
-    slope, first = 1.0, 0
-    if len(knots) > 1:  # beyond the ends the nearest line goes on
-        first = int(np.clip(np.searchsorted(knots, linear, side="right"), 1, len(knots) - 1)) - 1
-        width = knots[first + 1] - knots[first]
-        slope = (odds[first + 1] - odds[first]) / (width if width > 0 else 1)
-    log_odds = float(np.clip(odds[first] + (linear - knots[first]) * slope, -30, 30))
-    return 1 / (1 + float(np.exp(-log_odds)))
+def score_linear(
+    model: MatchSetModel, found: Candidates, cold_shift: float
+) -> tuple[Floats, Floats]:
+    """Linear scores of a query's candidates, and what they are ordered by: words may decide."""
+    features = {name: found.features[:, FEATURES.index(name)] for name in _DECIDING}
+    is_warm = (features["popularity"] > 0).astype(np.int64)
+    weights = model.reranker.weights[found.situations[0], is_warm]
+    scores: Floats = np.einsum("ij,ij->i", found.features, weights)
+    scores = scores + np.float32(cold_shift) * (1 - is_warm).astype(np.float32)
+    decides, has_all = features["words_decide"], features["all_words"] > 0
+    most = scores[has_all].max(initial=-np.inf)
+    order = scores + np.float32(DECISIVE) * np.maximum(decides, 0)
+    return scores, np.where(decides < 0, np.minimum(scores, np.nextafter(most, -np.inf)), order)
 
 
 def weigh_words(index: LexicalIndex, ids: Ids, label: int) -> Terms:

@@ -6,7 +6,7 @@ the next step read new titles alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from matchset.matrices import Floats, Ids, Offsets, take_entries
 from matchset.model.changes import read_changes, searched_texts
+from matchset.model.heirs import LENDERS
 from matchset.model.inverted_lists import ByteVectors
 from matchset.model.products import Products
 from matchset.storage.folders import Arrays
@@ -32,6 +33,7 @@ _TYPES = {
     "values": np.int8,
     "scales": np.float32,
     "clusters": np.int32,
+    "lenders": np.int32,
 }
 
 
@@ -47,6 +49,7 @@ class TitleRows:
     features: Ids  # of each word, -1 where the vocabulary lacks it
     vectors: ByteVectors
     clusters: Ids  # of the vectors, -1 where one is zero
+    lenders: Ids  # products that lend their place in the tree, -1 for none, (n, LENDERS)
 
     def __len__(self) -> int:
         return len(self.clusters)
@@ -63,6 +66,7 @@ class TitleRows:
             self.features,
             self.vectors.take(rows),
             self.clusters[rows],
+            self.lenders[rows],
         )
 
 
@@ -87,6 +91,7 @@ def join_title_rows(parts: Sequence[TitleRows]) -> TitleRows:
             np.concatenate([part.vectors.scales for part in parts]),
         ),
         np.concatenate([part.clusters for part in parts]),
+        np.concatenate([part.lenders for part in parts]),
     )
 
 
@@ -110,12 +115,13 @@ def store_title_rows(rows: TitleRows, ids: Strings, products: Products) -> Array
         "values": rows.vectors.values,
         "scales": rows.vectors.scales,
         "clusters": rows.clusters,
+        "lenders": rows.lenders,
     }
     return under(_NAME, arrays)
 
 
 def read_title_rows(
-    sections: Iterable[Section], *, n_features: int, n_lists: int | None
+    sections: Iterable[Section], *, n_features: int, n_lists: int | None, n_trained: int
 ) -> list[TitleRows]:
     """What was read of titles, from sections of changes; those of a refresh have nothing of it.
 
@@ -123,24 +129,27 @@ def read_title_rows(
     KeyError, TypeError or ValueError.
     """
     return [
-        _read_rows(arrays, searched_texts(read_changes(section).products), n_features, n_lists)
+        _read_rows(
+            arrays,
+            searched_texts(read_changes(section).products),
+            {"features": n_features, "clusters": n_lists or _MOST_LISTS, "lenders": n_trained},
+        )
         for section in sections
         if (arrays := section.within(_NAME))
     ]
 
 
-def _read_rows(
-    arrays: Arrays, texts: tuple[Strings, ...], n_features: int, n_lists: int | None
-) -> TitleRows:
+def _read_rows(arrays: Arrays, texts: tuple[Strings, ...], ends: Mapping[str, int]) -> TitleRows:
     for name, dtype in _TYPES.items():
-        if arrays[name].dtype != dtype or arrays[name].ndim != (2 if name == "values" else 1):
+        n_dimensions = 2 if name in ("values", "lenders") else 1
+        if arrays[name].dtype != dtype or arrays[name].ndim != n_dimensions:
             raise TypeError(f"{name} of titles must be {dtype.__name__}; got {arrays[name].dtype}")
-    product, starts, words, counts, keys, features, values, scales, clusters = (
+    product, starts, words, counts, keys, features, values, scales, clusters, lenders = (
         arrays[name] for name in _TYPES
     )
     n, n_words = len(product), len(words)
-    found = len(starts) - 1, len(values), len(scales), len(clusters), len(counts), len(features)
-    if found != (n, n, n, n, n_words, len(keys)):
+    found = len(starts) - 1, len(values), len(scales), len(clusters), lenders.shape
+    if found != (n, n, n, n, (n, LENDERS)) or (len(counts), len(features)) != (n_words, len(keys)):
         raise ValueError(f"titles must be {n:,} with {n_words:,} words; got {found}")
     is_ordered = starts[0] == 0 and starts[-1] == n_words and bool((np.diff(starts) >= 0).all())
     if not is_ordered or (keys[1:] <= keys[:-1]).any():
@@ -150,10 +159,9 @@ def _read_rows(
     for name, ids, least, end in (
         ("product", product, 0, len(texts[0])),
         ("words", words, 0, len(keys)),
-        ("features", features, -1, n_features),
-        ("clusters", clusters, -1, _MOST_LISTS if n_lists is None else n_lists),
+        *((name, arrays[name], -1, end) for name, end in ends.items()),
     ):
-        if len(ids) and not least <= ids.min() <= ids.max() < end:
+        if ids.size and not least <= ids.min() <= ids.max() < end:
             raise ValueError(f"{name} of titles must be from {least} to {end - 1:,}")
     own, vectors = tuple(each.take(product) for each in texts), ByteVectors(values, scales)
-    return TitleRows(own, starts, words, counts, keys, features, vectors, clusters)
+    return TitleRows(own, starts, words, counts, keys, features, vectors, clusters, lenders)

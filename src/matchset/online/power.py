@@ -1,11 +1,11 @@
 """Power: how many searches does an experiment need to find an effect?
 
-A/B: the usual normal approximation for two means, with the variance of a unit (user or session)
-as the log has it. Interleaving: a customer sees products of both arms at once, and a purchase is
-credited to an arm only if the other one did not bring the product. With a rate p of purchases per
-search, of which a share s is disputed in this way, one search adds p * s to the variance of the
-difference of credits, where an A/B test of two arms has 4 * p * (1 - p). So interleaving needs
-s / (4 * (1 - p)) of its searches.
+A/B: the usual normal approximation for two means. The first has the variance of a unit (user or
+session) as the log has it; that of the second follows from its rate. Interleaving: a customer sees
+products of both arms at once, and a purchase is credited to an arm only if the other one did not
+bring the product. With a rate p of purchases per search, of which a share s is disputed in this
+way, one search adds p * s to the variance of the difference of credits, where an A/B test of two
+arms has 4 * p * (1 - p). So interleaving needs s / (4 * (1 - p)) of its searches.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def plan_experiment(
     once = NORMAL.inv_cdf(1 - alpha / 2) + at_power
     # The interval that allows peeking, at its planned end; who stops before needs less.
     always = float(always_valid_width(1.0, alpha=alpha, planned=1.0)) + at_power
-    per_arm = 2.0 * per_search / distance**2
+    changed = rate * (1.0 + effect)
+    second = design * (changed * (1.0 - changed) if rate < 1 else changed)
+    per_arm = (per_search + second) / distance**2
     credited = design * rate * disputed / distance**2
     return ExperimentPlan(
         rate=rate,

@@ -90,6 +90,11 @@ class LoadedModel:
         """Names of the matchers that search a tree."""
         return frozenset(name for name, matcher in self.matchers.items() if has_tree(matcher))
 
+    def choose(self, name: str, beam: int | None, new_share: float | None) -> dict[str, Any]:
+        """Return those options that a matcher takes."""
+        share = new_share if "new_share" in self.find(name).takes else None
+        return {"beam": beam if name in self.with_beam else None, "new_share": share}
+
     def find(self, name: str) -> Matcher:
         """A matcher by its name."""
         if name not in self.matchers:  # a part that a new version does not have
@@ -228,12 +233,16 @@ def matcher_of(arm: Arm) -> str:
 
 
 def open_matchers(
-    folders: Sequence[Path], experiment: Experiment | None = None, known: Matcher | None = None
+    folders: Sequence[Path],
+    experiment: Experiment | None = None,
+    known: Matcher | None = None,
+    *,
+    new_share: float | None = None,
 ) -> dict[str, Matcher]:
     """The matchers in folders, by kind, and the parts of a match set, which share its arrays.
 
     Arms of an experiment that fuse matchers come last. Where the training of the first folder is
-    `known`, only what changed since is read.
+    `known`, only what changed since is read. The match set gets the share of new products.
     """
     matchers: dict[str, Matcher] = {}
     for number, folder in enumerate(folders):
@@ -246,6 +255,10 @@ def open_matchers(
             raise ModelFileError(rule, path=folder)
         matchers[matcher.kind] = matcher
     whole = matchers.get(MATCH_SET)
+    if new_share is not None:
+        if not isinstance(whole, MatchSet):
+            raise ValueError(f"new_share is for a match set; got {', '.join(matchers)}")
+        whole = matchers[MATCH_SET] = whole.with_new_share(new_share)
     if isinstance(whole, MatchSet) and len(whole.model.parts) > 1:
         matchers |= {name: whole.part(name) for name in whole.model.parts}
     if experiment is not None:
@@ -285,7 +298,7 @@ def open_version(
     is_same = before is not None and version.base == before.opened_from.base != ""
     known = before.matchers[before.default] if before is not None and is_same else None
     folders = snapshot_folders(folder, len(sources.folders))
-    matchers = open_matchers(folders, experiment, known)
+    matchers = open_matchers(folders, experiment, known, new_share=config.new_share)
     if config.shadow is not None and config.shadow not in matchers:
         rule = f"shadow must be one of {', '.join(matchers)}"
         raise ValueError(f"{rule}; got {config.shadow!r}")

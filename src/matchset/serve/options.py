@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
+from matchset.config import check_share
+
 LogFormat = Literal["auto", "json", "pretty"]
 _MIN_RECORD_BYTES = 100_000_000
 SnapshotMethod = Literal["link", "copy"]
@@ -90,6 +92,8 @@ class ServeConfig:
     "Accept products over HTTP and write them to the model's folder; needs API keys."
     snapshot: SnapshotMethod = "link"
     "How to take snapshots of the served files: hard links (link) or copies (copy)."
+    new_share: float | None = None
+    "Share of the answers that are new products, if not the model's own (see docs/training.md)."
     open_docs: bool = False
     "Serve /docs and /openapi.json without a key."
     open_metrics: bool = False
@@ -123,6 +127,8 @@ class ServeConfig:
         """Check every value against its rule."""
         if not 0 <= self.port < 65_536:
             raise ValueError(f"port must be from 0 to 65535; got {self.port}")
+        if self.new_share is not None:
+            check_share("new_share", self.new_share)
         if self.writable and self.api_key_file is None:
             raise ValueError("writable needs api_key_file; got none")
         if self.workers is not None and self.workers < 1:

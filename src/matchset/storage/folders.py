@@ -29,7 +29,7 @@ from matchset.storage.atomic import is_ours, publish_folder, remove_leftovers, s
 from matchset.storage.handles import MANIFEST as MANIFEST
 from matchset.storage.handles import FolderHandle, PathLike, read_folder
 
-VERSION = 3
+VERSION = 4
 MAX_MANIFEST = 16 << 20  # bytes; ours have some thousands
 _MAX_DIMENSIONS = 8
 Arrays = Mapping[str, NDArray[Any]]

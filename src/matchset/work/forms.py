@@ -31,7 +31,7 @@ from matchset.model.lexical import LexicalIndex
 from matchset.model.neighbors import PastQueries
 from matchset.model.packed import PackedTree
 from matchset.model.products import Products
-from matchset.model.reranker import Reranker
+from matchset.model.reranker import Calibration, Reranker
 from matchset.model.towers import TowerIndex
 from matchset.model.tree import LabelTree, LayerWeights
 from matchset.storage.folders import ArrayPieces
@@ -42,10 +42,10 @@ T = TypeVar("T")
 _CLASSES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        ByteVectors, Catalog, CatalogReport, Column, Csr, EventRule, ImpactLists, InvertedLists,
-        LabelTree, LayerWeights, LexicalIndex, Log, NGramCounts, NGrams, PackedTree, PastQueries,
-        Positives, Products, ReadReport, Reranker, Stems, TowerIndex, VectorizerConfig, Vocabulary,
-        WordList,
+        ByteVectors, Calibration, Catalog, CatalogReport, Column, Csr, EventRule, ImpactLists,
+        InvertedLists, LabelTree, LayerWeights, LexicalIndex, Log, NGramCounts, NGrams, PackedTree,
+        PastQueries, Positives, Products, ReadReport, Reranker, Stems, TowerIndex, VectorizerConfig,
+        Vocabulary, WordList,
     )
 }  # fmt: skip
 # Classes that are no dataclasses of their contents: how each becomes one, and comes back.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.config import TrainConfig
-from matchset.data.catalog import Catalog
+from matchset.data.catalog import Catalog, require_products_of
 from matchset.data.events import kind_of
 from matchset.data.log import Log
 from matchset.data.positives import Positives, positives, relevance
@@ -57,6 +57,8 @@ def make_benchmark(
     origin: str = "a log",
 ) -> Benchmark:
     """Split a log first, then find positives and qrels on each side separately."""
+    if catalog is not None:
+        require_products_of(log.products, catalog)
     split = plan.divide(log, seed=config.learn.seed)
     pairs = positives(split.train, events=config.events, min_count=config.min_count)
     if len(pairs) == 0:

@@ -144,7 +144,7 @@ class MatchSetFacts:
     """What is inside our match set, and what its scores mean on the test."""
 
     part_bytes: Mapping[str, int]
-    weights: Mapping[str, tuple[float, float]]  # of each feature, for cold and for warm products
+    weights: Mapping[str, tuple[float, ...]]  # of each feature: cold, warm; in each situation
     learned: Mapping[str, Any]  # how, see `Reranker.facts`
     reliability: tuple[ReliabilityBin, ...]
     cutoffs: tuple[Cutoff, ...]

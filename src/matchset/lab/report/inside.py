@@ -14,6 +14,7 @@ from matchset.lab.report.formatting import (
     section,
     tag,
 )
+from matchset.model.reranker import LEAST_CALIBRATED, SITUATIONS
 
 MEANING = (
     "A score is the probability that the product is {means} for such a query, as measured on the "
@@ -33,8 +34,10 @@ def inside_the_match_set(found: ComparisonFindings) -> Html:
     acted = "rated" if rated else "bought" if found.data.relevant_means == "bought" else "clicked"
     means = "judged relevant" if rated else acted
     plots = [draw_cutoffs(facts, found.k)]
-    meaning = "The re-ranker has default weights: scores order products, but are no probabilities."
-    if facts.learned.get("is_learned"):
+    meaning = (
+        "Too few answers were held back to measure scores: they order, but are no probabilities."
+    )
+    if facts.learned.get("positives", 0) >= LEAST_CALIBRATED:
         plots = [draw_reliability(facts), *plots]
         meaning = MEANING.format(means=means, acted=acted)
     return section(
@@ -87,10 +90,11 @@ def part_table(facts: MatchSetFacts) -> Html:
 def weight_table(facts: MatchSetFacts) -> Html:
     """Weight of each feature, for products without and with a positive query in training."""
     rows = []
-    for feature, (cold, warm) in facts.weights.items():
-        cells = [cell(f"{value:.3g}", value) for value in (cold, warm)]
+    for feature, weights in facts.weights.items():
+        cells = [cell(f"{value:.3g}", value) for value in weights]
         rows.append(tag("tr", tag("th", feature, scope="row"), *cells))
-    return make_table("Weights of the re-ranker", ["feature", "cold product", "warm product"], rows)
+    headers = [f"{name}, {kind} product" for name in SITUATIONS for kind in ("cold", "warm")]
+    return make_table("Weights of the re-ranker", ["feature", *headers], rows)
 
 
 def _describe_learning(facts: MatchSetFacts) -> str:

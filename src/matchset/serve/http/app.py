@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
+from urllib.parse import unquote_to_bytes
 
 import orjson
 from starlette.requests import Request
@@ -21,6 +23,7 @@ from matchset.serve.worker import Worker
 
 Handler = Callable[[Request], Awaitable[Response]]
 _ID = "{id}"
+_WRONG_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 def make_app(worker: Worker) -> ASGIApp:
@@ -72,9 +75,22 @@ class _Router:
     def _find(self, scope: Scope) -> dict[str, Handler]:
         for prefix, handlers in self._prefixes.items():
             if scope["path"].startswith(prefix):
+                _check_escapes(scope["raw_path"])
                 scope["path_params"] = {"id": scope["path"].removeprefix(prefix)}
                 return handlers
         raise RequestError("not_found", "there is nothing at this path")
+
+
+def _check_escapes(raw_path: bytes) -> None:
+    """Refuse a path that a server before us could read in another way."""
+    try:
+        unquote_to_bytes(raw_path).decode()
+        is_right = not _WRONG_ESCAPE.search(raw_path)
+    except UnicodeDecodeError:
+        is_right = False
+    if not is_right:
+        rule = "a path must be UTF-8, with escapes such as %C3%BC; got others"
+        raise RequestError("bad_parameter", rule)
 
 
 def _make_docs(worker: Worker) -> dict[str, Callable[[], StaticFile]]:

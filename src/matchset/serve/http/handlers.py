@@ -135,13 +135,17 @@ class Handlers:
         return await self._write(wanted)
 
     async def remove(self, request: Request) -> Response:
-        """Remove a product; unknown ids are ignored."""
+        """Remove a product; an unknown id is ignored, and named in the response."""
         product, query_string = request.path_params["id"], request.scope["query_string"]
         return await self._write(self._reader.read_removal(product, query_string))
 
     async def _write(self, wanted: WriteRequest) -> Response:
+        model = self._worker.model  # it serves every product of an earlier response
+        found = model.matchers[model.default].products.index_of(wanted.remove)
+        unknown = [one for one, label in zip(wanted.remove, found, strict=True) if label < 0]
         written = await self._worker.write_in_thread(wanted)
-        return model_response(written.version, {"generation": written.generation})
+        content = {"generation": written.generation, "unknown": unknown}
+        return model_response(written.version, content)
 
     async def reload(self, _: Request) -> Response:
         """Load the model's folder again; responds when every worker has switched."""

@@ -106,6 +106,7 @@ class Middleware:
             known = to_request_error(error)
             if known.code == "internal":
                 self._log_failure(error, request_id)
+            _forget_frames(error)
             is_begun, status = status != 0, known.status
             if not is_begun:  # else nobody reads the status; the connection is closed
                 await self._send(error_response(known, request_id), own, send)
@@ -213,3 +214,12 @@ class Middleware:
             if "queries" in scope:  # only set if they may be logged
                 fields["queries"] = scope["queries"]
             self._worker.access_log.add(fields)
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Let go of what a failed request held, which may be megabytes.
+
+    Frames and futures hold the error whose traceback holds them, and collections are rare.
+    """
+    while error is not None:
+        error.__traceback__, error = None, error.__context__

@@ -17,6 +17,7 @@ _MAX_NUMBER = 1_000_000  # in a fusion rule, and of a least score
 _MAX_WEIGHTS = 32
 _MAX_ATTRIBUTES = 64
 _MAX_NAME = 64  # characters of an action or a query id
+_SHARE: Json = {"type": "number", "minimum": 0, "maximum": 1}
 
 
 def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, Json]:
@@ -26,7 +27,7 @@ def make_request_schemas(limits: Limits, matchers: Sequence[str]) -> dict[str, J
     options = _options(limits, matchers)
     batch = _batch_options(options, product, limits)
     queries = _array("Queries to match.", query, limits.queries, "too_many_queries")
-    explain = {name: batch[name] for name in ("k", "beam", "where", *_cuts())}
+    explain = {name: batch[name] for name in ("k", "beam", "new_share", "where", *_cuts())}
     explain["matcher"] = {
         **_schema("string", "Name of the matcher, by default the first that can explain.", ()),
         "enum": list(matchers),
@@ -54,6 +55,13 @@ def _options(limits: Limits, matchers: Sequence[str]) -> dict[str, Json]:
             None,
             "beam_out_of_range",
         ),
+        "new_share": {
+            **_SHARE,
+            "description": "Share of the answers that are new products, to which no past query "
+            "led, by default the model's own; more of them cost some recall of known ones. Other "
+            "matchers than match sets ignore it.",
+            "examples": [0.2],
+        },
         "where": _where(limits),
         **_cuts(),
         "matcher": {
@@ -139,16 +147,16 @@ def _version() -> Json:
 def _cuts() -> dict[str, Json]:
     """The minimum scores; candidates of the caller are not cut."""
     number = {"type": "number", "minimum": -_MAX_NUMBER, "maximum": _MAX_NUMBER}
-    share = {"type": "number", "minimum": 0, "maximum": 1}
     return {
         "min_score": {
             **number,
             "description": "Minimum score of our products. Scores of a match set are probabilities "
-            "from 0 to 1; every other matcher has its own scale.",
+            "from 0 to 1 if it has learned from enough queries (see the summary of its training); "
+            "every other matcher has its own scale.",
             "examples": [0.05],
         },
         "min_relative": {
-            **share,
+            **_SHARE,
             "description": "Minimum score of our products, as a share of the query's best score.",
             "examples": [0.1],
         },

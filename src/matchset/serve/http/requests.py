@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import orjson
 
 from matchset import _native
@@ -34,6 +33,7 @@ class MatchOptions(NamedTuple):
     matcher: str
     k: int = DEFAULT_K
     beam: int | None = None  # None: the model's own
+    new_share: float | None = None
     where: Wanted | None = None
     min_score: float | None = None
     min_relative: float | None = None
@@ -70,6 +70,7 @@ class ExplainRequest:
     matcher: str | None  # None: the first that can explain
     k: int
     beam: int | None  # None: the model's own
+    new_share: float | None
     where: Wanted | None
     min_score: float | None
     min_relative: float | None
@@ -212,13 +213,8 @@ def _to_options(values: Json, *, is_chosen: bool) -> MatchOptions:
 
 
 def _to_search(values: Json) -> Json:
-    """Values as a search takes them. A score has 32 bits, so one that was read finds itself."""
-    score = values["min_score"]
-    return {
-        **values,
-        "where": _to_wanted(values["where"]),
-        "min_score": None if score is None else float(np.float32(score)),
-    }
+    """Values as a search takes them."""
+    return {**values, "where": _to_wanted(values["where"])}
 
 
 def _to_wanted(where: str | list[str] | None) -> Wanted | None:

@@ -69,8 +69,8 @@ def _prepare(model: LoadedModel, options: MatchOptions) -> Prepared | None:
     cuts = options.where, options.min_score, options.min_relative
     is_usual = _is_short(options) and all(each is None for each in cuts)
     if isinstance(matcher, MatchSet) and is_usual:
-        beam = options.beam if model.default in model.with_beam else None
-        answer = matcher.prepare_answer(options.k, beam=beam, titles=options.titles)
+        chosen = model.choose(model.default, options.beam, options.new_share)
+        answer = matcher.prepare_answer(options.k, **chosen, titles=options.titles)
         prepared = Prepared(write_head(model.version, model.default), answer)
     return model.prepared.setdefault(options, prepared)
 
@@ -257,19 +257,20 @@ class _Source:
     def __init__(self, model: LoadedModel, name: str, options: MatchOptions) -> None:
         self._matcher = model.find(name)
         self._where = model.filter_for(name, options.where)
-        self._beam = options.beam if name in model.with_beam else None
+        self._chosen = model.choose(name, options.beam, options.new_share)
         self._options = options
 
     def match(self, query: str, k: int) -> Match:
         """Our products; the least scores are theirs alone, also where they are fused."""
-        return self._matcher.match(
+        found: Match = self._matcher.match(
             query,
             k,
             where=self._where,
-            beam=self._beam,
+            **self._chosen,
             min_score=self._options.min_score,
             min_relative=self._options.min_relative,
         )
+        return found
 
 
 def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
@@ -284,7 +285,7 @@ def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
         )
     options: dict[str, Any] = {
         "k": request.k,
-        "beam": request.beam if name in model.with_beam else None,
+        **model.choose(name, request.beam, request.new_share),
         "where": model.filter_for(name, request.where),
     }
     reasons = matcher.explain(request.query, request.product, **options)

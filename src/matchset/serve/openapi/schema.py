@@ -48,7 +48,10 @@ def make_response_schemas() -> dict[str, Json]:
         "ModelResponse": _model(),
         "PurchasesResponse": _of_model({"query": _TEXT, "products": _array(_TEXT)}),
         "WriteResponse": _of_model(
-            {"generation": _with(_LEVEL, "Of the model's products, with this change.")}
+            {
+                "generation": _with(_LEVEL, "Of the model's products, with this change."),
+                "unknown": _with(_array(_TEXT), "Ids to remove that the model did not have."),
+            }
         ),
         "ReloadResponse": _of_model({"previous": _TEXT, "workers": _INTEGER}),
     }

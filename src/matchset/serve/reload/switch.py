@@ -110,9 +110,13 @@ def reload(run: RunFolder, sources: Sources, config: ServeConfig) -> ReloadResul
     """Load the model's folder again; returns when every worker has switched."""
     deadline = time.monotonic() + config.reload_seconds
     while True:
-        with try_lock(run.path / RELOAD_LOCK) as is_mine:
-            if is_mine:
-                return _reload_locked(run, sources, config)
+        try:
+            with try_lock(run.path / RELOAD_LOCK) as is_mine:
+                if is_mine:
+                    return _reload_locked(run, sources, config)
+        except OSError as error:  # a full disk, too many open files
+            rule = "a reload must be able to open its files"
+            raise RequestError("model_rejected", f"{rule}; got {error}") from None
         # Another reload may have begun before the folder was replaced: this one waits its turn.
         if time.monotonic() > deadline:
             raise RequestError("reload_running", "only one reload at a time; another is running")

@@ -26,19 +26,19 @@ class Tabular(ABC):
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas frame with the columns of `to_dicts`."""
-        pandas = _require("pandas")
+        pandas = require_package("pandas")
         return pandas.DataFrame(
             {column.name: _to_pandas(column, pandas) for column in self._columns()}
         )
 
     def to_polars(self) -> pl.DataFrame:
         """A polars frame with the columns of `to_dicts`."""
-        frame: pl.DataFrame = _require("polars").DataFrame(_Stream(self))
+        frame: pl.DataFrame = require_package("polars").DataFrame(_Stream(self))
         return frame
 
     def to_arrow(self) -> pa.Table:
         """A pyarrow table with the columns of `to_dicts`."""
-        return _require("pyarrow").table(_Stream(self))
+        return require_package("pyarrow").table(_Stream(self))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export to Arrow, with the columns of `to_dicts`."""
@@ -65,7 +65,8 @@ def _to_pandas(column: ExportColumn, pandas: Any) -> Any:
     return column.values
 
 
-def _require(name: str) -> Any:
+def require_package(name: str) -> Any:
+    """Import a package that only conversions need."""
     try:
         return import_module(name)
     except ImportError as error:
