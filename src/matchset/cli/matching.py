@@ -55,8 +55,8 @@ def match(
         Filter, such as "price < 20 and locale = 'us'".
     min_score
         Leave out products with a lower score, such as 0.01. The score of a match set is the
-        probability that the product is a right answer, unless `matchset inspect` says that scores
-        are no probabilities. Then use -k, or --min-relative, instead.
+        probability that the product is a right answer, unless the summary of the training says that
+        scores are no probabilities. Then use -k, or --min-relative, instead.
     min_relative
         Leave out products that score less than this share of the query's best, such as 0.1.
     file

@@ -151,7 +151,8 @@ class Matcher(Saved):
         """Return the k best products of one query, or of each of several.
 
         `where` restricts the products (see `filter`). Products that score less than `min_score`, or
-        less than the share `min_relative` of the query's best score, are dropped. `beam` is for
+        less than the share `min_relative` of the query's best score, are dropped. Scores of a match
+        set are probabilities unless the summary of its training says otherwise. `beam` is for
         matchers that search a tree: a wider beam searches more of it, which is slower and finds
         more up to a point. `new_share` is for match sets: the share of the answers that are new
         products, to which no past query led. More of them cost some recall of known ones.

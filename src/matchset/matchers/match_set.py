@@ -165,7 +165,7 @@ class MatchSet(FreshMatcher):
         """Return the same match set for another share of new products among the answers.
 
         Those are products to which no past query led. More of them cost some recall of known ones.
-        Nothing is trained, and a query takes as long as before.
+        Nothing is trained. From a share of 0.2 on, a query takes about a tenth longer.
         """
         return self.with_bounds(self._bounds(None, new_share))
 
