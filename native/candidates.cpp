@@ -31,6 +31,7 @@ class CandidateSearch {
     s_.features.clear();
     s_.sums.clear();
     s_.words.clear();
+    s_.said.clear();
     s_.situation = kNewQuery;
     if (s_.query.ids.empty() && !v_.added) return;
     // Memory that one source asks for arrives while another works.
@@ -244,6 +245,7 @@ class CandidateSearch {
 
   void propose_by_neighbors() {
     const PastQueries& past = *v_.past;
+    if (v_.lexical) find_said(past);
     collect_votes(past, rule_of_neighbors(), allowed_.is_allowed, s_.neighbors, s_.sums);
     for (const std::uint64_t found : find_best(s_.sums, bounds_.neighbor_products, s_.neighbors.lists))
       touch(document_of(found), kNeighbors);
@@ -256,6 +258,26 @@ class CandidateSearch {
     for (std::size_t i = 0; i < products.size(); ++i)
       if (const std::size_t label = checked(products[i]); may_give(label))
         touch(label, kNeighbors).same_query = past.counts[first + i];
+  }
+
+  // What customers said of the words, not of n-grams of characters that other words have too.
+  void find_said(const PastQueries& past) {
+    std::size_t budget = bounds_.neighbor_postings;
+    s_.sums.reserve(s_.neighbors.nearest.size());
+    for (const std::uint64_t near : s_.neighbors.nearest) s_.sums.add(static_cast<std::int32_t>(document_of(near)), 1);
+    for (const WeightedTerm& term : s_.past_terms) {
+      if (term.term < v_.first_word || term.term - v_.first_word >= v_.lexical->titles_of.n_terms()) continue;
+      if (term.term >= past.queries_of.n_terms()) continue;
+      const auto queries = past.queries_of.lists[term.term];
+      const auto read = queries.first(std::min(queries.size(), budget));
+      budget -= read.size();
+      s_.sums.add_known(read, [](std::size_t) { return 1.0F; });
+    }
+    for (const std::uint64_t near : s_.neighbors.nearest)
+      if (s_.sums[document_of(near)] > 1)
+        for (const std::int32_t product : past.products_of[document_of(near)])
+          s_.said.push_back(static_cast<std::uint32_t>(product));
+    s_.sums.clear();
   }
 
   // What is known of a product lies anywhere in memory. It is asked for in three steps: first where it lies, as soon as
@@ -411,15 +433,20 @@ class CandidateSearch {
 
   // Of a query with a word or a code that is new to training, titles with all of its words come first; titles with more
   // of them, if all are new. Elsewhere, the best title that has all of them comes before products that have none and
-  // that no customer chose for a similar query.
+  // that no customer chose for a query with one.
   void decide_by_words() {
     if (s_.situation == kNewWord || (s_.has_new_code && s_.situation == kNewQuery)) {
       const bool are_all_new = std::ranges::all_of(s_.words, &QueryWord::is_new);
       for (Features& f : s_.features) f[kWordsDecide] = are_all_new ? f[kWordShare] : f[kAllWords];
     }
     if (std::ranges::none_of(s_.features, [](const Features& f) { return f[kAllWords] > 0; })) return;
-    for (Features& f : s_.features)
-      if (f[kWordShare] == 0 && f[kVoteShare] == 0 && f[kSameQuery] == 0) f[kWordsDecide] = -1;
+    for (const std::uint32_t product : s_.said)
+      if (MatchCandidate* candidate = s_.candidates.get(product)) candidate->is_said = true;
+    const auto entries = s_.candidates.entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      Features& f = s_.features[i];
+      if (f[kWordShare] == 0 && f[kSameQuery] == 0 && !entries[i].value.is_said) f[kWordsDecide] = -1;
+    }
   }
 
   bool is_added(std::size_t label) const { return label >= v_.n_trained(); }

@@ -55,6 +55,7 @@ class DocumentTable {
     const std::uint32_t index = slots_[find(document)];
     return index == 0 ? nullptr : &entries_[index - 1].value;
   }
+  Value* get(std::uint32_t document) { return const_cast<Value*>(std::as_const(*this).get(document)); }
 
   // In the order in which they were first touched.
   std::span<Entry> entries() { return entries_; }

@@ -140,7 +140,7 @@ struct QueryWord {
 struct MatchCandidate {
   float tree_log = 0, cosine = 0, same_query = 0, linear = 0;
   std::uint8_t sources = 0;
-  bool has_cosine = false;
+  bool has_cosine = false, is_said = false;
 };
 
 struct RankedProduct {
@@ -156,6 +156,7 @@ struct MatchSetScratch {
   Accumulator sums;  // of one source after another, so that they take the same cache: similarities, words, votes
   QueryWords query_words, added_words;
   std::vector<QueryWord> words;
+  std::vector<std::uint32_t> said;  // products that past queries with a word of this one led to
   Situation situation = kNewQuery;
   bool has_new_code = false;  // titles have one that no past query had
   NeighborsScratch neighbors;

@@ -43,6 +43,8 @@ def oracle(trained, query):
     vector /= np.linalg.norm(vector) or 1
     found[towers.lists.labels, column("cosine")] = towers.lists.vectors.to_floats() @ vector
     votes, same = count_votes(model.neighbors, ids, weights, query, n)
+    is_word = (ids >= model.lexical.first_word) & (ids < model.lexical.first_word + n_words(model))
+    said, _ = count_votes(model.neighbors, ids[is_word], weights[is_word], query, n)
     share = votes / (votes.sum() or 1)
     found[:, column("vote_share")] = share
     found[:, column("vote_log")] = np.where(
@@ -56,7 +58,8 @@ def oracle(trained, query):
     codes = list_codes(data.vectorizer.vocabulary)
     has_new_code = bool(codes.intersection(ids.tolist()) - was_asked)
     describe_words(found, model.lexical, words, is_new)
-    decide(found, is_new, situation == NEW_WORD or (has_new_code and situation == NEW_QUERY))
+    is_strange = situation == NEW_WORD or (has_new_code and situation == NEW_QUERY)
+    decide(found, is_new, is_strange, said + same)
     return found, situation
 
 
@@ -102,14 +105,17 @@ def describe_words(found, index, words, is_new):
     found[:, column("new_words_not")] = (1 - has) @ (share * is_new)
 
 
-def decide(found, is_new, is_strange):
+def n_words(model):
+    return len(model.lexical.titles_of)
+
+
+def decide(found, is_new, is_strange, said):
     """By how much words decide the order; -1: after the best title with all of them."""
     has_all, share = found[:, column("all_words")], found[:, column("word_share")]
     if is_strange:
         found[:, column("words_decide")] = share if is_new.all() else has_all
-    votes = found[:, column("vote_share")] + found[:, column("same_query")]
     if has_all.any():
-        found[(share == 0) & (votes == 0), column("words_decide")] = -1
+        found[(share == 0) & (said == 0), column("words_decide")] = -1
 
 
 def count_votes(past, ids, weights, query, n):

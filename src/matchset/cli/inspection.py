@@ -153,6 +153,8 @@ def _show_reranker(model: MatchSetModel) -> None:
             print_facts({kind: f"{judged['queries']:,}; {_show_recalls(judged['recall'])}"})
     else:
         print_facts({"default weights": facts.get("reason") or "none were learned"})
+    if reranker.warning:
+        print_text(reranker.warning)
     print_facts({"new products among the answers": model.describe_share()})
     part_of = {name: part for part, names in PART_FEATURES.items() for name in names}
     headers = ("feature", "part", *(f"{each}: new product, other" for each in SITUATIONS))

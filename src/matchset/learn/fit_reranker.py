@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.learn.held_kinds import KINDS, PAIRS, PRODUCTS, RECENT
 from matchset.learn.labeled_candidates import LabeledCandidates, recall_of
-from matchset.learn.score_calibration import calibrate
+from matchset.learn.score_calibration import calibrate, select_calibrating
 from matchset.matrices import Floats
 from matchset.model.match_set_model import SOURCES
 from matchset.model.reranker import (
@@ -150,17 +150,18 @@ def _fit_to(
         choose_same_query(data, weights) if same_query is None else same_query
     )
     weights[..., sorted(dropped)] = 0
+    measured = select_calibrating(data)
     facts: dict[str, Any] = {
         "is_learned": True,
         "queries": len(data.n_positive),
         "queries_with_positive_candidate": _count_useful(data),
-        "positives": int(np.count_nonzero(data.is_positive)),
+        "positives": int(np.count_nonzero(measured.is_positive)),
         "by_time": data.is_by_time,
         "days": data.n_days,
         "new_share": new_share,
         "recall": {"all": _recall_as_judged(data, weights)},
     }
-    return Reranker(weights, calibrate(data, weights), facts, some)
+    return Reranker(weights, calibrate(measured, weights), facts, some)
 
 
 def fit_weights(
@@ -231,14 +232,15 @@ def _count_useful(data: LabeledCandidates) -> int:
 def _fit(
     data: LabeledCandidates,
     shares: NDArray[np.float64],
-    center: NDArray[np.floating],
+    around: NDArray[np.floating],
     *,
     only_constants: bool = False,
     threads: int,
 ) -> Floats:
-    """Return the weights of least loss near `center`; or change the constants of cold products."""
+    """Return the weights of least loss near others; or change the constants of cold products."""
     features, groups = data.candidates.features, data.groups
-    center, unused = center.astype(np.float64), [_SAME_QUERY, _WORDS_DECIDE]
+    center: NDArray[np.float64] = around.astype(np.float64)
+    unused = [_SAME_QUERY, _WORDS_DECIDE]
     center[..., unused] = 0
     # As if features were divided by their deviations. Powers of two, so that the last bits of a
     # deviation do not matter.

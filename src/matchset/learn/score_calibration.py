@@ -22,18 +22,23 @@ _LEAST_GROWING = 100  # positives in half of the days, to measure how chances gr
 _LEAST_POSITIVES = 300  # of a situation that has lines of its own
 
 
-def calibrate(data: LabeledCandidates, weights: Floats) -> tuple[Calibration, ...]:
-    """Lines from scores to log-odds in each situation, by isotonic regression.
+def select_calibrating(data: LabeledCandidates) -> LabeledCandidates:
+    """Select the candidates on which scores are measured.
 
-    The best candidates of each query count. Known answers of a query that are not positive again
-    count as wrong where time decided what is held back, else not at all: they are known to be
-    right. Where time decided, chances are those of a month. A situation with too few positives has
-    the lines of all, moved.
+    Known answers of a query that are not positive again count as wrong where time decided what is
+    held back, else not at all: they are known to be right.
     """
     if data.is_by_time:
-        data = data.select((data.kinds == RECENT) | (data.kinds == WORDS))
-    else:
-        data = data.keep(data.is_positive | ~data.is_known)
+        return data.select((data.kinds == RECENT) | (data.kinds == WORDS))
+    return data.keep(data.is_positive | ~data.is_known)
+
+
+def calibrate(data: LabeledCandidates, weights: Floats) -> tuple[Calibration, ...]:
+    """Fit lines from scores to log-odds in each situation, by isotonic regression.
+
+    The best candidates of each query count. Where time decided what is held back, chances are those
+    of a month. A situation with too few positives has the lines of all, moved.
+    """
     if np.count_nonzero(data.is_positive) < LEAST_CALIBRATED:
         return default_reranker("").calibrations
     scores = data.score(weights)

@@ -6,7 +6,7 @@ told apart from its neighbors only where that query is frequent enough to be sho
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,6 +57,7 @@ def explain_product(
     """What each part knows of the product, and what that adds to its score."""
     title = None if products.titles is None else products.titles[asked.label]
     product = products.ids[asked.label]
+    lenders = [products.ids[lender] for lender in model.lenders_of(asked.label)]
     ids, values = vectorizer.encode(asked.query)
     if len(ids) == 0 and asked.rank is None:
         verdict = "the query has no known n-gram"
@@ -92,7 +93,7 @@ def explain_product(
         rank=rank,
         is_returned=asked.rank is not None,
         verdict=_judge(asked, reasons, rank),
-        parts=tuple(_list_parts(asked, reasons, bounds, words, path)),
+        parts=tuple(_list_parts(asked, reasons, bounds, words, path, lenders)),
         steps=steps,
         is_allowed=asked.is_allowed,
         linear=reasons.linear,
@@ -141,6 +142,7 @@ def _list_parts(
     bounds: Bounds,
     words: QueryWords,
     path: LabelPath | None,
+    lenders: Sequence[str],
 ) -> Iterator[ExplanationPart]:
     same_query = reasons.share(_SAME_QUERY) if asked.may_tell_same_query else 0.0
     for name, source in reasons.sources.items():
@@ -155,6 +157,8 @@ def _list_parts(
         note = f"rank {source.rank:,}" if source.rank is not None else ""
         if not source.is_proposed:
             note = _say_why(name, source, bounds, path)
+        if name == "tree" and lenders:
+            note += f", in the place of {' or '.join(lenders)}"
         yield ExplanationPart(name, share, note, source.is_proposed, source.rank, behind)
     if same_query:
         count = np.expm1(reasons.features[FEATURES.index("same_query")])

@@ -186,6 +186,19 @@ class MatchSetModel:
         """The label under which the parts know a product; added ones follow the trained ones."""
         return product if self.added is None else int(self.added.labels[product])
 
+    def lenders_of(self, product: int) -> Ids:
+        """Return the products that lend their places in the tree, the most similar first.
+
+        Those that were removed lend too, but are not named.
+        """
+        if self.all_heirs is None:
+            return np.empty(0, dtype=np.int32)
+        lenders = self.all_heirs.of_label(self.label_of(product))
+        if self.added is None:
+            return lenders
+        at = [np.flatnonzero(self.added.labels == label) for label in lenders]
+        return np.concatenate([*at, np.empty(0, np.int64)]).astype(np.int32)
+
     def trained_labels(self) -> Ids | None:
         """The label of each product in the training, -1 for others; None: as they are counted."""
         if self.added is None:
