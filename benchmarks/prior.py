@@ -2,9 +2,8 @@
 
     python benchmarks/prior.py nfcorpus crowdflower esco_fr shop-2000 market-2000 --real FOLDER
 
-Queries of each problem (`splits.py`) are held back as in a training. Weights of cold and of warm
-products differ from log to log like draws of a Gaussian, which EM finds; a log tells them as far as
-its softmax loss is curved (Laplace). What no log tells stays at 0 with a deviation of 1.
+Queries of each problem are held back as in a training. Weights differ from log to log like draws of
+a Gaussian, which EM finds; a log tells them as far as its softmax loss is curved (Laplace).
 """
 
 import argparse
@@ -96,7 +95,7 @@ def learn(data: LabeledCandidates) -> Told:
 
 def find_prior(told: list[Told]) -> Told:
     """Return mean and variance of each weight over logs."""
-    mean, variance = np.zeros(N), np.full(N, 100.0)
+    mean, variance = np.zeros(N), np.full(N, 100.0)  # 0 and 1 are left of what no log tells
     is_told = sum(curved for _, curved in told).diagonal() > 1e-6
     for _ in range(N_STEPS):
         unsure = [np.linalg.inv(curved + np.diag(1 / variance)) for _, curved in told]

@@ -31,7 +31,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Let links to those documents lead to their pages."""
     for page, path in KEPT.items():
         markdown = markdown.replace(f"](../{path}", f"]({page}")
-    return markdown
+    return markdown.replace("](../docs/", "](")  # guides, from one of those documents
 
 
 def on_page_content(html: str, **_: Any) -> str:
