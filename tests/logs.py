@@ -35,7 +35,7 @@ def write_long_log(folder: Path):
 
 def write_rows(path: Path, rows=ROWS):
     """Write rows in the format that the name tells."""
-    name = path.name.removesuffix(".gz").removesuffix(".zst")
+    name = path.name.removesuffix(".gz")
     if name.endswith(".parquet"):
         pq.write_table(pa.Table.from_pylist(rows), path)
         return path
@@ -56,8 +56,6 @@ def write_rows(path: Path, rows=ROWS):
     data = text.encode()
     if path.suffix == ".gz":
         data = gzip.compress(data)
-    if path.suffix == ".zst":
-        data = pa.Codec("zstd").compress(data, asbytes=True)
     path.write_bytes(data)
     return path
 

@@ -76,7 +76,7 @@ HALF_GZIP = gzip.compress(b"query,sku\n" + b"".join(b"red %d,1\n" % i for i in r
         broken("list.jsonl", b"1\n2\n", "must name a column"),
         broken("half.csv.gz", HALF_GZIP, "must be a whole gzip file"),
         broken("plain.csv.gz", b"query,sku\nred,1\n", "must be a whole gzip file"),
-        broken("plain.csv.zst", b"query,sku\nred,1\n", "must be a whole zstd file"),
+        broken("plain.csv.zst", b"query,sku\nred,1\n", "must not be packed with zstd; unpack it"),
         broken("blank.csv", b"\nquery,sku\nred,1\n", "must name the columns; got an empty line"),
         broken("blank.tsv.gz", gzip.compress(b" \nq\tsku\n"), "must name the columns; got an"),
         broken("nothing.csv.gz", gzip.compress(b""), "must name the columns; got an empty file"),

@@ -25,7 +25,7 @@ from matchset.text import normalize_strings
 
 FORMATS = [
     "log.parquet", "log.csv", "log.tsv", "log.jsonl", "log.ndjson", "log.json", "log.csv.gz",
-    "log.tsv.gz", "log.jsonl.gz", "log.csv.zst", "log.tsv.zst", "log.jsonl.zst",
+    "log.tsv.gz", "log.jsonl.gz",
 ]  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def plan_command(
     Parameters
     ----------
     log
-        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst. It needs a
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain or .gz. It needs a
         column of users or sessions: if customers come back, more searches are needed.
     effect
         The relative effect to detect: 0.02 is 2 % more purchases per search.

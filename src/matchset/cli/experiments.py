@@ -80,7 +80,7 @@ def compare(
     Parameters
     ----------
     log
-        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst (default: a
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain or .gz (default: a
         simulated shop).
     out
         Folder for the report and the stored results.

@@ -42,7 +42,7 @@ def describe(
     Parameters
     ----------
     log
-        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst.
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain or .gz.
     catalog
         The products: id, title and attributes.
     columns
@@ -94,7 +94,7 @@ def split(
     Parameters
     ----------
     log
-        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst.
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain or .gz.
     out
         Folder for train.parquet and test.parquet.
     test_days

@@ -41,7 +41,7 @@ def train(
     Parameters
     ----------
     log
-        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst.
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain or .gz.
     out
         Folder for the model.
     catalog

@@ -48,7 +48,7 @@ def plan(
     Parameters
     ----------
     log
-        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain, .gz or .zst.
+        Files, globs or folders: Parquet, CSV, TSV or JSON Lines, plain or .gz.
     products
         Number of products to project to: stages, tasks, memory, disk and processor time.
     cores

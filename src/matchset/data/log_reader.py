@@ -56,7 +56,7 @@ def read_log(
     """Read a search log from files or from a table in memory.
 
     `source` is a file, a glob, a folder or a list of them (Parquet, CSV, TSV, JSON Lines; the last
-    three also with .gz or .zst). It can also be a pandas or polars frame, a pyarrow table, or
+    three also with .gz). It can also be a pandas or polars frame, a pyarrow table, or
     anything with `__arrow_c_stream__`.
 
     `query`, `product`, `event`, `timestamp` and `count` name columns. A column that is not named is

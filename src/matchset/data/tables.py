@@ -14,7 +14,6 @@ import duckdb
 
 from matchset import _native
 from matchset.data.arrow import ArrowSource
-from matchset.data.compression import check_compressed
 from matchset.data.duckdb_session import (
     fetch_row,
     naming_errors,
@@ -23,7 +22,7 @@ from matchset.data.duckdb_session import (
     quote_name,
     quote_text,
 )
-from matchset.data.encodings import check_encoding, to_utf8
+from matchset.data.encodings import check_encoding, check_gzip, to_utf8
 from matchset.data.files import DataFile, PathLike, find_files
 from matchset.data.nested import find_fields
 from matchset.data.spill import COPIES, spill_folder
@@ -102,7 +101,7 @@ def open_tables(
     """
     encoding = check_encoding(encoding)
     found = [None if is_frame(source) else find_files(source) for source in sources]
-    check_compressed([file.path for files in found for file in files or ()])
+    check_gzip([file.path for files in found for file in files or ()])
     with ExitStack() as stack:
         folder = stack.enter_context(spill_folder()) / COPIES
         found = [
