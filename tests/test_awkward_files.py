@@ -41,6 +41,7 @@ GERMAN = {
     "timestamp": "Zeitpunkt",
     "count": "Gewicht",
 }
+FORMS = {"time_format": "%d.%m.%Y %H:%M", "decimal": ","}
 FLAGS = [word for role, column in GERMAN.items() for word in (f"--{role}", column)]
 DECEMBER = 'sku;Titel;Preis;seit\n1;"Sofa &amp; Sessel";1.299,00 €;31.12.2026\n'
 
@@ -66,14 +67,24 @@ def test_a_latin1_log_is_refused_with_the_encoding_to_try(klicks):
     assert e.value.parameter == "encoding"
 
 
-def test_a_german_log_is_read_with_its_encoding_alone(klicks, caplog):
-    log = ms.read_log(klicks, encoding="latin-1", **GERMAN)
+def test_a_german_log_is_read_as_its_errors_say(klicks, caplog):
+    given = {"encoding": "latin-1", **GERMAN}
+    with pytest.raises(
+        ms.DataError, match=r"klicks.csv, row 1: column 'Gewicht' .* got '1,0'; "
+    ) as e:
+        ms.read_log(klicks, **given)
+    assert "say decimal=',' for a decimal comma" in str(e.value)
+    with pytest.raises(
+        ms.DataError, match=r"row 1: column 'Zeitpunkt' .* got '01.03.2026 00:30'"
+    ) as e:
+        ms.read_log(klicks, decimal=",", **given)
+    assert str(e.value).endswith("; say time_format='%d.%m.%Y %H:%M'")
+    log = ms.read_log(klicks, **given, **FORMS)
     assert set(log.queries) == {"küche", "süsses sofa", "schuhe", "läufer", "grösse 42"}
     assert [str(day) for day in log.days] == ["2026-03-01", "2026-03-28"]
     assert log.count.sum() == pytest.approx(sum(1 + n % 2 + n % 10 / 10 for n in range(60)))
     assert log.report.is_clean
-    assert "'Zeitpunkt' is read as day.month.year, as in '01.03.2026 00:30'" in caplog.text
-    assert "'Gewicht' is read with a decimal comma, as in '1,0'" in caplog.text
+    assert not caplog.text
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le", "utf-8", "utf-8-sig"])
@@ -82,20 +93,21 @@ def test_every_encoding_gives_the_same_log(tmp_path, klicks, encoding, suffix):
     data = KLICKS.encode(encoding)
     other = tmp_path / f"other.csv{suffix}"
     other.write_bytes(gzip.compress(data) if suffix else data)
-    wanted = ms.read_log(klicks, encoding="latin-1", **GERMAN)
-    assert ms.read_log(other, encoding=encoding, **GERMAN) == wanted
+    wanted = ms.read_log(klicks, encoding="latin-1", **GERMAN, **FORMS)
+    assert ms.read_log(other, encoding=encoding, **GERMAN, **FORMS) == wanted
 
 
 def test_utf16_with_a_mark_needs_no_encoding_and_without_one_says_which(tmp_path):
     marked = write(tmp_path / "marked.csv", KLICKS, "utf-16")
-    assert len(ms.read_log(marked, **GERMAN).queries) == 5
+    assert len(ms.read_log(marked, **GERMAN, **FORMS).queries) == 5
     bare = write(tmp_path / "bare.csv", KLICKS, "utf-16-be")
     with pytest.raises(ms.DataError, match="try utf-16-be, which reads it as 'Zeitpunkt'"):
         ms.read_log(bare, **GERMAN)
 
 
 def test_a_utf8_file_is_not_garbled_by_another_encoding(tmp_path, caplog):
-    log = ms.read_log(write(tmp_path / "log.csv", KLICKS), encoding="latin-1", **GERMAN)
+    path = write(tmp_path / "log.csv", KLICKS)
+    log = ms.read_log(path, encoding="latin-1", **GERMAN, **FORMS)
     assert "küche" in set(log.queries)
     assert "is UTF-8, so it is not read as iso8859-1" in caplog.text
 
@@ -107,7 +119,10 @@ def test_a_utf8_file_is_not_garbled_by_another_encoding(tmp_path, caplog):
         ({"encoding": "ascii"}, "must be the encoding of the file; got ascii, which fails at byte"),
         ({"decimal": ";"}, r"decimal must be the decimal separator, \. or ,; got ';'"),
         ({"encoding": "latin-1", "time_format": "%Q"}, "time_format must be a format such as"),
-        ({"encoding": "latin-1", "time_format": "%d/%m/%Y"}, "must have the form %d/%m/%Y; got"),
+        (
+            {"encoding": "latin-1", "decimal": ",", "time_format": "%d/%m/%Y"},
+            "row 1: column 'Zeitpunkt' must have the form %d/%m/%Y; got '01.03.2026 00:30'",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_errors(klicks, options, rule):
@@ -123,12 +138,18 @@ def test_options_that_do_not_fit_are_errors(klicks, options, rule):
         (["13.03.26", "1.4.26"], ["2026-03-13", "2026-04-01"]),
         (["13-03-2026 10:15:30", "01-04-2026 00:00:00"], ["2026-03-13", "2026-04-01"]),
         (["13/Mar/2026:23:30:00 +0100", "01/Apr/2026:00:30:00 +02"], ["2026-03-13", "2026-03-31"]),
+        (["2026.03.13", "2026.04.01"], ["2026-03-13", "2026-04-01"]),
+        (["13 Mar 2026", "1 Apr 2026"], ["2026-03-13", "2026-04-01"]),
+        (["March 13, 2026, 10:15", "April 1, 2026, 00:00"], ["2026-03-13", "2026-04-01"]),
         (["Fri, 13 Mar 2026 00:00:00 GMT"], ["2026-03-13", "2026-03-13"]),
     ],
 )  # fmt: skip
-def test_times_of_other_forms_are_recognized(texts, days):
+def test_times_of_other_forms_are_read_with_the_format_that_the_error_says(texts, days):
     rows = pd.DataFrame({"query": "a", "sku": [str(n) for n in range(len(texts))], "ts": texts})
-    assert [str(day) for day in ms.read_log(rows).days] == days
+    with pytest.raises(ms.DataError, match="row 1: column 'ts' must hold a date or a time") as e:
+        ms.read_log(rows)
+    (said,) = re.findall("time_format='(.*?)'", str(e.value))
+    assert [str(day) for day in ms.read_log(rows, time_format=said).days] == days
 
 
 def test_a_day_that_may_be_a_month_is_not_guessed(tmp_path):
@@ -161,9 +182,10 @@ def test_a_log_of_which_no_row_can_be_used_is_an_error():
         ms.read_log(rows)
 
 
-def test_a_comma_that_may_group_thousands_is_not_guessed(tmp_path):
-    path = write(tmp_path / "log.csv", 'query,sku,count\na,1,"1,234"\nb,2,5\n')
-    with pytest.raises(ms.DataError, match="must say what its commas mean; got '1,234'"):
+def test_a_comma_in_a_count_is_not_guessed(tmp_path):
+    path = write(tmp_path / "log.csv", 'query,sku,count\nb,2,5\na,1,"1,234"\n')
+    rule = "log.csv, row 2: column 'count' .* got '1,234'; say decimal=',' for a decimal comma, dec"
+    with pytest.raises(ms.DataError, match=rule):
         ms.read_log(path)
     assert ms.read_log(path, decimal=",").count.tolist() == [1.234, 5]
     assert ms.read_log(path, decimal=".").count.tolist() == [1234, 5]
@@ -173,7 +195,10 @@ def test_a_comma_that_may_group_thousands_is_not_guessed(tmp_path):
 def test_frames_with_texts_are_read_like_files(frame):
     rows = {"query": ["a", "b"], "sku": ["1", "2"], "ts": ["31.12.2026"] * 2, "count": ["1,5", "2"]}
     source = pa.table(rows).to_reader() if frame == "stream" else frame(rows)
-    log = ms.read_log(source)
+    if frame != "stream":
+        with pytest.raises(ms.DataError, match="the given table, row 1: column 'count'"):
+            ms.read_log(source)
+    log = ms.read_log(source, decimal=",", time_format="%d.%m.%Y")
     assert log.count.tolist() == [1.5, 2]
     assert str(log.days[0]) == "2026-12-31"
 
@@ -183,7 +208,11 @@ def test_the_command_line_reads_a_german_log_without_a_dead_end(klicks, call, tm
     assert code == 1
     assert "--encoding must name the encoding" in error
     assert "try cp1252" in error
-    options = [klicks, *FLAGS, "--encoding", "cp1252", "--test-days", 7]
+    options = [klicks, *FLAGS, "--encoding", "cp1252", "--decimal", ","]
+    code, _, error = call("describe", *options)
+    assert code == 1
+    assert error.strip().endswith("say --time-format '%d.%m.%Y %H:%M'")
+    options += ["--time-format", "%d.%m.%Y %H:%M", "--test-days", 7]
     code, said, _ = call("describe", *options)
     assert "60 rows read, 0 dropped" in said
     assert "--events must say which events make a pair positive" in said
@@ -217,7 +246,7 @@ def test_what_the_library_logs_is_said_in_flags():
 
 
 def test_python_evaluates_by_the_rule_of_the_model_as_the_command_line_does(klicks):
-    log = ms.read_log(klicks, encoding="latin-1", **GERMAN)
+    log = ms.read_log(klicks, encoding="latin-1", **GERMAN, **FORMS)
     config = ms.TrainConfig(events={"Kauf": 1.0}, parts=("tree",))
     matcher = ms.train(log, config=config)
     found = ms.evaluate(matcher, log, ks=[5])
@@ -290,46 +319,59 @@ def test_query_text_is_a_usual_name():
 # (d) A catalog with HTML, gaps, duplicates and prices as text
 
 
-def test_prices_and_german_dates_are_recognized_and_said(tmp_path, caplog):
+def test_prices_and_german_dates_are_read_as_the_warnings_say(tmp_path, caplog):
     path = write(tmp_path / "c.csv", DECEMBER + "2;<b>Stuhl</b>;15,50 €;01.02.2026\n3;Bett;;\n")
-    catalog = ms.read_catalog(path, title="Titel")
+    texts = ms.read_catalog(path, title="Titel").attributes
+    assert {name: one.kind for name, one in texts.items()} == {"Preis": "text", "seit": "text"}
+    rule = "is read as text: its numbers are not plain, such as '1.299,00 €'; say decimal=','"
+    assert f"c.csv: column 'Preis' {rule}" in caplog.text
+    rule = (
+        "is read as text: its dates are not ISO, such as '01.02.2026'; say time_format='%d.%m.%Y'"
+    )
+    assert f"c.csv: column 'seit' {rule}" in caplog.text
+    caplog.clear()
+    catalog = ms.read_catalog(path, title="Titel", decimal=",", time_format="%d.%m.%Y")
     assert list(catalog.titles) == ["Sofa & Sessel", "Stuhl", "Bett"]
     prices = catalog.attributes["Preis"]
     assert prices.kind == "number"
     assert prices.values[:2].tolist() == [1299, 15.5]
     assert np.isnan(prices.values[2])
     assert catalog.attributes["seit"].kind == "date"
-    assert "'Preis' is read as numbers, as in '1.299,00 €'" in caplog.text
-    assert "'seit' is read as day.month.year, as in '01.02.2026'" in caplog.text
+    assert not caplog.text
 
 
 @pytest.mark.parametrize(
-    ("prices", "values"),
+    ("prices", "decimal", "values"),
     [
-        (["$1,299.00", "$5"], [1299, 5]),
-        (["1 299,00 €", "1\u00a0234\u00a0567 €"], [1299, 1234567]),
-        (["CHF 1'299.50", "CHF 7"], [1299.5, 7]),
-        (["1299,-", "5,-"], [1299, 5]),
-        (["-1,5", "38,25"], [-1.5, 38.25]),
+        (["$1,299.00", "$5"], ".", [1299, 5]),
+        (["1 299,00 €", "1\u00a0234\u00a0567 €"], ",", [1299, 1234567]),
+        (["CHF 1'299.50", "CHF 7"], ".", [1299.5, 7]),
+        (["1299,-", "5,-"], ",", [1299, 5]),
+        (["-1,5", "38,25"], ",", [-1.5, 38.25]),
     ],
 )
-def test_usual_ways_to_write_prices_are_numbers(tmp_path, prices, values):
+def test_usual_ways_to_write_prices_are_numbers(tmp_path, caplog, prices, decimal, values):
     rows = "".join(f"{n};t;{price}\n" for n, price in enumerate(prices))
-    catalog = ms.read_catalog(write(tmp_path / "c.csv", f"sku;title;price\n{rows}"))
+    path = write(tmp_path / "c.csv", f"sku;title;price\n{rows}")
+    assert ms.read_catalog(path).attributes["price"].kind == "text"
+    assert f"decimal='{decimal}'" in caplog.text
+    catalog = ms.read_catalog(path, decimal=decimal)
     assert catalog.attributes["price"].values.tolist() == values
 
 
 @pytest.mark.parametrize(
-    ("prices", "said"),
+    ("prices", "decimal", "said"),
     [
-        (["1.299 €", "3.000 €"], "its numbers are ambiguous, such as '1.299 €' and '3.000 €'"),
-        (["5 €", "5 $"], "its prices have 2 currencies"),
-        (["5 €"] * 19 + ["auf Anfrage"], "not all values are numbers, such as 'auf Anfrage'"),
+        (["1.299 €", "3.000 €"], None, "its numbers are not plain, such as '1.299 €'; say decimal"),
+        (["5"] * 19 + ["n/a"], None, "its numbers are not plain, such as 'n/a'"),
+        (["5 €", "5 $"], ",", "its prices have 2 currencies"),
+        (["5 €"] * 19 + ["auf Anfrage"], ",", "not all values are numbers, such as 'auf Anfrage'"),
     ],
 )
-def test_prices_that_stay_text_are_said(tmp_path, caplog, prices, said):
+def test_prices_that_stay_text_are_said(tmp_path, caplog, prices, decimal, said):
     rows = "".join(f"{n};t;{price}\n" for n, price in enumerate(prices))
-    catalog = ms.read_catalog(write(tmp_path / "c.csv", f"sku;title;price\n{rows}"))
+    path = write(tmp_path / "c.csv", f"sku;title;price\n{rows}")
+    catalog = ms.read_catalog(path, decimal=decimal)
     assert catalog.attributes["price"].kind == "text"
     assert f"column 'price' is read as text: {said}" in caplog.text
 
@@ -350,7 +392,8 @@ def test_ids_and_sizes_stay_as_they_are(tmp_path, caplog):
 
 def test_prices_of_a_frame_are_numbers_and_its_other_texts_stay(caplog):
     rows = {"sku": ["1", "2"], "title": ["a", "b"], "price": ["5 €", "7,50 €"], "zip": ["1", "2"]}
-    kinds = {name: one.kind for name, one in ms.read_catalog(pl.DataFrame(rows)).attributes.items()}
+    catalog = ms.read_catalog(pl.DataFrame(rows), decimal=",")
+    kinds = {name: one.kind for name, one in catalog.attributes.items()}
     assert kinds == {"price": "number", "zip": "text"}
 
 
@@ -363,6 +406,7 @@ def test_a_catalog_without_product_ids_is_an_error(tmp_path):
 def test_the_command_line_chooses_among_duplicates(tmp_path, klicks, call):
     goods = write(tmp_path / "c.csv", "sku;title\n100;Sofa\n100;Bett\n101;Stuhl\n")
     options = ["describe", klicks, *FLAGS, "--encoding", "cp1252", "--catalog", goods]
+    options += ["--decimal", ",", "--time-format", "%d.%m.%Y %H:%M"]
     code, _, error = call(*options)
     assert code == 1
     assert "--duplicates must be 'first' or 'last'" in error
@@ -374,7 +418,8 @@ def test_the_command_line_chooses_among_duplicates(tmp_path, klicks, call):
 def test_the_server_takes_events_and_the_options_of_reading(klicks, call, monkeypatch):
     given = {}
     monkeypatch.setattr("matchset.cli.serve.start", lambda *_, **options: given.update(options))
-    flags = [*FLAGS, "--encoding", "cp1252", "--events.Kauf", 1]
+    flags = [*FLAGS, "--encoding", "cp1252", "--decimal", ",", "--events.Kauf", 1]
+    flags += ["--time-format", "%d.%m.%Y %H:%M"]
     code, _, error = call("serve", "model", "--log", klicks, *flags)
     assert code == 0, error
     assert given["events"] == {"Kauf": 1}

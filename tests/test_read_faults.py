@@ -280,3 +280,17 @@ def test_n3_a_small_catalog_does_not_become_gigabytes(tmp_path):
     )
     with pytest.raises(DataError, match=r"row 1: .*'title' must have at most 10,000 bytes"):
         read_catalog(path)
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.parquet", "frame", "stream"])
+def test_an_error_names_the_row_also_where_many_are_read_in_any_order(tmp_path, name):
+    n, bad = 1_000_000, 765_432
+    path = tmp_path / (name if "." in name else "log.parquet")
+    duckdb.sql(
+        f"COPY (SELECT 'query ' || i % 9 AS query, i AS sku, if(i = {bad}, '1,5', '2') AS count "
+        f"FROM range(1, {n} + 1) t(i)) TO '{path}'"
+    )
+    source = path if "." in name else pq.read_table(path)
+    source = source.to_reader() if name == "stream" else source
+    with pytest.raises(DataError, match=f"row {bad}: column 'count' .* got '1,5'; say decimal=','"):
+        read_log(source)

@@ -148,7 +148,7 @@ def test_v6_true_and_false_are_counts_in_every_format(tmp_path, name):
 def test_v6_days_of_excel_in_a_frame_are_an_error_that_shows_one(make):
     days = [46390, 46391]
     frame = make({"query": ["a", "b"], "product_id": ["x", "y"], "timestamp": days})
-    with pytest.raises(DataError, match="must hold times that can be read; got '46390'"):
+    with pytest.raises(DataError, match="must hold a date or a time; got '46390'"):
         read_log(frame)
 
 

@@ -84,7 +84,7 @@ def test_a_row_without_a_time_has_no_day(tmp_path):
 
 def test_times_in_other_forms_give_seconds_too(tmp_path):
     dotted = [row.replace("2026-01-02T", "13.01.2026 ").replace("Z", "") for row in ROWS]
-    rows = read_session_rows(write(tmp_path / "log.csv", dotted))
+    rows = read_session_rows(write(tmp_path / "log.csv", dotted), time_format="%d.%m.%Y %H:%M:%S")
     assert np.ptp(rows.second) == 8 * 3600
     frame = pl.DataFrame(
         {"sid": ["a"], "q": ["hat"], "sku": ["1"], "ts": [1_767_348_000_123]}

@@ -14,7 +14,7 @@ from matchset.cli.console import print_text
 from matchset.cli.flags import READING, LogColumns
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import Duplicates, read_catalog
-from matchset.data.number_forms import Decimal
+from matchset.data.value_forms import Decimal
 from matchset.errors import InputError, ParameterError
 from matchset.matchers.base import Matcher
 from matchset.matchers.match_set import MatchSet
@@ -42,9 +42,9 @@ class ProductColumns:
     duplicates: Duplicates = "error"
     "Which row to keep if the file has a product with several titles."
     time_format: str | None = None
-    "Format of dates, such as %d/%m/%Y, if it is not recognized."
+    "Format of dates that are not ISO, such as %d/%m/%Y."
     decimal: Decimal | None = None
-    "Decimal separator of numbers written as text, if it is not recognized."
+    "Decimal separator of prices and of numbers with a decimal comma."
     encoding: str | None = None
     "Encoding of text files that are not UTF-8, such as cp1252 or utf-16."
 

@@ -56,9 +56,9 @@ class LogColumns:
     count: str | None = None
     "Column of the count of events; 'none' if the log has no such column."
     time_format: str | None = None
-    "Format of the times, such as '%d.%m.%Y %H:%M', if it is not recognized."
+    "Format of times that are neither ISO nor numbers, such as '%d.%m.%Y %H:%M'."
     decimal: Literal[".", ","] | None = None
-    "Decimal separator of numbers written as text, if it is not recognized."
+    "Decimal separator of prices and of numbers with a decimal comma."
     encoding: str | None = None
     "Encoding of text files that are not UTF-8, such as cp1252 or utf-16."
     strict: Annotated[bool, Parameter(negative="")] = False

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 
 from matchset.data.catalog import ColumnKind
 from matchset.data.duckdb_session import fetch_row, quote_name
 from matchset.data.nested import is_nested
-from matchset.data.number_forms import Decimal, NumberForm, find_number_forms, number_from_text
-from matchset.data.read_report import format_examples
 from matchset.data.sql import day_of, is_number, may_be_large, number_of, text_of
 from matchset.data.tables import Table
-from matchset.data.time_forms import TimeForm, find_time_forms
+from matchset.data.value_forms import (
+    Decimal,
+    advise_decimal,
+    advise_time_format,
+    currency_from_text,
+    number_from_text,
+    time_from_text,
+)
 from matchset.errors import InputError
 
 # A column of texts is read as numbers, booleans or dates only if every value is: "00123" is an id.
@@ -23,11 +29,14 @@ _PATTERNS: dict[ColumnKind, str] = {
     "boolean": r"(?i)true|false",
     "date": r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?",
 }
-_OTHER_DATE = r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([T, ].*)?"
+_OTHER_DATE = r"\s*\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([T, ].*)?"
 _MAX_EXACT = 2**53 - 1  # up to here, a DOUBLE distinguishes all integers
 _IS_TIME = "({0} IS NULL OR try_cast(trim({0}) AS TIMESTAMPTZ) IS NOT NULL)"
 _TEXT_FORMATS = ("CSV", "TSV", "JSON", "JSON Lines")
-_MOSTLY = 0.9  # numbers in a column that is text: the others may be mistakes
+_SAMPLE = 1_000  # rows by which columns are found that look like numbers
+_MOSTLY = 0.9  # of them are numbers: the others may be mistakes
+_SIGNS: tuple[Decimal, ...] = (".", ",")
+_LONGEST = 32  # characters of a price
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,7 @@ class Forms:
     """How numbers and times are written, as the user says."""
 
     decimal: Decimal | None = None
-    time_form: TimeForm | None = None
+    time_format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,49 +52,39 @@ class Attribute:
     """The kind of a column, and how its numbers or dates are written if not as usual."""
 
     kind: ColumnKind
-    decimal: Decimal | None = None
-    time_form: TimeForm | None = None
+    forms: Forms = Forms()
 
     def sql(self, table: Table, name: str, kind: ColumnKind) -> str:
-        """SQL of a value as `kind`, which is this one or text."""
-        if kind == "number" and self.decimal is not None:
-            return number_from_text(f"trim({text_of(table, name)})", self.decimal)
-        if kind == "date" and self.time_form is not None:
-            return f"({day_of(table, name, self.time_form)})::INTEGER"
+        """Return SQL of a value as `kind`, which is this one or text."""
+        if kind == "number" and self.forms.decimal is not None:
+            return number_from_text(_trim(table, name), self.forms.decimal)
+        if kind == "date" and self.forms.time_format is not None:
+            return f"({day_of(table, name, self.forms.time_format)})::INTEGER"
         return value_of(table, name, kind)
 
 
 def find_attributes(
-    connection: duckdb.DuckDBPyConnection,
-    table: Table,
-    names: Iterable[str],
-    forms: Forms,
+    connection: duckdb.DuckDBPyConnection, table: Table, names: Iterable[str], forms: Forms
 ) -> tuple[dict[str, Attribute], list[InputError]]:
-    """The kind of each column, and what to tell the user of how it was chosen."""
-    decimal, time_form = forms.decimal, forms.time_form
+    """Find the kind of each column, and what to tell of texts that look like numbers or dates."""
     kinds: dict[str, ColumnKind] = {name: _kind_of_type(table.type_of(name)) for name in names}
     kinds |= dict.fromkeys(_find_large(connection, table, kinds), "text")
-    found = {name: Attribute(kind) for name, kind in kinds.items()}
+    attributes = {name: Attribute(kind) for name, kind in kinds.items()}
     texts = [name for name in kinds if _holds_texts(table, name)]
-    dates: list[str] = []
-    if table.format in _TEXT_FORMATS:
-        plain, dates = _find_plain(connection, table, texts, decimal=decimal)
-        found |= plain
+    notes: list[InputError] = []
+    if table.format in _TEXT_FORMATS and texts:
+        plain, notes = _find_plain(connection, table, texts, forms)
+        attributes |= plain
         texts = [name for name in texts if name not in plain]
-    priced, notes = _find_numbers(connection, table, texts, decimal=decimal)
-    found |= priced
-    if time_form is not None and table.format in _TEXT_FORMATS:
-        found |= _find_dates(connection, table, texts, time_form)
-        dates = []
-    for name in dates:
-        attribute, note = _find_date(connection, table, name)
-        found[name] = attribute
-        notes.append(note)
-    return found, notes
+    for name in _find_likely(connection, table, texts):
+        attribute, note = _find_number(connection, table, name, forms.decimal)
+        attributes[name] = attribute
+        notes += [] if note is None else [note]
+    return attributes, notes
 
 
 def merge_kinds(parts: Sequence[Mapping[str, Attribute]]) -> dict[str, ColumnKind]:
-    """One kind per attribute; text if files disagree."""
+    """Return one kind per attribute; text if files disagree."""
     kinds: dict[str, ColumnKind] = {}
     for part in parts:
         for name, attribute in part.items():
@@ -95,7 +94,7 @@ def merge_kinds(parts: Sequence[Mapping[str, Attribute]]) -> dict[str, ColumnKin
 
 
 def value_of(table: Table, name: str, kind: ColumnKind) -> str:
-    """SQL of a value as a kind, where it is written as usual."""
+    """Return SQL of a value as a kind, where it is written as usual."""
     column = quote_name(name)
     if kind == "number":
         return number_of(table, name)
@@ -139,102 +138,101 @@ def _find_large(
 
 
 def _find_plain(
-    connection: duckdb.DuckDBPyConnection,
-    table: Table,
-    names: Sequence[str],
-    *,
-    decimal: Decimal | None,
-) -> tuple[dict[str, Attribute], list[str]]:
-    """Columns of texts that are all plain numbers, booleans or ISO dates; also other dates."""
-    if not names:
-        return {}, []
-    patterns = {kind: _PATTERNS[kind] for kind in _PATTERNS if (kind, decimal) != ("number", ",")}
-    tested = [*patterns.items(), ("other", _OTHER_DATE)]
-    tests = ", ".join(
-        f"bool_and(regexp_full_match({quote_name(name)}, '{pattern}') AND {further})"
-        for name in names
-        for kind, pattern in tested
-        for further in [_IS_TIME.format(quote_name(name)) if kind == "date" else "true"]
-    )
-    row = fetch_row(connection, f"SELECT {tests} FROM {table.sql()}") or ()
-    size, found, dates = len(patterns) + 1, {}, []
-    for index, name in enumerate(names):
-        *verdicts, is_other = row[index * size : (index + 1) * size]
-        kinds = [kind for kind, is_all in zip(patterns, verdicts, strict=True) if is_all]
-        if kinds:
-            found[name] = Attribute(kinds[0])
-        elif is_other:
-            dates.append(name)
-    return found, dates
-
-
-def _find_numbers(
-    connection: duckdb.DuckDBPyConnection,
-    table: Table,
-    names: Sequence[str],
-    *,
-    decimal: Decimal | None,
+    connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[str], forms: Forms
 ) -> tuple[dict[str, Attribute], list[InputError]]:
-    """Columns of prices, or of numbers with a decimal comma; also what is nearly one."""
-    columns = [f"trim({text_of(table, name)})" for name in names]
-    found, notes = {}, []
-    for name, form in zip(names, find_number_forms(connection, columns, table.sql()), strict=True):
-        sign = decimal or form.decimal
-        # Texts of a typed table are meant as texts, unless they have a currency.
-        n_meant = form.n_texts if table.format in _TEXT_FORMATS else form.n_priced
-        most = max(form.n_point, form.n_comma)
-        if not form.n_texts or min(most, n_meant) < _MOSTLY * form.n_texts:
-            continue
-        is_clear = sign is not None and form.count(sign) == form.n_texts == n_meant
-        if sign is not None and is_clear and form.n_currencies <= 1:
-            found[name] = Attribute("number", decimal=sign)
-            rule, advice = f"is read as numbers, as in {form.number!r}", None
-        else:
-            rule, advice = _say_why_text(form, sign)
-        notes.append(InputError(rule, column=name, advice=advice, **table.location))
-    return found, notes
+    """Find columns of plain numbers, booleans and dates, ISO or as given; also of other dates."""
+    tests = {kind: f"regexp_full_match({{0}}, '{_PATTERNS[kind]}')" for kind in _PATTERNS}
+    tests["date"] += f" AND {_IS_TIME}"
+    found = {kind: Attribute(kind) for kind in _PATTERNS}
+    if forms.decimal == ",":
+        del tests["number"]
+    given = "false"
+    if forms.time_format is not None:
+        is_time = f"{time_from_text('trim({0})', forms.time_format)} IS NOT NULL"
+        given = f"if(coalesce(trim({{0}}), '') = '', NULL, {is_time})"
+    is_other = f"regexp_full_match({{0}}, '{_OTHER_DATE}')"
+    each = ", ".join(f"bool_and({test})" for test in (*tests.values(), given, is_other))
+    each += ", min({0})"
+    listed = ", ".join(each.replace("{0}", quote_name(name)) for name in names)
+    row = fetch_row(connection, f"SELECT {listed} FROM {table.sql()}") or ()
+    attributes, notes, size = {}, [], len(tests) + 3
+    for index, name in enumerate(names):
+        *verdicts, is_given, is_other_date, least = row[index * size : (index + 1) * size]
+        kinds = [kind for kind, is_all in zip(tests, verdicts, strict=True) if is_all]
+        if kinds:
+            attributes[name] = found[kinds[0]]
+        elif is_given:
+            attributes[name] = Attribute("date", Forms(time_format=forms.time_format))
+        elif is_other_date:
+            rule = f"is read as text: its dates are not ISO, such as {least!r}"
+            advice = advise_time_format(least)
+            notes.append(InputError(rule, column=name, advice=advice, **table.location))
+    return attributes, notes
 
 
-def _say_why_text(form: NumberForm, sign: Decimal | None) -> tuple[str, str | None]:
-    if form.n_currencies > 1:
-        return f"is read as text: its prices have {form.n_currencies} currencies", None
-    examples = format_examples(form.examples)
-    if sign is None:
-        advice = "say {decimal=,} for a decimal comma, {decimal=.} for a decimal point"
-        return f"is read as text: its numbers are ambiguous{examples}", advice
-    return f"is read as text: not all values are numbers{examples}", None
-
-
-def _find_dates(
-    connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[str], form: TimeForm
-) -> dict[str, Attribute]:
-    """Columns of texts that all have a given form."""
+def _find_likely(
+    connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[str]
+) -> list[str]:
+    """Find columns of which half the first texts are short and have a digit."""
     if not names:
-        return {}
-    texts = [f"trim({text_of(table, name)})" for name in names]
+        return []
     tests = ", ".join(
-        f"bool_and({text} = '' OR {form.sql(text)} IS NOT NULL) AND bool_or({text} != '')"
-        for text in texts
+        f"2 * count(*) FILTER (length({text}) <= {_LONGEST} AND regexp_matches({text}, '[0-9]')) "
+        f">= count(*) FILTER ({text} != '') AND bool_or({text} != '')"
+        for text in (_trim(table, name) for name in names)
     )
-    row = fetch_row(connection, f"SELECT {tests} FROM {table.sql()}") or ()
-    return {
-        name: Attribute("date", time_form=form)
-        for name, is_all in zip(names, row, strict=True)
-        if is_all
-    }
+    row = fetch_row(connection, f"SELECT {tests} FROM {_sample(table)}") or ()
+    return [name for name, is_likely in zip(names, row, strict=True) if is_likely]
 
 
-def _find_date(
-    connection: duckdb.DuckDBPyConnection, table: Table, name: str
-) -> tuple[Attribute, InputError]:
-    """The form of a column that looks like dates, or why it is text."""
-    text = f"trim({text_of(table, name)})"
-    forms = find_time_forms(connection, text, table.sql())
-    example = fetch_row(connection, f"SELECT min({text}) FROM {table.sql()}") or ("",)
-    if len(forms) == 1 and _find_dates(connection, table, [name], forms[0]):
-        rule = f"is read as {forms[0].name}, as in {example[0]!r}"
-        note = InputError(rule, column=name, **table.location)
-        return Attribute("date", time_form=forms[0]), note
-    advice = "{time_format=%d/%m/%Y} makes it dates"
-    rule = f"is read as text: its dates are ambiguous, such as {example[0]!r}"
-    return Attribute("text"), InputError(rule, column=name, advice=advice, **table.location)
+def _find_number(
+    connection: duckdb.DuckDBPyConnection, table: Table, name: str, decimal: Decimal | None
+) -> tuple[Attribute, InputError | None]:
+    """Return the kind of a column that may hold numbers, and what to say if it is text."""
+    signs = _SIGNS if decimal is None else (decimal,)
+    first = [_count(connection, table, name, sign, rows=_sample(table)) for sign in signs]
+    if max(n_numbers for _, n_numbers, *_ in first) < _MOSTLY * first[0][0]:
+        return Attribute("text"), None
+    n_texts, n_numbers, n_currencies, unplain, other = _count(
+        connection, table, name, signs[0], rows=table.sql()
+    )
+    advice = None
+    if decimal is None:
+        rule = f"its numbers are not plain, such as {unplain!r}"
+        advice = advise_decimal(*(n_numbers for _, n_numbers, *_ in first))
+    elif n_currencies > 1:
+        rule = f"its prices have {n_currencies} currencies"
+    elif n_numbers < n_texts:
+        rule = f"not all values are numbers, such as {other!r}"
+    else:
+        return Attribute("number", Forms(decimal)), None
+    note = InputError(f"is read as text: {rule}", column=name, advice=advice, **table.location)
+    return Attribute("text"), note
+
+
+def _count(
+    connection: duckdb.DuckDBPyConnection, table: Table, name: str, sign: Decimal, *, rows: str
+) -> tuple[Any, ...]:
+    """Count texts, numbers, currencies; also a text that is no plain number, and one that is none.
+
+    Texts of a typed table are meant as texts, unless they have a currency.
+    """
+    number, currency = number_from_text("t", sign), currency_from_text("t", sign)
+    if table.format not in _TEXT_FORMATS:
+        number = f"if({currency} != '', {number}, NULL)"
+    row = fetch_row(
+        connection,
+        f"SELECT count(*), count({number}), count(DISTINCT nullif({currency}, '')), "
+        f"min(t) FILTER (NOT regexp_full_match(t, '{_PATTERNS['number']}')), "
+        f"min(t) FILTER ({number} IS NULL) "
+        f"FROM (SELECT {_trim(table, name)} AS t FROM {rows}) WHERE t != ''",
+    )
+    return row or ()
+
+
+def _trim(table: Table, name: str) -> str:
+    return f"trim({text_of(table, name)})"
+
+
+def _sample(table: Table) -> str:
+    return f"(FROM {table.sql()} LIMIT {_SAMPLE})"

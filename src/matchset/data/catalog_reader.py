@@ -23,10 +23,9 @@ from matchset.data.duckdb_session import (
 )
 from matchset.data.grouping import renumber
 from matchset.data.log_rows import MOST_BYTES
-from matchset.data.number_forms import Decimal, check_decimal
 from matchset.data.sql import id_of, text_of
 from matchset.data.tables import Table, TableSource, open_tables
-from matchset.data.time_forms import check_time_format
+from matchset.data.value_forms import Decimal, check_decimal, check_time_format
 from matchset.errors import DataError, ParameterError, format_path
 from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.strings import Strings
@@ -62,9 +61,9 @@ def read_catalog(
     2^53 is read as text, so that two such ids never become the same number. Filters then compare it
     with text: seller = '1765432109876543210'.
 
-    Prices ("1.299,00 €"), decimal commas and dates such as 31.12.2026 are recognized if every value
-    of a column is one and the format is certain. A warning then says so. Otherwise give `decimal`
-    ("." or ",") and `time_format` ("%d/%m/%Y"). `encoding` is that of text files that are not
+    Prices ("1.299,00 €") and decimal commas need `decimal` ("," or "."), dates such as 31.12.2026
+    `time_format` ("%d.%m.%Y"): the columns of which every value then is one. Until then they are
+    text, and a warning shows a value and what to say. `encoding` is that of text files that are not
     UTF-8.
 
     `text` names columns, such as brand, category or description, that are searched in addition to
@@ -85,7 +84,8 @@ def read_catalog(
     with limit_memory(memory):
         opened = open_tables(source, is_ordered=True, encoding=encoding)
         with opened as (connection, (tables,)):
-            forms = Forms(decimal, check_time_format(connection, time_format))
+            check_time_format(connection, time_format)
+            forms = Forms(decimal, time_format)
             parts = [
                 _find_part(
                     connection,

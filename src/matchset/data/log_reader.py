@@ -15,19 +15,21 @@ from numpy.typing import NDArray
 from matchset.data.arrow import NO_DAY, ArrowColumn
 from matchset.data.columns import ColumnChoice
 from matchset.data.log import Log, make_log
-from matchset.data.log_forms import check_times, find_examples, find_forms, keep_texts
 from matchset.data.log_rows import (
     Fault,
     LogTable,
+    find_examples,
     find_roles,
     group_rows_of,
+    keep_texts,
     make_report,
+    refuse_commas,
     refuse_first_fault,
+    refuse_times,
 )
-from matchset.data.number_forms import Decimal, check_decimal
 from matchset.data.read_report import ReadReport
 from matchset.data.tables import TableSource, open_tables
-from matchset.data.time_forms import check_time_format
+from matchset.data.value_forms import Decimal, check_decimal, check_time_format
 from matchset.errors import DataError, InputError
 from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.strings import Strings
@@ -66,9 +68,9 @@ def read_log(
     "request.params.q". Without a count, every row counts 1. Times may be dates, timestamps, ISO
     text or numbers since 1970.
 
-    Other formats of times and counts (day.month.year, decimal commas) are recognized if they are
-    certain. A warning then says so. Otherwise give `time_format` ("%d/%m/%Y %H:%M") and `decimal`
-    ("." or ","). `encoding` is that of text files that are not UTF-8, such as "cp1252".
+    Other times need `time_format` ("%d.%m.%Y %H:%M"), and counts with a decimal comma `decimal`
+    (","); an error shows the first value and what to say. `encoding` is that of text files that are
+    not UTF-8, such as "cp1252".
 
     Rows without a query, a product or a usable count are dropped (NaN and infinity are not
     products). Rows whose time cannot be read are kept without a day. `log.report` counts both, and
@@ -88,9 +90,10 @@ def read_log(
     with limit_memory(memory):
         opened = open_tables(source, is_ordered=strict, encoding=encoding)
         with opened as (connection, (tables,)):
-            form = check_time_format(connection, time_format)
+            check_time_format(connection, time_format)
             log_tables = [
-                find_roles(table, choices, time_form=form, decimal=decimal) for table in tables
+                find_roles(table, choices, time_format=time_format, decimal=decimal)
+                for table in tables
             ]
             if event is not False and count is not False:
                 _tell_unused(log_tables, name=_name_source(source))
@@ -109,7 +112,7 @@ class LogGroups:
     columns: dict[str, ArrowColumn]
     normal: Strings  # the normalized form of each distinct query
     report: ReadReport
-    tables: Sequence[LogTable]  # as they were read in the end, with the forms of their values
+    tables: Sequence[LogTable]  # as they were read: a frame may be a copy
 
 
 def read_groups(
@@ -118,26 +121,22 @@ def read_groups(
     """Group the rows of tables; with `strict`, a faulty row is a DataError."""
     kept = [keep_texts(connection, table) for table in tables]
     groups = _group(connection, kept)
-    notes: tuple[str, ...] = ()
-    # A row has one fault: times are looked at when counts can be read.
-    while (forms := find_forms(connection, kept, groups.report)).is_changed:
-        kept, groups, notes = forms.tables, _group(connection, forms.tables), notes + forms.notes
-    report = replace(groups.report, notes=notes)
-    if report.bad_count or report.bad_timestamp:
-        report = replace(
-            report,
-            bad_counts=find_examples(connection, kept, Fault.COUNT),
-            bad_timestamps=find_examples(connection, kept, Fault.TIMESTAMP),
-        )
+    report = groups.report
+    if report.bad_count:
+        report = replace(report, bad_counts=find_examples(connection, kept, Fault.COUNT))
+    if report.bad_timestamp:
+        report = replace(report, bad_timestamps=find_examples(connection, kept, Fault.TIMESTAMP))
     if strict and not report.is_clean:
         queries = groups.columns["query"].texts
         blank = queries.take(np.flatnonzero(groups.normal.lengths == 0))
         refuse_first_fault(connection, kept, blank)
+    if report.bad_counts:
+        refuse_commas(connection, kept)
     _check_used(report, kept)
-    query = groups.columns["query"].values
+    query, day = groups.columns["query"].values, groups.columns["day"].values
     is_used = (query >= 0) & (groups.normal.lengths > 0)[query]
-    n_days = int((is_used & (groups.columns["day"].values != NO_DAY)).sum())
-    check_times(kept, report, n_days=n_days)
+    if report.bad_timestamps and not (is_used & (day != NO_DAY)).any():
+        refuse_times(connection, kept)
     return replace(groups, report=report, tables=kept)
 
 
@@ -156,8 +155,6 @@ def to_log(groups: LogGroups, *, name: str) -> Log:
     found.clear()  # at 50 million rows, a second copy of a column is 200 to 400 MB
     _check_sum(columns["count"], name)
     columns["event"] = columns["event"].astype(np.uint8)
-    for note in report.notes:
-        logger.warning("%s: %s", name, note)
     if not report.is_clean:
         logger.warning("%s", InputError(str(report), source=name, advice=_SHOW_MORE))
     return make_log(

@@ -20,11 +20,10 @@ from matchset.data.duckdb_session import (
     raise_unless_data_error,
 )
 from matchset.data.grouping import gather
-from matchset.data.number_forms import Decimal
 from matchset.data.read_report import ReadReport
-from matchset.data.sql import count_of, day_of, id_of, text_of
-from matchset.data.tables import Table
-from matchset.data.time_forms import TimeForm
+from matchset.data.sql import count_of, day_of, id_of, is_number, text_of
+from matchset.data.tables import FRAME, Table
+from matchset.data.value_forms import Decimal, advise_time_format, number_from_text
 from matchset.errors import DataError
 from matchset.memory import memory_for_tables
 from matchset.strings import Strings
@@ -54,6 +53,7 @@ _RULES = {
     Fault.COUNT: "hold a finite number that is not negative",
     Fault.TIMESTAMP: "hold a date or a time",
 }
+_NAME_THE_FORM = "give their format with {time_format=%d.%m.%Y %H:%M}, or set {timestamp=False}"
 _IS_KEPT = f"fault IN ({Fault.NONE:d}, {Fault.TIMESTAMP:d})"  # such a row is used, without its time
 SECONDS = 86_400  # of a day
 _GROUP_BYTES = 100  # that DuckDB takes for a row while it groups, if no two rows are alike
@@ -66,11 +66,11 @@ class LogTable:
 
     table: Table
     roles: Mapping[str, str]  # query, product and perhaps event, timestamp, count, user, session
-    time_form: TimeForm | None = None
+    time_format: str | None = None
     decimal: Decimal | None = None
 
     def select(self, *files: Path) -> str:
-        """SQL of the rows of all or some files: the value of each role, and the row's fault.
+        """Return SQL of the rows of all or some files: the value of each role, and the fault.
 
         The values that can be faulty are there as text too, to be shown in a message.
         """
@@ -78,7 +78,7 @@ class LogTable:
         event = text_of(table, roles["event"]) if "event" in roles else "NULL"
         day, count = str(NO_DAY), "1::DOUBLE"
         if "timestamp" in roles:
-            day = day_of(table, roles["timestamp"], self.time_form)
+            day = day_of(table, roles["timestamp"], self.time_format)
         if "count" in roles:
             count = count_of(table, roles["count"], self.decimal)
         shown = ", ".join(
@@ -99,7 +99,7 @@ class LogTable:
         )
 
     def _visitor(self) -> str:
-        """SQL of who searched and when, to the second, where a role says who."""
+        """Return SQL of who searched and when, to the second, where a role says who."""
         who = [role for role in VISITOR_NAMES if role in self.roles]
         if not who:
             return ""
@@ -107,7 +107,7 @@ class LogTable:
         if "timestamp" not in self.roles:
             return texts
         column = self.roles["timestamp"]
-        second = day_of(self.table, column, self.time_form, per_day=SECONDS)
+        second = day_of(self.table, column, self.time_format, per_day=SECONDS)
         return f"{texts}{second} AS second, "
 
 
@@ -119,7 +119,7 @@ def find_roles(
     table: Table,
     choices: Mapping[str, ColumnChoice],
     *,
-    time_form: TimeForm | None = None,
+    time_format: str | None = None,
     decimal: Decimal | None = None,
 ) -> LogTable:
     """Find the columns of a log in a table."""
@@ -131,13 +131,13 @@ def find_roles(
             roles[role] = column
         elif is_required:
             raise DataError("must name a column; got False", parameter=role)
-    return LogTable(table, roles, time_form, decimal)
+    return LogTable(table, roles, time_format, decimal)
 
 
 def group_rows_of(
     connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]
 ) -> dict[str, ArrowColumn]:
-    """The columns of `LogGroups`; rows too many to be grouped in memory are groups of their own."""
+    """Read the columns of `LogGroups`; of too many rows, each is a group of its own."""
     union = " UNION ALL ".join(
         f"SELECT if({_IS_KEPT}, query, NULL) AS query, if({_IS_KEPT}, product, NULL) AS product, "
         f"if({_IS_KEPT}, event, NULL) AS event, if({_IS_KEPT}, coalesce(day, {NO_DAY}), {NO_DAY}) "
@@ -160,7 +160,7 @@ def group_rows_of(
 
 
 def _is_too_large(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> bool:
-    """Whether DuckDB could not group the rows within its memory, as far as files tell."""
+    """Return whether grouping needs more than DuckDB's memory, as far as files tell."""
     files = [table.table for table in tables if table.table.format == "Parquet"]
     try:
         found = [fetch_row(connection, f"SELECT count(*) FROM {table.sql()}") for table in files]
@@ -199,36 +199,96 @@ def make_report(columns: Mapping[str, ArrowColumn], normal: Strings) -> ReadRepo
     )
 
 
+def keep_texts(connection: duckdb.DuckDBPyConnection, table: LogTable) -> LogTable:
+    """Copy a frame whose values may be faulty: a stream opens once, and an error looks again."""
+    kinds = {role: table.table.type_of(column) for role, column in table.roles.items()}
+    may_fail = "VARCHAR" in (kinds.get("count"), kinds.get("timestamp"))
+    may_fail |= is_number(kinds.get("timestamp", ""))  # it may be a year, or a day of Excel's
+    if table.table.format != FRAME or not may_fail:
+        return table
+    columns = ", ".join(map(quote_name, dict.fromkeys(table.roles.values())))
+    ordered = "QUALIFY row_number() OVER () > 0"  # by one thread, so that errors can name rows
+    connection.execute(f"CREATE TABLE kept AS SELECT {columns} FROM {table.table.sql()} {ordered}")
+    return replace(table, table=replace(table.table, reader="kept", fields={}))
+
+
+def find_examples(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable], fault: Fault
+) -> tuple[str, ...]:
+    """Return two values that could not be used."""
+    shown = f"shown_{fault.role}"
+    rows = " UNION ALL ".join(
+        f"SELECT {shown} AS v FROM ({table.select()}) WHERE fault = {fault:d} AND trim(v) != ''"
+        for table in tables
+    )
+    examples = fetch_row(connection, f"SELECT min(v), max(v) FROM ({rows})") or ()
+    return tuple(dict.fromkeys(value for value in examples if value is not None))
+
+
 def refuse_first_fault(
     connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable], blank: Strings
 ) -> None:
-    """Raise a DataError for the first row with a fault or a `blank` query; rows must be ordered."""
+    """Raise a DataError for the first row with a fault or a `blank` query."""
+    _refuse_first(connection, tables, f"first != {Fault.NONE:d}", blank=list(blank))
+
+
+def refuse_commas(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> None:
+    """Raise a DataError for the first count with a comma that may be a decimal one."""
+    numbers = ", ".join(number_from_text("trim(shown_count)", sign) for sign in (".", ","))
+    is_written = f"coalesce({numbers}) IS NOT NULL AND contains(shown_count, ',')"
+    unclear = [table for table in tables if table.decimal is None]
+    _refuse_first(connection, unclear, f"first = {Fault.COUNT:d} AND {is_written}")
+
+
+def refuse_times(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> None:
+    """Raise a DataError for the first time that cannot be read."""
+    is_time = f"first = {Fault.TIMESTAMP:d} AND trim(shown_timestamp) != ''"
+    _refuse_first(connection, tables, is_time)
+
+
+def _refuse_first(
+    connection: duckdb.DuckDBPyConnection,
+    tables: Sequence[LogTable],
+    condition: str,
+    *,
+    blank: Sequence[str] = (),
+) -> None:
+    """Raise a DataError for the first row of which a condition holds.
+
+    DuckDB numbers rows in the order of a file, even where it reads without keeping an order.
+    """
+    shown = " ".join(f"WHEN {fault:d} THEN shown_{fault.role}" for fault in _RULES)
     for table in tables:
         for path in table.table.files or (None,):
-            _refuse_in(connection, table, path, list(blank))
+            rows = table.select(path) if path else table.select()
+            found = fetch_row(
+                connection,
+                f"SELECT number, if({_IS_KEPT} AND list_contains($blank, query), "
+                f"{Fault.QUERY:d}, fault) AS first, CASE first {shown} END "
+                f"FROM (SELECT row_number() OVER () AS number, * FROM ({rows})) "
+                f"WHERE {condition} ORDER BY number LIMIT 1",
+                {"blank": list(blank)},
+            )
+            if found:
+                raise _fault_of(table, path, found[0], Fault(found[1]), found[2])
 
 
-def _refuse_in(
-    connection: duckdb.DuckDBPyConnection, table: LogTable, path: Path | None, blank: list[str]
-) -> None:
-    rows = table.select(path) if path else table.select()
-    shown = " ".join(f"WHEN {fault:d} THEN shown_{fault.role}" for fault in _RULES)
-    found = fetch_row(
-        connection,
-        f"SELECT number, if({_IS_KEPT} AND list_contains($blank, query), {Fault.QUERY:d}, fault) "
-        f"AS first, CASE first {shown} END "
-        f"FROM (SELECT row_number() OVER () AS number, * FROM ({rows})) "
-        f"WHERE first != {Fault.NONE:d} ORDER BY number LIMIT 1",
-        {"blank": blank},
-    )
-    if found:
-        row, fault, value = found[0], Fault(found[1]), found[2]
-        column = table.roles.get(fault.role, fault.role)
-        location = {"path": path} if path else table.table.location
-        rule = f"must {_RULES[fault]}"
-        if value is not None and len(value.encode()) > MOST_BYTES:
-            rule, value = f"{rule} of at most {MOST_BYTES:,} bytes", f"{value[:_SHOWN]}..."
-        raise DataError(f"{rule}; got {value!r}", row=row, column=column, **location)
+def _fault_of(
+    table: LogTable, path: Path | None, row: int, fault: Fault, value: str | None
+) -> DataError:
+    """Return the error of a row, with the flag that reads its value if one is known."""
+    rule, advice = f"must {_RULES[fault]}", None
+    if fault == Fault.TIMESTAMP and table.time_format is not None:
+        rule = f"must have the form {table.time_format}"
+    elif fault == Fault.TIMESTAMP:
+        advice = advise_time_format(value or "") or _NAME_THE_FORM
+    elif fault == Fault.COUNT and table.decimal is None and "," in (value or ""):
+        advice = "say {decimal=,} for a decimal comma, {decimal=.} if they group thousands"
+    if value is not None and len(value.encode()) > MOST_BYTES:
+        rule, value = f"{rule} of at most {MOST_BYTES:,} bytes", f"{value[:_SHOWN]}..."
+    location = {"path": path} if path else table.table.location
+    column = table.roles.get(fault.role, fault.role)
+    return DataError(f"{rule}; got {value!r}", row=row, column=column, advice=advice, **location)
 
 
 def _blame_file(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> None:

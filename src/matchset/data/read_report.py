@@ -19,7 +19,6 @@ class ReadReport:
     bad_timestamp: int = 0  # kept, but without a day: the time is missing or does not parse
     bad_counts: tuple[str, ...] = ()  # two examples of them
     bad_timestamps: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # how times and counts were read, where that was found out
 
     @property
     def dropped(self) -> int:

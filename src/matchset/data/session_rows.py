@@ -21,9 +21,8 @@ from matchset.data.duckdb_session import naming_errors
 from matchset.data.events import EventKind, kind_of
 from matchset.data.log_reader import read_groups
 from matchset.data.log_rows import SECONDS, Fault, LogTable, find_roles
-from matchset.data.number_forms import Decimal, check_decimal
 from matchset.data.tables import TableSource, is_frame, open_tables
-from matchset.data.time_forms import check_time_format
+from matchset.data.value_forms import Decimal, check_decimal, check_time_format
 from matchset.errors import DataError
 from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.strings import Strings
@@ -123,11 +122,12 @@ def read_session_rows(
     with limit_memory(memory):
         opened = open_tables(source, is_ordered=is_ordered, encoding=encoding)
         with opened as (connection, (tables,)):
-            form = check_time_format(connection, time_format)
+            check_time_format(connection, time_format)
             found = [
-                _add_visitors(find_roles(table, choices, time_form=form, decimal=decimal), visitors)
+                find_roles(table, choices, time_format=time_format, decimal=decimal)
                 for table in tables
             ]
+            found = [_add_visitors(table, visitors) for table in found]
             groups = read_groups(connection, found, strict=strict)
             columns = _read_rows(connection, groups.tables)
     rows = columns["query"].values

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from matchset.data.duckdb_session import quote_name, quote_text
 from matchset.data.nested import is_nested
-from matchset.data.number_forms import Decimal, number_from_text
 from matchset.data.tables import JSON_NUMBER, Table
-from matchset.data.time_forms import TimeForm
+from matchset.data.value_forms import Decimal, number_from_text, time_from_text
 from matchset.errors import DataError
 
 _DAY_US = 86_400_000_000
@@ -20,18 +19,18 @@ _NEVER_TIMES = {"BOOLEAN", "TIME", "TIME WITH TIME ZONE", "INTERVAL", "UUID", "B
 
 
 def is_number(kind: str) -> bool:
-    """Whether a DuckDB type is numeric."""
+    """Return whether a DuckDB type is numeric."""
     return kind.split("(")[0] in _NUMBERS
 
 
 def may_be_large(kind: str) -> bool:
-    """Whether a DuckDB type holds integers that a DOUBLE cannot distinguish."""
+    """Return whether a DuckDB type holds integers that a DOUBLE cannot distinguish."""
     plain = kind.split("(")[0]
     return plain in _LARGE or (plain == "DECIMAL" and kind.endswith(",0)"))
 
 
 def text_of(table: Table, column: str) -> str:
-    """A text as it is; a number in its plain form: 123 is "123", never "123.0"; NaN is NULL."""
+    """Return SQL of a text as it is, or of a plain number: "123", never "123.0"; NaN is NULL."""
     name, kind = quote_name(column), _plain_type(table, column)
     if kind in ("DOUBLE", "FLOAT"):
         whole = f"{name} = trunc({name}) AND abs({name}) < 1e18"
@@ -43,7 +42,7 @@ def text_of(table: Table, column: str) -> str:
 
 
 def id_of(table: Table, column: str) -> str:
-    """A product id as text; NULL for a blank, NaN or infinity, also where it is written as text.
+    """Return SQL of a product id as text; NULL for a blank, NaN or infinity, also as text.
 
     Tools that turn a missing number into text write "nan", and no shop has one product of all rows
     without a product.
@@ -54,7 +53,7 @@ def id_of(table: Table, column: str) -> str:
 
 
 def number_of(table: Table, column: str) -> str:
-    """A number as DOUBLE; one of a FLOAT column is the decimal that was written.
+    """Return SQL of a number as DOUBLE; one of a FLOAT column is the decimal that was written.
 
     The FLOAT that is nearest to 19.99 is 19.98999977 as a DOUBLE. Its shortest decimal form is
     "19.99", which is what was written and what users compare it with.
@@ -65,10 +64,11 @@ def number_of(table: Table, column: str) -> str:
     return f"{name}::DOUBLE"
 
 
-def day_of(table: Table, column: str, form: TimeForm | None = None, *, per_day: int = 1) -> str:
-    """Days since 1970-01-01, in UTC, of a time in any usual form; NULL if there is none.
+def day_of(table: Table, column: str, time_format: str | None = None, *, per_day: int = 1) -> str:
+    """Return SQL of days since 1970-01-01, in UTC, of a time in any usual form; else of NULL.
 
-    With a `form`, texts and numbers must have it. `per_day` gives parts of a day: 86,400 seconds.
+    With a `time_format`, texts and numbers must have it. `per_day` gives parts of a day, such as
+    86,400 seconds.
 
     Dates and timestamps (without a zone: UTC), ISO texts, and numbers, also as text: eight digits
     that are a date (20261231), fourteen that are a date and time (20261231235959), or else a time
@@ -84,13 +84,13 @@ def day_of(table: Table, column: str, form: TimeForm | None = None, *, per_day: 
         has_zone = "ZONE" in kind or "TZ" in kind
         instant = f"{name}::TIMESTAMPTZ" if has_zone else f"{name}::TIMESTAMP"
         return f"if(isfinite({instant}), {_floor_day(f'epoch_us({instant})', per_day)}, NULL)"
-    if kind in _NUMBERS and form is None:
+    if kind in _NUMBERS and time_format is None:
         return _day_of_number(f"{name}::DOUBLE", per_day)
     if kind in _NEVER_TIMES:
         raise DataError(f"must hold times; got {kind}", column=column, **table.location)
     text = f"trim({text_of(table, column)})"
-    if form is not None:
-        return _floor_day(f"epoch_us({form.sql(text)})", per_day)
+    if time_format is not None:
+        return _floor_day(f"epoch_us({time_from_text(text, time_format)})", per_day)
     iso = f"if(regexp_matches({text}, '{_HAS_YEAR}'), try_cast({text} AS TIMESTAMPTZ), NULL)"
     return (
         f"CASE WHEN regexp_full_match({text}, '{_NUMBER}') "
@@ -100,7 +100,7 @@ def day_of(table: Table, column: str, form: TimeForm | None = None, *, per_day: 
 
 
 def count_of(table: Table, column: str, decimal: Decimal | None = None) -> str:
-    """A count that is finite and not negative; else NULL. True is 1 and false 0, also as text."""
+    """Return SQL of a count that is finite and not negative; true is 1, false 0, also as text."""
     name, kind = quote_name(column), _plain_type(table, column)
     if decimal is not None and kind == "VARCHAR":
         number = number_from_text(f"trim({name})", decimal)
