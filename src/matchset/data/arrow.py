@@ -86,7 +86,7 @@ def export_columns(columns: Sequence[ExportColumn], n_rows: int) -> object:
 
 
 def _to_arrow(column: ExportColumn) -> tuple[str, NDArray[Any] | None]:
-    """Arrow's name of the type, and the values as Arrow holds them."""
+    """Return Arrow's name of the type, and the values as Arrow holds them."""
     if column.values is None:
         return "U", None
     if column.values.dtype == np.bool_:

@@ -126,7 +126,7 @@ def _kind_of_type(kind: str) -> ColumnKind:
 def _find_large(
     connection: duckdb.DuckDBPyConnection, table: Table, names: Iterable[str]
 ) -> list[str]:
-    """Columns with an integer beyond 2^53, such as an id: as a DOUBLE it would equal another."""
+    """Find columns with an integer beyond 2^53, which as a DOUBLE would equal another."""
     wide = [name for name in names if may_be_large(table.type_of(name))]
     if not wide:
         return []

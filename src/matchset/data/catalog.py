@@ -49,7 +49,7 @@ class Column:
         return is_null
 
     def to_list(self) -> list[Any]:
-        """Plain values, None for null; a date is a `datetime.date`."""
+        """Return plain values, None for null; a date is a `datetime.date`."""
         is_null = self.is_null
         known = self.values[~is_null]
         if self.categories is not None:
@@ -61,7 +61,7 @@ class Column:
         return [None if none else next(values) for none in is_null.tolist()]
 
     def take(self, indices: NDArray[np.int64]) -> Column:
-        """The values at `indices`, null where an index is -1; the categories stay."""
+        """Return the values at `indices`, null where an index is -1; the categories stay."""
         null = np.array(_NULLS[self.kind], dtype=self.values.dtype)
         if len(self.values) == 0:
             return Column(self.kind, np.full(len(indices), null), self.categories)

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
 from matchset.data.attributes import Attribute, Forms, find_attributes, merge_kinds, value_of
 from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
-from matchset.data.columns import CATALOG_NAMES, ColumnChoice, choose_column, describe_columns
+from matchset.data.columns import (
+    CATALOG_NAMES,
+    ColumnChoice,
+    choose_column,
+    choose_columns,
+    describe_columns,
+)
 from matchset.data.duckdb_session import (
     explain,
     fetch_row,
@@ -81,23 +87,16 @@ def read_catalog(
         raise ParameterError(rule, parameter="duplicates")
     check_decimal(decimal)
     choices = {"product": product, "title": title, "description": description}
+    needed = ("product", "title") if requires_title else ("product",)
     with limit_memory(memory):
         opened = open_tables(source, is_ordered=True, encoding=encoding)
         with opened as (connection, (tables,)):
             check_time_format(connection, time_format)
             forms = Forms(decimal, time_format)
-            parts = [
-                _find_part(
-                    connection,
-                    table,
-                    choices,
-                    attributes,
-                    text,
-                    forms,
-                    requires_title=requires_title,
-                )
-                for table in tables
-            ]
+            parts = []
+            for table in tables:
+                roles = choose_columns(table, CATALOG_NAMES, choices, required=needed)
+                parts.append(_find_part(connection, table, roles, attributes, text, forms))
             kinds = merge_kinds([part.attributes for part in parts])
             columns = _read_parts(connection, parts, kinds)
         files = [format_path(path) for table in tables for path in table.files] or [tables[0].label]
@@ -119,7 +118,7 @@ class _Part:
     text: list[str]  # columns that are searched beside the title
 
     def select(self, kinds: dict[str, ColumnKind]) -> list[str]:
-        """SQL of each file: roles, attributes numbered in the order of `kinds`, and the row."""
+        """Return SQL of each file: roles, attributes in the order of `kinds`, and the row."""
         texts = {role: text_of(self.table, column) for role, column in self.roles.items()}
         texts["product"] = id_of(self.table, self.roles["product"])
         fields = [f"{_limit(text, role)} AS {role}" for role, text in texts.items()]
@@ -142,7 +141,7 @@ def _most_bytes(role: str) -> int:
 
 
 def _limit(text: str, role: str) -> str:
-    """SQL that fails at the first text that is too long, before more of them are in memory."""
+    """Return SQL that fails at the first text that is too long, before more are in memory."""
     return f"if(strlen({text}) > {_most_bytes(role)}, error('a text is too long'), {text})"
 
 
@@ -170,21 +169,11 @@ def _refuse_long(connection: duckdb.DuckDBPyConnection, part: _Part) -> None:
 def _find_part(
     connection: duckdb.DuckDBPyConnection,
     table: Table,
-    choices: dict[str, ColumnChoice],
+    roles: dict[str, str],
     attributes: Sequence[str] | None,
     text: Sequence[str],
     forms: Forms,
-    *,
-    requires_title: bool,
 ) -> _Part:
-    roles = {}
-    for role, names in CATALOG_NAMES.items():
-        is_required = role == "product" or (role == "title" and requires_title)
-        column = choose_column(table, role, choices[role], names=names, is_required=is_required)
-        if column is not None:
-            roles[role] = column
-        elif is_required:
-            raise DataError("must name a column; got False", parameter=role)
     for name in attributes or ():
         if name not in table.columns and name not in table.fields:
             raise DataError(
@@ -232,10 +221,7 @@ def _to_catalog(
     ids = columns["product"].texts
     has_titles = "title" in columns
     if not has_titles:
-        columns = {
-            **columns,
-            "title": replace(columns["product"], texts=Strings.of([""] * len(ids))),
-        }
+        columns["title"] = replace(columns["product"], texts=Strings.of([""] * len(ids)))
     kept = np.flatnonzero(ids.lengths > 0)
     if len(ids) and not len(kept):
         rule = f"must have a row with a product id; got {len(ids):,} rows without one"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from matchset.data.tables import Table
@@ -33,14 +33,32 @@ CATALOG_NAMES: Mapping[str, tuple[str, ...]] = {
 _MAX_LISTED = 100  # columns in a message
 
 
+def choose_columns(
+    table: Table,
+    usual: Mapping[str, tuple[str, ...]],
+    choices: Mapping[str, ColumnChoice],
+    *,
+    required: Sequence[str] = (),
+) -> dict[str, str]:
+    """Return the column of each role that has one; raise a DataError where a required has none."""
+    roles = {}
+    for role, names in usual.items():
+        is_required = role in required
+        column = choose_column(table, role, choices.get(role), names=names, is_required=is_required)
+        if column is not None:
+            roles[role] = column
+        elif is_required:
+            raise DataError("must name a column; got False", parameter=role)
+    return roles
+
+
 def choose_column(
     table: Table, role: str, choice: ColumnChoice, *, names: tuple[str, ...], is_required: bool
 ) -> str | None:
-    """The column of a role: the one the user named, or one with a usual name, case-insensitively.
+    """Return the column of a role: the one named, or one with a usual name in any case.
 
-    A user can also name a field inside a column by its path, as in request.params.q.
-
-    A missing or ambiguous column is a DataError that lists what the table has.
+    A user can also name a field inside a column by its path, as in request.params.q. A missing or
+    ambiguous column is a DataError that lists what the table has.
     """
     if choice is False:
         return None
@@ -76,7 +94,7 @@ def choose_column(
 
 
 def describe_columns(table: Table) -> str:
-    """The columns of a table, for messages."""
+    """Return the columns of a table, for messages."""
     names = list(map(repr, table.names))
     if len(names) > _MAX_LISTED:
         names[_MAX_LISTED:] = [f"{len(names) - _MAX_LISTED} more"]

@@ -70,7 +70,7 @@ def open_session(
 def fetch_row(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object] | None = None
 ) -> tuple[Any, ...] | None:
-    """The first row of a result. All are fetched: DuckDB cannot run a query beside an open one."""
+    """Return the first row of a result; fetch all, as an open result blocks the connection."""
     rows = connection.execute(sql, parameters).fetchall()
     return rows[0] if rows else None
 
@@ -123,7 +123,7 @@ def raise_unless_data_error(error: Exception) -> None:
 
 
 def explain(error: Exception) -> str:
-    """The part of DuckDB's message that says what is wrong, as one line of limited length."""
+    """Return what DuckDB's message says is wrong, as one line of limited length."""
     text = str(error)
     if _BROKEN_LINES in text:
         return (
@@ -141,20 +141,20 @@ def explain(error: Exception) -> str:
 
 
 def quote_name(name: str) -> str:
-    """An SQL identifier; the name may have any characters."""
+    """Return an SQL identifier; the name may have any characters."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_text(text: str) -> str:
-    """An SQL string literal."""
+    """Return an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def quote_list(paths: Sequence[Path]) -> str:
-    """An SQL list of paths."""
+    """Return an SQL list of paths."""
     return "[" + ", ".join(quote_text(str(path)) for path in paths) + "]"
 
 
 def quote_files(paths: Sequence[Path]) -> str:
-    """An SQL list of paths, with glob signs escaped."""
+    """Return an SQL list of paths, with glob signs escaped."""
     return quote_list([Path(str(path).translate(_GLOB_SIGNS)) for path in paths])

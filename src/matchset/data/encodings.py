@@ -59,7 +59,7 @@ def check_encoding(encoding: str | None) -> str | None:
 
 
 def to_utf8(files: Sequence[DataFile], encoding: str | None, folder: Path) -> list[DataFile]:
-    """The files; those that are not UTF-8 with a copy in `folder` that is.
+    """Return the files; those that are not UTF-8 with a copy in `folder` that is.
 
     A byte order mark tells UTF-16 by itself. A file that is valid UTF-8 beyond ASCII is no file of
     another encoding, so it is read as it is: one encoding can be given for a log and a catalog.
@@ -68,7 +68,7 @@ def to_utf8(files: Sequence[DataFile], encoding: str | None, folder: Path) -> li
 
 
 def suggest_encoding(path: Path) -> DataError | None:
-    """An error that says which encoding to try; None for a file that is UTF-8."""
+    """Return an error that says which encoding to try; None for a file that is UTF-8."""
     decode = codecs.getincrementaldecoder("utf-8")().decode
     n_lines, last = 1, b""
     for chunk in _chunks_with_end(path):
@@ -135,7 +135,7 @@ def _copy_as_utf8(file: DataFile, encoding: str | None, folder: Path) -> DataFil
 
 
 def _is_beyond_ascii(path: Path) -> bool:
-    """Whether a file is valid UTF-8 with more characters than ASCII."""
+    """Return whether a file is valid UTF-8 with more characters than ASCII."""
     decode = codecs.getincrementaldecoder("utf-8")().decode
     is_ascii = True
     try:
@@ -168,7 +168,7 @@ def _chunks_with_end(path: Path) -> Iterator[bytes]:
 
 
 def _read(path: Path) -> Iterator[bytes]:
-    """The bytes of a file, unpacked."""
+    """Return the bytes of a file, unpacked."""
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     with opened(path, "rb") as stream:
         while chunk := stream.read(_CHUNK):

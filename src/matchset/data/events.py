@@ -33,7 +33,7 @@ _TRAINING_WEIGHTS: dict[EventKind, float] = {"purchase": 1.0, "cart": 0.5, "clic
 
 
 def kind_of(event: str) -> EventKind:
-    """The kind of event that a name stands for."""
+    """Return the kind of event that a name stands for."""
     if not event.strip():
         return "none"
     return _KIND_OF.get(re.sub(r"[^a-z0-9]", "", event.lower()) or event, "unknown")
@@ -62,7 +62,7 @@ class EventRule:
 def training_rule(
     events: Iterable[str], *, weights: EventWeights | None = None, min_count: float = 1.0
 ) -> EventRule:
-    """The rule for training pairs of a log with these events.
+    """Return the rule for training pairs of a log with these events.
 
     By default a purchase weighs 1, a cart 0.5 and a click 0.2, relative to the strongest event of
     the log: if it has only clicks, a click weighs 1. Impressions weigh nothing. Without events,
@@ -86,7 +86,7 @@ def training_rule(
 def relevance_rule(
     events: Iterable[str], *, weights: EventWeights | None = None, min_count: float = 1.0
 ) -> EventRule:
-    """The rule for test pairs: bought at least once, as in the paper.
+    """Return the rule for test pairs: bought at least once, as in the paper.
 
     Without purchases: clicked or put into the cart. Without events, every row counts.
     """
@@ -104,14 +104,14 @@ def relevance_rule(
 
 
 def hint_at_counts(rule: EventRule) -> str:
-    """The end of a message about a log without positive pairs: what to try if it has no events."""
+    """Return the end of a message on a log without positive pairs: what to try without events."""
     if any(kind_of(name) != "none" for name in rule.weights):
         return ""
     return "; name a column of ratings or counts with --count (count= in Python)"
 
 
 def find_uncounted(events: Iterable[str]) -> list[str]:
-    """The events that no default rule knows, for a message.
+    """Return the events that no default rule knows, for a message.
 
     An event without a name is one of them if others have names.
     """
@@ -124,7 +124,7 @@ def find_uncounted(events: Iterable[str]) -> list[str]:
 
 
 def advise_weights(names: Sequence[str]) -> str | None:
-    """How to give an event a weight, for an error; the first name that needs no quotes is used.
+    """Return how to give an event a weight, with the first name that needs no quotes.
 
     What looks like an impression is not proposed: most of what was shown was not wanted.
     """

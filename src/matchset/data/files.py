@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -53,7 +52,7 @@ def find_files(source: Any) -> list[DataFile]:
 
 
 def _identify(file: DataFile) -> object:
-    """What makes two files the same: a link to a folder around it gives a file many paths.
+    """Return what makes two files the same: a link to a folder around it gives a file many paths.
 
     The names of folders around it may be columns. Hard links are files of their own, as some tools
     link files that happen to be equal.
@@ -123,12 +122,10 @@ def _check_file(path: PathLike, *, is_partitioned: bool = False) -> DataFile:
     name = name.removesuffix(".gz")
     form = _FORMATS.get(Path(name).suffix)
     if form is None or (form == "Parquet" and name != path.name.lower()):
-        endings = ", ".join(_FORMATS)
-        raise DataError(
-            f"a data file must end in one of {endings} (all but Parquet also with .gz); "
-            f"got {path.name!r}",
-            path=path,
+        rule = (
+            f"a data file must end in one of {', '.join(_FORMATS)} (all but Parquet also with .gz)"
         )
+        raise DataError(f"{rule}; got {path.name!r}", path=path)
     if path.is_file() and path.stat().st_size == 0:
         raise DataError("a data file must not be empty", path=path)
     return DataFile(path, form, is_partitioned)
@@ -136,15 +133,8 @@ def _check_file(path: PathLike, *, is_partitioned: bool = False) -> DataFile:
 
 def _check_one_format(files: list[DataFile], where: Path) -> list[DataFile]:
     first = files[0]
-    other = _first_other(files, first.format)
+    other = next((file for file in files if file.format != first.format), None)
     if other:
-        raise DataError(
-            f"all files must have one format; got {first.format} ({first.path.name}) "
-            f"and {other.format} ({other.path.name})",
-            path=where,
-        )
+        rule = f"all files must have one format; got {first.format} ({first.path.name})"
+        raise DataError(f"{rule} and {other.format} ({other.path.name})", path=where)
     return files
-
-
-def _first_other(files: Iterable[DataFile], form: str) -> DataFile | None:
-    return next((file for file in files if file.format != form), None)

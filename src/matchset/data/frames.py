@@ -25,19 +25,19 @@ class Tabular(ABC):
         """At least one, all of the same length."""
 
     def to_pandas(self) -> pd.DataFrame:
-        """A pandas frame with the columns of `to_dicts`."""
+        """Return a pandas frame with the columns of `to_dicts`."""
         pandas = require_package("pandas")
         return pandas.DataFrame(
             {column.name: _to_pandas(column, pandas) for column in self._columns()}
         )
 
     def to_polars(self) -> pl.DataFrame:
-        """A polars frame with the columns of `to_dicts`."""
+        """Return a polars frame with the columns of `to_dicts`."""
         frame: pl.DataFrame = require_package("polars").DataFrame(_Stream(self))
         return frame
 
     def to_arrow(self) -> pa.Table:
-        """A pyarrow table with the columns of `to_dicts`."""
+        """Return a pyarrow table with the columns of `to_dicts`."""
         return require_package("pyarrow").table(_Stream(self))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

@@ -32,14 +32,14 @@ class Rows:
 
 
 def mark_used(codes: NDArray[Any], size: int) -> NDArray[np.bool_]:
-    """Which of the codes below `size` occur, (size,)."""
+    """Return which of the codes below `size` occur, (size,)."""
     is_used = np.zeros(size, dtype=np.bool_)
     is_used[codes] = True
     return is_used
 
 
 def compact(codes: NDArray[np.int32], size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The distinct codes, ascending, and the index of each code among them."""
+    """Return the distinct codes, ascending, and the index of each code among them."""
     is_used = mark_used(codes, size)
     index = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
     return np.flatnonzero(is_used), gather(index, codes)
@@ -90,12 +90,12 @@ def group_coded(
 
 
 def _trim(values: NDArray[Any], n: int) -> NDArray[Any]:
-    """The first n values; copied if that frees much memory."""
+    """Return the first n values; copied if that frees much memory."""
     return values[:n] if 10 * n > 9 * len(values) else values[:n].copy()
 
 
 def gather(values: NDArray[Any], indices: NDArray[Any]) -> NDArray[Any]:
-    """`values[indices]` in blocks, because NumPy first widens all given indices to 64 bits."""
+    """Return `values[indices]`, in blocks, because NumPy first widens all indices to 64 bits."""
     found = np.empty(len(indices), dtype=values.dtype)
     for begin in range(0, len(indices), _BLOCK):
         found[begin : begin + _BLOCK] = values[indices[begin : begin + _BLOCK]]
@@ -115,7 +115,7 @@ def sum_by(
 
 
 def settle(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums that do not depend on the order in which fractions were added: 12 digits of each."""
+    """Round sums to 12 digits, so that the order in which fractions were added is no matter."""
     at = np.flatnonzero((sums != np.rint(sums)) & (sums > 1e-280))  # others are integers, or tiny
     if len(at):
         scale = 10.0 ** (11 - np.floor(np.log10(sums[at])))
@@ -125,7 +125,7 @@ def settle(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _plan_slabs(query: NDArray[np.int32]) -> NDArray[np.uint16]:
-    """Slab of each row: whole queries in ascending order, about the same number of rows in each."""
+    """Give each row a slab: whole queries, ascending, about as many rows in each."""
     n_queries = int(query.max(initial=-1)) + 1
     rows_before = np.cumsum(sum_by(query + 1, n_queries + 1)[1:])
     rows_per_slab = max(_SLAB, len(query) // (_NO_SLAB - 1) + 1)
@@ -178,7 +178,7 @@ def _is_ascending(values: NDArray[np.int64]) -> bool:
 
 
 def _differs(keys: list[NDArray[Any]]) -> NDArray[np.bool_]:
-    """Whether each row differs from the one before it."""
+    """Return whether each row differs from the one before it."""
     differs = np.zeros(len(keys[0]), dtype=np.bool_)
     differs[0] = True
     for key in keys:

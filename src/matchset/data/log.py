@@ -54,7 +54,7 @@ class Log:
         return len(self.query)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both hold the same rows; the reports are not compared."""
+        """Return whether both hold the same rows; the reports are not compared."""
         if not isinstance(other, Log):
             return NotImplemented
         names = [field.name for field in fields(self) if field.name != "report"]
@@ -84,7 +84,7 @@ class Log:
         return first, last
 
     def query_counts(self, *, threads: int | None = None) -> NDArray[np.float64]:
-        """How often each query led to an event that is not an impression, (n_queries,).
+        """Return how often each query led to an event that is not an impression, (n_queries,).
 
         If the log has only impressions, they count.
         """
@@ -95,7 +95,7 @@ class Log:
         return _native.sum_queries(*columns, counts, count_threads(threads))
 
     def shown(self, min_query_count: float = DEFAULT_MIN_QUERY_COUNT) -> NDArray[np.bool_]:
-        """Which queries may be shown to people, (n_queries,).
+        """Return which queries may be shown to people, (n_queries,).
 
         Rare queries can hold personal data (a name, an address, an order number). Queries that led
         to fewer than `min_query_count` events stay out of reports, pages and vocabularies. They are
@@ -104,7 +104,7 @@ class Log:
         return self.query_counts() >= min_query_count
 
     def select(self, rows: NDArray[np.bool_], *, threads: int = 1) -> Log:
-        """The log of the rows that a mask selects, with only their queries and products.
+        """Return the log of the rows that a mask selects, with only their queries and products.
 
         It keeps the names of all events, so that all parts of a log get the same weights.
         """
@@ -215,7 +215,7 @@ def make_log(
 
 
 def join_logs(logs: Sequence[Log]) -> Log:
-    """The rows of several logs as one; equal rows are added up."""
+    """Return the rows of several logs as one; equal rows are added up."""
     names = [name for log in logs for name in log.events]
     starts = {
         name: np.cumsum([0, *(len(getattr(log, name)) for log in logs)])
@@ -252,7 +252,7 @@ def _renumber_kept(
 def _to_integers(
     name: str, values: ArrayLike, dtype: type[_Integer], *, limit: int | None = None
 ) -> NDArray[_Integer]:
-    """Values as `dtype`, checked before they could wrap around: indices below `limit`, or any."""
+    """Return values as `dtype`, checked before they wrap around: below `limit`, if any."""
     given = np.asarray(values)
     if given.size == 0:
         return np.zeros(given.shape, dtype=dtype)
@@ -290,7 +290,7 @@ def _count_dropped(rows: Rows, is_kept: NDArray[np.bool_] | None) -> ReadReport:
 def _choose_spellings(
     queries: Strings, code: NDArray[np.int32], totals: NDArray[np.float64]
 ) -> Strings:
-    """The most frequent raw string of each query, (n_queries,); a negative total is left out."""
+    """Return the most frequent raw string of each query, (n_queries,); negative totals are out."""
     candidates = np.flatnonzero(totals >= 0)
     candidates = candidates[queries.take(candidates).argsort()]  # so that ties go to the smallest
     candidates = candidates[np.argsort(-totals[candidates], kind="stable")]

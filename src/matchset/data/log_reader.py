@@ -192,7 +192,7 @@ def _tell_unused(tables: Sequence[LogTable], *, name: str) -> None:
 
 
 def _check_sum(counts: NDArray[np.float64], name: str) -> None:
-    """Counts are added up in many ways later, and pairs hold the sums as float32."""
+    """Refuse counts whose sum is beyond float32, in which pairs hold sums."""
     limit = float(np.finfo(np.float32).max)
     with np.errstate(over="ignore"):
         total = float(counts.sum())

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
-from matchset.data.columns import LOG_NAMES, VISITOR_NAMES, ColumnChoice, choose_column
+from matchset.data.columns import LOG_NAMES, VISITOR_NAMES, ColumnChoice, choose_columns
 from matchset.data.duckdb_session import (
     explain,
     fetch_row,
@@ -123,14 +123,7 @@ def find_roles(
     decimal: Decimal | None = None,
 ) -> LogTable:
     """Find the columns of a log in a table."""
-    roles = {}
-    for role, names in LOG_NAMES.items():
-        is_required = role in ("query", "product")
-        column = choose_column(table, role, choices.get(role), names=names, is_required=is_required)
-        if column is not None:
-            roles[role] = column
-        elif is_required:
-            raise DataError("must name a column; got False", parameter=role)
+    roles = choose_columns(table, LOG_NAMES, choices, required=("query", "product"))
     return LogTable(table, roles, time_format, decimal)
 
 

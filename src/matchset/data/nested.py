@@ -15,7 +15,7 @@ _MAX_FIELDS = 1_000  # a document with more is keyed by values
 
 
 def is_nested(kind: str) -> bool:
-    """Whether a DuckDB type holds values inside values."""
+    """Return whether a DuckDB type holds values inside values."""
     return kind.startswith(_NESTED) or kind.endswith("]")
 
 
@@ -26,7 +26,7 @@ def find_fields(
     *,
     is_json: bool = False,
 ) -> dict[str, str]:
-    """SQL of the plain fields inside columns of objects, as text, by their dotted paths.
+    """Return SQL of the plain fields inside columns of objects, as text, by their dotted paths.
 
     `is_json` says that the columns will be read as JSON, whatever was found in them.
     """
@@ -46,7 +46,7 @@ def find_fields(
 
 
 def extract(document: str, keys: tuple[str, ...], *, is_decimal: bool = False) -> str:
-    """SQL of a field of a JSON document as text; a decimal number in its plain form."""
+    """Return SQL of a field of a JSON document as text; a decimal number in its plain form."""
     path = "$" + "".join('."' + key.replace('"', '\\"') + '"' for key in keys)
     value = f"json_extract_string({document}, {quote_text(path)})"
     return rf"regexp_replace({value}, '\.0$', '')" if is_decimal else value

@@ -86,7 +86,7 @@ def relevance(
 
 
 def apply_rule(log: Log, rule: EventRule, *, threads: int | None = None) -> Positives:
-    """The pairs of a log that a rule makes positive."""
+    """Return the pairs of a log that a rule makes positive."""
     weights = np.array([rule.weights.get(name, 0.0) for name in log.events], np.float64)
     # Five clicks of 0.2 are one purchase, however the sum was rounded.
     least = rule.min_count * (1 - 1e-9)

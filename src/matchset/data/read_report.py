@@ -50,7 +50,7 @@ class ReadReport:
 
 
 def format_examples(texts: Sequence[str]) -> str:
-    """Examples for a message: such as 'a' and 'b'."""
+    """Return examples for a message: such as 'a' and 'b'."""
     short = [text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..." for text in texts]
     return f", such as {' and '.join(map(repr, short))}" if texts else ""
 

@@ -26,7 +26,7 @@ def count_recent(
     *,
     threads: int | None = None,
 ) -> NDArray[np.float64]:
-    """Weighted events of each product, the older on a day the less, (n_products,).
+    """Sum the weighted events of each product, the older the less, (n_products,).
 
     The day is the log's last one if none is given. Without times nothing is known to be recent:
     all are zero. In a log that has times, an event without one is as old as the oldest.
@@ -55,20 +55,20 @@ def count_recent(
 
 
 def keep_recent(counts: NDArray[np.float64], since: date, today: date) -> NDArray[np.float64]:
-    """What is left today of counts of an earlier day."""
+    """Return what is left today of counts of an earlier day."""
     kept: NDArray[np.float64] = counts * _KEPT[min(_OLDEST, max(0, (today - since).days))]
     return kept
 
 
 def find_last_day(*logs: Log | None, before: date | None = None) -> date | None:
-    """The last day of logs, or one `before` them if it is later; None without times."""
+    """Return the last day of logs, or one `before` them if it is later; None without times."""
     found = [days for log in logs if log is not None and (days := find_days(log)) is not None]
     lasts = [_EPOCH + timedelta(last) for _, last in found]
     return max([*lasts, *([] if before is None else [before])], default=None)
 
 
 def find_days(log: Log, *, threads: int | None = None) -> tuple[int, int] | None:
-    """First and last day of a log; None without times.
+    """Return the first and last day of a log; None without times.
 
     One row in a thousand may be dated later, since some dates are wrong.
     """

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.arrow import read_columns
+from matchset.data.arrow import ArrowColumn, read_columns
 from matchset.data.columns import LOG_NAMES, choose_column, describe_columns
 from matchset.data.duckdb_session import naming_errors, quote_name
 from matchset.data.sql import id_of, text_of
-from matchset.data.tables import Table, TableSource, is_frame, open_tables
+from matchset.data.tables import Table, TableSource, open_tables
 from matchset.errors import DataError
 from matchset.strings import Strings
 
@@ -44,33 +45,31 @@ def read_run_rows(
     rank: str | None = None,
     score: str | None = None,
 ) -> RunRows:
-    """The rows of a table, or of a TREC run."""
+    """Read the rows of a table, or of a TREC run."""
     if isinstance(source, str | Path) and Path(source).suffix.lower() in TREC:
         return _read_trec(Path(source))
     choices = {"query": query, "product": product, "rank": rank, "score": score}
-    if not is_frame(source) and isinstance(source, str | Path) and not Path(source).exists():
-        raise DataError("a run must be a file; got none of this name", path=Path(source))
-    with open_tables(source, is_ordered=True) as (
-        session,
-        found,
-    ):
+    with open_tables(source, is_ordered=True) as (session, (tables,)):
         parts = []
-        for table in found[0]:
+        for table in tables:
             sql, order = _select(table, choices)
             with naming_errors(table.kind, **table.location):
                 columns = read_columns(session.sql(sql))
-            parts.append(_check(table, columns, order))
-    queries, products, orders = zip(*parts, strict=True)
-    if len({name for name, _ in orders}) > 1:
+            _check(table, columns, order)
+            texts = columns["query"].texts, columns["product"].texts
+            parts.append((*texts, columns["number"].values.astype(np.float64), order))
+    queries, products, values, orders = zip(*parts, strict=True)
+    if len(set(orders)) > 1:
         raise DataError("the files of a run must all have ranks or all have scores; got both")
-    values = np.concatenate([values for _, values in orders])
     return RunRows(
-        Strings.concatenate(queries), Strings.concatenate(products), **{f"{orders[0][0]}s": values}
+        Strings.concatenate(queries),
+        Strings.concatenate(products),
+        **{f"{orders[0]}s": np.concatenate(values)},
     )
 
 
 def _select(table: Table, choices: dict[str, str | None]) -> tuple[str, str]:
-    """SQL of the rows, and the name of the column that orders them."""
+    """Return SQL of the rows, and the name of the column that orders them."""
     roles = {
         role: choose_column(
             table, role, choices[role], names=names, is_required=role in ("query", "product")
@@ -78,49 +77,42 @@ def _select(table: Table, choices: dict[str, str | None]) -> tuple[str, str]:
         for role, names in _NAMES.items()
     }
     order = "rank" if roles["rank"] is not None else "score"
-    column, query, product = roles[order], roles["query"], roles["product"]
-    if column is None or query is None or product is None:
-        raise DataError(
-            f"a run must have a column rank or score; there are {describe_columns(table)}",
-            **table.location,
-        )
+    column, query, product = (roles[role] or "" for role in (order, "query", "product"))
+    if not column:
+        rule = f"a run must have a column rank or score; there are {describe_columns(table)}"
+        raise DataError(rule, **table.location)
     written = f"{quote_name(column)}::VARCHAR"
-    texts = f"{text_of(table, query)} AS query, {id_of(table, product)} AS product"
-    numbers = f"try_cast({written} AS DOUBLE) AS number, {written} AS written"
+    rows = (
+        f"SELECT {text_of(table, query)} AS query, {id_of(table, product)} AS product, "
+        f"try_cast({written} AS DOUBLE) AS number, {written} AS written FROM {table.sql()}"
+    )
     # A row with neither is a query that the engine had no answer to.
-    rows = f"SELECT {texts}, {numbers} FROM {table.sql()}"
     return f"FROM ({rows}) WHERE coalesce(product, written) IS NOT NULL", order
 
 
-def _check(table: Table, columns, order: str):  # type: ignore[no-untyped-def]
-    """Queries, products, and what orders them; a row that lacks one is an error."""
-    numbers = columns["number"].values.astype(np.float64)
+def _check(table: Table, columns: Mapping[str, ArrowColumn], order: str) -> None:
+    """Raise a DataError for the first row that lacks a query, a product, or a finite number."""
+    numbers = columns["number"].values
     if len(numbers) == 0:
         raise DataError("a run must have rows; got none", **table.location)
     for role in ("query", "product"):
-        is_null = columns[role].is_null
-        if is_null is not None and is_null.any():
-            row = int(np.flatnonzero(is_null)[0]) + 1
-            raise DataError(
-                f"every row of a run must have a {role}; row {row} has none", **table.location
-            )
-    is_bad = (
-        ~np.isfinite(numbers)
-        if columns["number"].is_null is None
-        else (columns["number"].is_null | ~np.isfinite(numbers))
-    )
-    if is_bad.any():
-        row = int(np.flatnonzero(is_bad)[0])
-        got = columns["written"].texts[row] or "nothing"
-        raise DataError(
-            f"every {order} of a run must be a number; got {got!r} in row {row + 1}",
-            **table.location,
-        )
-    return columns["query"].texts, columns["product"].texts, (order, numbers)
+        rows = np.flatnonzero(_nulls(columns[role]))
+        if len(rows):
+            rule = f"every row of a run must have a {role}; row {rows[0] + 1} has none"
+            raise DataError(rule, **table.location)
+    rows = np.flatnonzero(_nulls(columns["number"]) | ~np.isfinite(numbers))
+    if len(rows):
+        got = columns["written"].texts[int(rows[0])] or "nothing"
+        rule = f"every {order} of a run must be a number; got {got!r} in row {rows[0] + 1}"
+        raise DataError(rule, **table.location)
+
+
+def _nulls(column: ArrowColumn) -> NDArray[np.bool_]:
+    return np.zeros(1, np.bool_) if column.is_null is None else column.is_null
 
 
 def _read_trec(path: Path) -> RunRows:
-    """Lines of six fields; the query, which may have spaces, is all before the last five."""
+    """Read lines of six fields; the query, which may have spaces, is all before the last five."""
     queries, products, scores = [], [], []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

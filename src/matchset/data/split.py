@@ -103,7 +103,7 @@ class SplitOptions:
     "Maximum number of test queries."
 
     def divide(self, log: Log, *, seed: int) -> Split:
-        """Both sides of a log; by default split by time if the log has times."""
+        """Split a log; by default split by time if the log has times."""
         if self.split == "none":
             rule = "must be auto, time or query, to train and test; got 'none'"
             raise ParameterError(rule, parameter="split")
@@ -193,7 +193,7 @@ def _split_by_share(log: Log, test_share: float, seed: int) -> Split:
 
 
 def compare(train: Positives, test: Positives, *, k: int = 100) -> SplitReport:
-    """What the test asks for, and how much of it occurs in training."""
+    """Compare what the test asks for with what occurs in training."""
     if k < 1:
         raise ValueError(f"k must be positive; got {k}")
     is_seen = train.products.index_of(test.products) >= 0

@@ -60,7 +60,7 @@ class Table:
     copies: Mapping[Path, Path] = field(default_factory=dict)  # read instead of some files
 
     def sql(self, *files: Path) -> str:
-        """The SQL to select from: all the files, or these."""
+        """Return the SQL to select from: all the files, or these."""
         paths = [self.copies.get(path, path) for path in files or self.files]
         rows = f"{self.reader}({quote_files(paths)}{self.options})" if paths else self.reader
         if not self.fields:
@@ -69,7 +69,7 @@ class Table:
         return f"(SELECT *, {inner} FROM {rows})"
 
     def type_of(self, column: str) -> str:
-        """DuckDB's type of a column or a nested field, which is text."""
+        """Return DuckDB's type of a column, or of a nested field, which is text."""
         return self.columns.get(column, "VARCHAR")
 
     @property
@@ -123,7 +123,7 @@ def open_tables(
 
 
 def is_frame(source: Any) -> bool:
-    """Whether a source is a table in memory; anything but a table or paths is a TypeError."""
+    """Return whether a source is a table in memory; raise a TypeError unless it is one or paths."""
     if _is_pandas(source) or isinstance(source, ArrowSource):
         return True
     if isinstance(source, list | tuple) or hasattr(source, "__fspath__") or isinstance(source, str):
@@ -199,7 +199,7 @@ def _describe_file(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
 
 
 def _parquet_names(connection: duckdb.DuckDBPyConnection, file: DataFile) -> list[str]:
-    """The columns as the file names them."""
+    """Return the columns as the file names them."""
     sql = f"SELECT name, num_children FROM parquet_schema({quote_files([file.data or file.path])})"
     names, n_inner = [], 0  # the schema lists the inside of each nested column after it
     for name, n_children in connection.execute(sql).fetchall()[1:]:

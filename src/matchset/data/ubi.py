@@ -91,7 +91,7 @@ def _check_actions(missing: Sequence[str], events: TableSource, *, n_actions: in
 
 
 def _join(events: Table, queries: str, actions: Sequence[str] | None) -> Table:
-    """A table of log rows: the events with the text of their query."""
+    """Return a table of log rows: the events with the text of their query."""
     action = field_of(events, _ACTION)
     rows = (
         f"SELECT {field_of(events, _QUERY_ID)} AS query_id, {field_of(events, _OBJECT_ID)} "
@@ -117,7 +117,7 @@ def _name(table: Table) -> str:
 
 
 def field_of(table: Table, path: str) -> str:
-    """SQL of a field, in any of the forms that a table may hold it in."""
+    """Return SQL of a field, in any of the forms that a table may hold it in."""
     for full in (path, f"_source.{path}"):
         if full in table.columns:
             return quote_name(full)
