@@ -114,27 +114,6 @@ def test_keys_too_wide_for_one_integer_are_grouped_alike(rows):
     assert grouped.count.tolist() == [expected[key] for key in keys]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"query": [9]}, "query must be from 0 to 1; got 9"),
-        ({"product": [-1]}, "product must be from 0 to 0; got -1"),
-        ({"event": [256]}, "event must be from 0 to 0; got 256"),
-        ({"query": [2**32]}, "query must be from 0 to 1; got 4294967296"),
-        ({"day": [2**31]}, "day must be from -2147483648 to 2147483647; got 2147483648"),
-        ({"count": [-1.0]}, "count must be finite and not negative"),
-        ({"count": [np.nan]}, "count must be finite and not negative"),
-        ({"day": [1, 2]}, r"day must have the shape \(1,\); got \(2,\)"),
-    ],
-)
-def test_codes_outside_are_refused(wrong, message):
-    rows = {"query": [0], "product": [0], "event": [0], "day": [0], "count": [1.0]}
-    with pytest.raises(ValueError, match=message):
-        make_log(
-            queries=Strings.of(["a", "b"]), products=Strings.of(["p"]), events=[""], **rows | wrong
-        )
-
-
 def test_rows_are_selected_by_a_mask_alone():
     log = make_shop(20)[0]
     with pytest.raises(TypeError, match="rows must be a mask of bool; got int64"):

@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from io import BufferedIOBase
+from itertools import chain
 from pathlib import Path
 
 from matchset.config import count_threads
@@ -69,30 +71,24 @@ def to_utf8(files: Sequence[DataFile], encoding: str | None, folder: Path) -> li
 
 def suggest_encoding(path: Path) -> DataError | None:
     """Return an error that says which encoding to try; None for a file that is UTF-8."""
-    decode = codecs.getincrementaldecoder("utf-8")().decode
-    n_lines, last = 1, b""
-    for chunk in _chunks_with_end(path):
-        try:
-            decode(chunk, not chunk)  # a file may end amid a character
-        except UnicodeDecodeError as error:
-            before = last[-_WIDTH:]
-            data, at = before + chunk, error.start
-            # What the decoder kept of the last chunk comes first in its input.
-            at += len(data) - len(error.object)
-            line = n_lines + data[len(before) : at].count(b"\n")
-            return _suggest(path, data, at, line=line)
-        n_lines += chunk.count(b"\n")
-        last = chunk
+    with _open(path) as stream:
+        for number, line in enumerate(iter(lambda: stream.readline(_CHUNK), b""), start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                return _suggest(path, line, error.start, line=number)
     return None
 
 
 def _suggest(path: Path, data: bytes, at: int, *, line: int) -> DataError:
     if b"\0" in data[:64]:
-        guess = "utf-16-le" if data[1:2] == b"\0" else "utf-16-be"
-        begin = 0
+        guess, begin = "utf-16-le" if data[1:2] == b"\0" else "utf-16-be", 0
     else:
-        guess = "cp1252" if _decodes(data, "cp1252") else "latin-1"
-        begin = max(data.rfind(b"\n", 0, at) + 1, at - _WIDTH)
+        guess, begin = "cp1252", max(0, at - _WIDTH)
+        try:
+            data.decode(guess)
+        except UnicodeDecodeError:
+            guess = "latin-1"
     before, after = (part.decode(guess, "replace") for part in (data[begin:at], data[at:][:_WIDTH]))
     word = _WORD.split(before)[-1] + _WORD.split(format_line(after))[0]
     return DataError(
@@ -101,14 +97,6 @@ def _suggest(path: Path, data: bytes, at: int, *, line: int) -> DataError:
         parameter="encoding",
         path=path,
     )
-
-
-def _decodes(data: bytes, encoding: str) -> bool:
-    try:
-        data.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _copy_as_utf8(file: DataFile, encoding: str | None, folder: Path) -> DataFile:
@@ -152,7 +140,7 @@ def _transcode(path: Path, encoding: str, target: Path) -> None:
     decode = codecs.getincrementaldecoder(encoding)().decode
     n_before = 0
     with target.open("wb") as stream:
-        for chunk in _chunks_with_end(path):
+        for chunk in chain(_read(path), [b""]):
             try:
                 stream.write(decode(chunk, not chunk).encode())
             except UnicodeError as error:
@@ -162,14 +150,12 @@ def _transcode(path: Path, encoding: str, target: Path) -> None:
             n_before += len(chunk)
 
 
-def _chunks_with_end(path: Path) -> Iterator[bytes]:
-    yield from _read(path)
-    yield b""
-
-
 def _read(path: Path) -> Iterator[bytes]:
-    """Return the bytes of a file, unpacked."""
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
-    with opened(path, "rb") as stream:
+    """Read the bytes of a file, unpacked."""
+    with _open(path) as stream:
         while chunk := stream.read(_CHUNK):
             yield chunk
+
+
+def _open(path: Path) -> BufferedIOBase:
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,7 @@ from matchset.text import normalize_strings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_Integer = TypeVar("_Integer", bound=np.integer[Any])
+_MAX_EVENTS = 256  # the index of an event is one byte
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,15 +179,16 @@ def make_log(
     dropped, as are queries and products without a row. A caller that has normalized the queries or
     counted the dropped rows already passes `normal` and `report`.
     """
-    if len(events) > 256:
-        raise DataError(f"a log must have at most 256 kinds of event; got {len(events)}")
+    if len(events) > _MAX_EVENTS:
+        rule = f"the event column must hold at most {_MAX_EVENTS} kinds of event"
+        raise DataError(f"{rule}; got {len(events):,}, such as {events[0]!r}")
     if normal is None:
         normal = normalize_strings(queries)
-    rows = _check_rows(
-        _to_integers("query", query, np.int32, limit=len(queries)),
-        _to_integers("product", product, np.int32, limit=len(products)),
-        _to_integers("event", event, np.uint8, limit=len(events)),
-        _to_integers("day", day, np.int32),
+    rows = Rows(
+        np.asarray(query, dtype=np.int32),
+        np.asarray(product, dtype=np.int32),
+        np.asarray(event, dtype=np.uint8),
+        np.asarray(day, dtype=np.int32),
         np.asarray(count, dtype=np.float64),
     )
     is_used = mark_used(rows.query, len(queries)) & (normal.lengths > 0)
@@ -247,39 +248,6 @@ def _renumber_kept(
 ) -> tuple[Strings, NDArray[np.int32]]:
     """Sort the distinct texts of the kept rows; also the new index of each text."""
     return renumber(texts, mark_used(codes if is_kept is None else codes[is_kept], len(texts)))
-
-
-def _to_integers(
-    name: str, values: ArrayLike, dtype: type[_Integer], *, limit: int | None = None
-) -> NDArray[_Integer]:
-    """Return values as `dtype`, checked before they wrap around: below `limit`, if any."""
-    given = np.asarray(values)
-    if given.size == 0:
-        return np.zeros(given.shape, dtype=dtype)
-    if given.dtype.kind not in "iu":
-        raise TypeError(f"{name} must hold integers; got {given.dtype}")
-    low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if limit is None else (0, limit - 1)
-    for value in (int(given.min()), int(given.max())):
-        if not low <= value <= high:
-            raise ValueError(f"{name} must be from {low} to {high}; got {value}")
-    return given.astype(dtype, copy=False)
-
-
-def _check_rows(
-    query: NDArray[np.int32],
-    product: NDArray[np.int32],
-    event: NDArray[np.uint8],
-    day: NDArray[np.int32],
-    count: NDArray[np.float64],
-) -> Rows:
-    rows = Rows(query, product, event, day, count)
-    for field in fields(rows):
-        shape = getattr(rows, field.name).shape
-        if shape != (query.size,):
-            raise ValueError(f"{field.name} must have the shape ({query.size},); got {shape}")
-    if len(count) and not (float(count.min()) >= 0 and np.isfinite(count.max())):
-        raise ValueError("count must be finite and not negative")
-    return rows
 
 
 def _count_dropped(rows: Rows, is_kept: NDArray[np.bool_] | None) -> ReadReport:

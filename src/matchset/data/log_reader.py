@@ -38,7 +38,6 @@ from matchset.text import clean_markup, normalize_strings
 logger = logging.getLogger(__name__)
 
 _SHOW_MORE = "{strict=True} stops at the first such row and shows it"
-_MAX_EVENTS = 256  # the index of an event is one byte
 
 
 def read_log(
@@ -144,11 +143,6 @@ def to_log(groups: LogGroups, *, name: str) -> Log:
     """Make a log of grouped rows; if some were faulty, log a warning that calls it `name`."""
     found, report = groups.columns, groups.report
     queries, products, events = (found[key].texts for key in ("query", "product", "event"))
-    if len(events) > _MAX_EVENTS:
-        raise DataError(
-            f"the event column must hold at most {_MAX_EVENTS} kinds of event; "
-            f"got {len(events):,} in {name}, such as {events[0]!r}"
-        )
     is_kept = found["query"].values >= 0
     keys = ("query", "product", "event", "day", "count")
     columns = {key: _select(found[key].values, is_kept) for key in keys}
