@@ -32,6 +32,9 @@ def check_gzip(paths: Sequence[Path]) -> None:
     DuckDB ignores gzip's checksums, and a log that lost rows must not look like a whole one.
     """
     packed = [path for path in paths if path.suffix.lower() == ".gz" and path.is_file()]
+    if len(packed) == 1:  # without a pool, which would end its work before a Ctrl-C
+        _unpack(packed[0])
+        return
     with ThreadPoolExecutor(count_threads(None)) as pool:
         list(pool.map(_unpack, packed))
 
