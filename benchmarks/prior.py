@@ -16,10 +16,11 @@ from splits import Floats, Problem, choose, read_problem
 
 import matchset as ms
 from matchset import _native
+from matchset.learn.examine import describe_held
 from matchset.learn.fit_reranker import RIDGE
 from matchset.learn.hold_back import count_rounds
 from matchset.learn.labeled_candidates import LabeledCandidates, recall_of
-from matchset.learn.match_set_tasks import INPUT, assemble, describe_held, read_data
+from matchset.learn.match_set_tasks import INPUT, assemble, read_data
 from matchset.learn.train_match_set import find_parts, tuning_stages
 from matchset.model.reranker import FEATURES, PRIOR, SITUATIONS, default_reranker
 from matchset.work.engines import ThreadEngine

@@ -19,6 +19,7 @@ from matchset import _native
 from matchset.cli.plan import show_plan
 from matchset.config import PARTS
 from matchset.learn.cost import plan_training
+from matchset.learn.examine import describe_held
 from matchset.learn.fit_reranker import (
     PART_FEATURES,
     choose_same_query,
@@ -33,7 +34,6 @@ from matchset.learn.labeled_candidates import (
     label_candidates,
     recall_of,
 )
-from matchset.learn.match_set_tasks import describe_held
 from matchset.learn.train_match_set import train_parts
 from matchset.learn.two_tower import TwoTowerConfig
 from matchset.matrices import Csr, offsets_of
