@@ -161,3 +161,16 @@ def tfidf(texts, queries, kinds):
                     row[column] += idf
         row /= np.linalg.norm(row) or 1
     return rows
+
+
+def bm25(texts, query, *, k1, b):
+    """Lucene's BM25 of each text; texts without words have no part in the mean length."""
+    texts = [text.split() for text in texts]
+    lengths = np.array([len(text) for text in texts])
+    scores = np.zeros(len(texts))
+    for word in query.split():
+        tf = np.array([text.count(word) for text in texts])
+        df = np.count_nonzero(tf)
+        idf = np.log(1 + (len(texts) - df + 0.5) / (df + 0.5))
+        scores += idf * tf / (tf + k1 * (1 - b + b * lengths / lengths[lengths > 0].mean()))
+    return scores

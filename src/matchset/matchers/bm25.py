@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,7 +38,7 @@ PAST_K1, PAST_B, TITLE_WEIGHT = 1.2, 0.3, 5.0
 
 @dataclass(frozen=True, eq=False)
 class BM25(Matcher):
-    """Lexical search over the words of normalized titles, scored by bm25s (Lucene's variant).
+    """Lexical search over the words of normalized titles, scored as Lucene does.
 
     With stemming, it searches stems and ignores stop words. `from_log` adds the past queries of
     each product. A product without a word of the query is never returned.
@@ -72,14 +71,10 @@ class BM25(Matcher):
                 raise ValueError("descriptions must be in the catalog; got one without")
             more = normalize_strings(catalog.descriptions)
             texts = Strings.of([f"{a} {z}" for a, z in zip(texts, more, strict=True)])
-        chosen = choose_language(language, [texts])
-        stems = None if chosen is None else learn_stems(texts, chosen)
-        texts = texts if stems is None else stems.analyze(texts)
-        index: dict[str, int] = {}
-        rows = [[index.setdefault(w, len(index)) for w in text.split()] for text in texts]
-        lists = _score(rows, index, k1=k1, b=b)
-        products, words = make_products(catalog.ids, catalog), Strings.of(list(index))
-        return cls(products, words, Postings(lists), stems)
+        stems = _learn_stems(texts, choose_language(language, [texts]))
+        words, counts = _count_words(texts if stems is None else stems.analyze(texts))
+        weights = weigh_bm25(from_scipy(counts), k1=k1, b=b)
+        return cls(make_products(catalog.ids, catalog), words, Postings.of(weights), stems)
 
     @classmethod
     def from_log(
@@ -112,7 +107,7 @@ class BM25(Matcher):
         queries = forget_private_words(
             pairs.queries, counts, titles, least=min_query_count, language=chosen
         )
-        stems = None if chosen is None else learn_stems(titles, chosen)
+        stems = _learn_stems(titles, chosen)
         if stems is not None:
             titles, queries = stems.analyze(titles), stems.analyze(queries)
         words, counted = _count_words(Strings.concatenate([titles, queries]))
@@ -190,6 +185,11 @@ def _check(k1: float, b: float) -> None:
         raise ValueError(f"b must be from 0 to 1; got {b}")
 
 
+def _learn_stems(texts: Strings, language: str | None) -> Stems | None:
+    """Return the stems of the words of texts; None without a language."""
+    return None if language is None else learn_stems(texts, language)
+
+
 def _count_words(texts: Strings) -> tuple[Strings, csr_array]:
     """The words of texts, and how often each text has each, (n_texts, n_words)."""
     index: dict[str, int] = {}
@@ -201,22 +201,3 @@ def _count_words(texts: Strings) -> tuple[Strings, csr_array]:
     counts = csr_array((ones, columns, offsets), shape=(len(texts), len(index)))
     counts.sum_duplicates()
     return Strings.of(list(index)), counts
-
-
-def _score(rows: list[list[int]], index: dict[str, int], *, k1: float, b: float) -> Csr:
-    """What each word adds to the score of each text with it, (n_words, n_texts)."""
-    if not index:
-        nothing = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32)
-        return Csr(np.zeros(1, dtype=np.int64), *nothing, len(rows))
-    import bm25s  # takes a quarter of a second, which only indexing needs
-
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs every step
-    scorer = bm25s.BM25(k1=k1, b=b, method="lucene")
-    scorer.index((rows, dict(index)), create_empty_token=False, show_progress=False)
-    scores = scorer.scores
-    return Csr(
-        np.ascontiguousarray(scores["indptr"], dtype=np.int64),
-        np.ascontiguousarray(scores["indices"], dtype=np.int32),
-        np.ascontiguousarray(scores["data"], dtype=np.float32),
-        len(rows),
-    )

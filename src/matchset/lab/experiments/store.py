@@ -33,7 +33,7 @@ from matchset.storage.folders import MANIFEST, open_folder, write_folder
 from matchset.strings import Strings
 
 RESULT = "row of a comparison"  # a kind of folder
-PACKAGES = ("matchset", "numpy", "scipy", "duckdb", "bm25s", "torch", "usearch", "matplotlib")
+PACKAGES = ("matchset", "numpy", "scipy", "duckdb", "torch", "usearch", "matplotlib")
 _SCRATCH = "measured"
 _LOG = ("queries", "products", "events", "query", "product", "event", "day", "count")
 
