@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from matchset.serve.http.app import make_app
-from matchset.serve.http.retrieval import Answer
+from matchset.serve.http.retrieval import Answer, Result
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.reload.run_folder import make_run_folder, publish
 from matchset.serve.reload.snapshots import Sources
@@ -19,7 +19,7 @@ from matchset.serve.worker import Worker
 SIZE = 2_000_000  # bytes of a body or of a response
 REPEATS = 8
 KEPT = SIZE / 10  # bytes of each failure
-BATCH = b'{"queries":["sofa"]' + b" " * SIZE
+BATCH = b'{"queries":["sofa","bed"]' + b" " * SIZE
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +123,9 @@ def test_n1_a_body_that_is_not_whole_in_time_is_not_kept(worker, last, status):
 @pytest.mark.parametrize("send", [read_head, hang_up])
 def test_n1_a_response_that_nobody_reads_is_not_kept(worker, monkeypatch, send):
     def answer(*_):
-        return Answer(bytes(SIZE), 0)
+        return Answer("xr_linear", b"{", [Result(bytes(SIZE), 0, 0)])
 
-    monkeypatch.setattr("matchset.serve.http.handlers.match_batch", answer)
+    monkeypatch.setattr("matchset.serve.http.retrieval.answer", answer)
     app = make_app(worker)
     assert count_kept_bytes(lambda: fail(app, 200, BATCH + b"}", send=send)) < KEPT
 
@@ -139,7 +139,7 @@ def test_n1_what_fails_or_takes_too_long_is_not_kept(worker, monkeypatch, failur
             raise failure
         time.sleep(0.3)  # longer than a request may take
 
-    monkeypatch.setattr("matchset.serve.http.handlers.match_batch", answer)
+    monkeypatch.setattr("matchset.serve.http.retrieval.answer", answer)
     app = make_app(worker)
     assert count_kept_bytes(lambda: fail(app, status, BATCH + b"}")) < KEPT
 

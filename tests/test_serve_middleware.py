@@ -35,7 +35,7 @@ def test_a_failure_inside_is_reported_without_its_traceback(worker, monkeypatch,
     def fail(*_):
         raise ZeroDivisionError(query) from OSError(28, "No space left on device")
 
-    monkeypatch.setattr("matchset.serve.http.handlers.match_inline", fail)
+    monkeypatch.setattr("matchset.serve.http.retrieval.answer", fail)
     with caplog.at_level(logging.ERROR):
         status, answer = ask(worker, "/v1/match", b"q=sofa")
     assert (status, answer["error"]["code"]) == (500, "internal")

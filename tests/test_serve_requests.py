@@ -29,8 +29,13 @@ LIMITS = Limits(
 
 MATCHERS = ("xr_linear", "bm25")
 READER = RequestReader(LIMITS, MATCHERS)
-read_match, read_batch = READER.read_match, READER.read_batch
+read_batch = READER.read_batch
 read_explain, read_purchases = READER.read_explain, READER.read_purchases
+
+
+def read_match(query_string):
+    read = READER.read_match(query_string)
+    return read.queries[0], read.options, read.unit
 
 
 def code_of(read, given):

@@ -1,6 +1,7 @@
 """Responses are JSON, no matter what a model contains."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from matchset import _native
 from matchset.matchers.match import Match
 from matchset.model.products import Products
-from matchset.serve.http.responses import write_batch, write_match, write_result
+from matchset.serve.http.responses import write_head, write_result
+from matchset.serve.http.retrieval import Answer, Result
 from matchset.strings import Strings
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=80)
@@ -113,8 +115,10 @@ def test_a_result_holds_the_query_as_it_was_asked():
         "products": [{"id": "p1", "score": 0.5, "title": "Sofa"}],
     }
     named = {"model_version": "v1", "matcher": "bm25"}
-    assert json.loads(write_match("v1", "bm25", result)) == {**named, **expected}
+    results = [Result(result, 1, 12)]
+    answer = Answer("bm25", write_head("v1", "bm25"), results)
+    assert json.loads(answer.to_single()) == {**named, **expected}
     for n in (0, 1, 3):
-        found = json.loads(write_batch("v1", "bm25", [result] * n))
+        found = json.loads(replace(answer, results=results * n).to_batch())
         assert found == {**named, "results": [expected] * n}
     assert b"title" not in write_result(match, 12, titles=False)

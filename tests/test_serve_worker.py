@@ -18,8 +18,8 @@ from matchset.serve.http import handlers
 from matchset.serve.http.access_log import pack
 from matchset.serve.http.app import make_app
 from matchset.serve.http.request_errors import RequestError
-from matchset.serve.http.requests import BatchRequest, MatchOptions
-from matchset.serve.http.retrieval import match_batch
+from matchset.serve.http.requests import MatchOptions, MatchRequest
+from matchset.serve.http.retrieval import answer as match_batch
 from matchset.serve.loaded_model import open_version
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.reload import switch
@@ -234,7 +234,7 @@ def test_h3_a_response_has_a_limit_of_bytes(worker, monkeypatch):
     assert ask(worker, "/v1/match", b"q=sofa&k=10", key)[0] == 200
     status, answer = ask(worker, "/v1/match", b"q=sofa&k=100", key)
     assert (status, answer["error"]["code"]) == (400, "response_too_large")
-    batch = BatchRequest(["sofa"] * 10, MatchOptions("xr_linear"))
+    batch = MatchRequest(["sofa"] * 10, MatchOptions("xr_linear"))
     with pytest.raises(RequestError, match="at most 2000 bytes") as raised:
         match_batch(worker.model, batch, time.monotonic() + 60, 2000)
     assert raised.value.code == "response_too_large"
@@ -284,8 +284,8 @@ def test_a_folder_whose_files_still_grow_is_not_the_same_folder(folder):
 
 
 def test_a_batch_past_its_deadline_is_given_up(worker):
-    batch = BatchRequest(["sofa"], MatchOptions("xr_linear"))
-    assert match_batch(worker.model, batch, time.monotonic() + 60, 10**9)[1] == 0
+    batch = MatchRequest(["sofa"], MatchOptions("xr_linear"))
+    assert match_batch(worker.model, batch, time.monotonic() + 60, 10**9).n_empty == 0
     with pytest.raises(TimeoutError):
         match_batch(worker.model, batch, time.monotonic() - 1, 10**9)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,6 +29,9 @@ from matchset.serve.reload.run_folder import ModelVersion, RunFolder, read_runni
 from matchset.serve.reload.snapshots import Sources, snapshot_folders
 from matchset.strings import Strings
 
+if TYPE_CHECKING:
+    from matchset.serve.http.retrieval import Search
+
 PARTS = {
     "tree": "Tree",
     "towers": "Two towers",
@@ -36,13 +39,6 @@ PARTS = {
     "neighbors": "Query neighbors",
 }  # labels of the parts of a match set
 KEYS = "keys"  # in the folder of a model version
-
-
-class Prepared(NamedTuple):
-    """What answers for the model with some options: see `MatchSet.prepare_answer`."""
-
-    head: bytes
-    answer: Callable[[bytes, str, bool], tuple[bytes, int, int, bytes]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +50,7 @@ class LoadedModel:
     matchers: Mapping[str, Matcher]
     keys: Keys | None
     experiment: Experiment | None = None
-    prepared: dict[MatchOptions, Prepared | None] = field(default_factory=dict)  # a cache
+    searches: dict[MatchOptions, Search] = field(default_factory=dict)  # a cache
     _joined: WeakKeyDictionary[Filter, Filter] = field(
         init=False, repr=False, default_factory=WeakKeyDictionary
     )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 
 from starlette.requests import Request
 
-from matchset.online.record_files import EVENTS, QUERIES
+from matchset.online.record_files import EVENTS
 from matchset.online.records import write_record
 from matchset.serve.http.body import read_json
-from matchset.serve.http.exposure import expose, name_matcher
+from matchset.serve.http.exposed import exposing
 from matchset.serve.http.prometheus import CONTENT_TYPE
 from matchset.serve.http.request_errors import RETRY, RequestError
-from matchset.serve.http.requests import RequestReader, WriteRequest
+from matchset.serve.http.requests import MatchRequest, RequestReader, WriteRequest
 from matchset.serve.http.responses import Response, json_response, model_response
-from matchset.serve.http.retrieval import explain, match_batch, match_inline, match_one
-from matchset.serve.http.shadow_requests import Shadow
+from matchset.serve.http.retrieval import Answer, answering, explain
 from matchset.serve.turns import while_connected
 from matchset.serve.worker import Worker
 
@@ -28,7 +26,7 @@ class Handlers:
         self._worker = worker
         self._names = worker.model.names
         self._latest_reader = RequestReader(worker.limits, self._names)
-        self._shadow = Shadow(worker)
+        self._answer = exposing(worker, answering(worker))
 
     @property
     def _reader(self) -> RequestReader:
@@ -47,43 +45,23 @@ class Handlers:
 
     async def match(self, request: Request) -> Response:
         """The best products for one query."""
-        worker, model = self._worker, self._worker.model
-        query, options, unit = self._reader.read_match(request.scope["query_string"])
-        if worker.config.log_queries:
-            request.scope["queries"] = [query]
-        exposure, query_id = expose(model, unit, options), self._shadow.draw(options)
-        answer = match_inline(model, query, options, exposure, query_id)
-        if answer is None:
-            answer = await worker.in_thread(
-                lambda: match_one(model, query, options, exposure, query_id)
-            )
-        if query_id is not None:
-            self._shadow.follow(model, options, query, query_id)
-        worker.metrics.count_queries(name_matcher(exposure, options), 1, answer.n_empty)
-        if answer.records:
-            worker.record(QUERIES, answer.records)
-        return model_response(model.version, answer.body)
+        asked = self._reader.read_match(request.scope["query_string"])
+        version, answer = await self._match(request, asked)
+        return model_response(version, answer.to_single())
 
     async def match_batch(self, request: Request) -> Response:
         """The best products for each of many queries."""
+        asked = await read_json(request, self._worker, self._reader.read_batch)
+        version, answer = await self._match(request, asked)
+        return model_response(version, answer.to_batch())
+
+    async def _match(self, request: Request, asked: MatchRequest) -> tuple[str, Answer]:
         worker, model = self._worker, self._worker.model
-        batch = await read_json(request, worker, self._reader.read_batch)
         if worker.config.log_queries:
-            request.scope["queries"] = batch.queries
-        deadline = time.monotonic() + worker.limits.seconds  # waiting for a thread counts too
-        most = worker.limits.response_bytes
-        exposure = expose(model, batch.unit, batch.options)
-        query_ids = [self._shadow.draw(batch.options) for _ in batch.queries]
-        answer = await worker.in_thread(
-            lambda: match_batch(model, batch, deadline, most, exposure, query_ids)
-        )
-        self._shadow.follow_batch(model, batch, query_ids)
-        n_queries = len(batch.queries)
-        matcher = name_matcher(exposure, batch.options)
-        worker.metrics.count_queries(matcher, n_queries, answer.n_empty)
-        if answer.records:
-            worker.record(QUERIES, answer.records, n_queries)
-        return model_response(model.version, answer.body)
+            request.scope["queries"] = asked.queries
+        answer = await self._answer(model, asked)
+        worker.metrics.count_queries(answer.matcher, len(answer.results), answer.n_empty)
+        return model.version, answer
 
     async def events(self, request: Request) -> Response:
         """Record clicks and purchases of answers that were recorded, for an experiment."""

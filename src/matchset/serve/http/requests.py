@@ -43,22 +43,14 @@ class MatchOptions(NamedTuple):
 
 
 class MatchRequest(NamedTuple):
-    """One query."""
+    """Queries that are matched with the same options."""
 
-    query: str
+    queries: Sequence[str]
     options: MatchOptions
     unit: str | None = None  # whose arm answers, if an experiment runs
-
-
-@dataclass(frozen=True, slots=True)
-class BatchRequest:
-    """Queries that are matched together."""
-
-    queries: list[str]
-    options: MatchOptions
-    candidates: list[list[str]] | None = None  # the caller's own ranking for each query
+    candidates: Sequence[Sequence[str]] | None = None  # the caller's own ranking for each query
     rule: FusionRule | None = None  # how to fuse the two
-    unit: str | None = None  # whose arm answers, if an experiment runs
+    wants_ids: bool = False  # for a record of the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +113,7 @@ class RequestReader:
         query = _decode(queries[0])
         if len(query) > self._query["maxLength"]:  # `check` alone would do, but takes longer
             check("q", query, self._query)
-        return MatchRequest(query, options, self._read_unit(units))
+        return MatchRequest([query], options, self._read_unit(units))
 
     def _read_unit(self, units: Sequence[bytes]) -> str | None:
         if len(units) > 1:
@@ -140,7 +132,7 @@ class RequestReader:
         query: str = check("", _parse(query_string, schema), schema)["q"]
         return query
 
-    def read_batch(self, body: bytes) -> BatchRequest:
+    def read_batch(self, body: bytes) -> MatchRequest:
         """What `POST /v1/match` asks for."""
         given = _load(body)
         values = check("", given, self._schemas["batch"])
@@ -156,7 +148,7 @@ class RequestReader:
             raise RequestError("bad_parameter", message, parameter="fusion")
         fusion_rule = None if fusion is None else _make_rule(fusion)
         options = _to_options(values, is_chosen="matcher" in given)
-        return BatchRequest(queries, options, candidates, fusion_rule, unit)
+        return MatchRequest(queries, options, unit, candidates, fusion_rule)
 
     def read_events(self, body: bytes) -> list[EventRecord]:
         """What `POST /v1/events` reports."""

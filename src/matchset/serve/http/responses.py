@@ -59,21 +59,8 @@ def error_response(error: RequestError, request_id: str) -> Response:
 
 
 def write_head(version: str, matcher: str) -> bytes:
-    """The fields that every body of a matcher begins with."""
+    """Return the fields that every body of a matcher begins with."""
     return b'{"model_version":"%b","matcher":"%b",' % (version.encode(), matcher.encode())
-
-
-def write_match(version: str, matcher: str, result: bytes, exposed: bytes = b"") -> bytes:
-    """The body of a response to one query; `exposed` are the fields of an experiment."""
-    return b"%b%b%b}" % (write_head(version, matcher), exposed, result)
-
-
-def write_batch(
-    version: str, matcher: str, results: Sequence[bytes], exposed: bytes = b""
-) -> bytes:
-    """The body of a response to many queries."""
-    listed = b"{%b}" % b"},{".join(results) if results else b""
-    return write_match(version, matcher, b'"results":[%b]' % listed, exposed)
 
 
 def write_result(
@@ -82,21 +69,19 @@ def write_result(
     *,
     titles: bool,
     attributes: Sequence[Mapping[str, Any]] | None = None,
-    query_id: str | None = None,
     origins: Sequence[str] | None = None,
 ) -> bytes:
-    """The fields of one result: `"query":...,"microseconds":...,"products":[...]`.
+    """Return one result: `{"query":...,"microseconds":...,"products":[...]}`.
 
-    `attributes` are those of each product, if they are wanted; `query_id` names an answer that is
-    recorded, and `origins` are the arms that its products came from.
+    `attributes` are those of each product, if they are wanted, and `origins` the arms that the
+    products came from.
     """
     if isinstance(match, FusedMatch) or attributes is not None or origins is not None:
         products = _write_more(match, attributes, origins, titles=titles)
     else:
         products = _native.write_products(match.products.texts, match.labels, match.scores, titles)
     query = orjson.dumps(match.query)
-    fields = b'"query":%b,"microseconds":%d,"products":%b' % (query, microseconds, products)
-    return fields if query_id is None else b'"query_id":"%b",%b' % (query_id.encode(), fields)
+    return b'{"query":%b,"microseconds":%d,"products":%b}' % (query, microseconds, products)
 
 
 def _write_more(

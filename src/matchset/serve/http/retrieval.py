@@ -1,280 +1,228 @@
-"""Retrieval: how does a request become results?"""
+"""Retrieval: how does a request become results?
+
+There is one way: `answer`. What other rooms do around it (experiments, shadows) wraps that
+function; see `Answering`.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any, NamedTuple, TypeAlias
 
 from matchset import _native
 from matchset.matchers.fused_match import fuse_matches
 from matchset.matchers.fusion_rules import FusionRule
 from matchset.matchers.match import Match
 from matchset.matchers.match_set import MatchSet
-from matchset.online.interleaving import BOTH, Origin
-from matchset.serve.http.exposure import Exposure, make_query_id, name_matcher
 from matchset.serve.http.request_errors import RequestError, too_large
-from matchset.serve.http.requests import BatchRequest, ExplainRequest, MatchOptions, check_weights
-from matchset.serve.http.responses import write_batch, write_head, write_match, write_result
-from matchset.serve.loaded_model import LoadedModel, Prepared, matcher_of
+from matchset.serve.http.requests import ExplainRequest, MatchOptions, MatchRequest, check_weights
+from matchset.serve.http.responses import write_head, write_result
+from matchset.serve.loaded_model import LoadedModel
+from matchset.serve.worker import Worker
 
 _MAX_INLINE_BEAM = 64  # a wider one takes a thread
 _MAX_INLINE_K = 200
-_MAX_PREPARED = 256  # sets of options of a model
+_MAX_SEARCHES = 256  # sets of options of a model
 _DEPTH = 100  # products of ours that are fused with the caller's, or k if that is more
 CANDIDATES = "candidates"
 
 
-class Answer(NamedTuple):
-    """The response to one query or to many."""
+class Result(NamedTuple):
+    """The answer to one query."""
 
-    body: bytes
-    n_empty: int  # queries without a product
-    records: bytes = b""  # lines to write before it is sent
-
-
-def match_inline(
-    model: LoadedModel,
-    query: str,
-    options: MatchOptions,
-    exposure: Exposure | None = None,
-    query_id: str | None = None,
-) -> Answer | None:
-    """What `match_one` returns, if it takes only microseconds; None if it deserves a thread."""
-    if name_matcher(exposure, options) != model.default:
-        return None
-    if (prepared := _prepare(model, options)) is not None:
-        return _answer(prepared, model, query, exposure, query_id)
-    if not _is_short(options):
-        return None
-    if options.where is not None and not model.has_filter(options.where):
-        return None
-    return match_one(model, query, options, exposure, query_id)
+    body: bytes  # a JSON object
+    n_products: int
+    microseconds: int
+    ids: bytes = b""  # a JSON array, if they were wanted
 
 
-def _is_short(options: MatchOptions) -> bool:
-    is_narrow = options.k <= _MAX_INLINE_K and (options.beam or 0) <= _MAX_INLINE_BEAM
-    return is_narrow and not options.attributes
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a request, whose body begins with `head`, fields without a closing brace."""
+
+    matcher: str
+    head: bytes
+    results: list[Result]
+
+    @property
+    def n_empty(self) -> int:
+        """How many queries have no product."""
+        return sum(not result.n_products for result in self.results)
+
+    def to_single(self) -> bytes:
+        """Return the body of a response to one query."""
+        return self.head + self.results[0].body[1:]
+
+    def to_batch(self) -> bytes:
+        """Return the body of a response to many queries."""
+        return b'%b"results":[%b]}' % (self.head, b",".join(one.body for one in self.results))
 
 
-def _prepare(model: LoadedModel, options: MatchOptions) -> Prepared | None:
-    """What answers for the model with options that most callers use, in one native call."""
-    try:
-        return model.prepared[options]
-    except KeyError:
-        if len(model.prepared) >= _MAX_PREPARED:
-            model.prepared.clear()
-    matcher, prepared = model.matchers[model.default], None
-    cuts = options.where, options.min_score, options.min_relative
-    is_usual = _is_short(options) and all(each is None for each in cuts)
-    if isinstance(matcher, MatchSet) and is_usual:
-        chosen = model.choose(model.default, options.beam, options.new_share)
-        answer = matcher.prepare_answer(options.k, **chosen, titles=options.titles)
-        prepared = Prepared(write_head(model.version, model.default), answer)
-    return model.prepared.setdefault(options, prepared)
+# How a request for products is answered. Another room may wrap it, to choose the matcher before
+# or to record what was found after.
+Answering: TypeAlias = Callable[[LoadedModel, MatchRequest], Awaitable[Answer]]
 
 
-def _answer(
-    prepared: Prepared,
-    model: LoadedModel,
-    query: str,
-    exposure: Exposure | None,
-    query_id: str | None,
-) -> Answer:
-    head, record = prepared.head, b""
-    if exposure is not None:
-        head, query_id = head + exposure.fields, make_query_id()
-    if query_id is not None:
-        head = b'%b"query_id":"%b",' % (head, query_id.encode())
-    body, n_products, microseconds, ids = prepared.answer(head, query, exposure is not None)
-    if exposure is not None and query_id is not None:
-        record = exposure.record(
-            query_id, query, ids, None, microseconds=microseconds, version=model.version
-        )
-    return Answer(body, int(not n_products), record)
+def answering(worker: Worker) -> Answering:
+    """Return what answers requests of a worker: quick ones at once, others in a thread."""
+
+    async def answer_in_time(model: LoadedModel, request: MatchRequest) -> Answer:
+        most = worker.limits.response_bytes
+        if is_quick(model, request):
+            return answer(model, request, inf, most)
+        deadline = time.monotonic() + worker.limits.seconds  # waiting for a thread counts too
+        return await worker.in_thread(lambda: answer(model, request, deadline, most))
+
+    return answer_in_time
 
 
-def match_one(
-    model: LoadedModel,
-    query: str,
-    options: MatchOptions,
-    exposure: Exposure | None = None,
-    query_id: str | None = None,
-) -> Answer:
-    """The answer to one query; one that is recorded has an id."""
-    search = _Search(model, options, exposure)
-    found = search.run(query, query_id=query_id)
-    body = write_match(model.version, search.name, found.fields, search.exposed)
-    return Answer(body, int(not found.n_products), found.record)
-
-
-def match_batch(
-    model: LoadedModel,
-    request: BatchRequest,
-    deadline: float,
-    max_bytes: int,
-    exposure: Exposure | None = None,
-    query_ids: Sequence[str | None] | None = None,
-) -> Answer:
-    """The answer to many queries; those that are recorded have ids.
+def answer(model: LoadedModel, request: MatchRequest, deadline: float, max_bytes: int) -> Answer:
+    """Return the products of each query.
 
     Raises TimeoutError if the (monotonic) deadline passes between two queries.
     """
-    search = _Search(model, request.options, exposure)
+    search = find_search(model, request.options)
     check_weights(request.rule, 2)
-    results: list[_Result] = []
+    results: list[Result] = []
     n_bytes = 0
     for index, query in enumerate(request.queries):
         if time.monotonic() > deadline:  # the caller has stopped waiting
             raise TimeoutError
         candidates = None if request.candidates is None else request.candidates[index]
-        query_id = None if query_ids is None else query_ids[index]
-        result = search.run(query, candidates, request.rule, query_id=query_id)
+        result = search.answer(query, candidates, request.rule, wants_ids=request.wants_ids)
         results.append(result)
-        n_bytes += len(result.fields)
+        n_bytes += len(result.body)
         if n_bytes > max_bytes:
             raise too_large(max_bytes)
-    listed = [result.fields for result in results]
-    return Answer(
-        write_batch(model.version, search.name, listed, search.exposed),
-        sum(not result.n_products for result in results),
-        b"".join(result.record for result in results),
+    return Answer(search.name, search.head, results)
+
+
+def is_quick(model: LoadedModel, request: MatchRequest) -> bool:
+    """Whether an answer takes only microseconds, so that it needs no thread."""
+    options = request.options
+    return (
+        len(request.queries) == 1
+        and request.candidates is None
+        and options.matcher == model.default
+        and options.k <= _MAX_INLINE_K
+        and (options.beam or 0) <= _MAX_INLINE_BEAM
+        and not options.attributes
+        and (options.where is None or model.has_filter(options.where))
     )
 
 
-class _Result(NamedTuple):
-    """The answer to one query: JSON fields, and a line to record."""
+def find_search(model: LoadedModel, options: MatchOptions) -> Search:
+    """Return the search with these options; most callers use the same.
 
-    fields: bytes
-    n_products: int
-    record: bytes
+    One with a filter is not kept, because filters have a cache of their own, which is bounded.
+    """
+    if options.where is not None:
+        return Search(model, options)
+    search = model.searches.get(options)
+    if search is None:
+        if len(model.searches) >= _MAX_SEARCHES:
+            model.searches.clear()
+        search = model.searches[options] = Search(model, options)
+    return search
 
 
-class _Search:
-    """The options of a request, ready for any number of queries."""
+class Search:
+    """A matcher with the options of a request, ready for any number of queries."""
 
-    def __init__(
-        self, model: LoadedModel, options: MatchOptions, exposure: Exposure | None
-    ) -> None:
-        self._model, self._options, self._exposure = model, options, exposure
-        self.name = name_matcher(exposure, options)
-        self.exposed = b"" if exposure is None else exposure.fields
-        names = [self.name]
-        if exposure is not None and exposure.arm is None:
-            names = [matcher_of(arm) for arm in exposure.experiment.arms]
-        self._sources = [_Source(model, name, options) for name in names]
+    def __init__(self, model: LoadedModel, options: MatchOptions) -> None:
+        self.name = options.matcher
+        self.head = write_head(model.version, self.name)
+        self._model, self._options = model, options
+        self._matcher = model.find(self.name)
+        self._chosen = model.choose(self.name, options.beam, options.new_share)
+        self._where = model.filter_for(self.name, options.where)
         model.require_attributes(options.attributes)
+        self._native = self._prepare()
 
-    def run(
+    def _prepare(self) -> Callable[[bytes, str, bool], tuple[bytes, int, int, bytes]] | None:
+        """Return what answers usual requests in one native call, if these options allow it."""
+        options = self._options
+        is_cut = options.min_score is not None or options.min_relative is not None
+        if is_cut or self._where is not None or options.attributes:
+            return None
+        if not isinstance(self._matcher, MatchSet):
+            return None
+        return self._matcher.prepare_answer(options.k, **self._chosen, titles=options.titles)
+
+    def answer(
         self,
         query: str,
         candidates: Sequence[str] | None = None,
         rule: FusionRule | None = None,
         *,
-        query_id: str | None = None,
-    ) -> _Result:
-        """The result of one query; candidates of the caller are fused with it."""
-        options, exposure = self._options, self._exposure
+        wants_ids: bool = False,
+    ) -> Result:
+        """Return the products of one query; candidates of the caller are fused with them."""
+        if self._native is not None and candidates is None:
+            return Result(*self._native(b"{", query, wants_ids))
         started = time.perf_counter_ns()
-        found, origins = self.find(query, candidates, rule)
+        match = self.find(query, candidates, rule)
         microseconds = (time.perf_counter_ns() - started) // 1000
-        values = None
-        if options.attributes:
-            values = self._model.attributes_of(found.ids, options.attributes)
-        if exposure is not None:
-            query_id = make_query_id()
-        fields = write_result(
-            found,
-            microseconds,
-            titles=options.titles,
-            attributes=values,
-            query_id=query_id,
-            origins=origins,
+        return self.write(match, microseconds, wants_ids=wants_ids)
+
+    def write(
+        self,
+        match: Match,
+        microseconds: int,
+        *,
+        origins: Sequence[str] | None = None,
+        wants_ids: bool = False,
+    ) -> Result:
+        """Return a match as a result; `origins` say who each product is credited to."""
+        names, values = self._options.attributes, None
+        if names:
+            values = self._model.attributes_of(match.ids, names)
+        body = write_result(
+            match, microseconds, titles=self._options.titles, attributes=values, origins=origins
         )
-        record = b""
-        if exposure is not None and query_id is not None:
-            record = exposure.record(
-                query_id,
-                query,
-                _native.write_ids(found.products.texts, found.labels),
-                origins,
-                microseconds=microseconds,
-                version=self._model.version,
-            )
-        return _Result(fields, len(found), record)
+        ids = _native.write_ids(match.products.texts, match.labels) if wants_ids else b""
+        return Result(body, len(match), microseconds, ids)
 
     def find(
-        self, query: str, candidates: Sequence[str] | None, rule: FusionRule | None
-    ) -> tuple[Match, tuple[Origin, ...] | None]:
-        """The products of one query, and where they come from if two arms are shown."""
-        if candidates is None:
-            return self._find(query, self._options.k)
-        return self._fuse(query, candidates, rule)
-
-    def _find(self, query: str, k: int) -> tuple[Match, tuple[Origin, ...] | None]:
-        """Our products, and where they come from if two arms are shown."""
-        if self._exposure is None or self._exposure.arm is not None:
-            return self._sources[0].match(query, k), None
-        depth = max(k, self._exposure.experiment.depth)
-        a, b = (source.match(query, depth) for source in self._sources)
-        return self._exposure.interleave(a, b, k)
-
-    def _fuse(
-        self, query: str, candidates: Sequence[str], rule: FusionRule | None
-    ) -> tuple[Match, tuple[Origin, ...] | None]:
-        """The caller's products and ours; what the caller has is due to no arm alone."""
+        self,
+        query: str,
+        candidates: Sequence[str] | None = None,
+        rule: FusionRule | None = None,
+    ) -> Match:
+        """Return the products alone."""
         k = self._options.k
-        ours, origins = self._find(query, max(k, _DEPTH))
-        rankings = {CANDIDATES: self._to_match(query, candidates), self.name: ours}
-        found = fuse_matches(rankings, k, rule)
-        if origins is None:
-            return found, None
-        origin_of = {**dict(zip(ours.ids, origins, strict=True)), **dict.fromkeys(candidates, BOTH)}
-        return found, tuple(origin_of[product] for product in found.ids)
+        if candidates is None:
+            return self.find_ours(query, k)
+        return self.fuse(query, candidates, self.find_ours(query, max(k, _DEPTH)), rule)
 
-    def _to_match(self, query: str, candidates: Sequence[str]) -> Match:
-        """A caller's own ranking, filtered: scores fall with the rank, titles are the model's."""
-        candidates = self._model.find_allowed(candidates, self._options.where)
-        scores = [1.0 / rank for rank in range(1, len(candidates) + 1)]
-        return Match.of(query, candidates, scores, self._model.titles_of(candidates))
-
-
-def find_products(
-    model: LoadedModel,
-    options: MatchOptions,
-    query: str,
-    candidates: Sequence[str] | None,
-    rule: FusionRule | None,
-) -> Match:
-    """The products alone, outside any experiment."""
-    return _Search(model, options, None).find(query, candidates, rule)[0]
-
-
-class _Source:
-    """A matcher with the options of a request."""
-
-    def __init__(self, model: LoadedModel, name: str, options: MatchOptions) -> None:
-        self._matcher = model.find(name)
-        self._where = model.filter_for(name, options.where)
-        self._chosen = model.choose(name, options.beam, options.new_share)
-        self._options = options
-
-    def match(self, query: str, k: int) -> Match:
-        """Our products; the least scores are theirs alone, also where they are fused."""
+    def find_ours(self, query: str, k: int) -> Match:
+        """Return our products; the least scores are theirs alone, also where they are fused."""
+        options = self._options
         found: Match = self._matcher.match(
             query,
             k,
             where=self._where,
             **self._chosen,
-            min_score=self._options.min_score,
-            min_relative=self._options.min_relative,
+            min_score=options.min_score,
+            min_relative=options.min_relative,
         )
         return found
 
+    def fuse(
+        self, query: str, candidates: Sequence[str], ours: Match, rule: FusionRule | None
+    ) -> Match:
+        """Fuse a caller's own ranking, which the filter cuts too, with ours."""
+        allowed = self._model.find_allowed(candidates, self._options.where)
+        scores = [1.0 / rank for rank in range(1, len(allowed) + 1)]
+        theirs = Match.of(query, allowed, scores, self._model.titles_of(allowed))
+        return fuse_matches({CANDIDATES: theirs, self.name: ours}, self._options.k, rule)
+
 
 def explain(model: LoadedModel, request: ExplainRequest) -> dict[str, Any]:
-    """Why a query finds a product, or why not."""
+    """Explain why a query finds a product, or why not."""
     name = model.find_explainer(request.matcher)
     matcher = model.find(name)
     is_known = matcher.products.index_of([request.product])[0] >= 0

@@ -18,8 +18,8 @@ from matchset.matchers.fusion_rules import FusionRule
 from matchset.online.record_files import SHADOW
 from matchset.online.records import ShadowRecord, timestamp_now
 from matchset.serve.http.exposure import make_query_id
-from matchset.serve.http.requests import BatchRequest, MatchOptions
-from matchset.serve.http.retrieval import find_products
+from matchset.serve.http.requests import MatchOptions, MatchRequest
+from matchset.serve.http.retrieval import find_search
 from matchset.serve.loaded_model import LoadedModel
 from matchset.serve.worker import Worker
 
@@ -72,7 +72,7 @@ class Shadow:
         self._pool.submit(ask)
 
     def follow_batch(
-        self, model: LoadedModel, batch: BatchRequest, query_ids: Sequence[str | None]
+        self, model: LoadedModel, batch: MatchRequest, query_ids: Sequence[str | None]
     ) -> None:
         """Follow those queries of a batch that have an id."""
         for index, query_id in enumerate(query_ids):
@@ -102,9 +102,9 @@ class Shadow:
             query_id=query_id,
             timestamp=timestamp_now(),
             matcher=options.matcher,
-            ids=find_products(model, options, query, candidates, rule).ids,
+            ids=find_search(model, options).find(query, candidates, rule).ids,
             shadow=name,
-            shadow_ids=find_products(model, others, query, candidates, rule).ids,
+            shadow_ids=find_search(model, others).find(query, candidates, rule).ids,
             model_version=model.version,
             query=query if self._worker.config.log_queries else None,
         )
