@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -118,3 +119,21 @@ def test_a_folder_that_is_named_like_a_column_is_refused(tmp_path, name):
         with pytest.raises(DataError, match=r"got 'Query' twice, once as the name of a folder"):
             read_log(source)
     assert list(read_log(path).queries) == ["red"]  # the file alone has no folders
+
+
+def test_l4_a_link_loop_reads_a_file_once(tmp_path):
+    folder = tmp_path / "loop"
+    folder.mkdir()
+    (folder / "log.csv").write_text("query,sku\na,b\n")
+    (folder / "again").symlink_to(".")
+    assert read_log(f"{folder}/**/*.csv").report.rows == 1
+    assert read_log([folder, folder / "again"]).report.rows == 1
+
+
+def test_l4_links_to_partitions_and_hard_links_are_files_of_their_own(tmp_path):
+    day = tmp_path / "log" / "day=1"
+    day.mkdir(parents=True)
+    (day / "log.csv").write_text("query,sku\na,b\n")
+    (tmp_path / "log" / "day=2").symlink_to("day=1")
+    os.link(day / "log.csv", day / "more.csv")
+    assert read_log(f"{tmp_path}/log/*/*.csv").report.rows == 4

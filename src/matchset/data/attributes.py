@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 
@@ -19,24 +18,18 @@ from matchset.data.value_forms import (
     advise_time_format,
     currency_from_text,
     number_from_text,
-    time_from_text,
 )
 from matchset.errors import InputError
 
 # A column of texts is read as numbers, booleans or dates only if every value is: "00123" is an id.
-_PATTERNS: dict[ColumnKind, str] = {
-    "number": r"[+-]?(0|[1-9]\d{0,14})(\.\d+)?([eE][+-]?\d{1,2})?",
-    "boolean": r"(?i)true|false",
-    "date": r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?",
-}
-_OTHER_DATE = r"\s*\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([T, ].*)?"
+_NUMBER = r"[+-]?(0|[1-9]\d{0,14})(\.\d+)?([eE][+-]?\d{1,2})?"
+_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"
+_OTHER_DATE = r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}([T, ].*)?"
 _MAX_EXACT = 2**53 - 1  # up to here, a DOUBLE distinguishes all integers
-_IS_TIME = "({0} IS NULL OR try_cast(trim({0}) AS TIMESTAMPTZ) IS NOT NULL)"
 _TEXT_FORMATS = ("CSV", "TSV", "JSON", "JSON Lines")
-_SAMPLE = 1_000  # rows by which columns are found that look like numbers
+_SAMPLE = 1_000  # rows by which columns are found that look like numbers or dates
 _MOSTLY = 0.9  # of them are numbers: the others may be mistakes
-_SIGNS: tuple[Decimal, ...] = (".", ",")
-_LONGEST = 32  # characters of a price
+_LONGEST = 32  # characters of a number or a date
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,38 +42,31 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """The kind of a column, and how its numbers or dates are written if not as usual."""
+    """The kind of a column, and SQL of its values as that kind."""
 
     kind: ColumnKind
-    forms: Forms = Forms()
-
-    def sql(self, table: Table, name: str, kind: ColumnKind) -> str:
-        """Return SQL of a value as `kind`, which is this one or text."""
-        if kind == "number" and self.forms.decimal is not None:
-            return number_from_text(_trim(table, name), self.forms.decimal)
-        if kind == "date" and self.forms.time_format is not None:
-            return f"({day_of(table, name, self.forms.time_format)})::INTEGER"
-        return value_of(table, name, kind)
+    sql: str
 
 
 def find_attributes(
     connection: duckdb.DuckDBPyConnection, table: Table, names: Iterable[str], forms: Forms
 ) -> tuple[dict[str, Attribute], list[InputError]]:
-    """Find the kind of each column, and what to tell of texts that look like numbers or dates."""
+    """Find the kind of each column, and what to tell of texts that look like numbers or dates.
+
+    Texts of a typed table, such as Parquet or a frame, are meant as texts.
+    """
     kinds: dict[str, ColumnKind] = {name: _kind_of_type(table.type_of(name)) for name in names}
     kinds |= dict.fromkeys(_find_large(connection, table, kinds), "text")
-    attributes = {name: Attribute(kind) for name, kind in kinds.items()}
-    texts = [name for name in kinds if _holds_texts(table, name)]
-    notes: list[InputError] = []
-    if table.format in _TEXT_FORMATS and texts:
-        plain, notes = _find_plain(connection, table, texts, forms)
-        attributes |= plain
-        texts = [name for name in texts if name not in plain]
-    for name in _find_likely(connection, table, texts):
-        attribute, note = _find_number(connection, table, name, forms.decimal)
-        attributes[name] = attribute
-        notes += [] if note is None else [note]
-    return attributes, notes
+    attributes = {
+        name: Attribute(kind, _typed_value(table, name, kind)) for name, kind in kinds.items()
+    }
+    if table.format not in _TEXT_FORMATS:
+        return attributes, []
+    texts = [name for name in kinds if not is_nested(table.type_of(name))]
+    attributes |= _find_in_texts(connection, table, texts, forms)
+    others = [name for name in texts if attributes[name].kind == "text"]
+    notes = [_look_again(connection, table, name, forms) for name in others]
+    return attributes, [note for note in notes if note is not None]
 
 
 def merge_kinds(parts: Sequence[Mapping[str, Attribute]]) -> dict[str, ColumnKind]:
@@ -93,24 +79,19 @@ def merge_kinds(parts: Sequence[Mapping[str, Attribute]]) -> dict[str, ColumnKin
     return kinds
 
 
-def value_of(table: Table, name: str, kind: ColumnKind) -> str:
-    """Return SQL of a value as a kind, where it is written as usual."""
-    column = quote_name(name)
-    if kind == "number":
-        return number_of(table, name)
-    if kind == "boolean":
-        return f"{column}::BOOLEAN"
-    if kind == "date":
-        return f"({day_of(table, name)})::INTEGER"
+def text_value(table: Table, name: str) -> str:
+    """Return SQL of a value as text, of objects and lists as JSON."""
     if is_nested(table.type_of(name)):
-        return f"to_json({column})::VARCHAR"
+        return f"to_json({quote_name(name)})::VARCHAR"
     return text_of(table, name)
 
 
-def _holds_texts(table: Table, name: str) -> bool:
-    kind = table.type_of(name)
-    is_text = table.format in _TEXT_FORMATS and not is_nested(kind)
-    return is_text or kind == "VARCHAR"
+def _typed_value(table: Table, name: str, kind: ColumnKind) -> str:
+    if kind == "number":
+        return number_of(table, name)
+    if kind == "date":
+        return f"({day_of(table, name)})::INTEGER"
+    return quote_name(name) if kind == "boolean" else text_value(table, name)
 
 
 def _kind_of_type(kind: str) -> ColumnKind:
@@ -128,111 +109,96 @@ def _find_large(
 ) -> list[str]:
     """Find columns with an integer beyond 2^53, which as a DOUBLE would equal another."""
     wide = [name for name in names if may_be_large(table.type_of(name))]
-    if not wide:
-        return []
     tests = ", ".join(
         f"bool_or({quote_name(name)} NOT BETWEEN -{_MAX_EXACT} AND {_MAX_EXACT})" for name in wide
     )
-    row = fetch_row(connection, f"SELECT {tests} FROM {table.sql()}") or ()
+    row = (fetch_row(connection, f"SELECT {tests} FROM {table.sql()}") or ()) if wide else ()
     return [name for name, is_large in zip(wide, row, strict=True) if is_large]
 
 
-def _find_plain(
+def _find_in_texts(
     connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[str], forms: Forms
-) -> tuple[dict[str, Attribute], list[InputError]]:
-    """Find columns of plain numbers, booleans and dates, ISO or as given; also of other dates."""
-    tests = {kind: f"regexp_full_match({{0}}, '{_PATTERNS[kind]}')" for kind in _PATTERNS}
-    tests["date"] += f" AND {_IS_TIME}"
-    found = {kind: Attribute(kind) for kind in _PATTERNS}
-    if forms.decimal == ",":
-        del tests["number"]
-    given = "false"
+) -> dict[str, Attribute]:
+    """Find columns of which every text is a number, a boolean or a date, plain or as given."""
+    choices = {name: _choices(table, name, forms) for name in names}
+    counts = []
+    for name, each in choices.items():
+        text, currency = _text(table, name), "NULL"
+        if forms.decimal is not None:
+            currency = f"nullif({currency_from_text(text, forms.decimal)}, '')"
+        counted = [text, f"DISTINCT {currency}", *(choice.sql for choice in each)]
+        counts += [f"count({sql})" for sql in counted]
+    row = fetch_row(connection, f"SELECT {', '.join(counts)} FROM {table.sql()}") if counts else ()
+    numbers, found = iter(row or ()), {}
+    for name, each in choices.items():
+        n_texts, n_currencies = next(numbers), next(numbers)
+        whole = [choice for choice in each if next(numbers) == n_texts > 0]
+        if whole and n_currencies <= 1:
+            found[name] = whole[0]
+    return found
+
+
+def _choices(table: Table, name: str, forms: Forms) -> list[Attribute]:
+    """Return what a column of texts may be; SQL is NULL for a text that is not of the kind."""
+    text = _text(table, name)
+    number = f"if(regexp_full_match({text}, '{_NUMBER}'), try_cast({text} AS DOUBLE), NULL)"
+    if forms.decimal is not None:
+        number = number_from_text(text, forms.decimal)
+    is_boolean = f"lower({text}) IN ('true', 'false')"
+    day = f"if(regexp_full_match({text}, '{_DATE}'), ({day_of(table, name)})::INTEGER, NULL)"
+    choices = [
+        Attribute("number", number),
+        Attribute("boolean", f"if({is_boolean}, lower({text}) = 'true', NULL)"),
+        Attribute("date", day),
+    ]
     if forms.time_format is not None:
-        is_time = f"{time_from_text('trim({0})', forms.time_format)} IS NOT NULL"
-        given = f"if(coalesce(trim({{0}}), '') = '', NULL, {is_time})"
-    is_other = f"regexp_full_match({{0}}, '{_OTHER_DATE}')"
-    each = ", ".join(f"bool_and({test})" for test in (*tests.values(), given, is_other))
-    each += ", min({0})"
-    listed = ", ".join(each.replace("{0}", quote_name(name)) for name in names)
-    row = fetch_row(connection, f"SELECT {listed} FROM {table.sql()}") or ()
-    attributes, notes, size = {}, [], len(tests) + 3
-    for index, name in enumerate(names):
-        *verdicts, is_given, is_other_date, least = row[index * size : (index + 1) * size]
-        kinds = [kind for kind, is_all in zip(tests, verdicts, strict=True) if is_all]
-        if kinds:
-            attributes[name] = found[kinds[0]]
-        elif is_given:
-            attributes[name] = Attribute("date", Forms(time_format=forms.time_format))
-        elif is_other_date:
-            rule = f"is read as text: its dates are not ISO, such as {least!r}"
-            advice = advise_time_format(least)
-            notes.append(InputError(rule, column=name, advice=advice, **table.location))
-    return attributes, notes
+        day = day_of(table, name, forms.time_format)
+        choices.append(Attribute("date", f"({day})::INTEGER"))
+    return [Attribute(choice.kind, _if_short(text, choice.sql)) for choice in choices]
 
 
-def _find_likely(
-    connection: duckdb.DuckDBPyConnection, table: Table, names: Sequence[str]
-) -> list[str]:
-    """Find columns of which half the first texts are short and have a digit."""
-    if not names:
-        return []
-    tests = ", ".join(
-        f"2 * count(*) FILTER (length({text}) <= {_LONGEST} AND regexp_matches({text}, '[0-9]')) "
-        f">= count(*) FILTER ({text} != '') AND bool_or({text} != '')"
-        for text in (_trim(table, name) for name in names)
-    )
-    row = fetch_row(connection, f"SELECT {tests} FROM {_sample(table)}") or ()
-    return [name for name, is_likely in zip(names, row, strict=True) if is_likely]
-
-
-def _find_number(
-    connection: duckdb.DuckDBPyConnection, table: Table, name: str, decimal: Decimal | None
-) -> tuple[Attribute, InputError | None]:
-    """Return the kind of a column that may hold numbers, and what to say if it is text."""
-    signs = _SIGNS if decimal is None else (decimal,)
-    first = [_count(connection, table, name, sign, rows=_sample(table)) for sign in signs]
-    if max(n_numbers for _, n_numbers, *_ in first) < _MOSTLY * first[0][0]:
-        return Attribute("text"), None
-    n_texts, n_numbers, n_currencies, unplain, other = _count(
-        connection, table, name, signs[0], rows=table.sql()
-    )
-    advice = None
-    if decimal is None:
-        rule = f"its numbers are not plain, such as {unplain!r}"
-        advice = advise_decimal(*(n_numbers for _, n_numbers, *_ in first))
-    elif n_currencies > 1:
-        rule = f"its prices have {n_currencies} currencies"
-    elif n_numbers < n_texts:
-        rule = f"not all values are numbers, such as {other!r}"
-    else:
-        return Attribute("number", Forms(decimal)), None
-    note = InputError(f"is read as text: {rule}", column=name, advice=advice, **table.location)
-    return Attribute("text"), note
-
-
-def _count(
-    connection: duckdb.DuckDBPyConnection, table: Table, name: str, sign: Decimal, *, rows: str
-) -> tuple[Any, ...]:
-    """Count texts, numbers, currencies; also a text that is no plain number, and one that is none.
-
-    Texts of a typed table are meant as texts, unless they have a currency.
-    """
-    number, currency = number_from_text("t", sign), currency_from_text("t", sign)
-    if table.format not in _TEXT_FORMATS:
-        number = f"if({currency} != '', {number}, NULL)"
+def _look_again(
+    connection: duckdb.DuckDBPyConnection, table: Table, name: str, forms: Forms
+) -> InputError | None:
+    """Return what to say of a column of texts most of which look like numbers or dates."""
+    text = _text(table, name)
+    signs: tuple[Decimal, ...] = (".", ",") if forms.decimal is None else (forms.decimal,)
+    numbers = [
+        f"if(length({text}) <= {_LONGEST}, {number_from_text(text, s)}, NULL)" for s in signs
+    ]
     row = fetch_row(
         connection,
-        f"SELECT count(*), count({number}), count(DISTINCT nullif({currency}, '')), "
-        f"min(t) FILTER (NOT regexp_full_match(t, '{_PATTERNS['number']}')), "
-        f"min(t) FILTER ({number} IS NULL) "
-        f"FROM (SELECT {_trim(table, name)} AS t FROM {rows}) WHERE t != ''",
+        f"SELECT count({text}), count(*) FILTER (regexp_full_match({text}, '{_OTHER_DATE}')), "
+        f"{', '.join(f'count({number})' for number in numbers)} "
+        f"FROM (FROM {table.sql()} LIMIT {_SAMPLE})",
     )
-    return row or ()
+    n_texts, n_dates, *n_numbers = row or (0, 0, 0)
+    is_plain = f"regexp_full_match({text}, '{_NUMBER}')"
+    is_read = is_plain if forms.decimal is None else f"{numbers[0]} IS NOT NULL"
+    if n_texts and n_dates == n_texts:
+        rule, is_read = "its dates are not ISO", "false"
+    elif n_texts and max(n_numbers) >= _MOSTLY * n_texts:
+        rule = "its numbers are not plain"
+        rule = rule if forms.decimal is None else "not all values are numbers of one currency"
+    else:
+        return None
+    example = fetch_row(
+        connection, f"SELECT min({text}) FILTER (NOT {is_read}), min({text}) FROM {table.sql()}"
+    )
+    shown = next((value for value in example or () if value is not None), "")
+    advice = None
+    if is_read == "false":
+        advice = advise_time_format(shown)
+    elif forms.decimal is None:
+        advice = advise_decimal(*n_numbers)
+    rule = f"is read as text: {rule}, such as {shown!r}"
+    return InputError(rule, column=name, advice=advice, **table.location)
 
 
-def _trim(table: Table, name: str) -> str:
-    return f"trim({text_of(table, name)})"
+def _text(table: Table, name: str) -> str:
+    return f"nullif(trim({text_of(table, name)}), '')"
 
 
-def _sample(table: Table) -> str:
-    return f"(FROM {table.sql()} LIMIT {_SAMPLE})"
+def _if_short(text: str, sql: str) -> str:
+    """Return SQL that looks at short texts only, which is faster."""
+    return f"if(length({text}) <= {_LONGEST}, {sql}, NULL)"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
-from matchset.data.attributes import Attribute, Forms, find_attributes, merge_kinds, value_of
+from matchset.data.attributes import Attribute, Forms, find_attributes, merge_kinds, text_value
 from matchset.data.catalog import Catalog, CatalogReport, Column, ColumnKind
 from matchset.data.columns import (
     CATALOG_NAMES,
@@ -23,8 +23,8 @@ from matchset.data.columns import (
 )
 from matchset.data.duckdb_session import (
     explain,
-    fetch_row,
     naming_errors,
+    quote_text,
     raise_unless_data_error,
 )
 from matchset.data.grouping import renumber
@@ -119,51 +119,31 @@ class _Part:
 
     def select(self, kinds: dict[str, ColumnKind]) -> list[str]:
         """Return SQL of each file: roles, attributes in the order of `kinds`, and the row."""
-        texts = {role: text_of(self.table, column) for role, column in self.roles.items()}
-        texts["product"] = id_of(self.table, self.roles["product"])
-        fields = [f"{_limit(text, role)} AS {role}" for role, text in texts.items()]
+        table = self.table
+        texts = {role: text_of(table, column) for role, column in self.roles.items()}
+        texts["product"] = id_of(table, self.roles["product"])
+        fields = [
+            f"{_limit(text, self.roles[role], role)} AS {role}" for role, text in texts.items()
+        ]
         if self.text:
-            pieces = ", ".join(value_of(self.table, name, "text") for name in self.text)
-            text = _limit(f"concat_ws(' ', {pieces})", "more_text")
-            fields.append(f"{text} AS more_text")
+            joined = f"concat_ws(' ', {', '.join(text_value(table, name) for name in self.text)})"
+            fields.append(f"{_limit(joined, self.text[0])} AS more_text")
         for index, (name, kind) in enumerate(kinds.items()):
             if name in self.attributes:
-                value = self.attributes[name].sql(self.table, name, kind)
-                value = _limit(value, "attribute") if kind == "text" else value
+                value = self.attributes[name].sql
+                value = _limit(text_value(table, name), name) if kind == "text" else value
                 fields.append(f"{value} AS a{index}")
         listed = ", ".join([*fields, "row_number() OVER () AS row"])
-        rows = [self.table.sql(path) for path in self.table.files] or [self.table.sql()]
+        rows = [table.sql(path) for path in table.files] or [table.sql()]
         return [f"SELECT {listed} FROM {sql}" for sql in rows]
 
 
-def _most_bytes(role: str) -> int:
-    return MOST_BYTES if role in ("product", "title") else 1_000_000
-
-
-def _limit(text: str, role: str) -> str:
+def _limit(text: str, column: str, role: str = "") -> str:
     """Return SQL that fails at the first text that is too long, before more are in memory."""
-    return f"if(strlen({text}) > {_most_bytes(role)}, error('a text is too long'), {text})"
-
-
-def _refuse_long(connection: duckdb.DuckDBPyConnection, part: _Part) -> None:
-    """Raise a DataError for the first text of a table that is too long."""
-    table = part.table
-    roles = dict.fromkeys((*part.attributes, *part.text), "text")
-    roles |= {column: role for role, column in part.roles.items()}
-    for path in table.files or (None,):
-        rows = table.sql(path) if path else table.sql()
-        for column, role in roles.items():
-            most = _most_bytes(role)
-            found = fetch_row(
-                connection,
-                f"SELECT row, n FROM (SELECT row_number() OVER () AS row, "
-                f"strlen({value_of(table, column, 'text')}) AS n FROM {rows}) "
-                f"WHERE n > {most} ORDER BY row LIMIT 1",
-            )
-            if found:
-                rule = f"must have at most {most:,} bytes; got {found[1]:,}"
-                location = {"path": path} if path else table.location
-                raise DataError(rule, row=found[0], column=column, **location)
+    most = MOST_BYTES if role in ("product", "title") else 1_000_000
+    rule = quote_text(f": column {column!r} must have at most {most:,} bytes; got ")
+    said = f"'row ' || row_number() OVER () || {rule} || format('{{:,}}', strlen({text}))"
+    return f"if(strlen({text}) > {most}, error({said}), {text})"
 
 
 def _find_part(
@@ -204,7 +184,6 @@ def _read_parts(
     except (duckdb.Error, RuntimeError) as error:
         raise_unless_data_error(error)
         for part in parts:
-            _refuse_long(connection, part)
             for path, sql in zip(part.table.files, part.select(kinds), strict=False):
                 with naming_errors(part.table.kind, path=path):
                     connection.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {sql}")

@@ -65,7 +65,6 @@ def _expand(entry: PathLike) -> list[DataFile]:
     if not isinstance(entry, str | os.PathLike):
         raise TypeError(f"source must be a path or a list of paths; got {type(entry).__name__}")
     path = Path(entry)
-    _check_name(path)
     if path.is_dir():
         return _expand_folder(path)
     if path.exists() or path.is_symlink():
@@ -87,8 +86,7 @@ def _expand_folder(folder: Path) -> list[DataFile]:
     files = []
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder).parts
-        is_data = path.is_file() or _is_broken_link(path)
-        if is_data and not any(part.startswith((".", "_")) for part in inner):
+        if not path.is_dir() and not any(part.startswith((".", "_")) for part in inner):
             files.append(_check_file(path, is_partitioned=_has_keys(inner)))
     if not files:
         raise DataError("a folder must hold at least one data file; got none", path=folder)
@@ -99,21 +97,11 @@ def _has_keys(parts: tuple[str, ...]) -> bool:
     return any("=" in part for part in parts[:-1])
 
 
-def _is_broken_link(path: Path) -> bool:
-    return path.is_symlink() and not path.exists()
-
-
-def _check_name(path: Path) -> None:
-    try:
-        str(path).encode()
-    except UnicodeEncodeError as error:
-        raise DataError("the name of a file must be UTF-8", path=path) from error
-
-
 def _check_file(path: PathLike, *, is_partitioned: bool = False) -> DataFile:
     path = Path(path).absolute()
-    _check_name(path)
-    if _is_broken_link(path):
+    if path != Path(os.fsencode(path).decode(errors="replace")):
+        raise DataError("the name of a file must be UTF-8", path=path)
+    if not path.exists():
         raise DataError("a link must lead to a file; this one is broken", path=path)
     name = path.name.lower()
     if name.endswith(".zst"):  # DuckDB takes most of those that were cut for whole ones
@@ -123,7 +111,7 @@ def _check_file(path: PathLike, *, is_partitioned: bool = False) -> DataFile:
     form = _FORMATS.get(Path(name).suffix)
     if form is None or (form == "Parquet" and name != path.name.lower()):
         rule = (
-            f"a data file must end in one of {', '.join(_FORMATS)} (all but Parquet also with .gz)"
+            f"a data file must end in one of {', '.join(_FORMATS)}, all but Parquet also with .gz"
         )
         raise DataError(f"{rule}; got {path.name!r}", path=path)
     if path.is_file() and path.stat().st_size == 0:

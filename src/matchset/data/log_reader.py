@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -16,16 +16,15 @@ from matchset.data.arrow import NO_DAY, ArrowColumn
 from matchset.data.columns import ColumnChoice
 from matchset.data.log import Log, make_log
 from matchset.data.log_rows import (
-    Fault,
+    HAS_COMMA,
+    IS_FAULTY,
+    IS_UNREAD_TIME,
     LogTable,
-    find_examples,
     find_roles,
     group_rows_of,
     keep_texts,
     make_report,
-    refuse_commas,
-    refuse_first_fault,
-    refuse_times,
+    refuse_first,
 )
 from matchset.data.read_report import ReadReport
 from matchset.data.tables import TableSource, open_tables
@@ -119,34 +118,32 @@ def read_groups(
 ) -> LogGroups:
     """Group the rows of tables; with `strict`, a faulty row is a DataError."""
     kept = [keep_texts(connection, table) for table in tables]
-    groups = _group(connection, kept)
-    report = groups.report
-    if report.bad_count:
-        report = replace(report, bad_counts=find_examples(connection, kept, Fault.COUNT))
-    if report.bad_timestamp:
-        report = replace(report, bad_timestamps=find_examples(connection, kept, Fault.TIMESTAMP))
+    columns = group_rows_of(connection, kept)
+    normal = normalize_strings(columns["query"].texts)
+    report = make_report(columns, normal)
     if strict and not report.is_clean:
-        queries = groups.columns["query"].texts
-        blank = queries.take(np.flatnonzero(groups.normal.lengths == 0))
-        refuse_first_fault(connection, kept, blank)
-    if report.bad_counts:
-        refuse_commas(connection, kept)
-    _check_used(report, kept)
-    query, day = groups.columns["query"].values, groups.columns["day"].values
-    is_used = (query >= 0) & (groups.normal.lengths > 0)[query]
-    if report.bad_timestamps and not (is_used & (day != NO_DAY)).any():
-        refuse_times(connection, kept)
-    return replace(groups, report=report, tables=kept)
+        blank = columns["query"].texts.take(np.flatnonzero(normal.lengths == 0))
+        refuse_first(connection, kept, IS_FAULTY, blank=list(blank))
+    if report.bad_count and kept[0].decimal is None:
+        refuse_first(connection, kept, HAS_COMMA)
+    if report.rows and report.dropped == report.rows:
+        rule = f"must have a row that can be used; got {report}"
+        raise DataError(rule, advice=_SHOW_MORE, **kept[0].table.location)
+    query, day = columns["query"].values, columns["day"].values
+    is_used = (query >= 0) & (normal.lengths > 0)[query]
+    if report.bad_timestamp and not (is_used & (day != NO_DAY)).any():
+        refuse_first(connection, kept, IS_UNREAD_TIME)
+    return LogGroups(columns, normal, report, kept)
 
 
 def to_log(groups: LogGroups, *, name: str) -> Log:
     """Make a log of grouped rows; if some were faulty, log a warning that calls it `name`."""
-    found, report = groups.columns, groups.report
-    queries, products, events = (found[key].texts for key in ("query", "product", "event"))
-    is_kept = found["query"].values >= 0
+    raw, report = groups.columns, groups.report
+    queries, products, events = (raw[key].texts for key in ("query", "product", "event"))
+    is_kept = raw["query"].values >= 0
     keys = ("query", "product", "event", "day", "count")
-    columns = {key: _select(found[key].values, is_kept) for key in keys}
-    found.clear()  # at 50 million rows, a second copy of a column is 200 to 400 MB
+    columns = {key: _select(raw[key].values, is_kept) for key in keys}
+    raw.clear()  # at 50 million rows, a second copy of a column is 200 to 400 MB
     _check_sum(columns["count"], name)
     columns["event"] = columns["event"].astype(np.uint8)
     if not report.is_clean:
@@ -159,19 +156,6 @@ def to_log(groups: LogGroups, *, name: str) -> Log:
         report=report,
         **columns,
     )
-
-
-def _group(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> LogGroups:
-    columns = group_rows_of(connection, tables)
-    normal = normalize_strings(columns["query"].texts)
-    return LogGroups(columns, normal, make_report(columns, normal), tables)
-
-
-def _check_used(report: ReadReport, tables: Sequence[LogTable]) -> None:
-    """Refuse a log of which no row is left."""
-    if report.rows and report.dropped == report.rows:
-        rule = f"must have a row that can be used; got {report}"
-        raise DataError(rule, advice=_SHOW_MORE, **tables[0].table.location)
 
 
 def _tell_unused(tables: Sequence[LogTable], *, name: str) -> None:

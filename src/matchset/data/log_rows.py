@@ -23,7 +23,7 @@ from matchset.data.grouping import gather
 from matchset.data.read_report import ReadReport
 from matchset.data.sql import count_of, day_of, id_of, is_number, text_of
 from matchset.data.tables import FRAME, Table
-from matchset.data.value_forms import Decimal, advise_time_format, number_from_text
+from matchset.data.value_forms import Decimal, advise_time_format
 from matchset.errors import DataError
 from matchset.memory import memory_for_tables
 from matchset.strings import Strings
@@ -55,6 +55,10 @@ _RULES = {
 }
 _NAME_THE_FORM = "give their format with {time_format=%d.%m.%Y %H:%M}, or set {timestamp=False}"
 _IS_KEPT = f"fault IN ({Fault.NONE:d}, {Fault.TIMESTAMP:d})"  # such a row is used, without its time
+# What `refuse_first` looks for.
+IS_FAULTY = f"first != {Fault.NONE:d}"
+IS_UNREAD_TIME = f"first = {Fault.TIMESTAMP:d} AND trim(shown_timestamp) != ''"
+HAS_COMMA = f"first = {Fault.COUNT:d} AND regexp_matches(shown_count, '[0-9],[0-9]')"
 SECONDS = 86_400  # of a day
 _GROUP_BYTES = 100  # that DuckDB takes for a row while it groups, if no two rows are alike
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # years 1 to 9999
@@ -205,48 +209,14 @@ def keep_texts(connection: duckdb.DuckDBPyConnection, table: LogTable) -> LogTab
     return replace(table, table=replace(table.table, reader="kept", fields={}))
 
 
-def find_examples(
-    connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable], fault: Fault
-) -> tuple[str, ...]:
-    """Return two values that could not be used."""
-    shown = f"shown_{fault.role}"
-    rows = " UNION ALL ".join(
-        f"SELECT {shown} AS v FROM ({table.select()}) WHERE fault = {fault:d} AND trim(v) != ''"
-        for table in tables
-    )
-    examples = fetch_row(connection, f"SELECT min(v), max(v) FROM ({rows})") or ()
-    return tuple(dict.fromkeys(value for value in examples if value is not None))
-
-
-def refuse_first_fault(
-    connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable], blank: Strings
-) -> None:
-    """Raise a DataError for the first row with a fault or a `blank` query."""
-    _refuse_first(connection, tables, f"first != {Fault.NONE:d}", blank=list(blank))
-
-
-def refuse_commas(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> None:
-    """Raise a DataError for the first count with a comma that may be a decimal one."""
-    numbers = ", ".join(number_from_text("trim(shown_count)", sign) for sign in (".", ","))
-    is_written = f"coalesce({numbers}) IS NOT NULL AND contains(shown_count, ',')"
-    unclear = [table for table in tables if table.decimal is None]
-    _refuse_first(connection, unclear, f"first = {Fault.COUNT:d} AND {is_written}")
-
-
-def refuse_times(connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]) -> None:
-    """Raise a DataError for the first time that cannot be read."""
-    is_time = f"first = {Fault.TIMESTAMP:d} AND trim(shown_timestamp) != ''"
-    _refuse_first(connection, tables, is_time)
-
-
-def _refuse_first(
+def refuse_first(
     connection: duckdb.DuckDBPyConnection,
     tables: Sequence[LogTable],
     condition: str,
     *,
     blank: Sequence[str] = (),
 ) -> None:
-    """Raise a DataError for the first row of which a condition holds.
+    """Raise a DataError for the first row of which a condition holds; `blank` queries are none.
 
     DuckDB numbers rows in the order of a file, even where it reads without keeping an order.
     """
@@ -254,7 +224,7 @@ def _refuse_first(
     for table in tables:
         for path in table.table.files or (None,):
             rows = table.select(path) if path else table.select()
-            found = fetch_row(
+            row = fetch_row(
                 connection,
                 f"SELECT number, if({_IS_KEPT} AND list_contains($blank, query), "
                 f"{Fault.QUERY:d}, fault) AS first, CASE first {shown} END "
@@ -262,8 +232,8 @@ def _refuse_first(
                 f"WHERE {condition} ORDER BY number LIMIT 1",
                 {"blank": list(blank)},
             )
-            if found:
-                raise _fault_of(table, path, found[0], Fault(found[1]), found[2])
+            if row:
+                raise _fault_of(table, path, row[0], Fault(row[1]), row[2])
 
 
 def _fault_of(

@@ -15,17 +15,16 @@ import duckdb
 from matchset import _native
 from matchset.data.arrow import ArrowSource
 from matchset.data.duckdb_session import (
-    fetch_row,
     naming_errors,
     open_session,
     quote_files,
     quote_name,
     quote_text,
+    spill_folder,
 )
 from matchset.data.encodings import check_encoding, check_gzip, to_utf8
 from matchset.data.files import DataFile, PathLike, find_files
 from matchset.data.nested import find_fields
-from matchset.data.spill import COPIES, spill_folder
 from matchset.errors import DataError
 
 # Paths, or a table in memory of any library; `Any` because pandas and polars are not imported.
@@ -34,8 +33,6 @@ TableSource: TypeAlias = PathLike | Sequence[PathLike] | ArrowSource | Any
 FRAME = "frame"  # the format of a table in memory
 GIVEN_TABLE = "the given table"  # the name of a frame in messages
 JSON_NUMBER = "NUMBER"  # our type for a JSON column of decimal numbers, which is read as text
-_MAX_COLUMNS = 10_000  # read in seconds; time grows with the square
-_ROWS_COUNTED = 20_480  # of JSON, whose keys are counted before their types are found
 _SEPARATOR = re.compile('"?sep=([^"])"?\\s*', re.IGNORECASE)  # a first line of Excel's
 _NUMBERED = re.compile(r"_\d+$")
 # By default, DuckDB samples 20,480 rows and drops keys that first appear later. Looking at all of
@@ -103,7 +100,7 @@ def open_tables(
     found = [None if is_frame(source) else find_files(source) for source in sources]
     check_gzip([file.path for files in found for file in files or ()])
     with ExitStack() as stack:
-        folder = stack.enter_context(spill_folder()) / COPIES
+        folder = Path(stack.enter_context(spill_folder()))
         found = [
             None if files is None else to_utf8(files, encoding, folder / str(index))
             for index, files in enumerate(found)
@@ -259,10 +256,6 @@ def _split_csv(header: str, delimiter: str, file: DataFile) -> list[str]:
 def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
     """Find the keys of all rows; plain values are read as text, nested ones as JSON."""
     form = ", format='newline_delimited'" if file.format == "JSON Lines" else ", format='auto'"
-    objects = f"read_json_objects({quote_files([file.data or file.path])}{form})"
-    first = f"SELECT unnest(json_keys(json)) AS key FROM (FROM {objects} LIMIT {_ROWS_COUNTED})"
-    counted = fetch_row(connection, f"SELECT count(DISTINCT key) FROM ({first})")
-    _check_width(counted[0] if counted else 0, path=file.path)
     rows = f"read_json({quote_files([file.data or file.path])}{form}{_JSON_SNIFF})"
     sniffed = _describe(connection, rows)
     _check_names(list(sniffed), path=file.path)
@@ -271,9 +264,9 @@ def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
     lower = {name.lower() for name in types}
     if any(name != (plain := _NUMBERED.sub("", name)) and plain in lower for name in lower):
         # "size" and "size_1" may be keys, or what DuckDB makes of "size" and "Size".
+        objects = f"read_json_objects({quote_files([file.data or file.path])}{form})"
         sql = f"SELECT DISTINCT unnest(json_keys(json)) FROM {objects} ORDER BY 1"
-        keys = connection.execute(sql).fetchall()
-        _check_names([key for (key,) in keys], path=file.path)
+        _check_names([key for (key,) in connection.execute(sql).fetchall()], path=file.path)
     columns = ", ".join(
         f"{quote_text(name)}: '{'VARCHAR' if kind == JSON_NUMBER else kind}'"
         for name, kind in types.items()
@@ -288,15 +281,8 @@ def _json_type(kind: str) -> str:
     return JSON_NUMBER if kind in ("DOUBLE", "FLOAT") else "VARCHAR"
 
 
-def _check_width(n_columns: int, **location: Any) -> None:
-    if n_columns > _MAX_COLUMNS:
-        rule = f"a table must have at most {_MAX_COLUMNS:,} columns; got {n_columns:,}"
-        raise DataError(rule, **location)
-
-
 def _check_names(names: Sequence[str], folders: Sequence[str] = (), **location: Any) -> None:
-    """Refuse too many, or one twice, in any case; names of `folders` become columns too."""
-    _check_width(len(names), **location)
+    """Refuse a name twice, in any case; names of `folders` become columns too."""
     seen: set[str] = set()
     for name in (*names, *folders):
         if name.lower() in seen:
