@@ -13,7 +13,7 @@ from fuzz_texts import choose_bytes, choose_json
 from match_sets import make_config, make_shop
 
 import matchset as ms
-from matchset.online.decision import list_checks, list_decision
+from matchset.online.decision import list_decision
 from matchset.online.outcomes import read_outcomes
 from matchset.online.reading import analyze
 from matchset.online.record_files import begin_records
@@ -115,4 +115,4 @@ def decide(file):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         reading = analyze(read_outcomes(file), planned=10)
-        return list_decision(reading), list_checks(reading)
+        return list_decision(reading)

@@ -118,16 +118,12 @@ def test_an_experiment_is_read_and_reported(call, tmp_path):
         'name = "shoes"\nsalt = "pepper"\n'
         '[[arms]]\nname = "old"\nmatcher = "bm25"\n[[arms]]\nname = "new"\nmatcher = "match_set"\n'
     )
-    units = tmp_path / "units.txt"
-    units.write_text("".join(f"unit {n}\n" for n in range(800)))
-    options = ["--experiment", file, "--units", units, "--planned", 800, "-o", tmp_path / "r.html"]
+    options = ["--experiment", file, "--planned", 800]
     code, said, error = call("experiment", "read", path, *options)
     assert code == 0, error
     assert said.startswith("Yes: new sells more than old.\n")
-    assert "Of 800 units sent, 800 were recorded" in said
     assert "revenue per search" in said
     assert re.search(r"difference is \+[0-9.]+ to \+[0-9.]+ percentage points at any time", said)
-    assert "Verdict" in (tmp_path / "r.html").read_text()
 
 
 def test_a_reading_of_nothing_is_one_sentence(call, tmp_path):

@@ -106,15 +106,15 @@ def test_an_interval_of_nothing_is_not_sure():
     nothing = Moments.of(np.zeros(0), np.zeros(0))
     effect = compare_rates(nothing, nothing)
     assert math.isnan(effect.value)
-    assert not effect.is_sure
-    assert not effect.is_sure_at_end
+    assert not effect.is_sure()
+    assert not effect.is_sure(at_end=True)
 
 
 def test_a_preference_is_measured_against_one_half():
     credited = np.repeat([1.0, 0.0], [70, 30])
     effect = measure_rate(Moments.of(credited, np.ones(100)), against=0.5)
     assert effect.value == pytest.approx(0.2)
-    assert effect.is_sure_at_end
+    assert effect.is_sure(at_end=True)
 
 
 def test_a_relative_effect_has_the_interval_of_its_logarithm():
@@ -166,8 +166,8 @@ def test_values_that_are_all_the_same_do_not_tell_how_precise_they_are():
     same = Moments.of(np.ones(2), np.ones(2))
     for effect in (measure_rate(same, against=0.5), compare_rates(same, same)):
         assert math.isnan(effect.low)
-        assert not effect.is_sure
-        assert not effect.is_sure_at_end
+        assert not effect.is_sure()
+        assert not effect.is_sure(at_end=True)
     value, low, high = relative_effect(same, same)
     assert value == 0
     assert math.isnan(low)

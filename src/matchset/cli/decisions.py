@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 from cyclopts import App, Parameter
 from rich.table import Table
 
@@ -13,15 +14,14 @@ from matchset.cli.console import output, print_error, print_text
 from matchset.cli.flags import LogColumns, VisitColumns
 from matchset.data.events import advise_weights
 from matchset.errors import DataError, ParameterError
-from matchset.lab.report.experiment_page import format_compared, write_reading
 from matchset.memory import DEFAULT_MEMORY
-from matchset.online.decision import list_decision
+from matchset.online.decision import format_row, list_decision
 from matchset.online.definition import read_experiment
 from matchset.online.intervals import PLANNED_SEARCHES, Moments
 from matchset.online.outcomes import read_outcomes
 from matchset.online.power import DISPUTED, EFFECT, POWER, ExperimentPlan, plan_experiment
-from matchset.online.reading import Reading, analyze
-from matchset.online.searches import Searches, count_by, independent_searches, searches_of
+from matchset.online.reading import analyze
+from matchset.online.searches import events_by_metric, independent_searches, searches_of
 
 experiment = App(name="experiment", help="Plan an experiment with customers, and read its result.")
 
@@ -73,25 +73,31 @@ def plan_command(
     options = {"effect": effect, "power": power, "disputed": disputed}
     if searches is not None:
         moments = count_events(log, searches, columns, events)
-        plans = {name: plan_experiment(each, **options) for name, each in moments.items()}
-        show_plans(plans, power)
+        show_plans(
+            {name: plan_experiment(each, **options) for name, each in moments.items()}, power
+        )
         print_text("With --searches, each search counts as another customer's.")
         return
     rows = columns.read_rows(log)
-    found = searches_of(rows, events)
-    metrics = [name for name in found.values if found.has(name)]
+    in_log = searches_of(rows, events)
+    metrics = [name for name in in_log.values if in_log.has(name)]
     if not metrics:
         raise no_events(rows.events)
-    has_more = set(rows.events) > set(events or rows.events) or rows.is_kind("impression").any()
-    if not has_more:
+    is_counted = set(events or rows.events)
+    if set(rows.events) <= is_counted and not rows.is_kind("impression").any():
         print_error(WITHOUT_IMPRESSIONS)
-    plans = {name: plan_experiment(found.moments(name), **options) for name in metrics}
-    days = f" on {found.n_days:,} days" if found.n_days else ""
-    print_text(f"{len(found):,} searches of {found.n_units:,} {rows.unit_kind}s{days}")
+    days = f" on {in_log.n_days:,} days" if in_log.n_days else ""
+    print_text(f"{len(in_log):,} searches of {in_log.n_units:,} {rows.unit_kind}s{days}")
+    plans = {name: plan_experiment(in_log.moments(name), **options) for name in metrics}
     show_plans(plans, power)
-    if found.n_days:
-        show_days(next(iter(plans.values())), float(found.is_dated.sum()) / found.n_days)
-    show_calibration(found, metrics[0])
+    if in_log.n_days:
+        show_days(plans[metrics[0]], float(in_log.is_dated.sum()) / in_log.n_days)
+    aa = in_log.count_false_alarms(metrics[0])
+    low, high = aa.bounds
+    print_text(
+        f"A/A test on this log, {metrics[0]}: {aa.share:.1%} of {aa.runs:,} random halves show a "
+        f"difference (expected: {low:.1%} to {high:.1%})."
+    )
 
 
 @experiment.command(name="read")
@@ -102,10 +108,8 @@ def read_command(
     experiment: Path | None = None,
     name: str | None = None,
     control: str | None = None,
-    units: Path | None = None,
     planned: int = PLANNED_SEARCHES,
     final: Annotated[bool, Parameter(negative="")] = False,
-    out: Annotated[Path | None, Parameter(alias="-o")] = None,
     memory: str = DEFAULT_MEMORY,
 ) -> None:
     """Analyze an experiment: a verdict in words, its numbers and its checks.
@@ -113,9 +117,8 @@ def read_command(
     Parameters
     ----------
     events
-        Files, globs or folders of records: those that the server wrote, and the clicks and
-        purchases of your own tracking in the same schema (User Behavior Insights). If a folder
-        has .jsonl files, only those are read.
+        Files, globs or folders of JSON Lines in the schema of User Behavior Insights: what the
+        server recorded, and the clicks and purchases of your own tracking.
     experiment
         The file that defines the experiment, for the shares and the order of its arms (default:
         equal shares, in the order of their names).
@@ -123,89 +126,75 @@ def read_command(
         Name of the experiment, if there are records of several.
     control
         Arm that the others are compared with (default: the first).
-    units
-        File with every unit that your shop sent, one per line: checks that each saw the arm that
-        it was assigned to, and that no arm lost units. Needs --experiment.
     planned
         Planned number of searches in all arms, which `matchset experiment plan` prints. The
         interval that is valid at any time is narrowest there. Choose it before the experiment
         begins.
     final
         This is the one planned reading: decide by the narrower interval.
-    out
-        File for the report, a web page such as report.html.
     memory
         Memory for reading; what needs more goes to a temporary folder.
 
     """
-    defined = None if experiment is None else read_experiment(experiment)
-    chosen = defined.name if defined is not None and name is None else name
-    source = events[0] if len(events) == 1 else events
+    definition = None if experiment is None else read_experiment(experiment)
+    if definition is not None and name is None:
+        name = definition.name
+    outcomes = read_outcomes(events, name=name, memory=memory)
     reading = analyze(
-        read_outcomes(source, name=chosen, memory=memory),
-        experiment=defined,
-        control=control,
-        units=None if units is None else [*filter(None, units.read_text("utf-8").splitlines())],
-        planned=planned,
-        is_final=final,
+        outcomes, experiment=definition, control=control, planned=planned, is_final=final
     )
     headline, *facts = list_decision(reading)
     print_text("\n".join([headline, *(f"  {fact}" for fact in facts)]))
-    show_compared(reading)
-    if out is not None:
-        print_text(f"report: {write_reading(reading, out)}")
+    if reading.compared:
+        headers = "", reading.arms[0], "arm", "", "change", "at any time"
+        show_table(headers, [(row.metric, *format_row(row)) for row in reading.compared], n_texts=1)
 
 
-def show_compared(reading: Reading) -> None:
-    """Print every metric of every arm."""
-    if not reading.compared:
-        return
+def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, n_texts: int = 1) -> None:
+    """Print a table; numbers are aligned to the right."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for title in ("", reading.arms[0], "arm", "", "change", "at any time"):
-        table.add_column(title, justify="left" if title in ("", "arm") else "right")
-    for row in reading.compared:
-        table.add_row(row.metric, *format_compared(row))
+    for index, header in enumerate(headers):
+        table.add_column(header, justify="left" if index < n_texts else "right")
+    for row in rows:
+        table.add_row(*row)
     output.print(table)
 
 
 def count_events(
     log: list[str], searches: int, columns: LogColumns, events: dict[str, float] | None
 ) -> dict[str, Moments]:
-    """Moments of each metric, for a log that does not say who searched."""
-    read = columns.read(log)
-    found = {}
-    for metric, names in count_by(read.events, events).items():
-        chosen = [index for index, name in enumerate(read.events) if name in names]
-        n = float(sum(read.count[read.event == index].sum() for index in chosen))
+    """Return the moments of each metric, for a log that does not say who searched."""
+    rows = columns.read(log)
+    moments = {}
+    for metric, names in events_by_metric(rows.events, events).items():
+        chosen = [index for index, name in enumerate(rows.events) if name in names]
+        n = float(rows.count[np.isin(rows.event, chosen)].sum())
         if n > searches:
             rule = f"must be at least the number of events, {n:,.0f}; got {searches:,}"
             raise ParameterError(rule, parameter="searches")
         if n:
-            found[metric] = independent_searches(n, searches)
-    if not found:
-        raise no_events(read.events)
-    return found
+            moments[metric] = independent_searches(n, searches)
+    if not moments:
+        raise no_events(rows.events)
+    return moments
 
 
 def no_events(names: Sequence[str]) -> DataError:
-    """The error of a log in which nothing happened that is counted."""
+    """Return the error of a log in which nothing happened that is counted."""
     got = ", ".join(filter(None, names)) or "no events"
     rule = f"a log must hold purchases, carts or clicks to plan with; got {got}"
     return DataError(rule, advice=advise_weights(names))
 
 
 def show_plans(plans: dict[str, ExperimentPlan], power: float) -> None:
-    """Print the plan of each metric."""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column("")
-    for name in ("now", "effect", "A/B, per arm", "read every day", "interleaved, in all"):
-        table.add_column(name, justify="right")
+    """Print the plan of each metric, and what to pass to `matchset experiment read`."""
+    headers = "", "now", "effect", "A/B, per arm", "read every day", "interleaved, in all"
+    rows = []
     for name, plan in plans.items():
         numbers = plan.ab_per_arm, plan.ab_per_arm_always, plan.interleaved
-        table.add_row(
-            name, f"{plan.rate:.2%}", f"{plan.effect:+.1%}", *(f"{n:,.0f}" for n in numbers)
-        )
-    output.print(table)
+        counts = (f"{number:,.0f}" for number in numbers)
+        rows.append((name, f"{plan.rate:.2%}", f"{plan.effect:+.1%}", *counts))
+    show_table(headers, rows)
     first = next(iter(plans.values()))
     print_text(
         f"Searches needed to detect the effect with {power:.0%} power. Customers search "
@@ -216,17 +205,12 @@ def show_plans(plans: dict[str, ExperimentPlan], power: float) -> None:
         f"Interleaving needs {first.times_fewer:.0f} times fewer, if {first.disputed:.0%} of the "
         "purchases are of products that only one arm brings."
     )
-    show_planned(first)
-
-
-def show_planned(plan: ExperimentPlan) -> None:
-    """Print what to pass to `matchset experiment read`, and how many customers that are."""
-    wanted = {"A/B": 2 * plan.ab_per_arm_always, "interleaving": plan.interleaved_always}
-    shown = ", ".join(
-        f"{name} --planned {n:.0f} ({n / plan.searches_per_unit:,.0f} customers)"
-        for name, n in wanted.items()
+    planned = {"A/B": 2 * first.ab_per_arm_always, "interleaving": first.interleaved_always}
+    options = ", ".join(
+        f"{name} --planned {n:.0f} ({n / first.searches_per_unit:,.0f} customers)"
+        for name, n in planned.items()
     )
-    print_text(f"To read every day, give matchset experiment read: {shown}.")
+    print_text(f"To read every day, give matchset experiment read: {options}.")
 
 
 def show_days(plan: ExperimentPlan, per_day: float) -> None:
@@ -234,14 +218,3 @@ def show_days(plan: ExperimentPlan, per_day: float) -> None:
     days = {"A/B": 2 * plan.ab_per_arm, "interleaving": plan.interleaved}
     shown = ", ".join(f"{name} {n / per_day:,.0f} days" for name, n in days.items())
     print_text(f"If all {per_day:,.0f} searches of a day take part: {shown}.")
-
-
-def show_calibration(found: Searches, metric: str) -> None:
-    """Print how often this log shows differences where there are none."""
-    aa = found.calibrate(metric)
-    low, high = aa.bounds
-    print_text(
-        f"A/A test on this log, {metric}: {aa.once:.1%} of {aa.runs:,} random halves show a "
-        f"difference (expected: {low:.1%} to {high:.1%}). In {aa.looks} looks, with intervals that "
-        f"are valid at any time, {aa.ever:.1%} ever do (expected: at most 5 %)."
-    )

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from rich.table import Table
 
-from matchset.cli.console import output, print_error, print_heading, print_text
-from matchset.cli.decisions import VISIT_COLUMNS
+from matchset.cli.console import print_error, print_heading, print_text
+from matchset.cli.decisions import VISIT_COLUMNS, show_table
 from matchset.cli.evaluate import open_matcher
 from matchset.cli.flags import VisitColumns
 from matchset.data.arrow import NO_DAY
@@ -39,11 +38,7 @@ WITHOUT_TIMES = (
     "The log has no times (--timestamp), so purchases after another query of the same visit are "
     "not known."
 )
-IS_KNOWN = (
-    "{flag} was trained on days up to {last}, but the log begins on {first}, so it already knows "
-    "what was bought. Give a log of later days."
-)
-MAY_BE_KNOWN = "{flag} must be trained on days before the log; its training days are not known"
+MAY_BE_KNOWN = "must be trained on days before the log; its training days are not known"
 
 
 def shadow(
@@ -94,13 +89,12 @@ def shadow(
     is_named = columns.user is not None or columns.session is not None
     has_units = is_named or has_visitors(source, memory=columns.memory)
     rows = columns.read_rows(log) if has_units else columns.read(log)
-    options: dict[str, Any] = {"k": k, "sample": sample, "seed": seed, "events": events}
-    found = measure_shadow(rows, first, second, **options)
+    measured = measure_shadow(rows, first, second, k=k, sample=sample, seed=seed, events=events)
     warn_if_not_later(rows, {"--ours": first, "--theirs": second})
     if form == "json":
-        print_text(json.dumps(to_plain(asdict(found)), indent=1))
+        print_text(json.dumps(to_plain(asdict(measured)), indent=1))
         return
-    show_shadow(found)
+    show_shadow(measured)
 
 
 def warn_if_not_later(rows: SessionRows | Log, matchers: Mapping[str, Retriever]) -> None:
@@ -113,14 +107,17 @@ def warn_if_not_later(rows: SessionRows | Log, matchers: Mapping[str, Retriever]
             continue
         last = training.provenance.get("last_day")
         if first is None or last is None:
-            print_error(MAY_BE_KNOWN.format(flag=flag))
+            print_error(f"{flag} {MAY_BE_KNOWN}")
         elif first <= date.fromisoformat(last):
-            print_error(IS_KNOWN.format(flag=flag, last=last, first=first))
+            print_error(
+                f"{flag} was trained on days up to {last}, but the log begins on {first}, so it "
+                "already knows what was bought. Give a log of later days."
+            )
 
 
-def show_shadow(found: Shadow) -> None:
+def show_shadow(shadow: Shadow) -> None:
     """Print what each holds, by segment, and what it means."""
-    total, later = found.direct[0], found.later
+    total, later, what = shadow.direct[0], shadow.later, shadow.what
     also = ""
     if later is not None and later.purchases:
         also = (
@@ -129,46 +126,41 @@ def show_shadow(found: Shadow) -> None:
             f"{later.only_theirs.value:.1%} by theirs alone."
         )
     print_text(
-        f"Of {total.purchases:,.0f} {found.what}, ours would have held {total.only_ours.value:.1%} "
+        f"Of {total.purchases:,.0f} {what}, ours would have held {total.only_ours.value:.1%} "
         f"that theirs would not, theirs {total.only_theirs.value:.1%} that ours would not, among "
-        f"{found.k} products.{also}"
+        f"{shadow.k} products.{also}"
     )
-    print_heading(f"Share of the {found.what} after the query itself, in %")
-    show_held(found.direct)
+    print_heading(f"Share of the {what} after the query itself, in %")
+    show_held(shadow.direct)
     if later is not None and later.purchases:
-        print_heading(f"Share of the {found.what} that came after another query of the visit, in %")
+        print_heading(f"Share of the {what} that came after another query of the visit, in %")
         show_held([later])
         print_text("Held means: in the match set of an earlier query of the same visit.")
     disputed = f"For matchset experiment plan: --disputed {total.disputed:.2g}."
     if not total.disputed:
-        disputed = f"Neither alone holds any of the {found.what}: interleaving could not decide."
-    print_text(f"95 % intervals, clustered by {found.unit_kind}. {disputed}")
+        disputed = f"Neither alone holds any of the {what}: interleaving could not decide."
+    print_text(f"95 % intervals, clustered by {shadow.unit_kind}. {disputed}")
     print_text(LOWER_BOUND)
     if later is None:
-        print_text(WITHOUT_VISITS if found.unit_kind == "query" else WITHOUT_TIMES)
-    if found.unanswered:
+        print_text(WITHOUT_VISITS if shadow.unit_kind == "query" else WITHOUT_TIMES)
+    if shadow.unanswered:
         print_text(
-            f"{found.unanswered:,.0f} {found.what} are left out, because their query is not among "
-            "the recorded answers."
+            f"{shadow.unanswered:,.0f} {what} are left out, because their query is not among the "
+            "recorded answers."
         )
 
 
-def show_held(rows: list[Held] | tuple[Held, ...]) -> None:
-    """Print a table of segments."""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column("")
-    for name in ("events", "queries", "both", "only ours", "only theirs", "gain"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        shares = row.both, row.only_ours, row.only_theirs, row.gain
-        table.add_row(
-            row.segment, f"{row.purchases:,.0f}", f"{row.queries:,}", *map(format_share, shares)
-        )
-    output.print(table)
+def show_held(segments: Sequence[Held]) -> None:
+    """Print a table of segments; an interval is not known where nothing varies."""
 
+    def write(share: Share) -> str:
+        value, low, high = (f"{100 * each:.1f}" for each in share)
+        return value if math.isnan(share.low) else f"{value} ({low} to {high})"
 
-def format_share(share: Share) -> str:
-    """A share in percent with its interval, which is not known where nothing varies."""
-    if math.isnan(share.low):
-        return f"{100 * share.value:.1f}"
-    return f"{100 * share.value:.1f} ({100 * share.low:.1f} to {100 * share.high:.1f})"
+    headers = "", "events", "queries", "both", "only ours", "only theirs", "gain"
+    rows = []
+    for held in segments:
+        shares = held.both, held.only_ours, held.only_theirs, held.gain
+        counts = f"{held.purchases:,.0f}", f"{held.queries:,}"
+        rows.append((held.segment, *counts, *map(write, shares)))
+    show_table(headers, rows)

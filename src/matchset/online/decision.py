@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from matchset.online.intervals import LEAST_UNITS, Effect
-from matchset.online.reading import LEAST_EVENTS, Compared, Preference, Reading
+from matchset.online.intervals import LEAST_UNITS
+from matchset.online.reading import Compared, Preference, Reading
 from matchset.online.searches import (
     CART,
     CLICK,
@@ -18,6 +18,7 @@ from matchset.online.searches import (
     REVENUE,
 )
 
+_LEAST_EVENTS = 20  # of the metric that decides; with fewer, a normal distribution says little
 _WORDS = {
     PURCHASE: ("sells more than", "sells less than"),
     CART: ("fills more carts than", "fills fewer carts than"),
@@ -32,40 +33,28 @@ _DROPPED = {
     "unmatched": "events have a query id without an answer; they do not count",
     "repeated": "events occur twice; they count once",
     "incomplete": "answers lack an arm, a unit or a query id; they do not count",
-    "bad_revenue": "purchases have a revenue that is not a number; they count without it",
-    "untimed": "answers lack the time they took; they do not count for latency",
-    "torn": "files end in an incomplete line; it does not count",
+    "malformed": "lines are incomplete; they do not count",
 }
 _EVENTS = {PURCHASE: "purchases", CART: "products put into carts", CLICK: "clicks"}
 
 
 def list_decision(reading: Reading) -> list[str]:
-    """The headline, then what it is based on."""
-    return [_headline(reading), *_facts(reading), *_guard_rails(reading), *list_checks(reading)]
-
-
-def is_sure(effect: Effect, *, is_final: bool) -> bool:
-    """Whether a difference is no chance: at the planned end, or at any time."""
-    return effect.is_sure_at_end if is_final else effect.is_sure
+    """Return the headline, then what it is based on."""
+    facts = [*_list_facts(reading), *_list_guard_rails(reading), *_list_checks(reading)]
+    return [_write_headline(reading), *facts]
 
 
 def find_faults(reading: Reading) -> list[str]:
-    """Why the numbers cannot be believed, if so."""
+    """Return why the numbers cannot be believed, if so."""
     faults = []
     if reading.ratio is not None and reading.ratio.is_mismatch:
         units = ", ".join(f"{n:,} in {arm}" for arm, n in reading.ratio.units.items())
         wanted = ", ".join(f"{n:,.0f}" for n in reading.ratio.expected.values())
+        p = reading.ratio.p_value
+        chance = "less than a millionth" if p < 1e-6 else f"{p:.4%}"
         faults.append(
             f"the arms have {units}, but their shares give {wanted}; by chance, this happens in "
-            f"{_small(reading.ratio.p_value)} of the cases"
-        )
-    if reading.assignment is not None and reading.assignment.is_wrong:
-        check = reading.assignment
-        faults.append(
-            f"{check.wrong:,} units saw another arm than the one they were assigned to"
-            if check.wrong
-            else "of the units sent, those of one arm were recorded less often; by chance, this "
-            f"happens in {_small(check.p_value)} of the cases"
+            f"{chance} of the cases"
         )
     if reading.mixed > _MOST_MIXED * reading.units:
         faults.append(
@@ -80,120 +69,98 @@ def find_faults(reading: Reading) -> list[str]:
             "to searches outside the experiment"
         )
     # Few events show fewer differences, which does no harm.
-    aa = reading.calibration
-    if aa is not None and aa.once > aa.bounds[1]:
-        what = (
-            "exchanging the arms of these units at random shows a preference"
-            if reading.preferences
-            else "halves of these units that differ in nothing show a difference"
+    if (
+        reading.false_alarms is not None
+        and reading.false_alarms.share > (reading.false_alarms.bounds[1])
+    ):
+        faults.append(
+            "halves of these units that differ in nothing show a difference in "
+            f"{reading.false_alarms.share:.1%} of the cases instead of 5 %"
         )
-        faults.append(f"{what} in {aa.once:.1%} of the cases instead of 5 %")
     return faults
 
 
-def list_checks(reading: Reading) -> list[str]:
-    """What was checked, one sentence each."""
-    checks = []
+def _list_checks(reading: Reading) -> Iterator[str]:
+    """Yield what was checked, one sentence each."""
     if reading.ratio is not None and not reading.ratio.is_mismatch:
         units = ", ".join(f"{n:,} in {arm}" for arm, n in reading.ratio.units.items())
-        checks.append(
-            f"Units per arm agree with the shares: {units} (p = {reading.ratio.p_value:.2f})."
-        )
-    if reading.assignment is not None and not reading.assignment.is_wrong:
-        check = reading.assignment
-        seen = sum(check.exposed.values())
-        checks.append(
-            f"Of {check.given:,} units sent, {seen:,} were recorded, each with the arm it was "
-            f"assigned to; {check.unknown:,} recorded units were not among them."
-        )
+        yield f"Units per arm agree with the shares: {units} (p = {reading.ratio.p_value:.2f})."
     if reading.mixed:
-        checks.append(f"{reading.mixed:,} units saw several arms and are left out.")
+        yield f"{reading.mixed:,} units saw several arms and are left out."
     if reading.n_strange:
-        checks.append(
+        yield (
             f"{reading.n_strange:,} of {reading.n_events:,} events are on products that were not "
             "in the answer; they count for the search, and for no arm's credit."
         )
-    for name, said in _DROPPED.items():
-        n = getattr(reading.dropped, name)
-        if n:
-            checks.append(f"{n:,} {said}.")
-    aa = reading.calibration
-    if aa is not None:
-        what = (
-            "random exchanges of the arms show a preference"
-            if reading.preferences
-            else "random halves show a difference"
+    for name, meaning in _DROPPED.items():
+        if n := getattr(reading.dropped, name):
+            yield f"{n:,} {meaning}."
+    if reading.false_alarms is not None:
+        yield (
+            f"A/A test on these units: {reading.false_alarms.share:.1%} of "
+            f"{reading.false_alarms.runs:,} random halves show a difference (expected: about 5 %)."
         )
-        checks.append(
-            f"A/A test on these units: {aa.once:.1%} of {aa.runs:,} {what} (expected: about 5 %), "
-            f"{aa.ever:.1%} ever do in {aa.looks} looks (expected: at most 5 %)."
-        )
-    return checks
 
 
-def _headline(reading: Reading) -> str:
-    faults = find_faults(reading)
-    if faults:
+def _write_headline(reading: Reading) -> str:
+    if faults := find_faults(reading):
         return f"Do not trust this experiment: {'; '.join(faults)}."
     if reading.preferences:
-        return _prefer(reading, reading.preferences[0])
+        return _judge_preference(reading, reading.preferences[0])
     rows = [row for row in reading.compared if row.metric == reading.decides]
     if not rows:
         return "No verdict: only one arm was recorded, or nothing was clicked."
-    return " ".join(_compare(reading, row) for row in rows)
+    return " ".join(_judge(reading, row) for row in rows)
 
 
-def _compare(reading: Reading, row: Compared) -> str:
-    first, what = reading.arms[0], _EVENTS.get(row.metric, row.metric)
-    if row.metric in _EVENTS and row.events < LEAST_EVENTS:
-        return f"Too early: {row.events:,.0f} {what}; a verdict needs {LEAST_EVENTS}."
+def _judge(reading: Reading, row: Compared) -> str:
+    first, more_and_less = reading.arms[0], _WORDS[row.metric]
+    if row.metric in _EVENTS and row.events < _LEAST_EVENTS:
+        events = f"{row.events:,.0f} {_EVENTS[row.metric]}"
+        return f"Too early: {events}; a verdict needs {_LEAST_EVENTS}."
     if min(row.units) < LEAST_UNITS:
         units = f"{row.units[0]:,} units in {first}, {row.units[1]:,} in {row.arm}"
         return f"Too early: {units}; a verdict needs {LEAST_UNITS} in each."
-    if not is_sure(row.effect, is_final=reading.is_final):
-        more, _ = _WORDS[row.metric]
-        return f"Not shown: whether {row.arm} {more} {first} is still open."
-    better, worse = _WORDS[row.metric]
-    if row.effect.value > 0:
-        return f"{_answer(row, is_more=True)}: {row.arm} {better} {first}."
-    return f"{_answer(row, is_more=False)}: {row.arm} {worse} {first}."
+    if not row.effect.is_sure(at_end=reading.is_final):
+        return f"Not shown: whether {row.arm} {more_and_less[0]} {first} is still open."
+    is_more = row.effect.value > 0
+    answer = "Yes" if is_more != (row.metric in LESS_IS_BETTER) else "No"
+    return f"{answer}: {row.arm} {more_and_less[not is_more]} {first}."
 
 
-def _answer(row: Compared, *, is_more: bool) -> str:
-    return "Yes" if is_more != (row.metric in LESS_IS_BETTER) else "No"
-
-
-def _prefer(reading: Reading, found: Preference) -> str:
+def _judge_preference(reading: Reading, preference: Preference) -> str:
     first, second = reading.arms
-    if sum(found.credited) < LEAST_EVENTS:
-        what = _EVENTS[found.metric]
-        return f"Too early: {sum(found.credited):,.0f} {what} that one arm alone brought."
-    if found.units < LEAST_UNITS:
-        rule = f"a verdict needs {LEAST_UNITS}"
-        return f"Too early: {found.units:,} units chose what one arm alone brought; {rule}."
-    if math.isnan(found.effect.low):
-        only = second if found.effect.value > 0 else first
+    effect, n_credited = preference.effect, sum(preference.credited)
+    if n_credited < _LEAST_EVENTS:
+        events = f"{n_credited:,.0f} {_EVENTS[preference.metric]}"
+        return f"Too early: {events} that one arm alone brought."
+    if preference.units < LEAST_UNITS:
+        units = f"{preference.units:,} units chose what one arm alone brought"
+        return f"Too early: {units}; a verdict needs {LEAST_UNITS}."
+    if math.isnan(effect.low):
+        only = second if effect.value > 0 else first
         return f"No verdict: only {only} brought anything of its own that customers chose."
-    if not is_sure(found.effect, is_final=reading.is_final):
+    if not effect.is_sure(at_end=reading.is_final):
         return f"Not shown: whether customers prefer {second} to {first} is still open."
-    if found.effect.value > 0:
+    if effect.value > 0:
         return f"Yes: customers prefer what only {second} brings."
     return f"No: customers prefer what only {first} brings."
 
 
-def _facts(reading: Reading) -> Iterator[str]:
-    for found in reading.preferences:
-        a, b = found.credited
-        e = found.effect
+def _list_facts(reading: Reading) -> Iterator[str]:
+    for preference in reading.preferences:
+        a, b = preference.credited
+        value, low, high, always_low, always_high = (0.5 + each for each in preference.effect)
+        once = _write_range(low, high, "{:.1%}".format)
+        always = _write_range(always_low, always_high, "{:.1%}".format)
         yield (
-            f"{_EVENTS[found.metric].capitalize()} of what only one arm brought: {a:,.0f} of "
-            f"{reading.arms[0]}, {b:,.0f} of {reading.arms[1]}, a share of {0.5 + e.value:.1%} "
-            f"({format_range(0.5 + e.low, 0.5 + e.high, '{:.1%}'.format)}; at any time "
-            f"{format_range(0.5 + e.always_low, 0.5 + e.always_high, '{:.1%}'.format)})."
+            f"{_EVENTS[preference.metric].capitalize()} of what only one arm brought: {a:,.0f} of "
+            f"{reading.arms[0]}, {b:,.0f} of {reading.arms[1]}, a share of {value:.1%} ({once}; "
+            f"at any time {always})."
         )
-    for row in reading.compared:
-        if row.metric == reading.decides:
-            yield describe_row(reading, row)
+    yield from (
+        _describe(reading, row) for row in reading.compared if row.metric == reading.decides
+    )
     if reading.compared or reading.preferences:
         yield (
             "This is the one planned reading: the first interval decides."
@@ -202,54 +169,41 @@ def _facts(reading: Reading) -> Iterator[str]:
         )
 
 
-def describe_row(reading: Reading, row: Compared) -> str:
-    """A metric of an arm as a sentence."""
+def _list_guard_rails(reading: Reading) -> Iterator[str]:
+    """Yield where an arm does harm that the verdict does not count."""
+    for row in reading.compared:
+        if row.metric in LESS_IS_BETTER and row.effect.value > 0 and row.effect.is_sure():
+            worse = f"{row.arm} {_WORDS[row.metric][0]} {reading.arms[0]}"
+            yield f"Beware: {worse}. {_describe(reading, row)}"
 
-    def write(value: float) -> str:
-        return format_value(row.metric, value)
 
+def _describe(reading: Reading, row: Compared) -> str:
+    """Return a metric of an arm as a sentence."""
+    first, arm, second, change, difference = format_row(row)
     return (
-        f"{row.metric.capitalize()}: {write(row.first)} in {reading.arms[0]}, {write(row.second)} "
-        f"in {row.arm}, {format_change(row)}; the difference is "
-        f"{format_difference(row)} at any time."
+        f"{row.metric.capitalize()}: {first} in {reading.arms[0]}, {second} in {arm}, {change}; "
+        f"the difference is {difference} at any time."
     )
 
 
-def format_change(row: Compared) -> str:
-    """A relative change with its interval for one reading."""
+def format_row(row: Compared) -> tuple[str, str, str, str, str]:
+    """Return a metric as cells: first arm, name of the arm, its value, change and difference."""
+    write: Callable[[float], str] = ("{:.2%}" if row.metric in RATES else "{:.3g}").format
     value, low, high = row.relative
-    if math.isnan(value):
-        return "change unknown"
-    return f"{value:+.1%} ({format_range(low, high, '{:+.1%}'.format)})"
-
-
-def format_difference(row: Compared) -> str:
-    """The interval of the difference that holds at any time; that of shares is in points."""
+    change = f"{value:+.1%} ({_write_range(low, high, '{:+.1%}'.format)})"
     low, high = row.effect.always_low, row.effect.always_high
-    if row.metric not in RATES or math.isnan(low):
-        return format_range(low, high, "{:+.3g}".format)
-    return f"{100 * low:+.2f} to {100 * high:+.2f} percentage points"
+    difference = _write_range(low, high, "{:+.3g}".format)
+    if row.metric in RATES and not math.isnan(low):
+        difference = f"{100 * low:+.2f} to {100 * high:+.2f} percentage points"
+    is_known = not math.isnan(value)
+    return (
+        write(row.first),
+        row.arm,
+        write(row.second),
+        change if is_known else "change unknown",
+        difference,
+    )
 
 
-def format_range(low: float, high: float, write: Callable[[float], str]) -> str:
-    """An interval, or that it is not known."""
+def _write_range(low: float, high: float, write: Callable[[float], str]) -> str:
     return "unknown" if math.isnan(low) else f"{write(low)} to {write(high)}"
-
-
-def format_value(metric: str, value: float) -> str:
-    """A value of a metric: a share in percent, or a number."""
-    return f"{value:.2%}" if metric in RATES else f"{value:.3g}"
-
-
-def _guard_rails(reading: Reading) -> Iterator[str]:
-    """Where an arm does harm that the verdict does not count."""
-    for row in reading.compared:
-        is_worse = row.effect.value > 0
-        if row.metric in LESS_IS_BETTER and is_worse and row.effect.is_sure:
-            yield f"Beware: {row.arm} {_WORDS[row.metric][0]} {reading.arms[0]}. " + describe_row(
-                reading, row
-            )
-
-
-def _small(p_value: float) -> str:
-    return "less than a millionth" if p_value < 1e-6 else f"{p_value:.4%}"

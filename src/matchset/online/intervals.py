@@ -8,16 +8,15 @@ Who looks every day and stops at the first difference is wrong far more often th
 cases. The second interval of an effect stays valid then: the asymptotic confidence sequence of
 Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central limit theory and asymptotic
 confidence sequences", Annals of Statistics 2024, theorem 2.2 (the normal mixture of Robbins, 1970).
-Its time is information. Units come back, and an experiment goes on when no new unit comes, so the
-clock here counts searches. Later searches of a unit tell less than its first ones; the clock then
-goes too fast, which makes the interval wider and does no harm. It would be too narrow only if
-searches told more and more.
+Its clock counts searches, as units come back and an experiment goes on when no new unit comes.
+Later searches of a unit tell less than its first ones, which makes the interval wider and does no
+harm.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple, Self
 
@@ -27,15 +26,15 @@ from numpy.typing import ArrayLike, NDArray
 from matchset.evaluate.significance import ALPHA, Values
 
 PLANNED_SEARCHES = 20_000  # of all arms; the always valid interval is narrowest about here
-NORMAL = NormalDist()
 LEAST_UNITS = 20  # of an arm; with fewer, a normal distribution says little
+NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
     """Sums over units of x, y, their squares and product; x / y is the rate of the arm.
 
-    Every field is a number or an array of one shape, such as one entry per day.
+    Every field is a number or an array of one shape, such as one entry per random half.
     """
 
     n: Values  # units
@@ -47,14 +46,8 @@ class Moments:
 
     @classmethod
     def of(cls, x: ArrayLike, y: ArrayLike) -> Self:
-        """Of the sums of each unit, (n_units, ...)."""
-        numbers, units = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        parts = np.ones_like(units), numbers, units, numbers**2, numbers * units, units**2
-        return cls(*(part.sum(axis=0) for part in parts))
-
-    def __sub__(self, other: Moments) -> Moments:
-        """Of the units that are in these and not in the others, which must be a part of these."""
-        return Moments(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
+        """Sum up events x and searches y of each unit, (n_units,)."""
+        return cls(*products_of(x, y).sum(axis=0))
 
     @property
     def rate(self) -> Values:
@@ -63,11 +56,18 @@ class Moments:
 
     @property
     def variance(self) -> Values:
-        """Of the rate: the mean square of x - rate * y over units, by the delta method."""
+        """Variance of the rate by the delta method: that of x - rate * y over units."""
         rate = self.rate
         squares = self.xx - 2 * rate * self.xy + rate**2 * self.yy
         spread = np.maximum(squares, 0.0) * _divide(self.n, self.n - 1.0)
         return _divide(spread, np.square(self.y))
+
+
+def products_of(x: ArrayLike, y: ArrayLike) -> Values:
+    """Return what `Moments` sums up of each unit, (n_units, 6)."""
+    events, searches = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    squares = events**2, events * searches, searches**2
+    return np.stack([np.ones_like(searches), events, searches, *squares], axis=1)
 
 
 class Effect(NamedTuple):
@@ -79,21 +79,19 @@ class Effect(NamedTuple):
     always_low: float  # for a reading at any time, as often as one likes
     always_high: float
 
-    @property
-    def is_sure(self) -> bool:
-        """Whether 0 is out of the interval that is valid at any time."""
-        return self.always_low > 0 or self.always_high < 0
-
-    @property
-    def is_sure_at_end(self) -> bool:
-        """Whether 0 is out of the interval for one reading."""
-        return self.low > 0 or self.high < 0
+    def is_sure(self, *, at_end: bool = False) -> bool:
+        """Return whether 0 is outside the interval for any time, or for one planned reading."""
+        low, high = (self.low, self.high) if at_end else (self.always_low, self.always_high)
+        return low > 0 or high < 0
 
 
 def compare_rates(
     first: Moments, second: Moments, *, alpha: float = ALPHA, planned: float = PLANNED_SEARCHES
 ) -> Effect:
-    """The rate of the second arm minus that of the first; `planned` are the searches of both."""
+    """Subtract the rate of the first arm from that of the second.
+
+    `planned` is the number of searches that both arms were planned for.
+    """
     error = math.sqrt(float(first.variance + second.variance))
     searches = float(first.y + second.y)
     return _make_effect(float(second.rate - first.rate), error, searches, alpha, planned)
@@ -104,23 +102,22 @@ def measure_rate(
     *,
     against: float = 0.0,
     searches: float | None = None,
-    alpha: float = ALPHA,
     planned: float = PLANNED_SEARCHES,
 ) -> Effect:
-    """One rate minus a number, such as a preference against one half.
+    """Subtract a number from a rate, such as one half from a preference.
 
     `searches` are those until now, unless y of the moments counts them.
     """
     error = math.sqrt(float(moments.variance))
     clock = float(moments.y) if searches is None else searches
-    return _make_effect(float(moments.rate) - against, error, clock, alpha, planned)
+    return _make_effect(float(moments.rate) - against, error, clock, ALPHA, planned)
 
 
 def relative_effect(first: Moments, second: Moments, *, alpha: float = ALPHA) -> Values:
-    """The second rate by the first minus 1, with its interval for one reading, (3,).
+    """Return the second rate by the first minus 1, and its interval for one reading, (3,).
 
-    The delta method on the logarithm; NaN unless both rates are positive, and its ends where
-    nothing varies.
+    The delta method on the logarithm; NaN unless both rates are positive, and the ends are NaN
+    where nothing varies.
     """
     rates = np.array([first.rate, second.rate], dtype=np.float64)
     if not (rates > 0).all():
@@ -134,7 +131,7 @@ def relative_effect(first: Moments, second: Moments, *, alpha: float = ALPHA) ->
 def always_valid_width(
     n: ArrayLike, *, alpha: float = ALPHA, planned: float = PLANNED_SEARCHES
 ) -> NDArray[Any]:
-    """Standard errors on each side of an estimate after n searches; 1.96 for a single reading.
+    """Return standard errors on each side of an estimate after n searches (1.96 for one reading).
 
     The parameter of the mixture is the paper's choice for the narrowest interval at `planned`
     searches. It must be fixed before the experiment begins.

@@ -47,44 +47,29 @@ class ExperimentPlan:
 
 
 def plan_experiment(
-    moments: Moments,
-    *,
-    effect: float = EFFECT,
-    disputed: float = DISPUTED,
-    power: float = POWER,
-    alpha: float = ALPHA,
+    moments: Moments, *, effect: float = EFFECT, disputed: float = DISPUTED, power: float = POWER
 ) -> ExperimentPlan:
     """Plan by the rate of a log; x of the moments are events of a unit, y its searches."""
-    if not 0 < abs(effect) < math.inf:
-        raise ParameterError(f"must be a number other than 0; got {effect:g}", parameter="effect")
-    if not 0 < disputed <= 1:
-        rule = f"must be above 0 and at most 1; got {disputed:g}"
-        raise ParameterError(rule, parameter="disputed")
-    for name, value in (("power", power), ("alpha", alpha)):
-        if not 0 < value < 1:
-            raise ParameterError(f"must be above 0 and below 1; got {value:g}", parameter=name)
+    _check_options(effect, disputed, power)
     units, searches, rate = float(moments.n), float(moments.y), float(moments.rate)
     if units < 2 or not rate > 0:
         rule = "a plan needs at least two units and one event"
         raise DataError(f"{rule}; got {units:,.0f} units and {float(moments.x):,.0f} events")
-    if effect <= -1 or rate <= 1 < rate * (1 + effect):
+    changed = rate * (1.0 + effect)
+    if changed <= 0 or rate <= 1 < changed:
         raise ParameterError(
             f"must give a rate between 0 and 1, from {rate:.2%} now; got {effect:g}, which is "
             f"{effect:+,.0%} (0.05 means 5 %)",
             parameter="effect",
         )
     per_search = float(moments.variance) * searches  # variance of the rate, times searches
-    independent = rate * (1.0 - rate) if rate < 1 else rate
-    design = per_search / independent
-    distance = rate * effect
-    at_power = NORMAL.inv_cdf(power)
-    once = NORMAL.inv_cdf(1 - alpha / 2) + at_power
-    # The interval that allows peeking, at its planned end; who stops before needs less.
-    always = float(always_valid_width(1.0, alpha=alpha, planned=1.0)) + at_power
-    changed = rate * (1.0 + effect)
+    design = per_search / (rate * (1.0 - rate) if rate < 1 else rate)
     second = design * (changed * (1.0 - changed) if rate < 1 else changed)
-    per_arm = (per_search + second) / distance**2
-    credited = design * rate * disputed / distance**2
+    at_power = NORMAL.inv_cdf(power)
+    once = NORMAL.inv_cdf(1 - ALPHA / 2) + at_power
+    # The interval that allows peeking, at its planned end; who stops before needs less.
+    always = float(always_valid_width(1.0, planned=1.0)) + at_power
+    per_arm = (per_search + second) / (rate * effect) ** 2
     return ExperimentPlan(
         rate=rate,
         effect=effect,
@@ -92,6 +77,16 @@ def plan_experiment(
         design_effect=design,
         ab_per_arm=once**2 * per_arm,
         ab_per_arm_always=always**2 * per_arm,
-        interleaved=once**2 * credited,
+        interleaved=once**2 * design * rate * disputed / (rate * effect) ** 2,
         disputed=disputed,
     )
+
+
+def _check_options(effect: float, disputed: float, power: float) -> None:
+    if not 0 < abs(effect) < math.inf:
+        raise ParameterError(f"must be a number other than 0; got {effect:g}", parameter="effect")
+    if not 0 < disputed <= 1:
+        rule = f"must be above 0 and at most 1; got {disputed:g}"
+        raise ParameterError(rule, parameter="disputed")
+    if not 0 < power < 1:
+        raise ParameterError(f"must be above 0 and below 1; got {power:g}", parameter="power")

@@ -8,17 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.ubi_answers import ORIGINS, Dropped
 from matchset.errors import DataError
 from matchset.evaluate.significance import ALPHA
-from matchset.online.assignment import assign, hide_unit
-from matchset.online.checks import (
-    MISMATCH,
-    Calibration,
-    SampleRatio,
-    check_sample_ratio,
-    compare_exposure,
-)
+from matchset.online.checks import FalseAlarms, SampleRatio, check_sample_ratio
 from matchset.online.definition import INTERLEAVED, Experiment
 from matchset.online.intervals import (
     PLANNED_SEARCHES,
@@ -28,10 +20,8 @@ from matchset.online.intervals import (
     measure_rate,
     relative_effect,
 )
-from matchset.online.outcomes import Outcomes
+from matchset.online.outcomes import ORIGINS, Dropped, Outcomes
 from matchset.online.searches import KINDS, METRICS, Searches
-
-LEAST_EVENTS = 20  # of the metric that decides; with fewer, a normal distribution says little
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +49,6 @@ class Preference:
 
 
 @dataclass(frozen=True, slots=True)
-class AssignmentCheck:
-    """Whether units saw the arm that they were assigned to, and as many of each arm."""
-
-    given: int  # units that the shop says it sent
-    exposed: Mapping[str, int]  # of them, recorded, by assigned arm
-    wrong: int  # with a record of another arm than the assigned one
-    unknown: int  # recorded, and not among the given units
-    p_value: float  # chance that arms lose units as differently as they did
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether units saw another arm, or those of one arm were lost."""
-        return self.wrong > 0 or self.p_value < MISMATCH
-
-
-@dataclass(frozen=True, slots=True)
 class Reading:
     """What an experiment shows."""
 
@@ -85,15 +59,13 @@ class Reading:
     compared: tuple[Compared, ...]
     preferences: tuple[Preference, ...]  # of an interleaved experiment
     ratio: SampleRatio | None  # none where every unit sees both arms
-    assignment: AssignmentCheck | None  # none unless the units are given
-    calibration: Calibration | None  # none without units
+    false_alarms: FalseAlarms | None  # none where every unit sees both arms
     units: int  # in all
     mixed: int  # of them, that saw several arms; they are left out
     n_events: int
     n_strange: int  # events on products that were not in the answer
     dropped: Dropped
     is_final: bool  # whether this is the one planned reading
-    planned: float
     decides: str  # the metric of the verdict
 
 
@@ -102,57 +74,58 @@ def analyze(
     *,
     experiment: Experiment | None = None,
     control: str | None = None,
-    units: Sequence[str] | None = None,
     planned: float = PLANNED_SEARCHES,
     is_final: bool = False,
     seed: int = 0,
 ) -> Reading:
     """Compare the arms of an experiment with the first of its definition, or with `control`.
 
-    `units` are all that the shop has sent, to check assignment against exposure; this needs the
-    definition. `planned` is the number of searches, of all arms, that the experiment was planned
-    for.
+    `planned` is the number of searches, of all arms, that the experiment was planned for.
     """
     if experiment is not None and experiment.name != outcomes.experiment:
         rule = f"must define the recorded experiment {outcomes.experiment!r}"
         raise DataError(f"{rule}; got {experiment.name!r}", parameter="experiment")
-    shares, arms = _order_arms(outcomes, experiment, control)
+    shares = _find_shares(outcomes, experiment)
+    arms = _put_first(control, tuple(shares))
     is_mixed = find_mixed(outcomes)
-    kept = ~is_mixed[outcomes.searches.unit]
-    found = outcomes.searches.select(kept)
-    arm = outcomes.arm[kept]
-    side = {name: arm == outcomes.arms.index(name) for name in arms if name in outcomes.arms}
-    parts = {name: found.select(mask) for name, mask in side.items()}
-    metrics = [metric for metric in METRICS if found.has(metric)]
-    decides = next(iter(metrics), METRICS[0])
+    is_kept = ~is_mixed[outcomes.searches.unit]
+    kept, arm = outcomes.searches.select(is_kept), outcomes.arm[is_kept]
+    parts = {
+        name: kept.select(arm == outcomes.arms.index(name))
+        for name in arms
+        if name in outcomes.arms
+    }
+    metrics = [metric for metric in METRICS if kept.has(metric)]
+    decides = metrics[0] if metrics else METRICS[0]
     preferences: tuple[Preference, ...] = ()
+    ratio = false_alarms = None
     if outcomes.is_interleaved:
-        preferences = _prefer(outcomes, _origins(experiment).index(arms[0]), planned)
+        preferences = _prefer(outcomes, list(shares).index(arms[0]), planned)
+        decides = preferences[0].metric if preferences else decides
+    else:
+        ratio = check_sample_ratio({name: part.n_units for name, part in parts.items()}, shares)
+        false_alarms = kept.count_false_alarms(decides, seed=seed) if len(kept) else None
     return Reading(
         experiment=outcomes.experiment,
         arms=arms,
-        searches={name: len(part) for name, part in (parts or {INTERLEAVED: found}).items()},
-        days=found.n_days,
+        searches={name: len(part) for name, part in (parts or {INTERLEAVED: kept}).items()},
+        days=kept.n_days,
         compared=tuple(_compare(arms, parts, metrics, planned)),
         preferences=preferences,
-        ratio=None
-        if outcomes.is_interleaved
-        else check_sample_ratio({name: part.n_units for name, part in parts.items()}, shares),
-        assignment=None if units is None else check_assignment(outcomes, experiment, units),
-        calibration=_calibrate(outcomes, found, preferences, decides, planned, seed),
+        ratio=ratio,
+        false_alarms=false_alarms,
         units=outcomes.searches.n_units,
         mixed=int(is_mixed.sum()),
         n_events=outcomes.n_events,
         n_strange=outcomes.n_strange,
         dropped=outcomes.dropped,
         is_final=is_final,
-        planned=planned,
-        decides=preferences[0].metric if preferences else decides,
+        decides=decides,
     )
 
 
 def find_mixed(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Which units saw more than one arm, (n_units,)."""
+    """Find the units that saw more than one arm, (n_units,)."""
     unit, n = outcomes.searches.unit, outcomes.searches.n_units
     least, most = np.full(n, np.iinfo(np.int32).max), np.full(n, -1)
     np.minimum.at(least, unit, outcomes.arm)
@@ -160,59 +133,18 @@ def find_mixed(outcomes: Outcomes) -> NDArray[np.bool_]:
     return np.asarray(least < most)
 
 
-def check_assignment(
-    outcomes: Outcomes, experiment: Experiment | None, units: Sequence[str]
-) -> AssignmentCheck:
-    """Compare what units were assigned to with what the records say that they saw."""
-    if experiment is None:
-        raise DataError("needs the definition of the experiment", parameter="units")
-    if outcomes.is_interleaved:
-        raise DataError("needs an A/B test: every unit sees both arms", parameter="units")
-    assigned = {hide_unit(experiment, unit): assign(experiment, unit).name for unit in set(units)}
-    place = {name: index for index, name in enumerate(outcomes.arms)}
-    # -1 for units that were not given, -2 for an arm that nobody saw.
-    right = np.array([place.get(assigned[u], -2) if u in assigned else -1 for u in outcomes.units])
-    saw_other = np.zeros(len(right), dtype=np.bool_)
-    saw_other[outcomes.searches.unit[outcomes.arm != right[outcomes.searches.unit]]] = True
-    names = [arm.name for arm in experiment.arms]
-    total = dict.fromkeys(names, 0)
-    exposed = dict.fromkeys(names, 0)
-    for arm in assigned.values():
-        total[arm] += 1
-    for unit in outcomes.units:
-        if unit in assigned:
-            exposed[assigned[unit]] += 1
-    return AssignmentCheck(
-        given=len(assigned),
-        exposed=exposed,
-        wrong=int((saw_other & (right != -1)).sum()),
-        unknown=int((right == -1).sum()),
-        p_value=compare_exposure(total, exposed),
-    )
-
-
-def _order_arms(
-    outcomes: Outcomes, experiment: Experiment | None, control: str | None
-) -> tuple[dict[str, float], tuple[str, ...]]:
-    """The share of each arm, and the arms with the one that others are compared with first."""
-    if outcomes.is_interleaved:
-        names = _origins(experiment)
-        return {}, _put_first(control, names)
-    shares = dict.fromkeys(outcomes.arms, 1.0 / len(outcomes.arms))
+def _find_shares(outcomes: Outcomes, experiment: Experiment | None) -> dict[str, float]:
+    """Return the share of each arm, in the order of the definition."""
     if experiment is not None:
         shares = {arm.name: arm.share for arm in experiment.arms}
-    unknown = [name for name in outcomes.arms if name not in shares]
+    else:
+        names = ORIGINS if outcomes.is_interleaved else outcomes.arms
+        shares = dict.fromkeys(names, 1.0 / len(names))
+    unknown = [name for name in outcomes.arms if name not in {*shares, INTERLEAVED}]
     if unknown:
-        raise DataError(
-            f"records must be of the arms {', '.join(shares)}; got {', '.join(unknown)}",
-            parameter="experiment",
-        )
-    return shares, _put_first(control, tuple(shares))
-
-
-def _origins(experiment: Experiment | None) -> tuple[str, ...]:
-    """The arms whose products records credit to a and b."""
-    return ORIGINS if experiment is None else tuple(arm.name for arm in experiment.arms)
+        rule = f"records must be of the arms {', '.join(shares)}; got {', '.join(unknown)}"
+        raise DataError(rule, parameter="experiment")
+    return shares
 
 
 def _put_first(control: str | None, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -251,34 +183,19 @@ def _compare(
 
 
 def _prefer(outcomes: Outcomes, first_side: int, planned: float) -> tuple[Preference, ...]:
-    """How credits divide between the first and the second arm, by metric; clustered by unit."""
+    """Compare the credits of the first and the second arm, by metric; clustered by unit."""
     unit, n = outcomes.searches.unit, outcomes.searches.n_units
-    found = []
+    preferences = []
     for metric in KINDS:
         first, second = (
             np.bincount(unit, outcomes.credited[metric][:, side], minlength=n)
             for side in (first_side, 1 - first_side)
         )
-        came = first + second > 0
-        if not came.any():
+        has_credit = first + second > 0
+        if not has_credit.any():
             continue
-        moments = Moments.of(second[came], (first + second)[came])
+        moments = Moments.of(second[has_credit], (first + second)[has_credit])
         effect = measure_rate(moments, against=0.5, searches=float(len(unit)), planned=planned)
         credited = float(first.sum()), float(second.sum())
-        found.append(Preference(metric, credited, int(came.sum()), effect))
-    return tuple(found)
-
-
-def _calibrate(
-    outcomes: Outcomes,
-    found: Searches,
-    preferences: tuple[Preference, ...],
-    decides: str,
-    planned: float,
-    seed: int,
-) -> Calibration | None:
-    """How often what decides shows a difference where there is none."""
-    if preferences:
-        credited = outcomes.credited[preferences[0].metric]
-        return outcomes.searches.calibrate_credits(credited, planned=planned, seed=seed)
-    return found.calibrate(decides, planned=planned, seed=seed) if len(found) else None
+        preferences.append(Preference(metric, credited, int(has_credit.sum()), effect))
+    return tuple(preferences)

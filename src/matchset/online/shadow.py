@@ -10,7 +10,7 @@ So both are counted, and what ours alone holds is a lower bound of what it would
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def measure_shadow(
     """
     depth = check_k(k)
     rule = relevance_rule(log.events, weights=events)
-    bought = bought_in_log(log, rule) if isinstance(log, Log) else bought_in_visits(log, rule)
+    bought = _find_in_log(log, rule) if isinstance(log, Log) else _find_in_visits(log, rule)
     bought = _take_units(bought, sample, seed)
     nothing = np.zeros(0, dtype=np.int64)
     at, query = bought.before or (nothing, nothing)
@@ -122,23 +122,20 @@ def measure_shadow(
         for name, mask in make_segments(qrels, find_seen_in_training(qrels, None, ours)).items()
     }
     first, second = (each[place[:n]] for each in held)
-    found = [_count(bought, name, first, second, mask) for name, mask in parts.items()]
+    segments = [_count(bought, name, first, second, mask) for name, mask in parts.items()]
     return Shadow(
         k=depth,
         what=bought.what,
         unit_kind=bought.unit_kind,
-        direct=tuple(each for each in found if each.purchases),
+        direct=tuple(each for each in segments if each.purchases),
         later=_count_later(bought, is_answered[query], *(each[place[n:]] for each in held)),
         unanswered=float(bought.weight[~answered].sum()),
     )
 
 
-def bought_in_visits(rows: SessionRows, rule: EventRule) -> Bought:
-    """What was bought, and the earlier queries of the same visit."""
-    weight = np.array([rule.weights.get(name, 0.0) for name in rows.events])[rows.event]
-    at = np.flatnonzero(weight * rows.count > 0)
-    if len(at) == 0:
-        raise DataError(f"a log must hold purchases or clicks; got {', '.join(rows.events)}")
+def _find_in_visits(rows: SessionRows, rule: EventRule) -> Bought:
+    """Find what was bought, and the earlier queries of the same visit."""
+    at = _find_bought(rows, rule)
     _, first = rows.searches()  # in the order of their visits
     began = rows.began()
     begins = np.searchsorted(rows.visit[first], rows.visit[at], side="left")
@@ -165,12 +162,9 @@ def bought_in_visits(rows: SessionRows, rule: EventRule) -> Bought:
     )
 
 
-def bought_in_log(log: Log, rule: EventRule) -> Bought:
-    """What was bought in a log that does not say by whom: each query is taken for a unit."""
-    weight = np.array([rule.weights.get(name, 0.0) for name in log.events])[log.event] * log.count
-    at = np.flatnonzero(weight > 0)
-    if len(at) == 0:
-        raise DataError(f"a log must hold purchases or clicks; got {', '.join(log.events)}")
+def _find_in_log(log: Log, rule: EventRule) -> Bought:
+    """Find what was bought in a log that does not say by whom: each query counts as a unit."""
+    at = _find_bought(log, rule)
     return Bought(
         queries=log.queries,
         products=log.products,
@@ -185,13 +179,22 @@ def bought_in_log(log: Log, rule: EventRule) -> Bought:
     )
 
 
+def _find_bought(log: SessionRows | Log, rule: EventRule) -> NDArray[np.int64]:
+    """Return the rows that count."""
+    weight = np.array([rule.weights.get(name, 0.0) for name in log.events])[log.event]
+    at = np.flatnonzero(weight * log.count > 0)
+    if len(at) == 0:
+        raise DataError(f"a log must hold purchases or clicks; got {', '.join(log.events)}")
+    return at
+
+
 def _name_events(weights: Mapping[str, float]) -> str:
     kinds = {kind_of(name) for name in weights}
     return "purchases" if kinds == {"purchase"} else "clicks" if "click" in kinds else "events"
 
 
 def _take_units(bought: Bought, sample: int, seed: int) -> Bought:
-    """Some of the units, with all that they bought."""
+    """Take some of the units, with all that they bought."""
     if sample < 1:
         raise ValueError(f"sample must be positive; got {sample}")
     if len(bought.query) <= sample:
@@ -199,30 +202,22 @@ def _take_units(bought: Bought, sample: int, seed: int) -> Bought:
     n_units = int(bought.unit.max()) + 1
     share = sample / len(bought.query)
     is_taken = (np.random.default_rng(seed).random(n_units) < share)[bought.unit]
-    renumbered = np.cumsum(is_taken) - 1
     before = None
     if bought.before is not None:
         at, query = bought.before
-        kept = is_taken[at]
-        before = renumbered[at[kept]], query[kept]
-    return Bought(
-        queries=bought.queries,
-        products=bought.products,
-        traffic=bought.traffic,
-        query=bought.query[is_taken],
-        product=bought.product[is_taken],
-        unit=bought.unit[is_taken],
-        weight=bought.weight[is_taken],
-        before=before,
-        unit_kind=bought.unit_kind,
-        what=bought.what,
-    )
+        is_kept = is_taken[at]
+        renumbered = np.cumsum(is_taken) - 1
+        before = renumbered[at[is_kept]], query[is_kept]
+    taken = {
+        name: getattr(bought, name)[is_taken] for name in ("query", "product", "unit", "weight")
+    }
+    return replace(bought, **taken, before=before)
 
 
 def _distinct(
     pairs: NDArray[np.int64], n_products: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct pairs of query and product, ascending, and the place of each pair in them."""
+    """Return distinct pairs of query and product, ascending, and the place of each in them."""
     keys, place = np.unique(pairs[0] * max(n_products, 1) + pairs[1], return_inverse=True)
     return np.stack(np.divmod(keys, max(n_products, 1))), place
 
@@ -241,7 +236,7 @@ def _to_qrels(bought: Bought, pairs: NDArray[np.int64]) -> Qrels:
 
 
 def _find_answered(queries: Strings, *matchers: Retriever) -> Bools:
-    """Queries that every recorded run has an answer to; other matchers answer all."""
+    """Find the queries that every recorded run has an answer to; other matchers answer all."""
     answered = np.ones(len(queries), dtype=np.bool_)
     for matcher in matchers:
         if isinstance(matcher, RecordedRun):
@@ -250,7 +245,7 @@ def _find_answered(queries: Strings, *matchers: Retriever) -> Bools:
 
 
 def _count_later(bought: Bought, answered: Bools, ours: Bools, theirs: Bools) -> Held | None:
-    """Purchases that an earlier query of the visit could have led to.
+    """Count purchases that an earlier query of the visit could have led to.
 
     Only earlier queries that both have an answer to count, `answered` (n_pairs,): a recorded run
     with fewer queries must not look worse for it.

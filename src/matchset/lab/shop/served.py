@@ -29,7 +29,6 @@ from matchset.online.definition import INTERLEAVED, Experiment
 from matchset.online.interleaving import interleave
 from matchset.online.outcomes import Outcomes
 from matchset.online.searches import CLICK, EMPTY, KINDS, PURCHASE, Searches
-from matchset.strings import Strings
 from matchset.text import normalize_strings
 
 _ASKS_AGAIN = 0.5  # share of those who bought nothing
@@ -94,7 +93,6 @@ class Served:
             arms=tuple(np.array(self.arms, dtype=object)[order]),
             arm=rank[self.arm[first]],
             searches=Searches(unit[first].astype(np.int64), self.second[first] // _DAY, values),
-            units=Strings.of([f"c{n}" for n in np.unique(self.customer)]),
             credited=credited,
             n_events=int(self.clicked.sum() + self.bought.sum()),
             n_strange=0,
