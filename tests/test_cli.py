@@ -349,7 +349,7 @@ def test_mistakes_of_experiments_are_one_sentence(shop, tmp_path):
     faults = [
         (["compare", log, "-o", key], f"{key}: cannot be written: Not a directory"),
         (["compare", log, "-o", tmp_path, "--rows", "bm26"], "rows must be among match_set"),
-        (["compare", log, "-o", tmp_path, "--run", tmp_path / "none.csv"], "a run must be a file"),
+        (["compare", log, "-o", tmp_path, "--run", tmp_path / "none.csv"], "there is no such file"),
         (["compare", "--catalog", log, "-o", tmp_path], "a catalog needs a log"),
         (["sweep", tmp_path, "-o", tmp_path], "a model needs a log"),
         (["compare", log, "-o", tmp_path, "--split", "none"], "split must be auto, time or query"),
