@@ -1,7 +1,7 @@
 """Match sets of any size, made up in moments: what counts is how much there is to search."""
 
 import numpy as np
-from match_sets import COLORS, EXTRA, THINGS
+from word_shop import COLORS, EXTRA, THINGS
 
 from matchset.features.vectorizer import Vectorizer
 from matchset.matrices import offsets_of

@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 from contract import CHECKS, Subject, name_of
 from match_set_oracles import column, count_greater, decide_order, oracle, score_linearly
-from match_sets import COLORS, EXTRA, THINGS, make_config, make_match_set, make_model, make_shop
+from match_sets import make_match_set, make_model
+from word_shop import COLORS, EXTRA, THINGS, make_config, make_shop
 
 import matchset as ms
 from matchset.config import PARTS

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from command_line import run
-from match_sets import COLORS, EXTRA, THINGS, make_config, make_shop
 from serving import serving
+from word_shop import COLORS, EXTRA, THINGS, make_config, make_shop
 
 import matchset as ms
 from matchset.model.match_set_model import Bounds

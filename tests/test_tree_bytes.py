@@ -7,19 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from digests import digest
-from match_sets import COLORS, EXTRA, THINGS
+from digests import digests
+from word_shop import COLORS, EXTRA, THINGS
 
 import matchset as ms
 from matchset.data.arrow import NO_DAY
 from matchset.data.catalog import Catalog
 from matchset.data.log import make_log
-from matchset.storage.sections import Section
 from matchset.strings import Strings
 
 EXPECTED = {
-    "vectorizer": "02a41bd6af063e7d542df9fe3775f4093d6c95af32c5fe5a6f6c2273cd874e7a",
-    "tree": "25492246a93c809bead48271fde9ee77f6680bc14c33665389908fcb1b4ed2e0",
+    "vectorizer": "2093e061f9100cbfe0c7c70e2127b7e3757a5f08dbee185442cfe6d5d46a4b40",
+    "answers": "cef7b69787d74a74a24d495d11b4a6ebbf5ed9fa6d00a6ba9ffa83c7f27cf86f",
+    "tree": "b0edb4d0d69c3e52c0b7178c6e74a18b75bbbd2df9e4fdf5d04a27c581b7789b",
 }
 
 
@@ -43,11 +43,11 @@ def make_shop():
 
 
 def train_digests(threads):
-    """Of the arrays that a query is answered with."""
+    """Return digests of what a query is answered with, and of answers."""
     config = ms.TrainConfig(parts=("tree",), language=None)
     config = replace(config, learn=replace(config.learn, threads=threads))
-    sections = ms.train(*make_shop(), config)._sections()
-    return {name: digest(Section({}, sections[name].arrays)) for name in EXPECTED}
+    found = digests(ms.train(*make_shop(), config))
+    return {name: found[name] for name in EXPECTED}
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])

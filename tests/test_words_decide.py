@@ -6,8 +6,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 from match_set_oracles import column
-from match_sets import COLORS, EXTRA, THINGS, make_config, make_shop
 from test_hold_back import BRANDS, make_brands
+from word_shop import COLORS, EXTRA, THINGS, make_config, make_shop
 
 import matchset as ms
 from matchset.config import PARTS
