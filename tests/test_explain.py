@@ -2,6 +2,7 @@
 
 import json
 from io import StringIO
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ from rich.console import Console
 from search_oracles import exhaustive, margins, random_model, random_rows, row
 
 import matchset as ms
-from matchset.matchers.explanation import read_explanation
-from matchset.model.explain import follow_label, node_weights, parent_of, strongest
+from matchset.matchers.explanation import Explanation
 from matchset.model.match_set_model import COUNTS, Bounds
 from matchset.model.packed import pack
 from matchset.model.reranker import FEATURES
 from matchset.model.search import search_rule
+from matchset.model.tree_path import follow_label, parent_of
 from matchset.strings import Strings
 
 MODEL, X = random_model(1, splits=(6, 300, 4)), random_rows(1)
@@ -27,11 +28,11 @@ def test_steps_add_up_to_the_score_of_an_exhaustive_search():
     for i in range(1, 6):
         labels, scores = exhaustive(MODEL, dense[i], k=10**6)
         for at in (0, len(labels) // 2, len(labels) - 1):
-            reasons = follow_label(PACKED, *row(X, i), int(labels[at]))
-            np.testing.assert_allclose(reasons.score, scores[at], rtol=1e-4, atol=1e-30)
-            for step in reasons.steps:
+            path = follow_label(PACKED, *row(X, i), int(labels[at]))
+            score = np.prod([step.score for step in path])
+            np.testing.assert_allclose(score, scores[at], rtol=1e-4, atol=1e-30)
+            for step in path:
                 expected = margins(MODEL, step.level, dense[i])[step.node]
-                np.testing.assert_allclose(step.margin, expected, rtol=1e-5)
                 np.testing.assert_allclose(
                     step.bias + step.contributions.sum(), expected, rtol=1e-5
                 )
@@ -42,11 +43,11 @@ def test_a_label_is_lost_where_the_search_loses_it():
     for i in range(1, len(X)):
         found, _ = PACKED.search_row(*row(X, i), search_rule(5, 2))
         for label in MODEL.tree.labels[::97]:
-            reasons = follow_label(PACKED, *row(X, i), int(label), k=5, beam=2)
-            assert (reasons.lost_at is None) == (label in found)
-            is_kept = [step.is_kept for step in reasons.steps]
+            path = follow_label(PACKED, *row(X, i), int(label), k=5, beam=2)
+            is_kept = [step.is_kept for step in path]
+            assert all(is_kept) == (label in found)
             assert is_kept == sorted(is_kept, reverse=True)
-            for before, step in zip(reasons.steps, reasons.steps[1:], strict=False):
+            for before, step in pairwise(path):
                 assert (step.rank is None) == (not before.is_kept)
 
 
@@ -55,9 +56,9 @@ def test_parents_and_weights_are_those_of_the_model():
         parents = MODEL.tree.parents(level)
         for node in range(0, len(parents), max(1, len(parents) // 20)):
             assert parent_of(PACKED, level, node) == parents[node]
-            features, weights, bias = node_weights(PACKED, level, node)
+            features, weights, bias = PACKED.native.node_weights(level, node)
             assert bias == layer.bias[node]
-            top = strongest(PACKED, level, node, 3)
+            top = PACKED.native.strongest(level, node, 3)
             by_feature = dict(zip(features, weights, strict=True))
             assert [by_feature[f] for f in top] == sorted(weights, reverse=True)[:3]
             assert len(top) == min(3, len(features))
@@ -76,12 +77,14 @@ def test_weights_of_one_node_are_those_of_its_parent_unpacked(precision):
             child = node - first_child[parent]
             is_own = children == child
             features, weights = np.repeat(features, np.diff(first_entry))[is_own], weights[is_own]
-            own, own_weights, own_bias = node_weights(packed, level, node)
+            own, own_weights, own_bias = packed.native.node_weights(level, node)
             np.testing.assert_array_equal(own, features)
             np.testing.assert_array_equal(own_weights, weights)
             assert own_bias == bias[child]
             order = np.lexsort((features, -weights))
-            np.testing.assert_array_equal(strongest(packed, level, node, 7), features[order[:7]])
+            np.testing.assert_array_equal(
+                packed.native.strongest(level, node, 7), features[order[:7]]
+            )
             some, some_weights, _ = packed.native.node_weights(level, node, wanted)
             is_wanted = np.isin(features, wanted)
             np.testing.assert_array_equal(some[::-1], features[is_wanted])
@@ -92,7 +95,7 @@ def test_the_order_of_a_querys_features_does_not_matter():
     ids, values = row(X, 2)
     label = int(MODEL.tree.labels[0])
     there, back = (follow_label(PACKED, ids[::way], values[::way], label) for way in (1, -1))
-    for one, other in zip(there.steps, back.steps, strict=True):
+    for one, other in zip(there, back, strict=True):
         np.testing.assert_array_equal(one.features, other.features)
         np.testing.assert_array_equal(one.contributions, other.contributions)
 
@@ -103,10 +106,9 @@ def test_what_is_not_in_the_tree_is_refused():
         follow_label(PACKED, *row(X, 1), int(missing))
     with pytest.raises(ValueError, match="node must be in the tree"):
         parent_of(PACKED, 0, 10**6)
-    with pytest.raises(ValueError, match="node must be in the tree"):
-        strongest(PACKED, 3, 0)
-    with pytest.raises(IndexError, match="a node must be in the tree"):
-        PACKED.native.node_weights(0, PACKED.sizes[0])
+    for ask in (PACKED.native.node_weights, lambda *node: PACKED.native.strongest(*node, 5)):
+        with pytest.raises(IndexError, match="a node must be in the tree"):
+            ask(0, PACKED.sizes[0])
 
 
 # Match sets
@@ -149,18 +151,17 @@ def test_words_add_up_to_bm25_and_to_the_cosine(match_set):
                 continue
             parts = {part.name: part for part in match_set.explain(query, hit.id).parts}
             for part, name, within in (("lexical", "bm25", 1e-3), ("towers", "cosine", 0.02)):
-                total = sum(weight for _, weight in parts[part].words)
+                total = sum(each.weight for each in parts[part].words)
                 assert total == pytest.approx(features[FEATURES.index(name)], abs=within)
 
 
 def test_words_are_those_of_the_query_and_trigrams_are_folded_into_them(match_set):
     reasons = match_set.explain("blue chairs 3", match_set.match("blue chairs 3", 1).ids[0])
     allowed = {"blue", "chairs", "3", "blue chairs", "chairs 3"}
-    words = {word for part in reasons.parts for word, _ in part.words}
-    words |= {w for step in reasons.steps for w, _ in (*step.counted_for, *step.counted_against)}
+    words = {each.word for one in (*reasons.parts, *reasons.steps) for each in one.words}
     assert {"blue", "chairs"} <= words <= allowed
     lexical = next(part for part in reasons.parts if part.name == "lexical")
-    assert lexical.words[0][1] > 0
+    assert lexical.words[0].weight > 0
 
 
 def test_ranks_in_sources_are_those_of_the_sources(match_set):
@@ -254,7 +255,7 @@ def test_an_explanation_survives_json(match_set):
     for matcher in (match_set, match_set.part("tree"), match_set.part("lexical")):
         reasons = matcher.explain("red rose", matcher.products.ids[3])
         sent = json.loads(json.dumps(reasons.to_dict()))
-        assert read_explanation(sent) == reasons
+        assert Explanation.from_dict(sent) == reasons
         assert set(sent) == set(match_set.explain("mug", "p000").to_dict())
 
 

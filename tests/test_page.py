@@ -233,8 +233,8 @@ def test_reasons_show_the_way_through_the_tree(seen):
     expect(steps).to_have_count(len(reasons["steps"]))
     for place, step in enumerate(reasons["steps"]):
         expect(steps.nth(place)).to_contain_text(step["name"])
-        if step["for"]:
-            expect(steps.nth(place)).to_contain_text(step["for"][0]["ngram"])
+        if step["words"]:
+            expect(steps.nth(place)).to_contain_text(step["words"][0]["word"])
     widths = panel.locator(".fill").evaluate_all("all => all.map(each => each.clientWidth)")
     assert max(widths) > 50
 

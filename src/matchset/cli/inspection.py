@@ -17,7 +17,6 @@ from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import kind_of, load
 from matchset.matchers.trained import TrainedMatcher
 from matchset.matchers.xr_linear import XRLinearMatcher
-from matchset.model.explain import strongest
 from matchset.model.match_set_model import MatchSetModel
 from matchset.model.packed import PackedTree, count_weights
 from matchset.model.reranker import SITUATIONS
@@ -75,7 +74,7 @@ def _show_trained(model: Path, matcher: TrainedMatcher) -> None:
 
 def name_node(matcher: XRLinearMatcher, node: int) -> str:
     """A node of the first level by its strongest n-grams."""
-    features = strongest(matcher.tree, 0, node, NGRAMS_PER_NODE)
+    features = matcher.tree.native.strongest(0, node, NGRAMS_PER_NODE)
     return ", ".join(matcher.vectorizer.name(int(feature)) for feature in features)
 
 

@@ -16,7 +16,7 @@ from matchset.errors import ServerError
 from matchset.filters.filter import Filter, Where
 from matchset.filters.parser import parse
 from matchset.matchers.base import DEFAULT_K, check_k, to_texts
-from matchset.matchers.explanation import Explanation, read_explanation
+from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches, least_scores
 from matchset.matrices import Csr, offsets_of
 from matchset.model.products import Products
@@ -162,7 +162,7 @@ class Client:
         body = {"query": query, "product": product, "k": check_k(k), **options}
         response = self._transport.post("/v1/explain", body)
         with _reading_response(self._transport.url):
-            return read_explanation(response)
+            return Explanation.from_dict(response)
 
     def send_event(
         self,

@@ -1,37 +1,42 @@
 """Explanation: why does a query get a product, in readable form?
 
-One shape for every matcher that can explain: what each part adds, where there are parts, and the
-path through the tree, where there is one.
+One value for every matcher that can explain: what each part adds, where there are parts, and the
+path through the tree, where there is one. Its JSON is that of the server, the page and the client.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
-from matchset.matchers.display import printable
+from matchset.matchers.display import Grid, printable, to_plain, to_rich
 
-SHOWN = 5  # n-grams or words for and against that are displayed
-Weights: TypeAlias = tuple[tuple[str, float], ...]  # words or n-grams, and what each adds
+_SHOWN = 8  # words of a cell
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """A word of the query, and what it adds."""
+
+    word: str
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
 class ExplanationStep:
-    """One node on the way from the root to the product."""
+    """One node on the way from the root of the tree to the product."""
 
     level: int
-    name: str  # its strongest n-grams, or the title of the product
+    name: str  # its strongest words of the query and the title; for the last one the product
     score: float  # of this node alone
     rank: int | None  # among the candidates of its level; None where its parent was lost
     is_kept: bool  # it stayed in the beam, or in the answer
-    counted_for: Weights  # n-grams of the query and their contributions
-    counted_against: Weights
     bias: float  # the same for every query
+    words: tuple[Contribution, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class ExplanationPart:
     note: str  # at which rank it proposed the product, or why it did not
     is_proposed: bool | None = None  # None where it is no candidate source
     rank: int | None = None  # by its own score, among all that it read
-    words: Weights = ()  # words of the query and what each adds, in units of the part's own score
+    words: tuple[Contribution, ...] = ()  # in units of the part's own score
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,155 +62,58 @@ class Explanation:
     rank: int | None  # in the answer, or among the candidates; None where it is neither
     is_returned: bool
     verdict: str  # a sentence without its period
+    is_allowed: bool = True  # by the filter
+    linear: float | None = None  # the sum of what the parts add; None for a tree alone
     parts: tuple[ExplanationPart, ...] = ()
     steps: tuple[ExplanationStep, ...] = ()  # of the path through the tree
-    is_allowed: bool = True  # by the filter
-    linear: float | None = None  # the sum of what the parts add
 
-    @property
-    def lost_at(self) -> ExplanationStep | None:
-        """The step at which a tree lost the product; None where other parts decide too."""
-        return None if self.parts else next((s for s in self.steps if not s.is_kept), None)
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` gave; a KeyError or TypeError if it is none."""
+        values = {each.name: stored[each.name] for each in fields(cls)}
+        for name, kind in (("parts", ExplanationPart), ("steps", ExplanationStep)):
+            values[name] = tuple(
+                kind(**{**row, "words": tuple(Contribution(**word) for word in row["words"])})
+                for row in stored[name]
+            )
+        return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; `read_explanation` reads them."""
-        lost = self.lost_at
-        return {
-            "query": self.query,
-            "product": {"id": self.product, "title": self.title},
-            "score": self.score,
-            "linear": self.linear,
-            "is_allowed": self.is_allowed,
-            "is_returned": self.is_returned,
-            "rank": self.rank,
-            "verdict": self.verdict,
-            "lost_at": None if lost is None else lost.level,
-            "parts": [_part_to_dict(part) for part in self.parts],
-            "steps": [_step_to_dict(step) for step in self.steps],
-        }
+        """Return plain values, for JSON."""
+        return asdict(self)
 
     def __str__(self) -> str:
-        lines = [f"{self.query!r} and {self.product}: {self._headline()}"]
-        width = max((len(part.name) for part in self.parts), default=0)
-        for part in self.parts:
-            words = f"; {_list(part.words)}" if part.words else ""
-            lines.append(f"  {part.name:<{width}}  {part.share:+8.3f}  {part.note}{words}")
-        if self.parts and self.steps:
-            lines.append("  path through the tree:")
-        for step in self.steps:
-            reached = f"score {step.score:.4g}, {show_rank(step)}"
-            lines.append(f"  {step.level + 1}. {printable(step.name)}  {reached}")
-            lines.append(
-                f"     for: {_list(step.counted_for)}; against: {_list(step.counted_against)}"
-            )
-        return "\n".join(lines)
+        return "\n".join([*self._heads(), *map(to_plain, self._grids())])
 
     def __rich__(self) -> Group:
-        """Tables for the terminal; texts are never parsed as markup."""
-        head = f"{printable(self.query)}  →  {self.product} {printable(self.title or '')}"
-        shown: list[Text | Table] = [Text(head, style="bold"), Text(self._headline())]
-        if self.parts:
-            shown.append(self._tabulate_parts())
-        if self.parts and self.steps:
-            shown.append(Text("Path through the tree", style="bold"))
-        if self.steps:
-            shown.append(self._tabulate_steps())
-        return Group(*shown)
+        """Return tables for the terminal; texts are never parsed as markup."""
+        head, verdict = self._heads()
+        return Group(Text(head, style="bold"), Text(verdict), *map(to_rich, self._grids()))
 
-    def _tabulate_parts(self) -> Table:
-        table = Table("part", "adds", "how", "words of the query")
-        table.columns[1].justify = "right"
-        for part in self.parts:
-            words = _list(part.words) if part.words else ""
-            table.add_row(*map(Text, (part.name, f"{part.share:+.3f}", part.note, words)))
-        return table
-
-    def _tabulate_steps(self) -> Table:
-        table = Table("level", "node", "score", "rank", "for", "against")
-        for step in self.steps:
-            cells = (
-                str(step.level + 1),
-                printable(step.name),
-                f"{step.score:.4g}",
-                show_rank(step),
-                _list(step.counted_for),
-                _list(step.counted_against),
-            )
-            table.add_row(*map(Text, cells))
-        return table
-
-    def _headline(self) -> str:
+    def _heads(self) -> tuple[str, str]:
+        head = " ".join(map(printable, (self.query, "→", self.product, self.title or "")))
         linear = "" if self.linear is None else f" (linear score {self.linear:.3f})"
-        return f"{self.score:.4g}{linear}; {self.verdict}"
+        return head.strip(), f"{self.score:.4g}{linear}; {self.verdict}"
+
+    def _grids(self) -> Iterator[Grid]:
+        if self.parts:
+            rows = [(p.name, f"{p.share:+.3f}", p.note, _list(p.words)) for p in self.parts]
+            headers = ("part", "adds", "how", "words of the query")
+            yield Grid("What each part adds", headers, rows, len(rows))
+        if self.steps:
+            headers = ("node", "score", "rank", "words of the query")
+            rows = [
+                (printable(s.name), f"{s.score:.4g}", show_rank(s.rank), _list(s.words))
+                for s in self.steps
+            ]
+            yield Grid("Path through the tree", headers, rows, len(rows))
 
 
-def _part_to_dict(part: ExplanationPart) -> dict[str, Any]:
-    return {
-        "name": part.name,
-        "share": part.share,
-        "note": part.note,
-        "is_proposed": part.is_proposed,
-        "rank": part.rank,
-        "words": _weights_to_dicts(part.words),
-    }
+def show_rank(rank: int | None) -> str:
+    """Return the rank of a step in words."""
+    return "its parent was lost" if rank is None else f"rank {rank:,}"
 
 
-def _step_to_dict(step: ExplanationStep) -> dict[str, Any]:
-    return {
-        "level": step.level,
-        "name": step.name,
-        "score": step.score,
-        "rank": step.rank,
-        "in_beam": step.is_kept,
-        "bias": step.bias,
-        "for": _weights_to_dicts(step.counted_for),
-        "against": _weights_to_dicts(step.counted_against),
-    }
-
-
-def _weights_to_dicts(weights: Weights) -> list[dict[str, Any]]:
-    return [{"ngram": ngram, "weight": weight} for ngram, weight in weights]
-
-
-def read_explanation(stored: Mapping[str, Any]) -> Explanation:
-    """An explanation from what `to_dict` gave; a KeyError or TypeError if it is none."""
-    parts = tuple(
-        ExplanationPart(**{**part, "words": _read_weights(part["words"])})
-        for part in stored["parts"]
-    )
-    steps = tuple(
-        ExplanationStep(
-            level=step["level"],
-            name=step["name"],
-            score=step["score"],
-            rank=step["rank"],
-            is_kept=step["in_beam"],
-            counted_for=_read_weights(step["for"]),
-            counted_against=_read_weights(step["against"]),
-            bias=step["bias"],
-        )
-        for step in stored["steps"]
-    )
-    names = ("query", "score", "rank", "is_returned", "verdict", "is_allowed", "linear")
-    product = stored["product"]
-    return Explanation(
-        product=product["id"],
-        title=product.get("title"),
-        parts=parts,
-        steps=steps,
-        **{name: stored[name] for name in names},
-    )
-
-
-def _read_weights(stored: Iterable[Mapping[str, Any]]) -> Weights:
-    return tuple((each["ngram"], each["weight"]) for each in stored)
-
-
-def show_rank(step: ExplanationStep) -> str:
-    """The rank of a step in words."""
-    return "its parent was lost" if step.rank is None else f"rank {step.rank:,}"
-
-
-def _list(pairs: Iterable[tuple[str, float]]) -> str:
-    shown = [f"{printable(name)} {value:+.2f}" for name, value in list(pairs)[:SHOWN]]
-    return ", ".join(shown) or "nothing"
+def _list(words: Iterable[Contribution]) -> str:
+    shown = [f"{printable(each.word)} {each.weight:+.2f}" for each in words]
+    return ", ".join(shown[:_SHOWN])

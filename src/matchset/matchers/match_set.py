@@ -16,10 +16,10 @@ from matchset.features.vectorizer import Vectorizer
 from matchset.features.vocabulary import Vocabulary
 from matchset.filters.filter import Filter, Where
 from matchset.matchers.base import DEFAULT_K, Matcher, Options
+from matchset.matchers.explain import Question, explain_match_set
 from matchset.matchers.explanation import Explanation
 from matchset.matchers.fresh_matcher import FreshMatcher
 from matchset.matchers.match import Match, Matches
-from matchset.matchers.match_set_explanation import Asked, explain_product
 from matchset.matchers.registry import MATCH_SET
 from matchset.matchers.saved import OpenPart, Sections, require_unchanged
 from matchset.matchers.xr_linear import XRLinearMatcher
@@ -101,25 +101,18 @@ class MatchSet(FreshMatcher):
         label = self.label_of(product)
         chosen = None if where is None else self.products.filter(where)
         is_allowed = chosen is None or bool(chosen.allowed[label])
-        match = self.match(query, k, beam=beam, new_share=new_share, where=chosen)
-        rank, score = self._find(match, label)
-        asked = Asked(
-            query=query,
-            label=label,
-            k=k,
-            bounds=self._bounds(beam, new_share),
-            allowed=None if chosen is None or not is_allowed else self._allow(chosen),
-            is_allowed=is_allowed,
-            rank=rank,
-            score=score,
-            last=float(match.scores[-1]) if is_allowed and len(match) == k else None,
+        answer = self.match(query, k, beam=beam, new_share=new_share, where=chosen)
+        return explain_match_set(
+            Question(answer, label, k, is_allowed, self.vectorizer),
+            self.model,
+            self._bounds(beam, new_share),
+            None if chosen is None or not is_allowed else self._allow(chosen),
             n_queries=int(self.n_queries_of[label]),
             may_tell_same_query=self._may_show(query),
         )
-        return explain_product(self.model, self.vectorizer, self.products, asked)
 
     def _may_show(self, query: str) -> bool:
-        """Whether a past query is known to be frequent enough to be shown."""
+        """Return whether a past query is known to be frequent enough to be shown."""
         if self.model.neighbors is None:
             return False
         largest = max([1.0, *(self.config.events or {}).values()])  # counts are weighted events

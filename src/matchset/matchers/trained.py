@@ -17,7 +17,6 @@ from matchset.features.vocabulary import read_vocabulary, store_vocabulary
 from matchset.filters.filter import Filter
 from matchset.learn.summary import TrainSummary
 from matchset.matchers.base import Matcher, TrainingRecord
-from matchset.matchers.match import Match
 from matchset.matchers.saved import Sections
 from matchset.model.products import Products, read_products, store_products
 from matchset.storage.sections import Section, read_object
@@ -70,11 +69,6 @@ class TrainedMatcher(Matcher):
             return self._allowed[chosen]
         allowed = self._allowed[chosen] = self._prepare_filter(chosen)
         return allowed
-
-    def _find(self, match: Match, label: int) -> tuple[int | None, float | None]:
-        """Rank and score of a label in an answer."""
-        at = np.flatnonzero(match.labels == label)
-        return (int(at[0]) + 1, float(match.scores[at[0]])) if len(at) else (None, None)
 
     def _shared_sections(self) -> Sections:
         about = {"config": asdict(self.config), "provenance": dict(self.provenance)}

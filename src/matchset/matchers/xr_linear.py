@@ -13,14 +13,13 @@ from matchset import _native
 from matchset.config import count_threads
 from matchset.filters.filter import Filter, Where
 from matchset.matchers.base import DEFAULT_BEAM, DEFAULT_K, Options
+from matchset.matchers.explain import Question, explain_tree
 from matchset.matchers.explanation import Explanation
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.registry import XR_LINEAR
 from matchset.matchers.saved import OpenPart, Sections
 from matchset.matchers.trained import TrainedMatcher
-from matchset.matchers.tree_explanation import PathNames, explain_path
 from matchset.matrices import Csr, Ids
-from matchset.model.explain import follow_label
 from matchset.model.packed import PackedTree, prune_packed, read_tree, store_tree
 from matchset.model.search import search_rule
 from matchset.storage.sections import Section
@@ -53,33 +52,17 @@ class XRLinearMatcher(TrainedMatcher):
         new_share: float | None = None,
         where: Where | None = None,
     ) -> Explanation:
-        """Why a query gets a product, or where in the tree it was lost.
+        """Explain why a query gets a product, or where in the tree it was lost.
 
         Ranks along the path ignore the filter.
         """
         label = self.label_of(product)
         chosen = None if where is None else self.products.filter(where)
         is_allowed = chosen is None or bool(chosen.allowed[label])
-        match = self.match(query, k, beam=beam, new_share=new_share, where=chosen)
-        rank, _ = self._find(match, label)
-        ids, weights = self.vectorizer.encode(query)
-        beam = self.beam if beam is None else beam
-        title = None if self.products.titles is None else self.products.titles[label]
+        answer = self.match(query, k, beam=beam, new_share=new_share, where=chosen)
+        question = Question(answer, label, k, is_allowed, self.vectorizer)
         inside = label if self.labels is None else int(self.labels[label])
-        if inside not in self.tree.labels:
-            verdict = "not in the tree: no query led to it"
-            return Explanation(
-                query, product, title, 0.0, None, False, verdict, is_allowed=is_allowed
-            )
-        found = follow_label(self.tree, ids.astype(np.int32), weights, inside, k=k, beam=beam)
-        return explain_path(
-            replace(found, label=label),
-            query,
-            self.products,
-            PathNames.of(query, title, self.vectorizer, self.tree),
-            rank=rank,
-            is_allowed=is_allowed,
-        )
+        return explain_tree(question, self.tree, inside, self.beam if beam is None else beam)
 
     def with_beam(self, beam: int) -> Self:
         """The same matcher with another default beam."""

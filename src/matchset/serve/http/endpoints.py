@@ -21,14 +21,14 @@ _RESULT: Json = {"query": "sofa", "microseconds": 43, "products": [PRODUCT]}
 _EXPLANATION: Json = {
     "model_version": VERSION,
     "query": "sofa",
-    "product": {"id": PRODUCT["id"], "title": PRODUCT["title"]},
+    "product": PRODUCT["id"],
+    "title": PRODUCT["title"],
     "score": PRODUCT["score"],
     "linear": 4.21,
     "is_allowed": True,
     "is_returned": True,
     "rank": 1,
     "verdict": "found at rank 1",
-    "lost_at": None,
     "parts": [
         {
             "name": "lexical",
@@ -36,7 +36,7 @@ _EXPLANATION: Json = {
             "note": "rank 1",
             "is_proposed": True,
             "rank": 1,
-            "words": [{"ngram": "sofa", "weight": 5.2}],
+            "words": [{"word": "sofa", "weight": 5.2}],
         }
     ],
     "steps": [
@@ -45,10 +45,9 @@ _EXPLANATION: Json = {
             "name": "sofa, couch",
             "score": 0.99,
             "rank": 1,
-            "in_beam": True,
+            "is_kept": True,
             "bias": -0.94,
-            "for": [{"ngram": "sofa", "weight": 0.57}],
-            "against": [],
+            "words": [{"word": "sofa", "weight": 0.57}],
         }
     ],
 }

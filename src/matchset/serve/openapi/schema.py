@@ -106,36 +106,35 @@ def _product() -> Json:
 
 
 def _explanation() -> Json:
-    weights = _array(make_object({"ngram": _TEXT, "weight": _NUMBER}))
+    words = _array(make_object({"word": _TEXT, "weight": _NUMBER}))
     part = {
         "name": _with(_TEXT, "A part of the match set, same query, popularity or constant."),
         "share": _with(_NUMBER, "What it adds to the linear score."),
         "note": _with(_TEXT, "At which rank it proposed the product, or why it did not."),
         "is_proposed": _with(_or_null(_BOOLEAN), "Null if it is no candidate source."),
         "rank": _with(_or_null(_RANK), "By its own score, among the products that it read."),
-        "words": _with(weights, "Words of the query, in units of the part's own score."),
+        "words": _with(words, "Of the query, in units of the part's own score."),
     }
     step = {
         "level": _LEVEL,
-        "name": _with(_TEXT, "The node's strongest n-grams, or the product's title."),
+        "name": _with(_TEXT, "The node's strongest words, or the product's title."),
         "score": _with(_NUMBER, "Of this node alone."),
         "rank": _with(_or_null(_RANK), "Within its level; null if its parent was lost."),
-        "in_beam": _with(_BOOLEAN, "Whether it was kept for the next level or the results."),
+        "is_kept": _with(_BOOLEAN, "Whether it was kept for the next level or the results."),
         "bias": _NUMBER,
-        "for": weights,
-        "against": weights,
+        "words": _with(words, "Of the query, the strongest first."),
     }
     return _of_model(
         {
             "query": _TEXT,
-            "product": make_object({"id": _TEXT, "title": _or_null(_TEXT)}),
+            "product": _with(_TEXT, "Its id."),
+            "title": _or_null(_TEXT),
             "score": _NUMBER,
             "linear": _with(_or_null(_NUMBER), "Sum of what the parts add; null for a tree."),
             "is_allowed": _with(_BOOLEAN, "Whether the filter allows the product."),
             "is_returned": _BOOLEAN,
             "rank": _or_null(_RANK),
             "verdict": _with(_TEXT, "What became of the product, in words."),
-            "lost_at": _with(_or_null(_LEVEL), "Level where it was lost; null if it was not."),
             "parts": _with(_array(make_object(part)), "Of a match set; empty for a tree alone."),
             "steps": _with(_array(make_object(step)), "Of the path through the tree."),
         }

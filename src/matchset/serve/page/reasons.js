@@ -2,10 +2,10 @@
 
 import { byId, drawn, make, showScore, spoken } from "./dom.js";
 
-const SHOWN = 8; // n-grams for, and as many against
+const SHOWN = 8; // words of the query
 const HINT =
-  "Each bar shows what one n-gram of the query adds (# is a space). A product's score is the " +
-  "scores along its path, multiplied.";
+  "Each bar shows what one word of the query adds. A product's score is the scores along its " +
+  "path, multiplied.";
 const FILTER_HINT = "Ranks along the path ignore the filter.";
 const STRONGEST = 3; // parts that the sentence names
 const CONSTANT = "constant"; // what every product gets
@@ -34,8 +34,8 @@ export function drawFailure(sentence, ranks) {
 
 /** `ranks` is [label, rank or null] for each column; `asked` has k, beam and where. */
 export function drawReasons(reasons, ranks, asked) {
-  byId("reasons-title").textContent = reasons.product.title || reasons.product.id;
-  byId("reasons-id").textContent = reasons.product.id;
+  byId("reasons-title").textContent = reasons.title || reasons.product;
+  byId("reasons-id").textContent = reasons.product;
   const { parts, steps } = reasons;
   const path = steps.length ? drawPath(steps, asked) : [];
   byId("reasons-body").replaceChildren(
@@ -63,7 +63,7 @@ function nameStrongest(parts) {
   strong.sort((one, other) => other.share - one.share);
   const named = strong.slice(0, STRONGEST).map(({ name, words }) => {
     const best = words.filter(({ weight }) => weight > 0).slice(0, 2);
-    const quoted = best.map(({ ngram }) => `“${ngram}”`).join(", ");
+    const quoted = best.map(({ word }) => `“${word}”`).join(", ");
     return quoted ? `${labelOf(name)} (${quoted})` : labelOf(name);
   });
   return ` What counted most: ${named.join("; ")}.`;
@@ -104,12 +104,12 @@ function drawPart({ name, share, note, is_proposed: isProposed, words }, largest
 }
 
 function drawWords(words) {
-  const chips = words.slice(0, SHOWN).map(({ ngram, weight }) => {
+  const chips = words.slice(0, SHOWN).map(({ word, weight }) => {
     const side = weight < 0 ? "against" : "for";
     return make(
       "li",
       { className: `word word-${side}` },
-      make("bdi", {}, ngram),
+      make("bdi", {}, word),
       make("span", { className: "value" }, ` ${signed(weight)}`),
     );
   });
@@ -117,7 +117,7 @@ function drawWords(words) {
 }
 
 function drawPath(steps, asked) {
-  const weights = steps.flatMap((step) => [...step.for, ...step.against]);
+  const weights = steps.flatMap(({ words }) => words);
   const largest = Math.max(1e-9, ...weights.map(({ weight }) => Math.abs(weight)));
   return [
     make("h3", {}, "Path through the tree"),
@@ -141,12 +141,12 @@ function drawRanks(ranks) {
 function drawStep(step, steps, largest, asked) {
   const isLast = step.level + 1 === steps.length;
   const kind = isLast ? "Product" : `Step ${step.level + 1}`;
-  const state = step.in_beam ? "kept" : "lost";
+  const state = step.is_kept ? "kept" : "lost";
   const head = make(
     "div",
     { className: "step-head" },
     make("span", { className: "step-kind" }, kind),
-    make("span", { className: `state state-${state}` }, drawn("", step.in_beam ? "✓ " : "✕ "), state),
+    make("span", { className: `state state-${state}` }, drawn("", step.is_kept ? "✓ " : "✕ "), state),
     make("span", { className: "step-rank" }, showRank(step, isLast, asked)),
     make("span", { className: "score" }, spoken("score "), showScore(step.score)),
   );
@@ -166,13 +166,13 @@ function showRank(step, isLast, asked) {
 }
 
 function drawWeights(step, largest) {
-  const rows = [...step.for.slice(0, SHOWN), ...step.against.slice(0, SHOWN)];
-  if (!rows.length) return make("p", { className: "hint" }, "No n-gram of the query has a weight here.");
+  const rows = step.words.slice(0, SHOWN);
+  if (!rows.length) return make("p", { className: "hint" }, "No word of the query has a weight here.");
   return make("ul", { className: "weights" }, ...rows.map((row) => drawWeight(row, largest)));
 }
 
-function drawWeight({ ngram, weight }, largest) {
-  const row = drawAmount(make("bdi", { className: "ngram" }, ngram), weight, largest);
+function drawWeight({ word, weight }, largest) {
+  const row = drawAmount(make("bdi", { className: "ngram" }, word), weight, largest);
   return make("li", {}, row);
 }
 
