@@ -344,7 +344,7 @@ def test_the_page_survives_a_restart_of_the_server(page_shop, browser):
         expect(notice).to_be_visible()
         with serving_page(page_shop, port=port):
             expect(notice).to_be_hidden(timeout=30_000)
-            best = api(page, "v1/match?q=mug&k=1")["products"][0]["id"]
+            best = api(page, "v1/match?q=mug&k=1&matcher=xr_linear")["products"][0]["id"]
             expect(rows(page, "xr_linear").first).to_have_attribute("data-id", best)
 
 

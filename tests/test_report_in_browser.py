@@ -34,7 +34,7 @@ def test_all_of_it_is_seen(browser, report, width, scheme):
             box = plot.bounding_box()
             assert box["width"] > 250
             assert box["height"] > 150
-        assert seen.page.locator("figure svg").count() == 6
+        assert seen.page.locator("figure svg").count() == 7
         assert seen.page.locator("article.example").count() > 0
         ground, ink = (
             seen.page.evaluate(f"getComputedStyle(document.body).{what}")
