@@ -9,6 +9,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from experiments import BUDGET, CONFIG, HOSTILE, make_small
 
@@ -19,32 +20,27 @@ from matchset.evaluate.overlap import Share
 from matchset.lab.experiments.benchmark import take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST, OURS
-from matchset.lab.experiments.findings import RESULTS, Row, read_findings, to_plain
+from matchset.lab.experiments.findings import RESULTS, Findings, Row, read_findings, to_plain
+from matchset.lab.experiments.store import RESULT
 from matchset.lab.experiments.sweeps import find_graph, run_sweep
 from matchset.lab.report import plots
+from matchset.lab.report.comparison_tables import cost_table, recall_table
 from matchset.lab.report.figures import fill_of, is_variant
-from matchset.lab.report.formatting import (
-    Html,
-    foreign,
+from matchset.lab.report.formats import (
     format_bytes,
     format_latency,
     format_percent,
     format_points,
     format_seconds,
-    join,
-    tag,
 )
-from matchset.lab.report.inside import inside_the_match_set
-from matchset.lab.report.page import require_plots, write_report
-from matchset.lab.report.paper import order_table, paper_table, the_paper
-from matchset.lab.report.recall_tables import cost_table, recall_table
-from matchset.lab.report.verdict import describe_verdict, list_verdict
-from matchset.lab.report.weaknesses import side_by_side
+from matchset.lab.report.page import make_page, require_plots, write_report
+from matchset.lab.report.verdict import describe_verdict, find_verdict
 from matchset.lab.shop import simulate_shop
 from matchset.matchers.bm25 import BM25
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import record_run
 from matchset.matchers.registry import KINDS, find_kind
+from matchset.storage.folders import open_folder
 
 ALLOWED = set(  # elements of the page, and those of its plots
     re.findall(
@@ -82,10 +78,14 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
+def benchmark():
+    return make_small(titles=HOSTILE).named("Our <shop>", "May & June")
+
+
+@pytest.fixture(scope="module")
+def report(benchmark, tmp_path_factory):
     """A report over products with hostile titles, with an own engine, a comparison and a sweep."""
     out = tmp_path_factory.mktemp("report")
-    benchmark = make_small(titles=HOSTILE).named("Our <shop>", "May & June")
     engine = BM25.from_catalog(benchmark.catalog)
     comparison = run_comparison(
         benchmark,
@@ -125,10 +125,21 @@ def found(report):
     return read_findings(report.parent).comparison
 
 
+def show(found, **changes):
+    """Return the page of a comparison some fields of which are changed."""
+    return make_page(Findings(replace(found, **changes)))
+
+
+def change_all(found, **changes):
+    """Return the comparison with each difference changed."""
+    changed = tuple(replace(difference, **changes) for difference in found.differences)
+    return replace(found, differences=changed)
+
+
 def test_every_part_is_there_in_order_and_in_the_contents(report):
     text = report.read_text(encoding="utf-8")
     names = ["verdict", "adds", "table", "loses", "segments", "inside", "examples", "sweeps",
-             "data", "repeat", "paper"]  # fmt: skip
+             "data", "paper", "repeat"]  # fmt: skip
     assert re.findall(r'<section id="([a-z]+)"', text) == names
     assert re.findall(r'<li><a href="#([a-z]+)">', text) == names[1:]
     for plot in ("segments", "latency", "cutoffs", "throughput", "beams", "thresholds"):
@@ -142,37 +153,84 @@ def test_the_data_has_a_name_and_the_report_a_title(page):
 
 
 def test_the_verdict_says_what_is_gained_and_what_it_costs(found, page):
-    headline, *facts = list_verdict(found)
-    assert headline == "Yes: the match set finds more than mine."
-    gap = found.difference(OURS, "run_mine", 5)
-    assert f"Of 1,000 searches, {1000 * gap.searches.value:.0f} more have a bought" in facts[0]
-    assert "5 of 203 test queries are not in its file" in " ".join(facts)
+    verdict = find_verdict(found)
+    facts = " ".join(verdict.facts)
+    assert verdict.headline == "Yes: the match set finds more than mine."
+    assert "5 of 203 test queries are not in its file" in facts
     best = max(r.recall(20) for r in found.present() if r.group != "ablation")
-    assert f"{100 * best:.1f}\u00a0%" in " ".join(facts)  # the best row is never hidden
-    assert "on disk" in facts[-1]
-    assert "per query" in facts[-1]
-    assert describe_verdict(found).splitlines()[0] == headline
-    for line in facts:
+    assert f"{100 * best:.1f}\u00a0%" in facts  # the best row is never hidden
+    assert "on disk" in verdict.facts[-1]
+    assert "per query" in verdict.facts[-1]
+    assert describe_verdict(found).splitlines()[0] == verdict.headline
+    for line in verdict.facts:
         assert line in page.text
 
 
-def test_the_verdict_is_no_where_the_own_engine_finds_more(found):
-    worse = tuple(
-        replace(d, value=-0.1, low=-0.2, high=-0.05, p_holm=0.001, searches=Share(-0.1, -0.2, 0))
+@pytest.mark.parametrize("is_rated", [False, True])
+def test_each_sentence_of_the_verdict_is_recomputed_from_the_stored_rows(
+    benchmark, report, found, is_rated
+):
+    recalls = {
+        name: open_folder(report.parent / "rows" / name, RESULT)[1]["recalls"]
+        for name in (OURS, "run_mine", "fusion_rrf_run_mine", "fusion_interleave_run_mine")
+    }
+    assert found.data.is_rated is False
+    judged = replace(found, data=replace(found.data, is_rated=is_rated))
+    facts = find_verdict(judged).facts
+    weights = np.ones(len(benchmark.qrels)) if is_rated else benchmark.qrels.traffic
+    assert is_rated or len(set(weights)) > 1
+    hits = {name: (table[:, 0] > 0).astype(float) for name, table in recalls.items()}
+    gain = np.average(hits[OURS] - hits["run_mine"], weights=weights)
+    counted = "queries" if is_rated else r"searches \(each query by its traffic\)"
+    sentence = rf"Of 1,000 {counted}, (\S+) more have a bought product among the first 5"
+    shown = re.match(sentence, facts[0])[1]
+    assert float(shown) == pytest.approx(1000 * gain, abs=0.5)
+    ours, mine = (float(np.mean(recalls[name][:, -1])) for name in (OURS, "run_mine"))
+    sentence = (
+        f"Recall@20, as a mean over queries: {format_percent(ours)} against "
+        f"{format_percent(mine)}, {format_points(ours - mine)} points"
+    )
+    assert any(fact.startswith(sentence) for fact in facts)
+    fusion = max(np.mean(recalls[name][:, -1]) for name in recalls if name.startswith("fusion"))
+    assert any(
+        fact.startswith("Both together") and format_percent(fusion) in fact for fact in facts
+    )
+
+
+UP, DOWN, UNSURE = Share(0.1, 0.05, 0.2), Share(-0.1, -0.2, -0.05), Share(0.1, -0.05, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("recall", "hits", "p", "headline"),
+    [
+        (UP, UP, 0.001, "Yes: the match set finds more than mine."),
+        (DOWN, DOWN, 0.001, "No: on this data mine finds more"),
+        (UP, DOWN, 0.001, "Not shown"),
+        (DOWN, UP, 0.001, "Not shown"),
+        (UP, UNSURE, 0.001, "Not shown"),
+        (UNSURE, UP, 0.001, "Not shown"),
+        (UP, UP, 1.0, "Not shown"),
+    ],
+)
+def test_the_headline_agrees_with_what_is_below_it(found, recall, hits, p, headline):
+    bounds = {"value": recall.value, "low": recall.low, "high": recall.high, "p_holm": p}
+    verdict = find_verdict(change_all(found, **bounds, searches=hits))
+    assert verdict.headline.startswith(headline)
+    assert ("fewer have" in verdict.facts[0]) == (hits.value < 0)
+    is_wide = "interval wider than the effect" in verdict.facts[0]
+    assert is_wide == (hits.high - hits.low > abs(hits.value))
+
+
+def test_a_fusion_that_finds_more_is_what_the_verdict_counts(found):
+    lost = tuple(
+        replace(d, value=UP.value, low=UP.low, high=UP.high, p_holm=0.001, searches=UP)
+        if d.first.startswith("fusion")
+        else replace(d, value=DOWN.value, low=DOWN.low, high=DOWN.high, searches=DOWN)
         for d in found.differences
     )
-    lost = replace(found, differences=worse)
-    headline, *facts = list_verdict(lost)
-    assert headline == "No: on this data mine finds more, and the match set adds nothing to it."
-    assert "100 fewer have a bought product" in facts[0]
-    unclear = tuple(replace(d, p_holm=1.0) for d in found.differences)
-    headline = list_verdict(replace(found, differences=unclear))[0]
-    assert headline.startswith("Not shown: the difference from")
-    beside = tuple(
-        d if d.first.startswith("fusion") else replace(d, value=-0.1) for d in found.differences
-    )
-    headline = list_verdict(replace(found, differences=beside))[0]
+    headline, (first, *_) = find_verdict(replace(found, differences=lost))
     assert headline == "Yes, together with mine: both find more than mine alone."
+    assert "100 more have a bought product among the first 5 of Match set + mine" in first
 
 
 def test_learned_scores_are_held_against_the_test_and_parts_have_their_worth(found):
@@ -184,24 +242,22 @@ def test_learned_scores_are_held_against_the_test_and_parts_have_their_worth(fou
     }
     bins = (ReliabilityBin(0.0, 900, 0.01, 0.02), ReliabilityBin(0.5, 600, 0.55, 0.5))
     facts = replace(found.match_set, learned=learned, reliability=bins)
-    shown = inside_the_match_set(replace(found, match_set=facts))
+    shown = show(found, match_set=facts)
     assert 'id="plot-reliability"' in shown
     assert "0.55: 0.50 of 600" in shown
-    assert "A product that nobody bought may still be relevant" in shown
-    row = re.search(r"tree</th>(.*?)</tr>", shown)[1]
+    assert "A product that nobody\nbought may still be relevant" in shown
+    row = re.search(r">tree</th>(.*?)</tr>", shown, re.DOTALL)[1]
     assert re.findall(r">([+−][\d.]+)<", row) == ["+10.0", "+0.0", "−1.0"]
-    few = replace(facts, learned=learned | {"positives": 99})
-    shown = inside_the_match_set(replace(found, match_set=few))
+    shown = show(found, match_set=replace(facts, learned=learned | {"positives": 99}))
     assert 'id="plot-reliability"' not in shown
     assert "they order, but are no probabilities" in shown
 
 
-def test_a_product_that_nobody_rated_is_not_called_wrong(found):
-    assert "✗" not in side_by_side(found)
-    assert "not bought in the test, which does not mean that it is wrong" in side_by_side(found)
-    rated = replace(found, data=replace(found.data, is_rated=True, relevant_means="relevant"))
-    assert "not judged" in side_by_side(rated)
-    assert "Of 1,000 queries" in list_verdict(rated)[1]
+def test_a_product_that_nobody_rated_is_not_called_wrong(found, page):
+    assert "✗" not in page.text
+    assert "not bought in the test, which does not mean that it is wrong" in page.text
+    rated = replace(found.data, is_rated=True, relevant_means="relevant")
+    assert "not judged" in show(found, data=rated)
 
 
 def test_tables_and_regions_have_names(report):
@@ -308,28 +364,19 @@ def test_the_table_holds_the_numbers_of_the_results(report, results):
         assert float(found[key]) == row["recall"]["20"]["value"]
 
 
-def test_the_best_recall_is_bold(report, results):
-    text = report.read_text(encoding="utf-8")
-    rows = [r for r in results["comparison"]["rows"] if r["group"] not in ("ablation", "paper")]
-    best = max(
-        s["value"] for r in rows for s in r["scores"]
-        if (s["segment"], s["metric"], s["k"]) == ("all", "recall", 20)
-    )  # fmt: skip
-    assert re.search(rf'data-value="{re.escape(repr(best))}"[^>]*><b>{100 * best:.1f}</b>', text)
-
-
-def test_values_that_look_equal_are_equally_bold(found):
-    sizes = {OURS: (0.99994, 1000), "bm25": (0.99991, 1001), "popularity": (0.99994, 999)}
+def test_what_looks_best_is_bold_alike(found, report):
+    ours, other, floor = (found.row(name) for name in (OURS, "bm25", "popularity"))
+    sizes = ((ours, 0.99994, 1000), (other, 0.99991, 1001), (floor, 0.99994, 999))
     rows = []
-    for name, (share, size) in sizes.items():
-        row = found.row(name)
+    for row, share, size in sizes:
         scores = tuple(replace(score, value=share) for score in row.scores)
         rows.append(replace(row, scores=scores, cost=replace(row.cost, disk_bytes=size)))
     found = replace(found, rows=tuple(rows))
-    bold = re.compile(r'<tr[^>]*data-row="([a-z0-9_]+)">(?:(?!</tr>).)*?<b>100.0</b>')
-    assert set(bold.findall(recall_table(found))) == {OURS, "bm25"}
-    small = re.compile(r'<tr[^>]*data-row="([a-z0-9_]+)">(?:(?!</tr>).)*?<b>0.00100\u00a0MB</b>')
-    assert set(small.findall(cost_table(found))) == {OURS, "bm25"}
+    for table, text in ((recall_table(found), "100.0"), (cost_table(found), "0.00100\u00a0MB")):
+        lines = [line for lines in table.groups.values() for line in lines]
+        cells = [(line.name, cell.text) for line in lines for cell in line.cells if cell.is_best]
+        assert {name for name, shown in cells if shown == text} == {OURS, "bm25"}
+    assert "><b>" in report.read_text(encoding="utf-8")
 
 
 def test_without_dssm_nothing_is_said_of_it(page, found):
@@ -337,8 +384,33 @@ def test_without_dssm_nothing_is_said_of_it(page, found):
     assert "Our DSSM is trained" not in page.text
     assert "the numbers are beams." in page.text
     assert "expansion_search of the graph" not in page.text
-    present = replace(found, rows=tuple(replace(row, absent="") for row in found.rows))
-    assert "Our DSSM is trained" in the_paper(present)
+    present = tuple(
+        replace(row, absent="", features=1) if row.name == "dssm" else row for row in found.rows
+    )
+    assert "Our DSSM is trained" in show(found, rows=present)
+
+
+def test_rows_that_were_not_run_are_named_once_at_the_end(page, found):
+    absent = [row for row in found.rows if row.absent]
+    assert {"dssm", "pecos"} <= {row.name for row in absent}
+    for row in absent:
+        assert row.name not in page.rows
+    end = page.text[page.text.index("Not run: ") :]
+    assert all(row.title in end for row in absent)
+    assert "needs libpecos: give --pecos" in end
+    assert "How to reproduce it" not in end
+
+
+def test_the_papers_tables_are_there_only_if_its_rows_were_run(report, page, found):
+    text = report.read_text(encoding="utf-8")
+    shown = re.findall(r'<td class="n paper">([^<]+)</td>', text)
+    assert shown == ["54.86", "57.70", "58.88", "60.30", "21.72"]  # DSSM was not run
+    assert "expansion_search" not in page.text
+    own = tuple(row for row in found.rows if row.group != "paper")
+    without = Page(show(found, rows=own)).text
+    assert "KDD 2021" in page.text
+    assert "KDD 2021" not in without
+    assert "The paper" not in without
 
 
 def test_plots_follow_the_page(report):
@@ -363,18 +435,12 @@ def test_findings_in_memory_and_from_disk_give_the_same_page(report):
 
 def test_findings_are_written_once_and_read_as_what_they_are(report, results, tmp_path):
     read = read_findings(report.parent)
-    assert {"matchset": 2, **to_plain(read)} == results
+    assert {"matchset": 3, **to_plain(read)} == results
     write_report(tmp_path, comparison=read.comparison, sweep=read.sweep)
     assert json.loads((tmp_path / "results.json").read_text()) == results
-    for damaged in ("{", "[]", '{"matchset": 1}', '{"matchset": 2, "comparison": {}, "sweep": 3}'):
+    for damaged in ("{", "[]", '{"matchset": 1}', '{"matchset": 3, "comparison": {}, "sweep": 3}'):
         (tmp_path / RESULTS).write_text(damaged)
         assert read_findings(tmp_path).comparison is None
-
-
-def test_the_papers_figures_are_those_of_its_table(found):
-    table = paper_table(found)
-    shown = re.findall(r'<td class="n paper">([^<]+)</td>', table)
-    assert shown == ["54.86", "57.70", "58.88", "60.30", "21.72"]  # DSSM was not run
 
 
 def test_the_papers_order_is_told_at_each_k_since_it_may_change_with_k(found):
@@ -386,16 +452,13 @@ def test_the_papers_order_is_told_at_each_k_since_it_may_change_with_k(found):
         if (d.first, d.second) == pair
         for sign in [signs[d.k]]
     )
-    table = order_table(replace(found, differences=changed))
-    line = next(line for line in table.split("<tr>") if "trigrams (1.4\u00a0V) over BM25" in line)
-    assert re.findall(r'<td class="verdict[^>]*>([^<]+)<', line) == [
-        "confirmed",
-        "not significant",
-        "reversed",
-    ]
-    assert "not measured" in table  # the other pairs
+    text = show(found, differences=changed)
+    line = next(line for line in text.split("<tr>") if "trigrams (1.4\u00a0V) over BM25" in line)
+    shown = re.findall(r'<td class="verdict[^>]*>([^<]+)<', line)
+    assert shown == ["confirmed", "not significant", "reversed"]
+    assert "not measured" in text  # the other pairs
     for k in ks:
-        assert f"Recall@{k}, points" in table
+        assert f"Recall@{k}, points" in text
 
 
 def test_a_variant_has_the_color_of_its_kind_and_kinds_differ():
@@ -442,17 +505,8 @@ def test_without_matplotlib_it_is_an_error_before_any_work(monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(plots, "import_module", refuse)
-    with pytest.raises(ImportError, match=r"pip install 'matplotlib>=[0-9.]+'"):
+    with pytest.raises(ImportError, match=r"needs matplotlib and Jinja2; .*pip install"):
         require_plots()
-
-
-def test_parts_that_are_not_html_are_escaped():
-    assert tag("p", "a < b", Html("<b>c</b>"), None, title='"x"') == (
-        '<p title="&quot;x&quot;">a &lt; b<b>c</b></p>'
-    )
-    assert join(["<", Html("<br>")]) == "&lt;<br>"
-    assert foreign("a\u202eb\x00c") == "<bdi>abc</bdi>"
-    assert tag("meta", charset="utf-8") == '<meta charset="utf-8">'
 
 
 def test_numbers_are_readable():

@@ -48,6 +48,7 @@ class Difference:
     p: float  # of a two-sided randomization test
     p_holm: float  # corrected for all differences of the comparison
     searches: Share  # gain in searches, by traffic, with a relevant product among the first k
+    queries: Share  # the same in queries, each of which counts once
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -200,20 +201,27 @@ def _test(
     weights = np.stack([np.ones(len(gains)), any_of_them.traffic])
     low, high = bootstrap(values, weights, resamples=resamples, seed=seed)
     value = mean(values, weights)
-    by_query, by_traffic = ([part[i, i] for part in (value, low, high)] for i in (0, 1))
-    numbers = np.stack([*by_query, p, holm(p), *by_traffic], axis=1).tolist()
+    # Recall of queries, hits by traffic, hits of queries: each with its interval.
+    gain, searches, queries = (
+        [part[at] for part in (value, low, high)] for at in ((0, 0), (1, 1), (0, 1))
+    )
+    numbers = np.stack([*gain, p, holm(p), *searches, *queries], axis=1).tolist()
     names = [(first, second, k) for first, second in pairs for k in any_of_them.ks]
     return tuple(_to_difference(*each) for each in zip(names, numbers, strict=True))
 
 
 def _to_difference(name: tuple[str, str, int], numbers: Sequence[float]) -> Difference:
-    value, low, high, p, p_holm, *searches = numbers
-    return Difference(*name, value, low, high, p, p_holm, Share(*searches))
+    searches, queries = Share(*numbers[5:8]), Share(*numbers[8:])
+    value, low, high, p, p_holm = numbers[:5]
+    return Difference(*name, value, low, high, p, p_holm, searches, queries)
 
 
 def _reverse(found: Difference) -> Difference:
-    gain = found.searches
     return Difference(
         found.second, found.first, found.k, -found.value, -found.high, -found.low, found.p,
-        found.p_holm, Share(-gain.value, -gain.high, -gain.low),
+        found.p_holm, _negate(found.searches), _negate(found.queries),
     )  # fmt: skip
+
+
+def _negate(share: Share) -> Share:
+    return Share(-share.value, -share.high, -share.low)

@@ -38,6 +38,7 @@ from matchset.matchers.recorded_run import RecordedRun
 from matchset.matchers.registry import load
 
 BINS = 40  # of the histogram of latencies
+LEFT_OUT = "left out, see --rows"
 ZERO_RESULT = "zero-result query"  # a segment: queries to which the opponent answers nothing
 
 
@@ -195,7 +196,7 @@ def _describe_result(
     """A row; `unanswered` are the queries that make up the segment of zero results."""
     about = contender.name, contender.kind, contender.title, contender.group
     if result is None:
-        return Row(*about, absent=contender.absent or f"not run: --rows {contender.name}")
+        return Row(*about, absent=contender.absent or LEFT_OUT)
     cost = None
     if len(result.timing.total):
         edges, counts = _count_latencies(result)

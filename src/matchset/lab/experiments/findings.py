@@ -31,7 +31,7 @@ from matchset.evaluate.overlap import IncrementalRecall, Share
 from matchset.matchers.registry import MATCH_SET
 
 RESULTS = "results.json"
-FORMAT = 2  # of that file
+FORMAT = 3  # of that file
 OURS = MATCH_SET  # the row that all others are compared with
 # What a row is: our default, an engine of the user's own, several of these together, a part of ours
 # alone, ours without a part, a known method, or XR-Linear as in the paper.
@@ -173,7 +173,11 @@ class ComparisonFindings:
         """A row that was run; None if it was not."""
         return next((row for row in self.present() if row.name == name), None)
 
-    def present(self, *groups: Group) -> tuple[Row, ...]:
+    def title_of(self, name: str) -> str:
+        """Return the title of a row, whether it was run or not."""
+        return next((row.title for row in self.rows if row.name == name), name)
+
+    def present(self, *groups: str) -> tuple[Row, ...]:
         """The rows that were run, of some groups or of all."""
         return tuple(r for r in self.rows if not r.absent and (not groups or r.group in groups))
 

@@ -76,6 +76,7 @@ def _compared(found: ComparisonFindings) -> Iterator[Number]:
         yield Number("differences", name, "recall", d.k, None, d.value, d.low, d.high)
         yield Number("differences", name, "p_holm", d.k, None, d.p_holm)
         yield Number("differences", name, "searches", d.k, None, *d.searches)
+        yield Number("differences", name, "queries", d.k, None, *d.queries)
     if found.match_set is not None:
         for each in found.match_set.reliability:
             name = f"{each.low:g} to {each.low + 0.1:g}"

@@ -9,11 +9,12 @@ import numpy as np
 
 from matchset.lab.experiments.contenders import MINOR
 from matchset.lab.experiments.findings import ComparisonFindings, MatchSetFacts, Row
-from matchset.lab.report.formatting import Html, format_latency, format_percent
+from matchset.lab.report.formats import format_latency, format_percent
 from matchset.lab.report.plots import (
     INK,
     MUTED,
     SERIES,
+    Plot,
     color_of,
     drawing,
     embed,
@@ -26,26 +27,26 @@ MIN_POINTS = 10.0  # that an axis of recall spans, so that noise does not look l
 
 
 def find_drawn(found: ComparisonFindings) -> list[Row]:
-    """The rows that plots show."""
+    """Return the rows that plots show."""
     rows = found.present("ours", "engine", "baseline")
     return [row for row in rows if row.name not in MINOR]
 
 
 def is_variant(row: Row) -> bool:
-    """Whether a row varies its kind; it is drawn in the kind's color, but hollow."""
+    """Return whether a row varies its kind; it is drawn in the kind's color, but hollow."""
     return row.name != row.kind and row.group == "baseline"
 
 
 def fill_of(row: Row, drawn: Sequence[Row]) -> Fill:
-    """How the marker of a row is filled, so that variants of one kind can be told apart."""
+    """Return how a marker is filled, so that variants of one kind can be told apart."""
     if not is_variant(row):
         return "full"
     variants = [each.name for each in drawn if each.kind == row.kind and is_variant(each)]
     return HOLLOW[variants.index(row.name) % len(HOLLOW)]
 
 
-def draw_segments(found: ComparisonFindings) -> Html:
-    """Recall by segment, one line per segment and one marker per matcher."""
+def draw_segments(found: ComparisonFindings) -> Plot:
+    """Draw recall by segment, one line per segment and one marker per matcher."""
     drawn, k = find_drawn(found), found.k
     scores = {
         (row.name, score.segment): score
@@ -84,8 +85,8 @@ def draw_segments(found: ComparisonFindings) -> Html:
     return embed(figure, "plot-segments", summary=summary, caption=caption)
 
 
-def draw_latencies(found: ComparisonFindings) -> Html:
-    """Histograms of the latency of single queries, one below the other."""
+def draw_latencies(found: ComparisonFindings) -> Plot:
+    """Draw histograms of the latency of single queries, one below the other."""
     drawn = [(row, row.cost) for row in find_drawn(found) if row.cost is not None]
     with drawing(height=0.9 + 0.45 * len(drawn)) as (figure, (axes,)):
         for base, (row, cost) in enumerate(reversed(drawn)):
@@ -112,8 +113,8 @@ def draw_latencies(found: ComparisonFindings) -> Html:
     return embed(figure, "plot-latency", summary=f"Median latency: {medians}.", caption=caption)
 
 
-def draw_reliability(facts: MatchSetFacts) -> Html:
-    """Share of relevant answers against the mean score, by tenth of the scale."""
+def draw_reliability(facts: MatchSetFacts) -> Plot:
+    """Draw the share of relevant answers against the mean score, by tenth of the scale."""
     bins = facts.reliability
     with drawing() as (figure, (axes,)):
         axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=":", label="as it should be")
@@ -133,8 +134,8 @@ def draw_reliability(facts: MatchSetFacts) -> Html:
     return embed(figure, "plot-reliability", summary=summary, caption=caption)
 
 
-def draw_cutoffs(facts: MatchSetFacts, k: int) -> Html:
-    """Recall against the mean size of the match set, by least score."""
+def draw_cutoffs(facts: MatchSetFacts, k: int) -> Plot:
+    """Draw recall against the mean size of the match set, by least score."""
     cuts = [cut for cut in facts.cutoffs if cut.size > 0]
     with drawing() as (figure, (axes,)):
         sizes, recalls = [cut.size for cut in cuts], [100 * cut.recall for cut in cuts]
@@ -158,7 +159,7 @@ def draw_cutoffs(facts: MatchSetFacts, k: int) -> Html:
 
 
 def set_log_scale(axis: Any, set_scale: Callable[[str], None], steps: Sequence[float]) -> None:
-    """A logarithmic axis with plain numbers."""
+    """Make an axis logarithmic, with plain numbers."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     set_scale("log")

@@ -2,92 +2,45 @@
 
 from __future__ import annotations
 
-import re
+import json
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from matchset.evaluate.significance import ALPHA
+from matchset.lab.dssm.settings import DSSMConfig
+from matchset.lab.experiments.baselines import EXACT, GRAPH, QUICK_EPOCHS
 from matchset.lab.experiments.findings import (
+    OURS,
     RESULTS,
     ComparisonFindings,
+    DataFacts,
     Findings,
+    Row,
+    Side,
     SweepFindings,
     read_findings,
 )
+from matchset.lab.report import comparison_tables as tables
+from matchset.lab.report import figures, paper_tables, sweep_figures
 from matchset.lab.report.exports import to_csv, to_json
-from matchset.lab.report.formatting import Html, join, tag
-from matchset.lab.report.inside import inside_the_match_set
-from matchset.lab.report.paper import the_paper, the_sweeps
+from matchset.lab.report.formats import format_percent
+from matchset.lab.report.losses import find_behind, list_losses
 from matchset.lab.report.plots import kind_colors, require_plots
-from matchset.lab.report.report_sections import how_to_reproduce, the_data, the_segments, the_table
-from matchset.lab.report.verdict import the_verdict, what_it_adds
-from matchset.lab.report.weaknesses import side_by_side, where_it_loses
+from matchset.lab.report.verdict import COLD, Verdict, find_best, find_verdict
+from matchset.matchers.display import percent, printable
+from matchset.matchers.registry import XR_LINEAR, find_kind
+from matchset.model.reranker import LEAST_CALIBRATED
 from matchset.storage.atomic import atomic_file
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 __all__ = ["require_plots", "write_report"]
 
 PAGE, TABLE = "report.html", "results.csv"
-# Nothing may be loaded or run except what is on the page itself.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 COMPARED = "Should you adopt the match set?"
 SWEPT = "What pruning and the beam cost, and what they gain"
-
-
-def make_page(findings: Findings, *, is_same: bool = True) -> str:
-    """The whole report as one HTML file; `is_same` is False if a sweep had to be left out."""
-    found, sweep = findings.comparison, findings.sweep
-    parts: list[Html] = []
-    if found is not None:
-        parts += [
-            the_verdict(found),
-            what_it_adds(found),
-            the_table(found),
-            where_it_loses(found),
-            the_segments(found),
-            inside_the_match_set(found),
-            side_by_side(found),
-        ]
-    parts.append(the_sweeps(sweep, is_same=is_same))
-    if found is not None:
-        parts.append(the_data(found.data))
-    parts.append(how_to_reproduce(found, sweep))
-    if found is not None:
-        parts.append(the_paper(found))
-    heading = SWEPT if found is None else found.data.title or COMPARED
-    return frame_page(heading, _describe_data(found, sweep), [part for part in parts if part])
-
-
-def _describe_data(found: ComparisonFindings | None, sweep: SweepFindings | None) -> str:
-    if found is not None:
-        data = found.data
-        days = "" if data.test.days is None else f", {' to '.join(data.test.days)}"
-        return f"{data.origin}: {data.n_queries:,} test queries{days}. Made {found.setting.date}."
-    if sweep is None:
-        return ""
-    test = f"{sweep.n_queries:,} test queries of {sweep.origin}"
-    return f"Measured on {test}, {sweep.setting.date}."
-
-
-def frame_page(heading: str, about: str, parts: list[Html]) -> str:
-    """A page of sections; the first is the verdict, and the others are listed below it."""
-    style = (files("matchset.lab.report") / "style.css").read_text(encoding="utf-8")
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", heading),
-        tag("style", Html(f"{kind_colors()}\n{style}")),
-    )
-    title = join([tag("h1", heading), tag("p", about, class_="note")])
-    body = tag("body", tag("main", tag("header", title), parts[0], _contents(parts), *parts[1:]))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _contents(parts: list[Html]) -> Html:
-    """Links to all sections but the first, which they stand below."""
-    found = [re.match(r'<section id="([a-z]+)"><h2>(.*?)</h2>', part) for part in parts[1:]]
-    links = [tag("li", tag("a", Html(m[2]), href=f"#{m[1]}")) for m in found if m is not None]
-    return tag("nav", tag("ul", *links), aria_label="Contents")
 
 
 def write_report(
@@ -113,3 +66,186 @@ def write_report(
         with atomic_file(out / name) as staged:
             staged.write_text(text, encoding="utf-8")
     return out / PAGE
+
+
+def make_page(findings: Findings, *, is_same: bool = True) -> str:
+    """Return the report as one HTML file; `is_same` is False if a sweep had to be left out."""
+    found, sweep = findings.comparison, findings.sweep
+    context: dict[str, Any] = {"found": found, "sweep": sweep, "headings": {}, "tables": {}}
+    context |= {"title": SWEPT, "plots": {}, "style": _read_style(), **_describe_run(found, sweep)}
+    if found is not None:
+        _add_comparison(context, found)
+    if sweep is not None or not is_same:
+        context["headings"]["sweeps"] = "Pruning and the beam"
+    if sweep is not None:
+        _add_sweep(context, sweep)
+    if found is not None:
+        _add_data(context, found)
+    context["headings"]["repeat"] = "How to reproduce it"
+    return _open_template().render(context)
+
+
+def _open_template() -> Template:
+    """Return the template, in which every value is escaped that is not Markup already."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"percent": format_percent, "printable": printable}
+    text = (files("matchset.lab.report") / "report.html.jinja").read_text(encoding="utf-8")
+    return environment.from_string(text)
+
+
+def _read_style() -> Any:
+    from markupsafe import Markup
+
+    style = (files("matchset.lab.report") / "style.css").read_text(encoding="utf-8")
+    return Markup(f"{kind_colors()}\n{style}")  # noqa: S704
+
+
+def _add_comparison(context: dict[str, Any], found: ComparisonFindings) -> None:
+    """Add the sections of a comparison that has rows; the contents list them in this order."""
+    headings, ours = context["headings"], found.row(OURS)
+    verdict = find_verdict(found)
+    headings["verdict"] = "Verdict"
+    context |= {
+        "title": found.data.title or COMPARED,
+        "verdict": verdict,
+        "tiles": _list_tiles(found, verdict),
+        "titles": {row.name: row.title for row in found.rows},
+        "means": found.data.relevant_means,
+    }
+    if found.adds is not None:
+        headings["adds"] = f"What it adds to {found.adds.names[1]}"
+    headings["table"] = "All matchers"
+    context["tables"] |= {
+        "recall": tables.recall_table(found),
+        "ablation": tables.ablation_table(found),
+        "cost": tables.cost_table(found),
+    }
+    if ours is not None:
+        headings["loses"] = "Where the match set loses"
+        context["losses"] = list_losses(found, ours)
+        context["is_behind_on_cold"] = COLD in find_behind(found, ours)
+    if figures.find_drawn(found):
+        headings["segments"] = "By kind of query, and latency"
+        context["plots"]["segments"] = figures.draw_segments(found)
+        context["plots"]["latency"] = figures.draw_latencies(found)
+        context["tables"]["segments"] = tables.segment_table(found)
+    _add_inside(context, found)
+    headings["examples"] = "Side by side"
+
+
+def _add_inside(context: dict[str, Any], found: ComparisonFindings) -> None:
+    facts = found.match_set
+    if facts is None:
+        return
+    context["headings"]["inside"] = "Inside the match set"
+    context["plots"]["cutoffs"] = figures.draw_cutoffs(facts, found.k)
+    if facts.learned.get("positives", 0) >= LEAST_CALIBRATED:
+        context["plots"]["reliability"] = figures.draw_reliability(facts)
+    context["tables"] |= {
+        "cutoffs": tables.cutoff_table(facts, found.k),
+        "parts": tables.part_table(facts),
+        "weights": tables.weight_table(facts),
+    }
+
+
+def _add_sweep(context: dict[str, Any], sweep: SweepFindings) -> None:
+    context["plots"] |= {
+        "throughput": sweep_figures.draw_throughput(sweep),
+        "beams": sweep_figures.draw_beams(sweep),
+        "thresholds": sweep_figures.draw_thresholds(sweep),
+    }
+    context["tables"] |= {
+        "thresholds": paper_tables.threshold_table(sweep),
+        "beams": paper_tables.beam_table(sweep, sweep.beams, "beam"),
+        "graphs": paper_tables.beam_table(sweep, sweep.graphs, "expansion_search"),
+    }
+    context |= {"is_paper_tree": sweep.kind == XR_LINEAR, "graph_label": find_kind(GRAPH).label}
+
+
+def _add_data(context: dict[str, Any], found: ComparisonFindings) -> None:
+    headings = context["headings"]
+    headings["data"] = "The data"
+    context["facts_of_data"] = _describe_data(found.data)
+    if found.present("paper"):
+        headings["paper"] = "The paper's tables"
+        context["tables"] |= {
+            "paper": paper_tables.paper_table(found),
+            "order": paper_tables.order_table(found),
+        }
+        context |= {"dssm": DSSMConfig(), "quick_epochs": QUICK_EPOCHS}
+        context["has_dssm"] = any(found.row(name) for name in (EXACT, GRAPH))
+
+
+def _list_tiles(found: ComparisonFindings, verdict: Verdict) -> list[dict[str, Any]]:
+    """Return the recalls that decide: ours, the opponent's, and those of the best rows."""
+    if not verdict.facts:
+        return []
+    best = find_best(found, is_single=True), find_best(found)
+    rows: tuple[Row | None, ...] = (found.row(OURS), found.row(found.opponent), *best)
+    distinct = {row.name: row for row in rows if row is not None}
+    return [
+        {
+            "title": row.title,
+            "score": score,
+            "interval": f"{percent(score.low)} to {format_percent(score.high)}",
+        }
+        for row in distinct.values()
+        if (score := row.score(found.k)) is not None
+    ]
+
+
+def _describe_data(data: DataFacts) -> dict[str, str]:
+    return {
+        "data": data.origin,
+        "trained on": _describe_side(data.train),
+        "tested on": f"{_describe_side(data.test)}; {data.n_queries:,} queries used",
+        "positive in training": data.train.rule,
+        "relevant in the test": data.test.rule,
+        "catalog": "none" if (n := data.catalog_products) is None else f"{n:,} products",
+        "never seen in training": (
+            f"{format_percent(data.unseen_products)} of the test products, "
+            f"{format_percent(data.unseen_queries)} of the test queries"
+        ),
+        "seen in training": (
+            f"products that allow a Recall@100 of {format_percent(data.seen_limit)}; it is a "
+            "ceiling for matchers without titles, and others exceed it"
+        ),
+    }
+
+
+def _describe_side(side: Side) -> str:
+    sizes = f"{side.pairs:,} pairs of {side.queries:,} queries and {side.products:,} products"
+    return sizes if side.days is None else f"{sizes}; {' to '.join(side.days)}"
+
+
+def _describe_run(found: ComparisonFindings | None, sweep: SweepFindings | None) -> dict[str, Any]:
+    """Return command, machine, versions and configuration, and which rows were not run."""
+    settings = [part.setting for part in (found, sweep) if part is not None]
+    first = settings[0]
+    versions = ", ".join(f"{name} {number}" for name, number in first.versions.items())
+    return {
+        "commands": "\n".join(each.command for each in settings if each.command),
+        "facts_of_run": {
+            **first.machine,
+            "versions": versions,
+            "date": first.date,
+            "seed": str(first.seed),
+        },
+        "config": json.dumps(first.config, indent=1, ensure_ascii=False),
+        "ours_label": find_kind(OURS).label,
+        "alpha": ALPHA,
+        "absent": "" if found is None else _list_absent(found),
+    }
+
+
+def _list_absent(found: ComparisonFindings) -> str:
+    """Return which rows were not run, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for row in found.rows:
+        if row.absent:
+            reasons.setdefault(row.absent, []).append(row.title)
+    return "; ".join(f"{', '.join(titles)} ({reason})" for reason, titles in reasons.items())

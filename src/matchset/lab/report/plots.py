@@ -11,11 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matchset.errors import install_command
-from matchset.lab.report.formatting import Html, tag
 from matchset.matchers.registry import KINDS
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 WIDTH, HEIGHT = 4.7, 3.3  # inches; close to a phone's width, where text must stay readable
 INK, MUTED, LINE = "#010101", "#020202", "#030303"
@@ -45,17 +47,17 @@ SETTINGS: dict[Any, Any] = {
 
 
 def color_of(kind: str) -> str:
-    """The placeholder of the color that the registry gives to a kind of matcher."""
+    """Return the placeholder of the color that the registry gives to a kind of matcher."""
     return f"#0b00{list(KINDS).index(kind):02x}"
 
 
 def marker_of(kind: str) -> str:
-    """The marker of a kind of matcher in every plot."""
+    """Return the marker of a kind of matcher in every plot."""
     return MARKERS[list(KINDS).index(kind) % len(MARKERS)]
 
 
 def list_variables() -> dict[str, str]:
-    """The variable of the page's style for each placeholder color."""
+    """Return the variable of the page's style for each placeholder color."""
     return (
         {INK: "--ink", MUTED: "--muted", LINE: "--line"}
         | {color: f"--c{number}" for number, color in enumerate(SERIES, start=1)}
@@ -64,7 +66,7 @@ def list_variables() -> dict[str, str]:
 
 
 def kind_colors() -> str:
-    """Style: the registry's colors, lightened as far as the page asks."""
+    """Return a style of the registry's colors, lightened as far as the page asks."""
     mixed = (
         f"--kind-{kind.name}: color-mix(in oklab, {kind.color}, white var(--lighten));"
         for kind in KINDS.values()
@@ -74,17 +76,19 @@ def kind_colors() -> str:
 
 def require_plots() -> None:
     """Fail early if the report could not be drawn at the end."""
-    try:
-        import_module("matplotlib.figure")
-    except ImportError:
-        raise ImportError(
-            f"the report needs matplotlib; install it with: {install_command('report')}"
-        ) from None
+    for package in ("matplotlib.figure", "jinja2"):
+        try:
+            import_module(package)
+        except ImportError:
+            raise ImportError(
+                f"the report needs matplotlib and Jinja2; install them with: "
+                f"{install_command('report')}"
+            ) from None
 
 
 @contextmanager
 def drawing(rows: int = 1, *, height: float = HEIGHT) -> Iterator[tuple[Any, Sequence[Any]]]:
-    """A figure and its axes, one below the other, with our settings."""
+    """Yield a figure and its axes, one below the other, with our settings."""
     require_plots()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -95,23 +99,31 @@ def drawing(rows: int = 1, *, height: float = HEIGHT) -> Iterator[tuple[Any, Seq
         yield figure, axes
 
 
-def embed(figure: Any, name: str, *, summary: str, caption: str) -> Html:
-    """The figure as part of the page; `summary` is for those who cannot see it."""
+class Plot(NamedTuple):
+    """A figure as part of the page."""
+
+    name: str
+    svg: Markup
+    caption: str
+
+
+def embed(figure: Any, name: str, *, summary: str, caption: str) -> Plot:
+    """Return the figure as part of the page; `summary` is for those who cannot see it."""
+    from markupsafe import Markup, escape
     from matplotlib import rc_context
 
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with rc_context(SETTINGS):
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
-    drawn = _adapt(buffer.getvalue(), name)
-    shown = Html(drawn.replace("<svg ", f'<svg role="img" aria-labelledby="{name}-summary" ', 1))
-    title = tag("title", summary, id=f"{name}-summary")
-    whole = Html(shown.replace(">", f">{title}", 1))
-    return tag("figure", whole, tag("figcaption", caption), id=name)
+    start, end = _adapt(buffer.getvalue(), name).split(">", 1)
+    described = start.replace("<svg ", f'<svg role="img" aria-labelledby="{name}-summary" ', 1)
+    title = f'<title id="{name}-summary">{escape(summary)}</title>'
+    return Plot(name, Markup(f"{described}>{title}{end}"), caption)  # noqa: S704
 
 
 def _adapt(svg: str, name: str) -> str:
-    """Only the <svg> element, with the page's colors and font, and ids unique on the page."""
+    """Keep the <svg> element, with the page's colors and font, and ids unique on the page."""
     svg = svg[svg.index("<svg ") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)

@@ -7,12 +7,13 @@ import numpy as np
 from matchset.lab.experiments.baselines import GRAPH
 from matchset.lab.experiments.findings import SweepFindings, SweepRow
 from matchset.lab.report.figures import leave_room, set_log_scale
-from matchset.lab.report.formatting import Html, format_percent
+from matchset.lab.report.formats import format_percent
 from matchset.lab.report.plots import (
     INK,
     MARKERS,
     MUTED,
     SERIES,
+    Plot,
     color_of,
     drawing,
     embed,
@@ -21,8 +22,8 @@ from matchset.lab.report.plots import (
 from matchset.matchers.registry import find_kind
 
 
-def draw_beams(sweep: SweepFindings) -> Html:
-    """Recall against the width of the beam."""
+def draw_beams(sweep: SweepFindings) -> Plot:
+    """Draw recall against the width of the beam."""
     rows, ks = sweep.beams, sweep.setting.ks
     beams = [row.setting for row in rows]
     with drawing() as (figure, (axes,)):
@@ -44,8 +45,8 @@ def draw_beams(sweep: SweepFindings) -> Html:
     )
 
 
-def draw_thresholds(sweep: SweepFindings) -> Html:
-    """Recall above, size below, against the threshold of pruning."""
+def draw_thresholds(sweep: SweepFindings) -> Plot:
+    """Draw recall above, size below, against the threshold of pruning."""
     rows, ks = sweep.thresholds, sweep.setting.ks
     thresholds = [row.setting for row in rows]
     with drawing(2, height=4.4) as (figure, (upper, lower)):
@@ -75,8 +76,8 @@ def draw_thresholds(sweep: SweepFindings) -> Html:
     return embed(figure, "plot-thresholds", summary=summary, caption=caption)
 
 
-def draw_throughput(sweep: SweepFindings) -> Html:
-    """Throughput against recall: the upper right is best."""
+def draw_throughput(sweep: SweepFindings) -> Plot:
+    """Draw throughput against recall: the upper right is best."""
     k, graphs = max(sweep.setting.ks), sweep.graphs
     curves = [(sweep.kind, f"{sweep.title}, beams", sweep.beams)]
     if graphs:
