@@ -3,8 +3,7 @@
     python benchmarks/fusion.py --products 20000
     python benchmarks/fusion.py --real FOLDER --folds 5    # Home Depot, by query
 
-Parts are trained on the training side, weights are tuned on the validation side, and everything is
-measured on the test side.
+Parts are trained on the training side, and everything is measured on the test side.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from problems import RELEVANT
 import matchset as ms
 
 KS = (10, 50, 100)
-Benchmark = tuple[ms.Log, ms.Positives, ms.Positives, ms.Catalog]  # train, validation, test
+Benchmark = tuple[ms.Log, ms.Positives, ms.Catalog]  # train, test
 
 
 def main() -> None:
@@ -32,14 +31,13 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=10_000, help="test queries at most")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    logging.getLogger("matchset.matchers.fusion_tuning").setLevel(logging.INFO)
     real = options.real
     found_in = read_homedepot(real, options.folds) if real else make_shop(options.products)
     min_count = RELEVANT if real else 1.0
     found: dict[str, list[list[float]]] = {}
-    for train, validation, test, catalog in found_in:
+    for train, test, catalog in found_in:
         parts = learn_parts(train, catalog, min_count)
-        for name, matcher in make_matchers(parts, validation).items():
+        for name, matcher in make_matchers(parts).items():
             result = ms.evaluate(matcher, test, ks=KS, sample=options.sample, resamples=1)
             found.setdefault(name, []).append([100 * result.recall(k) for k in KS])
     print("| | " + " | ".join(f"Recall@{k}" for k in KS) + " |")
@@ -60,44 +58,34 @@ def learn_parts(train: ms.Log, catalog: ms.Catalog, min_count: float) -> dict[st
     }
 
 
-def make_matchers(
-    parts: Mapping[str, ms.Matcher], validation: ms.Positives
-) -> Mapping[str, ms.Matcher]:
+def make_matchers(parts: Mapping[str, ms.Matcher]) -> Mapping[str, ms.Matcher]:
     """Each part, and all of them fused by each method."""
     matchers, names = list(parts.values()), list(parts)
     lexical_first = [parts["bm25"], parts["xr_linear"]]
-    rrf, weighted = (ms.Fusion(matchers, method, names=names) for method in ("rrf", "weighted"))
     return {
         **parts,
-        "rrf": rrf,
-        "weighted": weighted,
-        "interleave": ms.Fusion(matchers, "interleave", names=names),
+        "rrf": ms.Fusion(matchers, "rrf", names=names),
+        "weighted": ms.Fusion(matchers, "weighted", names=names),
         "append: bm25, then xr_linear": ms.Fusion(lexical_first, "append"),
-        "append, keep 5: bm25, xr_linear": ms.Fusion(lexical_first, "append", keep=5),
-        "rrf, tuned": rrf.tune(validation, k=KS),
-        "weighted, tuned": weighted.tune(validation, k=KS),
     }
 
 
 def make_shop(n_products: int) -> Iterator[Benchmark]:
-    """A simulated shop: the last month tests, the month before it validates."""
+    """A simulated shop: the last month tests."""
     shop = ms.simulate_shop(products=n_products)
-    known, test = ms.split_by_time(shop.log, test_days=30)
-    train, validation = ms.split_by_time(known, test_days=30)
-    yield train, ms.relevance(validation), ms.relevance(test), shop.catalog
+    train, test = ms.split_by_time(shop.log, test_days=30)
+    yield train, ms.relevance(test), shop.catalog
 
 
 def read_homedepot(real: Path, folds: int) -> Iterator[Benchmark]:
-    """Shopping queries with judged products: a fold tests, a fifth of the others validates."""
+    """Shopping queries with judged products: a fold tests."""
     columns = {"query": "query_text", "product": "product_id", "count": "relevance"}
     file = str(real / "homedepot" / "pairs.tsv")
     log = ms.read_log(file, event=False, timestamp=False, **columns)
     catalog = ms.read_catalog(str(real / "homedepot" / "products.tsv"))
     for fold in range(folds):
-        known, test = ms.split_by_query(log, folds=5, fold=fold)
-        train, validation = ms.split_by_query(known, folds=5, fold=fold, seed=1)
-        sides = (ms.positives(side, min_count=RELEVANT) for side in (validation, test))
-        yield train, *sides, catalog
+        train, test = ms.split_by_query(log, folds=5, fold=fold)
+        yield train, ms.positives(test, min_count=RELEVANT), catalog
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ FIELDS = (
     "product", "min_score", "min_relative", "attributes", "unit", "events", "products", "remove",
     "x",
 )  # fmt: skip
-FUSION = ("method", "weights", "constant", "keep")
+FUSION = ("method", "weights", "constant")
 PATHS = (
     "/v1/match", "/v1/match", "/v1/explain", "/v1/model", "/v1/purchases", "/v1/reload", "/",
     "/healthz", "/docs", "/x", "/v1/events", "/v1/products", "/v1/products/p001",

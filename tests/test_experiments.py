@@ -250,7 +250,7 @@ def test_the_match_set_is_first_and_its_parts_are_rows(compared):
     parts = ("tree", "towers", "lexical", "neighbors")
     assert groups["part"] == [f"{OURS}_{part}" for part in parts]
     assert groups["ablation"] == [f"{OURS}_without_{part}" for part in parts]
-    assert groups["fusion"] == ["fusion_rrf_bm25_stemmed", "fusion_interleave_bm25_stemmed"]
+    assert groups["fusion"] == ["fusion_rrf_bm25_stemmed"]
     assert {"xr_linear", "bm25", "bm25_stemmed", "title_similarity"} <= set(groups["baseline"])
     assert len(groups["paper"]) == 4
     without = MatchSet.load(out / "models" / OURS).only(("tree", "towers", "neighbors"))

@@ -385,7 +385,7 @@ def test_a_fusion_shows_nothing_that_was_removed_from_a_part(base, tmp_path):
     words = ms.BM25.from_catalog(make_goods(goods))
     for fused in (
         ms.Fusion([base.remove(["p000"]), words]),
-        ms.Fusion([words, base.remove(["p000"])], "interleave"),
+        ms.Fusion([words, base.remove(["p000"])], "append"),
         ms.Fusion([ms.Fusion([base.remove(["p000"])]), words], names=["all", "words"]),
     ):
         fused.save(tmp_path / "fused", overwrite=True)

@@ -37,8 +37,7 @@ from matchset.lab.shop import Shop, describe_shop, simulate_shop, stream_shop
 from matchset.matchers.base import Matcher
 from matchset.matchers.bm25 import BM25
 from matchset.matchers.estimator import XRLinear
-from matchset.matchers.fused_match import FusedMatch, FusedMatches, fuse_matches
-from matchset.matchers.fusion import Fusion
+from matchset.matchers.fusion import Fusion, fuse_matches
 from matchset.matchers.fusion_rules import FusionRule
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.match_set import MatchSet
@@ -67,8 +66,6 @@ __all__ = [
     "Evaluation",
     "Filter",
     "FilterError",
-    "FusedMatch",
-    "FusedMatches",
     "Fusion",
     "FusionRule",
     "IncrementalRecall",

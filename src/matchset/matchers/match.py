@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, NamedTuple, overload
 
@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from matchset.data.arrow import ExportColumn
 from matchset.data.frames import Tabular
 from matchset.matchers.display import MOST_ROWS, Grid, Shown, printable
-from matchset.matrices import Csr, Floats, Ids, offsets_of, positions_of
+from matchset.matchers.ranks import Ranks
+from matchset.matrices import Csr, Floats, Ids, offsets_of, positions_of, take_entries
 from matchset.model.products import Products
 from matchset.strings import Strings
 
@@ -39,6 +40,7 @@ class Match(Shown, Tabular, Sequence[Hit]):
     labels: Ids  # (n,)
     scores: Floats  # falling, (n,)
     products: Products
+    rank_table: Ranks | None = field(default=None, kw_only=True)  # of a fusion
 
     @classmethod
     def of(
@@ -77,8 +79,8 @@ class Match(Shown, Tabular, Sequence[Hit]):
 
     @property
     def ranks(self) -> tuple[dict[str, int], ...] | None:
-        """In a fused match, each product's rank at each matcher that found it; otherwise None."""
-        return None
+        """Each product's rank at each matcher that found it; None unless matches were fused."""
+        return None if self.rank_table is None else self.rank_table.to_dicts()
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -90,7 +92,8 @@ class Match(Shown, Tabular, Sequence[Hit]):
     def __getitem__(self, index: int | slice) -> Hit | Match:
         if isinstance(index, slice):
             labels = np.ascontiguousarray(self.labels[index])
-            return Match(self.query, labels, self.scores[index], self.products)
+            ranks = None if self.rank_table is None else self.rank_table[index]
+            return Match(self.query, labels, self.scores[index], self.products, rank_table=ranks)
         title = None if self.titles is None else self.titles[index]
         return Hit(self.ids[index], float(self.scores[index]), title)
 
@@ -107,10 +110,11 @@ class Match(Shown, Tabular, Sequence[Hit]):
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
 
-    def __reduce__(self) -> tuple[type[Match], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Match], tuple[Any, ...]]:
         """Pickle the products of this match alone, not the catalog."""
         labels = np.arange(len(self), dtype=np.int32)
-        return Match, (self.query, labels, self.scores, self.products.take(self.labels))
+        fields = self.query, labels, self.scores, self.products.take(self.labels)
+        return partial(Match, rank_table=self.rank_table), fields
 
     def at_least(
         self, min_score: float | None = None, *, min_relative: float | None = None
@@ -121,26 +125,33 @@ class Match(Shown, Tabular, Sequence[Hit]):
         return self[: int(np.count_nonzero(self.scores >= least))]
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict per product: product_id, score and, with a catalog, title."""
-        ids, scores, titles = self.ids, self.scores.tolist(), self.titles
-        if titles is None:
-            return [{"product_id": p, "score": s} for p, s in zip(ids, scores, strict=True)]
-        return [
-            {"product_id": p, "score": s, "title": t}
-            for p, s, t in zip(ids, scores, titles, strict=True)
-        ]
+        """Return a dict per product: product_id, score, title with a catalog, ranks if fused."""
+        columns: dict[str, Sequence[Any] | None] = {
+            "product_id": self.ids,
+            "score": self.scores.tolist(),
+            "title": self.titles,
+            "ranks": self.ranks,
+        }
+        present = {name: values for name, values in columns.items() if values is not None}
+        rows = zip(*present.values(), strict=True)
+        return [dict(zip(present, row, strict=True)) for row in rows]
 
     def _columns(self) -> list[ExportColumn]:
-        return _columns(self.labels, self.scores, self.products)
+        return _columns(self.labels, self.scores, self.products, self.rank_table)
 
     def _grid(self) -> Grid:
-        headers = ["", "score", "product", *(["title"] if self.titles is not None else [])]
+        names = () if self.rank_table is None else self.rank_table.names
+        ranks = self.ranks or ({},) * len(self)
+        headers = ["", "score", "product", *map(printable, names)]
         rows = [
-            [str(rank), f"{hit.score:.4g}", printable(hit.id), printable(hit.title or "")]
-            for rank, hit in enumerate(self[:MOST_ROWS], start=1)
+            [str(n), f"{hit.score:.4g}", printable(hit.id), *(str(at.get(x, "")) for x in names)]
+            for n, (hit, at) in enumerate(zip(self[:MOST_ROWS], ranks, strict=False), start=1)
         ]
+        if self.titles is not None:
+            headers.append("title")
+            rows = [[*row, printable(t)] for row, t in zip(rows, self.titles, strict=False)]
         title = f"Match({printable(self.query)!r}, {len(self):,} products)"
-        return Grid(title, headers, [row[: len(headers)] for row in rows], len(self))
+        return Grid(title, headers, rows, len(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -153,6 +164,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
     queries: Strings  # (n_queries,)
     found: Csr  # labels and scores of each query, best first, (n_queries, n_products)
     products: Products
+    rank_table: Ranks | None = field(default=None, kw_only=True)  # of a fusion, (n_entries, ...)
 
     @classmethod
     def of(
@@ -215,7 +227,8 @@ class Matches(Shown, Tabular, Sequence[Match]):
         query = self.queries[index]  # raises an IndexError where there is none
         begin, end = self.found.indptr[index % len(self) :][:2].tolist()
         labels, scores = self.found.indices[begin:end], self.found.data[begin:end]
-        return Match(query, labels, scores, self.products)
+        ranks = None if self.rank_table is None else self.rank_table[begin:end]
+        return Match(query, labels, scores, self.products, rank_table=ranks)
 
     def __eq__(self, other: object) -> bool:
         """Whether the same queries got the same products with the same scores."""
@@ -225,11 +238,12 @@ class Matches(Shown, Tabular, Sequence[Match]):
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
 
-    def __reduce__(self) -> tuple[type[Matches], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Matches], tuple[Any, ...]]:
         """Pickle the products of these matches alone, not the catalog."""
         used, labels = np.unique(self.found.indices, return_inverse=True)
         found = Csr(self.found.indptr, labels.astype(np.int32), self.found.data, len(used))
-        return Matches, (self.queries, found, self.products.take(used))
+        fields = self.queries, found, self.products.take(used)
+        return partial(Matches, rank_table=self.rank_table), fields
 
     def at_least(
         self, min_score: float | None = None, *, min_relative: float | None = None
@@ -247,7 +261,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
 
     def _columns(self) -> list[ExportColumn]:
         query = self.queries.take(self.found.row_of_entry)
-        found = _columns(self.found.indices, self.found.data, self.products)
+        found = _columns(self.found.indices, self.found.data, self.products, self.rank_table)
         return [ExportColumn("query", texts=query), *found]
 
     def _grid(self) -> Grid:
@@ -268,10 +282,14 @@ class Matches(Shown, Tabular, Sequence[Match]):
         offsets = np.searchsorted(entries, self.found.indptr)
         labels, scores = self.found.indices[entries], self.found.data[entries]
         found = Csr(offsets, labels, scores, self.found.n_cols)
-        return Matches(self.queries, found, self.products)
+        ranks = None if self.rank_table is None else self.rank_table[entries]
+        return Matches(self.queries, found, self.products, rank_table=ranks)
 
     def _take(self, rows: NDArray[np.int64]) -> Matches:
-        return Matches(self.queries.take(rows), self.found.take(rows), self.products)
+        queries, found, ranks = self.queries.take(rows), self.found.take(rows), self.rank_table
+        if ranks is not None:
+            ranks = ranks[take_entries(self.found.indptr, rows)[0]]
+        return Matches(queries, found, self.products, rank_table=ranks)
 
 
 def _pair(row: NDArray[np.int32], label: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -300,7 +318,9 @@ def least_scores(
         return np.maximum(share, np.float32(min_score))  # scores have 32 bits: 0.01 finds itself
 
 
-def _columns(labels: Ids, scores: Floats, products: Products) -> list[ExportColumn]:
+def _columns(
+    labels: Ids, scores: Floats, products: Products, ranks: Ranks | None
+) -> list[ExportColumn]:
     indices = labels.astype(np.int64)
     columns = [
         ExportColumn("product_id", texts=products.ids.take(indices)),
@@ -308,4 +328,4 @@ def _columns(labels: Ids, scores: Floats, products: Products) -> list[ExportColu
     ]
     if products.titles is not None:
         columns.append(ExportColumn("title", texts=products.titles.take(indices)))
-    return columns
+    return columns if ranks is None else [*columns, *ranks.to_columns()]

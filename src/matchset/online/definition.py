@@ -157,7 +157,7 @@ def read_experiment(file: str | os.PathLike[str]) -> Experiment:
         raise DataError(str(error), path=path) from None
 
 
-_RULE_FIELDS = ("method", "weights", "constant", "normalize", "keep")
+_RULE_FIELDS = ("method", "weights", "constant")
 
 
 def _read_arm(given: Mapping[str, Any], n_arms: int, *, is_ab: bool) -> Arm:

@@ -36,7 +36,6 @@ from matchset.lab.experiments.store import make_digest
 from matchset.lab.experiments.vocabularies import Vocabularies
 from matchset.matchers.base import Matcher
 from matchset.matchers.fusion import Fusion
-from matchset.matchers.fusion_rules import Method
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import RecordedRun
 from matchset.matchers.registry import XR_LINEAR, load
@@ -44,7 +43,6 @@ from matchset.matchers.train import train
 
 PARTS_ROWS = tuple(f"{OURS}_{which}{part}" for which in ("", "without_") for part in PARTS)
 TITLE_PARTS = ("towers", "lexical")
-FUSIONS: Mapping[str, Method] = {"reciprocal ranks": "rrf", "interleaved": "interleave"}
 # All but the neural ones, which take minutes.
 FAST = (OURS, *PARTS_ROWS, XR_LINEAR, *PAPER, STEMMED, EXPANDED, *BASELINES)
 NAMES = (*FAST, EXACT, GRAPH, INT8, SMALL_INT8, ENCODER, PECOS)  # of all but the user's engines
@@ -66,7 +64,7 @@ def list_contenders(
     baselines = list_baselines(benchmark, vocabularies, outside, is_quick=is_quick)
     lexical = find_lexical(baselines)
     beside = engines or ([lexical] if lexical is not None else [])
-    fusions = [_fuse(ours, other, title) for other in beside for title in FUSIONS]
+    fusions = [_fuse(ours, other) for other in beside]
     return [ours, *engines, *fusions, *_make_parts(ours, benchmark), *baselines]
 
 
@@ -141,19 +139,18 @@ def _make_engine(name: str, run: RecordedRun, benchmark: Benchmark) -> Contender
     )
 
 
-def _fuse(ours: Contender, other: Contender, title: str) -> Contender:
+def _fuse(ours: Contender, other: Contender) -> Contender:
     """Our match set and another matcher as one."""
-    method = FUSIONS[title]
 
     def recipe(models: Path) -> Matcher:
         parts = [load(models / each.name) for each in (ours, other)]
-        return Fusion(parts, method, names=[ours.name, other.name])
+        return Fusion(parts, names=[ours.name, other.name])
 
     return Contender(
-        f"{Fusion.kind}_{method}_{other.name}",
+        f"{Fusion.kind}_rrf_{other.name}",
         Fusion.kind,
-        f"{ours.title} + {other.title}, {title}",
-        {"method": method, "of": [ours.config, other.config]},
+        f"{ours.title} + {other.title}, reciprocal ranks",
+        {"method": "rrf", "of": [ours.config, other.config]},
         recipe,
         "fusion",
         is_timed=other.is_timed,

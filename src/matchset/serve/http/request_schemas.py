@@ -196,7 +196,6 @@ def _fusion() -> Json:
         "method": _choice("How to fuse.", get_args(Method)),
         "weights": {**_array(weights, number, _MAX_WEIGHTS), "minItems": 2},
         "constant": {**constant, "description": "For rrf."},
-        "keep": _integer("For append: how many of your candidates come first.", _MAX_NUMBER),
     }
     description = "How your candidates and our products become one ranking."
     return {**make_object({}, fields), "type": ["object", "null"], "description": description}

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import orjson
 
 from matchset import _native
-from matchset.matchers.fused_match import FusedMatch
 from matchset.matchers.match import Match
 from matchset.serve.http.request_errors import RequestError
 
@@ -76,7 +75,7 @@ def write_result(
     `attributes` are those of each product, if they are wanted, and `origins` the arms that the
     products came from.
     """
-    if isinstance(match, FusedMatch) or attributes is not None or origins is not None:
+    if match.rank_table is not None or attributes is not None or origins is not None:
         products = _write_more(match, attributes, origins, titles=titles)
     else:
         products = _native.write_products(match.products.texts, match.labels, match.scores, titles)

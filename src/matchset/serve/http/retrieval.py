@@ -13,7 +13,7 @@ from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
 from matchset import _native
-from matchset.matchers.fused_match import fuse_matches
+from matchset.matchers.fusion import fuse_matches
 from matchset.matchers.fusion_rules import FusionRule
 from matchset.matchers.match import Match
 from matchset.matchers.match_set import MatchSet
