@@ -10,7 +10,7 @@ from logs import DAY_NUMBER, rows_of
 from recorded import read_event_record, read_query_record
 from scipy.stats import chi2_contingency, chisquare
 
-from matchset.data.ubi import read_ubi
+from matchset.data.log_reader import read_ubi
 from matchset.errors import DataError
 from matchset.matchers.fusion_rules import FusionRule
 from matchset.online.assignment import assign, flip_coins, hide_unit

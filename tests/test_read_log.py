@@ -11,7 +11,6 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -157,7 +156,7 @@ def test_false_leaves_a_column_out():
     assert rows_of(log) == {("a", "x", "", int(NO_DAY)): 2}
 
 
-def test_a_small_memory_spills_or_says_so(tmp_path):
+def test_a_small_memory_is_enough_or_says_so(tmp_path):
     n = 300_000
     table = pa.table(
         {
@@ -165,30 +164,11 @@ def test_a_small_memory_spills_or_says_so(tmp_path):
             "sku": [f"product {i}" for i in range(n)],
         }
     )
-    assert len(read_log(table, memory="128MB")) == n
-    with pytest.raises(MemoryError, match=r"memory must be larger; got: .*Out of Memory"):
-        read_log(table, memory="16MB")
+    assert len(read_log(table, memory="16MB")) == n
     with pytest.raises(
         ValueError, match="memory must be a size such as 4GB, or a number of bytes; got 'much'"
     ):
         read_log(table, memory="much")
-
-
-@pytest.mark.parametrize("has_count", [False, True])
-def test_rows_too_many_to_be_grouped_in_memory_give_the_same_log(tmp_path, monkeypatch, has_count):
-    rows = {
-        "query": ["a", "A", "b", None, "a", "?", "b"] * 3,
-        "sku": ["x", "x", "y", "x", None, "x", "y"] * 3,
-        "date": ["2026-01-02", "soon", "2026-01-03"] * 7,
-    }
-    if has_count:
-        rows["count"] = [1.5, 2.0, 0.1, 1.0, 1.0, 3.0, -1.0] * 3
-    pq.write_table(pa.table(rows), tmp_path / "log.parquet")
-    grouped = read_log(tmp_path / "log.parquet")
-    monkeypatch.setattr("matchset.data.log_rows._GROUP_BYTES", 10**9)
-    single = read_log(tmp_path / "log.parquet", memory="1GB")
-    assert single == grouped
-    assert single.report == grouped.report
 
 
 words = st.sampled_from(["red", "Red", " red ", "RED shoe", "red  shoe", "blue", "", "?", None])

@@ -195,3 +195,24 @@ def test_columns_that_may_say_what_a_row_is_worth_are_told_if_not_used(tmp_path,
     read_log(file, count="relevance")
     read_log(file, count=False)
     assert not caplog.text
+
+
+def test_an_event_that_is_an_object_is_ignored_unless_it_is_named(tmp_path, caplog):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"query": "a", "sku": "x", "event": {"name": "click"}, "ts": [1, 2]}\n' * 2)
+    assert read_log(path).events == ("",)
+    rule = "column 'event' holds objects or lists, so it is ignored; name a field of it, such as"
+    assert f"{rule} event='event.name'" in caplog.text
+    assert "column 'ts' holds objects or lists, so it is ignored\n" in caplog.text
+    assert read_log(path, event="event.name").events == ("click",)
+    with pytest.raises(DataError, match="column 'event' must hold plain values; got"):
+        read_log(path, event="event")
+
+
+def test_flat_exports_of_ga4_are_read_by_their_names(tmp_path):
+    path = tmp_path / "ga4.csv"
+    names = "event_date,event_timestamp,event_name,search_term,item_id"
+    path.write_text(f"{names}\n20260102,1767348000000000,select_item,hat,7\n")
+    assert rows_of(read_log(path)) == {("hat", "7", "select_item", DAY_NUMBER): 1}
+    path.write_text("event_date,event_name,search_term,item_id\n20260102,purchase,hat,7\n")
+    assert rows_of(read_log(path)) == {("hat", "7", "purchase", DAY_NUMBER): 1}

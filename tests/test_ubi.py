@@ -1,14 +1,16 @@
 """Logs in the schema of User Behavior Insights are joined by query id, however they are stored."""
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import run
 from logs import DAY_NUMBER, rows_of
 
-from matchset.data.ubi import read_ubi
+from matchset.data.log_reader import read_log, read_ubi
 from matchset.errors import DataError
 
 QUERIES = [
@@ -92,6 +94,15 @@ def test_every_form_gives_the_same_log(tmp_path, caplog):
         assert (log.report.rows, log.report.without_query, log.report.without_product) == (5, 1, 1)
         assert list(log.spellings) == ["hat", "Red Shoes"]
     assert "UBI: 5 rows read, 2 dropped" in caplog.text
+
+
+def test_both_indexes_are_recognized_in_a_list(tmp_path):
+    for queries, events in sources(tmp_path):
+        if isinstance(queries, Path):
+            for both in ([queries, events], [events, queries]):
+                assert rows_of(read_log(both)) == EXPECTED
+    shown = run("describe", tmp_path / "queries.jsonl", tmp_path / "events.jsonl")
+    assert "5 rows read, 2 dropped" in shown
 
 
 def test_fields_that_appear_late_are_found(tmp_path):

@@ -7,10 +7,9 @@ from matchset.config import LearnConfig, NGrams, TrainConfig, VectorizerConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log import Log
-from matchset.data.log_reader import read_log
+from matchset.data.log_reader import read_log, read_ubi
 from matchset.data.positives import Positives, positives, relevance
 from matchset.data.split import Split, split_by_query, split_by_time
-from matchset.data.ubi import read_ubi
 from matchset.errors import (
     DataError,
     FilterError,

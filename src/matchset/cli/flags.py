@@ -55,6 +55,8 @@ class LogColumns:
     "Column of the time; 'none' if the log has no such column."
     count: str | None = None
     "Column of the count of events; 'none' if the log has no such column."
+    session: str | None = None
+    "Column of the session, which joins clicks without a query to searches before them."
     time_format: str | None = None
     "Format of times that are neither ISO nor numbers, such as '%d.%m.%Y %H:%M'."
     decimal: Literal[".", ","] | None = None
@@ -75,6 +77,7 @@ class LogColumns:
             event=_choose(self.event),
             timestamp=_choose(self.timestamp),
             count=_choose(self.count),
+            session=_choose(self.session),
             time_format=self.time_format,
             decimal=self.decimal,
             encoding=self.encoding,
@@ -90,8 +93,6 @@ class VisitColumns(LogColumns):
 
     user: str | None = None
     "Column of the user; 'none' if the log has no such column."
-    session: str | None = None
-    "Column of the session; 'none' if the log has no such column."
 
     def read_rows(self, sources: list[str]) -> SessionRows:
         """Read the rows."""

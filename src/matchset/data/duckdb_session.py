@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -110,6 +110,24 @@ def naming_errors(
         if path is not None and _NOT_UTF8.search(str(error)):
             found = suggest_encoding(path) or found
         raise found from error
+
+
+@contextmanager
+def blaming_files(
+    connection: duckdb.DuckDBPyConnection, probes: Iterable[tuple[str, Path, str]]
+) -> Iterator[None]:
+    """Turn DuckDB's errors into a DataError that names the first file whose probe fails.
+
+    A probe is the kind of a file, its path, and SQL that reads it alone.
+    """
+    try:
+        yield
+    except (duckdb.Error, RuntimeError) as error:
+        raise_unless_data_error(error)
+        for kind, path, sql in probes:
+            with naming_errors(kind, path=path):
+                connection.execute(sql).fetchall()
+        raise DataError(f"the data must be readable; got: {explain(error)}") from error
 
 
 def raise_unless_data_error(error: Exception) -> None:

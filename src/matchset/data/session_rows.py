@@ -7,27 +7,24 @@ with the user or the session that they belong to.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.data.arrow import NO_DAY, ArrowColumn, read_columns
-from matchset.data.columns import VISITOR_NAMES, ColumnChoice, choose_column, describe_columns
-from matchset.data.duckdb_session import naming_errors
+from matchset.data.arrow import NO_DAY
+from matchset.data.columns import VISITOR_NAMES, ColumnChoice, describe_columns
 from matchset.data.events import EventKind, kind_of
-from matchset.data.log_reader import read_groups
-from matchset.data.log_rows import SECONDS, Fault, LogTable, find_roles
-from matchset.data.tables import TableSource, is_frame, open_tables
-from matchset.data.value_forms import Decimal, check_decimal, check_time_format
+from matchset.data.log_reader import open_log, read_checked
+from matchset.data.log_rows import LogRows, LogTable
+from matchset.data.sessions import DAY, number_groups
+from matchset.data.tables import TableSource, open_tables
+from matchset.data.value_forms import Decimal
 from matchset.errors import DataError
 from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.strings import Strings
-from matchset.text import normalize_strings
 
+SECONDS = 86_400  # of a day
 NO_SECOND = int(NO_DAY) * SECONDS  # of a row without a time
 _UNKNOWN = -1
 logger = logging.getLogger(__name__)
@@ -110,35 +107,31 @@ def read_session_rows(
     column is a DataError.
     """
     choices = {
-        "query": query,
-        "product": product,
-        "event": event,
-        "timestamp": timestamp,
-        "count": count,
-    }
-    visitors = {"user": user, "session": session}
-    check_decimal(decimal)
-    is_ordered = strict or is_frame(source)  # a stream could be read only once
+        "query": query, "product": product, "event": event, "timestamp": timestamp,
+        "count": count, "user": user, "session": session,
+    }  # fmt: skip
     with limit_memory(memory):
-        opened = open_tables(source, is_ordered=is_ordered, encoding=encoding)
-        with opened as (connection, (tables,)):
-            check_time_format(connection, time_format)
-            found = [
-                find_roles(table, choices, time_format=time_format, decimal=decimal)
-                for table in tables
-            ]
-            found = [_add_visitors(table, visitors) for table in found]
-            groups = read_groups(connection, found, strict=strict)
-            columns = _read_rows(connection, groups.tables)
-    rows = columns["query"].values
-    is_somebody = (columns["user"].values >= 0) | (columns["session"].values >= 0)
-    if not is_somebody.all():
+        opened = open_log(
+            source,
+            choices,
+            strict=strict,
+            encoding=encoding,
+            decimal=decimal,
+            time_format=time_format,
+        )
+        with opened as (connection, tables):
+            for table in tables:
+                _require_visitors(table)
+            rows = read_checked(connection, tables, strict=strict, by_session=True)
+    is_kept, columns = rows.is_kept, rows.columns
+    is_somebody = (columns["user"] >= 0) | (columns["session"] >= 0)
+    if not is_somebody[is_kept].all():
         logger.warning(
             "%s of %s rows have neither a user nor a session and are left out",
-            f"{int((~is_somebody).sum()):,}",
-            f"{len(rows):,}",
+            f"{int((is_kept & ~is_somebody).sum()):,}",
+            f"{int(is_kept.sum()):,}",
         )
-    return _to_rows(columns, is_somebody)
+    return _to_rows(rows, is_kept & is_somebody)
 
 
 def has_visitors(source: TableSource, *, memory: Memory = DEFAULT_MEMORY) -> bool:
@@ -148,73 +141,34 @@ def has_visitors(source: TableSource, *, memory: Memory = DEFAULT_MEMORY) -> boo
         return all(names & {column.lower() for column in table.columns} for table in tables)
 
 
-def _add_visitors(table: LogTable, choices: dict[str, ColumnChoice]) -> LogTable:
-    roles = dict(table.roles)
-    for role, names in VISITOR_NAMES.items():
-        column = choose_column(table.table, role, choices[role], names=names, is_required=False)
-        if column is not None:
-            roles[role] = column
-    if not roles.keys() & VISITOR_NAMES.keys():
+def _require_visitors(table: LogTable) -> None:
+    if not table.roles.keys() & VISITOR_NAMES.keys():
         raise DataError(
             "a log must have a column of users or sessions to tell searches apart; "
             f"there are {describe_columns(table.table)}",
             advice="name one with {user=COLUMN} or {session=COLUMN}",
             **table.table.location,
         )
-    return replace(table, roles=roles)
 
 
-def _read_rows(
-    connection: duckdb.DuckDBPyConnection, tables: Sequence[LogTable]
-) -> dict[str, ArrowColumn]:
-    parts = []
-    for table in tables:
-        user, session = (role if role in table.roles else "NULL" for role in VISITOR_NAMES)
-        second = f"if(fault = {Fault.NONE:d}, second, {NO_SECOND})"
-        if "timestamp" not in table.roles:
-            second = str(NO_SECOND)
-        parts.append(
-            f"SELECT query, product, event, count, {second}::DOUBLE AS second, "
-            f"{user}::VARCHAR AS user, {session}::VARCHAR AS session FROM ({table.select()}) "
-            f"WHERE fault IN ({Fault.NONE:d}, {Fault.TIMESTAMP:d})"
-        )
-    sql = " UNION ALL ".join(parts)
-    with naming_errors("log", **tables[0].table.location):
-        return read_columns(
-            connection.sql(sql), coded=("query", "product", "event", "user", "session")
-        )
-
-
-def _to_rows(columns: dict[str, ArrowColumn], is_somebody: NDArray[np.bool_]) -> SessionRows:
-    normal = normalize_strings(columns["query"].texts)
-    code, first = normal.factorize()
-    is_kept = is_somebody & (normal.lengths > 0)[columns["query"].values]
-    values = {name: column.values[is_kept] for name, column in columns.items()}
-    second = values["second"].astype(np.int64)
+def _to_rows(rows: LogRows, is_used: NDArray[np.bool_]) -> SessionRows:
+    values = {name: column[is_used] for name, column in rows.columns.items()}
+    code, first = rows.normal.factorize()
     has_user = bool((values["user"] >= 0).any())
     # A row without a user, among others that have one, is of a user of its own session.
-    unit = _number(values["user"], values["session"] * (values["user"] < 0))
-    by_day = np.where(values["session"] < 0, second // SECONDS, 0)
-    visit = _number(values["session"], unit, by_day)  # users may count their sessions alike
+    unit = number_groups(values["user"], values["session"] * (values["user"] < 0))
+    by_day = np.where(values["session"] < 0, values["time"] // DAY, 0)
+    visit = number_groups(values["session"], unit, by_day)  # users may count their sessions alike
     return SessionRows(
-        queries=normal.take(first),
-        products=columns["product"].texts,
-        events=tuple(columns["event"].texts),
+        queries=rows.normal.take(first),
+        products=rows.texts["product"],
+        events=tuple(rows.texts["event"]),
         query=code[values["query"]].astype(np.int32),
         product=values["product"],
         event=values["event"],
         unit=unit,
         visit=visit,
-        second=second,
+        second=values["time"].astype(np.int64) // 1000,
         count=values["count"].astype(np.float64),
         unit_kind="user" if has_user else "session",
     )
-
-
-def _number(*keys: NDArray[Any]) -> NDArray[np.int64]:
-    """Number rows that agree in all keys, from 0."""
-    number = np.zeros(len(keys[0]), dtype=np.int64)
-    for key in keys:
-        _, code = np.unique(key, return_inverse=True)
-        _, number = np.unique(number * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
-    return number.astype(np.int64)

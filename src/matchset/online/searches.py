@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from matchset.data.arrow import NO_DAY
 from matchset.data.events import EventKind, EventWeights, kind_of, relevance_rule
-from matchset.data.log_rows import SECONDS
-from matchset.data.session_rows import SessionRows
+from matchset.data.session_rows import SECONDS, SessionRows
 from matchset.evaluate.significance import Values
 from matchset.online.checks import AA_RUNS, FalseAlarms, count_false_alarms
 from matchset.online.intervals import Moments
