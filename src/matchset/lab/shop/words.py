@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from importlib.resources.abc import Traversable
+from typing import TypeAlias
 
 from matchset.lab.shop.wording import headline
 
@@ -16,6 +16,7 @@ from matchset.lab.shop.wording import headline
 SLOTS = ("brand", "line", "colour", "material", "feature", "size", "audience", "kind", "price")
 BRAND, LINE, COLOR, MATERIAL, FEATURE, SIZE, AUDIENCE, KIND, PRICE = range(len(SLOTS))
 CATEGORY_SLOTS = range(COLOR, PRICE)
+Lists: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,69 +62,86 @@ class Vocabulary:
 
 @cache
 def read_vocabulary() -> Vocabulary:
-    """Read the tables that come with the package."""
-    folder = resources.files("matchset.lab.shop")
-    lists, units, sayings, brands = (
-        tomllib.loads((folder / f"{name}.toml").read_text("utf-8"))
-        for name in ("lists", "units", "sayings", "brands")
+    """Read the lists that come with the package."""
+    folder = resources.files("matchset.lab.shop") / "vocabulary"
+    shared, units, sayings, brands = (
+        {name: lists[""] for name, lists in read_entries(folder / f"{file}.txt")}
+        for file in ("lists", "units", "sayings", "brands")
     )
     files = sorted((folder / "departments").iterdir(), key=lambda file: file.name)
     return Vocabulary(
         categories=tuple(
             category
             for file in files
-            if file.name.endswith(".toml")
-            for category in _read_department(tomllib.loads(file.read_text("utf-8")), lists, units)
+            if file.name.endswith(".txt")
+            for category in _read_department(file, shared, units)
         ),
-        gifts={name: tuple(said) for name, said in sayings["gifts"].items()},
-        fillers={position: tuple(said) for position, said in sayings["fillers"].items()},
-        tiers={tier: tuple(said) for tier, said in sayings["tier"].items()},
-        praise=tuple(sayings["praise"]["words"]),
-        brand_halves=(tuple(brands["first"]), tuple(brands["second"])),
-        lines=tuple(brands["lines"]),
+        gifts=_choose(sayings, "gift"),
+        fillers=_choose(sayings, "filler"),
+        tiers=_choose(sayings, "tier"),
+        praise=sayings["praise"],
+        brand_halves=(brands["first"], brands["second"]),
+        lines=brands["lines"],
     )
 
 
-def _read_department(
-    table: dict[str, Any], lists: dict[str, Any], units: dict[str, Any]
-) -> list[Category]:
-    names = [name for name, entry in table.items() if isinstance(entry, dict)]
-    return [
-        Category(
-            names=(name, *table[name].get("also", ())),
-            department=table["department"],
+def read_entries(file: Traversable) -> Iterator[tuple[str, dict[str, tuple[str, ...]]]]:
+    """Yield the entries of a file of lists.
+
+    An entry is a line, and the indented lines that continue it: `name: one, two; key: three, four`
+    is "name" with {"": ("one", "two"), "key": ("three", "four")}.
+    """
+    for line in file.read_text("utf-8").replace("\n  ", " ").splitlines():
+        if not line.startswith("#"):
+            (name, _, first), *others = (field.partition(": ") for field in line.split("; "))
+            values = {"": first} | {key: listed for key, _, listed in others}
+            yield name, {key: tuple(listed.split(", ")) for key, listed in values.items()}
+
+
+def _choose(lists: Lists, kind: str) -> Lists:
+    """Return the lists of one kind, such as "gift dad", by what follows it."""
+    return {name.split(" ", 1)[1]: said for name, said in lists.items() if name.startswith(kind)}
+
+
+def _read_department(file: Traversable, shared: Lists, units: Lists) -> Iterator[Category]:
+    """Yield the categories of a department: its first entry is the department itself."""
+    (department, common), *entries = read_entries(file)
+    for name, lists in entries:
+        own, _, price = name.removesuffix(")").partition(" (")
+        cheapest, dearest = map(float, price.split("-"))
+        (season,) = lists.get("season", common.get("season", ("",)))
+        yield Category(
+            names=(own, *lists[""]),
+            department=department,
             values={
-                slot: _read_values(table[name][SLOTS[slot]], lists.get(SLOTS[slot], {}), units)
+                slot: _read_values(lists[SLOTS[slot]], SLOTS[slot], shared, units)
                 for slot in CATEGORY_SLOTS
-                if SLOTS[slot] in table[name]
+                if SLOTS[slot] in lists
             },
-            price=(float(table[name]["price"][0]), float(table[name]["price"][1])),
-            needs=tuple(table[name].get("needs", ())),
-            gifts=tuple(table[name].get("gifts", ())),
-            broad=tuple(table["broad"]),
-            season=table[name].get("season", table.get("season", "")),
-            has_models=table[name].get("model", False),
+            price=(cheapest, dearest),
+            needs=lists.get("needs", ()),
+            gifts=lists.get("gifts", ()),
+            broad=common[""],
+            season=season,
+            has_models="model" in lists,
         )
-        for name in names
-    ]
 
 
 def _read_values(
-    entry: str | list[str] | dict[str, list[float]],
-    lists: dict[str, list[str]],
-    units: dict[str, Any],
+    entry: tuple[str, ...], slot: str, shared: Lists, units: Lists
 ) -> tuple[Value, ...]:
-    """Values from the name of a shared list, a list of "title|said|said", or {unit = numbers}."""
-    if isinstance(entry, str):
-        entry = lists[entry]
-    if isinstance(entry, list):
-        forms = [tuple(text.split("|")) for text in entry]
-        return tuple(Value(headline(said[0]), said) for said in forms)
-    return tuple(
-        Value(
-            units[unit]["title"].format(n=number),
-            tuple(said.format(n=number) for said in units[unit]["said"]),
-        )
-        for unit, numbers in entry.items()
-        for number in numbers
-    )
+    """Read values: "@fashion" for a shared list, "title|said|said", or "[8 10 12] inch"."""
+    if entry[0].startswith("@"):
+        entry = shared[f"{slot} {entry[0][1:]}"]
+    return tuple(value for text in entry for value in _read_value(text, units))
+
+
+def _read_value(text: str, units: Lists) -> Iterator[Value]:
+    if not text.startswith("["):
+        said = tuple(text.split("|"))
+        yield Value(headline(said[0]), said)
+        return
+    numbers, _, unit = text[1:].partition("] ")
+    for number in numbers.split():
+        title, *forms = (form.format(n=number) for form in units[unit])
+        yield Value(title, tuple(forms))

@@ -6,7 +6,6 @@ year and seller. Sellers also stuff: a second name, uses, gifts, and properties 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +30,8 @@ from matchset.lab.shop.words import (
     PRICE,
     SIZE,
     SLOTS,
+    read_entries,
+    read_vocabulary,
 )
 from matchset.strings import Strings
 
@@ -63,15 +64,12 @@ class SellerWords:
 
 @cache
 def read_seller_words() -> SellerWords:
-    """Read the table that comes with the package; sellers are named like halves of brands."""
-    folder = resources.files("matchset.lab.shop")
-    words, brands = (
-        tomllib.loads((folder / f"{name}.toml").read_text("utf-8")) for name in ("market", "brands")
-    )
-    names = [
-        first + second for second in ("mart", "co", "hub", "deals") for first in brands["first"]
-    ]
-    return SellerWords(sellers=tuple(names), **{key: tuple(words[key]) for key in words})
+    """Read the lists that come with the package; sellers are named like halves of brands."""
+    file = resources.files("matchset.lab.shop") / "vocabulary" / "market.txt"
+    first = read_vocabulary().brand_halves[0]
+    names = [name + second for second in ("mart", "co", "hub", "deals") for name in first]
+    words = {name: lists[""] for name, lists in read_entries(file)}
+    return SellerWords(sellers=tuple(names), **words)
 
 
 def write_titles(
