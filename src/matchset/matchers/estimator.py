@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable
-from copy import copy
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from matchset import _native
 from matchset.config import MAX_SEED, MAX_THREADS, LearnConfig, as_int, check_int, count_threads
 from matchset.errors import not_fitted
 from matchset.learn.train_tree import Progress, train
@@ -23,15 +18,15 @@ from matchset.model.search import search_rule
 from matchset.model.tree import TreeModel
 
 _DEFAULT = LearnConfig()
-_SHORT = 500  # entries of a row that is searched the short way
 
 
 class XRLinear:
     """A tree of sparse linear classifiers, as an estimator with scikit-learn's conventions.
 
-    Parameters are those of `LearnConfig`, with the same defaults, except that `random_state` is its
-    `seed`, `n_jobs` its `threads` (-1 for all cores, None for 1), and `beam_size` is the number of
-    nodes per level that a prediction keeps. `fit` checks them. After `fit`, `model_` is the trained
+    Parameters are those of `LearnConfig`, with the same meaning and defaults, except that
+    `random_state` is its `seed`, `n_jobs` its `threads` (-1 for all cores, None for 1), and
+    `beam_size` is the number of nodes per level that a prediction keeps. `fit` checks them. After
+    `fit`, `model_` is the trained
     model, `n_features_in_` and `n_labels_` its dimensions, and `n_unconverged_` the number of
     classifiers that used up `max_iter`.
 
@@ -46,16 +41,11 @@ class XRLinear:
         *,
         branching: int = _DEFAULT.branching,
         max_leaf_size: int = _DEFAULT.max_leaf_size,
-        kmeans_max_iter: int = _DEFAULT.kmeans_max_iter,
         embeddings: str = _DEFAULT.embeddings,
         pifa_max_entries: int | None = _DEFAULT.pifa_max_entries,
         pifa_normalize: bool = _DEFAULT.pifa_normalize,
-        given_share: float = _DEFAULT.given_share,
         negatives: str = _DEFAULT.negatives,
-        man_beam: int = _DEFAULT.man_beam,
         C: float = _DEFAULT.C,
-        positive_weight: float = _DEFAULT.positive_weight,
-        negative_weight: float = _DEFAULT.negative_weight,
         weights: str = _DEFAULT.weights,
         bias: float = _DEFAULT.bias,
         tol: float = _DEFAULT.tol,
@@ -68,16 +58,11 @@ class XRLinear:
     ) -> None:
         self.branching = branching
         self.max_leaf_size = max_leaf_size
-        self.kmeans_max_iter = kmeans_max_iter
         self.embeddings = embeddings
         self.pifa_max_entries = pifa_max_entries
         self.pifa_normalize = pifa_normalize
-        self.given_share = given_share
         self.negatives = negatives
-        self.man_beam = man_beam
         self.C = C
-        self.positive_weight = positive_weight
-        self.negative_weight = negative_weight
         self.weights = weights
         self.bias = bias
         self.tol = tol
@@ -135,36 +120,36 @@ class XRLinear:
         self.n_features_in_ = examples.X.n_cols
         self.n_labels_ = examples.Y.n_cols
         self.n_unconverged_ = sum(trained.n_unconverged)
-        self._searcher = _Searcher(trained.model)
+        self._packed = _pack(trained.model)
         return self
 
     def predict(self, X: Any, k: int = 1, *, beam_size: int | None = None) -> sp.csr_array:
-        """The k best labels of each row, as ones, best first, (n_rows, n_labels)."""
+        """Return the k best labels of each row as ones, best first, (n_rows, n_labels)."""
         found = self.decision_function(X, k, beam_size=beam_size)
         return sp.csr_array((np.ones_like(found.data), found.indices, found.indptr), found.shape)
 
     def decision_function(
         self, X: Any, k: int = 100, *, beam_size: int | None = None
     ) -> sp.csr_array:
-        """Scores of the k best labels of each row, (n_rows, n_labels).
+        """Return scores of the k best labels of each row, (n_rows, n_labels).
 
         A score is the product of `exp(-max(0, 1 - w.x)^3)` along the label's path. The entries of a
         row stand best first, ties in the order of the tree. A row of zeros has no entries. Without
         a `beam_size`, the estimator's own is used.
         """
-        searcher = self._fitted()
+        packed: PackedTree | None = getattr(self, "_packed", None)
+        if packed is None:
+            name = type(self).__name__
+            raise not_fitted(f"fit must be called before predictions; this {name} is not fitted")
         rule = search_rule(
             check_int("k", k, 1, 2**62),
             check_int("beam_size", self.beam_size if beam_size is None else beam_size, 1, 2**62),
         )
-        one_row = _read_one_row(X, searcher.model.n_features)
-        if one_row is not None:  # the short way: checks of SciPy would take most of the time
-            return searcher.search_one(*one_row, rule)
         rows = drop_zeros(to_csr(X, "X"))
-        return searcher.packed.search_rows(rows, rule, threads=count_jobs(self.n_jobs)).to_scipy()
+        return packed.search_rows(rows, rule, threads=count_jobs(self.n_jobs)).to_scipy()
 
     def score(self, X: Any, Y: Any) -> float:
-        """Precision@1: the share of instances whose best label is one of theirs.
+        """Return Precision@1: the share of instances whose best label is one of theirs.
 
         Instances without any label in Y are not counted.
         """
@@ -179,7 +164,7 @@ class XRLinear:
         return float((found * relevant).nnz / n_counted)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Parameters by name; `deep` has no effect, as no parameter is an estimator."""
+        """Return parameters by name; `deep` has no effect, as none is an estimator."""
         return {name: getattr(self, name) for name in _DEFAULTS}
 
     def set_params(self, **params: Any) -> Self:
@@ -191,7 +176,7 @@ class XRLinear:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn wants to know; only scikit-learn calls this."""
+        """Tell scikit-learn what it wants to know; nobody else calls this."""
         from sklearn.utils import InputTags, Tags, TargetTags
 
         return Tags(
@@ -203,11 +188,11 @@ class XRLinear:
         )
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` has been called."""
+        """Return whether `fit` has been called."""
         return hasattr(self, "model_")
 
     def __repr__(self) -> str:
-        """Parameters that differ from their defaults."""
+        """Show parameters that differ from their defaults."""
         changed = (f"{k}={v!r}" for k, v in self.get_params().items() if v != _DEFAULTS[k])
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -218,71 +203,31 @@ class XRLinear:
         seed = check_int("random_state", params.pop("random_state"), 0, MAX_SEED)
         return LearnConfig(**params | {"seed": seed, "threads": count_jobs(params.pop("n_jobs"))})
 
-    def _fitted(self) -> _Searcher:
-        searcher: _Searcher | None = getattr(self, "_searcher", None)
-        if searcher is None:
-            name = type(self).__name__
-            raise not_fitted(f"fit must be called before predictions; this {name} is not fitted")
-        return searcher
+    def __getstate__(self) -> dict[str, Any]:
+        """Return parameters and model; what is searched is made of them again."""
+        return {name: value for name, value in vars(self).items() if name != "_packed"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if "model_" in state:
+            self._packed = _pack(self.model_)
 
 
 _DEFAULTS: dict[str, Any] = dict(XRLinear.__init__.__kwdefaults__ or {})
 
 
-class _Searcher:
-    """A model in the form that search needs, packed at the first use and never pickled."""
-
-    def __init__(self, model: TreeModel) -> None:
-        self.model = model
-
-    @cached_property
-    def packed(self) -> PackedTree:
-        return pack(self.model, precision="float32", threads=count_threads(None))
-
-    @cached_property
-    def empty_row(self) -> sp.csr_array:
-        nothing = (np.empty(0, np.float32), np.empty(0, np.int32), np.zeros(2, np.int32))
-        return sp.csr_array(nothing, shape=(1, self.model.n_labels))
-
-    def search_one(self, ids: Any, values: Any, rule: _native.SearchRule) -> sp.csr_array:
-        """Search one row that `_read_one_row` has checked."""
-        labels, scores = self.packed.search_row(ids, values, rule)
-        row = copy(self.empty_row)
-        row.data, row.indices = scores, labels
-        row.indptr = np.array((0, len(labels)), np.int32)
-        return row
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"model": self.model}
+def _pack(model: TreeModel) -> PackedTree:
+    return pack(model, precision="float32", threads=count_threads(None))
 
 
 def count_jobs(n_jobs: int | None) -> int:
-    """Threads for scikit-learn's `n_jobs`: None is 1, -1 all cores, -2 all but one."""
+    """Return the threads of an `n_jobs`: None is 1, -1 all cores, -2 all but one."""
     number = 1 if n_jobs is None else as_int(n_jobs)
     if number is None or number == 0:
         raise ValueError(f"n_jobs must be None or an integer other than 0; got {n_jobs!r}")
     if number > MAX_THREADS:
         raise ValueError(f"n_jobs must be at most {MAX_THREADS}; got {number}")
     return number if number > 0 else max(1, count_threads(None) + 1 + number)
-
-
-def _read_one_row(X: Any, n_features: int) -> tuple[Any, Any] | None:
-    """Ids and values of a single short CSR row that needs no conversion; None for anything else.
-
-    For so few entries, Python's own loops are faster than NumPy's calls.
-    """
-    if not isinstance(X, sp.csr_array | sp.csr_matrix) or X.shape != (1, n_features):
-        return None
-    if not 0 < len(X.indices) == len(X.data) <= _SHORT or X.data.dtype != np.float32:
-        return None
-    ids, values = X.indices.tolist(), X.data.tolist()
-    if X.indptr.tolist() != [0, len(ids)]:
-        return None
-    is_ascending = ids[0] >= 0 and ids[-1] < n_features and all(map(operator.lt, ids, ids[1:]))
-    # The sum of float32 numbers as Python's floats is finite only if all of them are.
-    if not (is_ascending and all(values) and math.isfinite(sum(values))):
-        return None
-    return X.indices.astype(np.int32, copy=False), X.data
 
 
 def _check(examples: Examples) -> None:
