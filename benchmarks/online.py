@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import matchset as ms
-from matchset.data.session_rows import read_session_rows
 from matchset.lab.shop import Crowd, make_crowd, serve_crowd, write_served_log
 from matchset.matchers.base import Retriever
 from matchset.matrices import Csr
@@ -28,6 +27,7 @@ from matchset.online.intervals import Effect
 from matchset.online.outcomes import Outcomes
 from matchset.online.reading import Reading, analyze
 from matchset.online.searches import PURCHASE
+from matchset.online.session_rows import read_session_rows
 from matchset.online.shadow import measure_shadow
 from matchset.strings import Strings
 

@@ -23,10 +23,11 @@ ROOMS = [
     ["learn"],
     ["matchers"],
     ["evaluate"],
-    ["online"],
-    ["lab", "client"],
-    ["serve"],
     ["cli"],
+    ["online"],
+    ["client"],
+    ["serve"],
+    ["lab"],
     ["__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}

@@ -24,8 +24,8 @@ import pytest
 
 import matchset as ms
 from matchset.cli import console
-from matchset.cli.commands import COMMANDS, GROUPS
-from matchset.cli.flags import Columns, Settings, VisitColumns
+from matchset.cli.commands import GROUPS, app, find_targets
+from matchset.cli.flags import Columns, Settings
 from matchset.data.split import SplitOptions
 
 WORDS = ("küche", "süßes sofa", "schuhe", "läufer", "größe 42")
@@ -409,7 +409,9 @@ def test_the_command_line_chooses_among_duplicates(tmp_path, klicks, call):
 
 def test_the_server_takes_events_and_the_options_of_reading(klicks, call, monkeypatch):
     given = {}
-    monkeypatch.setattr("matchset.cli.serve.start", lambda *_, **options: given.update(options))
+    monkeypatch.setattr(
+        "matchset.serve.serve_command.start", lambda *_, **options: given.update(options)
+    )
     flags = [*FLAGS, "--encoding", "cp1252", "--decimal", ",", "--events.Kauf", 1]
     flags += ["--time-format", "%d.%m.%Y %H:%M"]
     code, _, error = call("serve", "model", "--log", klicks, *flags)
@@ -419,12 +421,11 @@ def test_the_server_takes_events_and_the_options_of_reading(klicks, call, monkey
 
 
 def test_every_parameter_that_a_reader_names_is_a_flag():
-    flags = {
-        field.name
-        for kind in (Columns, VisitColumns, Settings, SplitOptions)
-        for field in fields(kind)
+    flags = {field.name for kind in (Columns, Settings, SplitOptions) for field in fields(kind)}
+    commands = [app[name].default_command for name in find_targets()]
+    flags |= {
+        name for command in commands if command for name in inspect.signature(command).parameters
     }
-    flags |= {name for command in COMMANDS for name in inspect.signature(command).parameters}
     named = set()
     for path in (Path(ms.__file__).parent / "data").glob("*.py"):
         text = path.read_text()
@@ -437,17 +438,18 @@ def test_every_parameter_that_a_reader_names_is_a_flag():
 
 def test_help_is_grouped_by_what_one_wants(call):
     _, said, _ = call("--help")
-    places = [said.index(f"─ {title} ─") for title in GROUPS]
+    places = [said.index(f"─ {title} ─") for title in GROUPS if GROUPS[title]]
     assert places == sorted(places)
-    for command in COMMANDS:
-        assert f"│ {command.__name__} " in said
+    assert {name for names in GROUPS.values() for name in names} == set(find_targets())
+    for name in find_targets():
+        assert f"│ {name} " in said
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_completes_commands_and_flags(call, shell):
     code, script, _ = call("completion", shell)
     assert code == 0
-    assert all(command.__name__ in script for command in COMMANDS)
+    assert all(name in script for name in find_targets())
     assert "time-format" in script
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=script, text=True, check=True)

@@ -16,7 +16,7 @@ import pytest
 from command_line import COMMAND, run
 
 import matchset as ms
-from matchset.cli.commands import COMMANDS
+from matchset.cli.commands import app, find_targets
 from matchset.cli.flags import IN_FILES_ONLY, MATRICES_ONLY, Settings, make_config
 from matchset.matchers.base import find_near
 
@@ -96,7 +96,7 @@ def test_a_server_that_is_stopped_before_it_is_ready_says_nothing_of_saving(call
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("matchset.cli.serve.start", stop)
+    monkeypatch.setattr("matchset.serve.serve_command.start", stop)
     assert call("serve", "model")[2] == "matchset: stopped\n"
 
 
@@ -224,9 +224,9 @@ def test_queries_come_from_standard_input_named_by_a_hyphen(model):
     assert [line.split("\t")[0] for line in lines] == ["sofa", "mug"]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
+@pytest.mark.parametrize("command", find_targets())
 def test_help_names_no_module_of_ours(command):
-    assert not re.search(r"\b(matchset|data|learn|columns|cli)\.[a-z_]+", command.__doc__)
+    assert not re.search(r"\b(matchset|data|learn|columns|cli)\.[a-z_]+", app[command].help)
 
 
 def test_a_model_is_inspected_and_verified(model):

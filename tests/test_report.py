@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 from experiments import BUDGET, CONFIG, HOSTILE, make_small
 
-from matchset.cli.experiments import format_command
+from matchset.cli.console import to_plain
 from matchset.data.split import SplitOptions
 from matchset.evaluate.calibration import ReliabilityBin
 from matchset.evaluate.overlap import Share
+from matchset.lab.compare_command import format_command
 from matchset.lab.experiments.benchmark import take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST, OURS
-from matchset.lab.experiments.findings import RESULTS, Findings, Row, read_findings, to_plain
+from matchset.lab.experiments.findings import RESULTS, Findings, Row, read_findings
 from matchset.lab.experiments.store import RESULT
 from matchset.lab.experiments.sweeps import find_graph, run_sweep
 from matchset.lab.report import plots

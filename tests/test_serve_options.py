@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from matchset.cli import serve as command
 from matchset.cli.commands import app
+from matchset.serve import serve_command as command
 from matchset.serve.options import Limits, ServeConfig
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import matchset as ms
-from matchset.data.session_rows import read_session_rows
 from matchset.lab.shop import make_crowd, serve_crowd, write_served_log, write_served_records
 from matchset.lab.shop.visits import satisfaction_key
 from matchset.online.decision import list_decision
@@ -12,6 +11,7 @@ from matchset.online.definition import Arm, Experiment
 from matchset.online.outcomes import read_outcomes
 from matchset.online.reading import analyze
 from matchset.online.searches import searches_of
+from matchset.online.session_rows import read_session_rows
 from matchset.online.shadow import measure_shadow
 
 SHOP = {"products": 300, "seed": 3}

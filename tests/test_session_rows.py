@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 
 from matchset.data.arrow import NO_DAY
-from matchset.data.session_rows import NO_SECOND, has_visitors, read_session_rows
 from matchset.errors import DataError
 from matchset.online.searches import searches_of
+from matchset.online.session_rows import NO_SECOND, has_visitors, read_session_rows
 
 HEADER = "user_id,session_id,query,product_id,event,timestamp\n"
 ROWS = [

@@ -10,7 +10,7 @@ import pytest
 from logs import DAY_NUMBER, rows_of
 
 import matchset as ms
-from matchset.data.session_rows import read_session_rows
+from matchset.online.session_rows import read_session_rows
 
 HEADER = ["query", "product_id", "event", "timestamp", "user_id", "session_id"]
 T = "2026-01-02T10:"

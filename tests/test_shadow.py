@@ -10,8 +10,8 @@ import pytest
 import matchset as ms
 from matchset.data.arrow import NO_DAY
 from matchset.data.log_reader import read_log
-from matchset.data.session_rows import read_session_rows
 from matchset.errors import DataError
+from matchset.online.session_rows import read_session_rows
 from matchset.online.shadow import measure_shadow
 
 QUERIES = [f"query {n}" for n in range(12)]

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from importlib.metadata import version
-from typing import Literal
+from importlib.metadata import entry_points, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
 
 from cyclopts import App, Group, Parameter
 from cyclopts.config import Env
 
-from matchset.cli.changing import add, merge, refresh, remove, update
 from matchset.cli.console import FlagFormatter, format_error, print_error
-from matchset.cli.decisions import experiment
-from matchset.cli.demo import demo
-from matchset.cli.evaluate import evaluate
-from matchset.cli.experiments import compare, sweep
-from matchset.cli.inspection import inspect
 from matchset.cli.interrupts import STOPPED
-from matchset.cli.logs import describe, simulate, split
-from matchset.cli.matching import explain, match
-from matchset.cli.models import prune, train
-from matchset.cli.plan import plan
-from matchset.cli.serve import serve
-from matchset.cli.shadowing import shadow
 
 app = App(
     name="matchset",
@@ -52,27 +42,79 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     sys.stdout.write(app.generate_completion(prog_name="matchset", shell=shell))
 
 
-# What a user wants, in the order of the way from a log to a server.
-GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Start here": (demo, simulate),
-    "Data": (describe, split, plan),
-    "Models": (train, match, explain, inspect, prune),
-    "Keep fresh": (add, update, remove, refresh, merge),
-    "Measure": (evaluate, compare, sweep, shadow),
-    "Serve": (serve,),
-    "Help": (completion,),
+PLUGINS = "matchset.commands"  # group of entry points: a command's name, and where it is
+# The core's commands. Other rooms bring theirs by entry points, as packages of others can. A
+# command is imported when it is called, so that each starts as fast as what it needs.
+CORE = {
+    "changing": ("add", "update", "remove", "refresh", "merge"),
+    "commands": ("completion",),
+    "evaluate": ("evaluate",),
+    "inspection": ("inspect",),
+    "logs": ("describe", "split"),
+    "matching": ("match", "explain"),
+    "models": ("train", "prune"),
+    "plan": ("plan",),
 }
-COMMANDS = tuple(command for commands in GROUPS.values() for command in commands)
-for title, commands in GROUPS.items():
-    group = Group.create_ordered(title)
-    for command in commands:
-        app.command(command, group=group, sort_key=COMMANDS.index(command))
-    if title == "Measure":
-        experiment.group, experiment.sort_key = group, len(COMMANDS)
-        app.command(experiment)
-    if title == "Help":
-        app["--help"].group = app["--version"].group = group
-app["serve"].config = Env("MATCHSET_", command=False)  # containers are configured this way
+# What a user wants, in the order of the way from a log to a server.
+GROUPS = {
+    "Start here": ("demo", "simulate"),
+    "Data": ("describe", "split", "plan"),
+    "Models": ("train", "match", "explain", "inspect", "prune"),
+    "Keep fresh": ("add", "update", "remove", "refresh", "merge"),
+    "Measure": ("evaluate", "compare", "sweep", "shadow", "experiment"),
+    "Serve": ("serve",),
+    "More": (),  # whatever else is installed
+    "Help": ("completion",),
+}
+# Containers are configured by variables.
+OPTIONS: dict[str, dict[str, Any]] = {"serve": {"config": Env("MATCHSET_", command=False)}}
+
+
+def find_targets() -> dict[str, str]:
+    """Return the module and name of each command, as "module:name"."""
+    core = {name: f"matchset.cli.{module}:{name}" for module in CORE for name in CORE[module]}
+    return {entry.name: entry.value for entry in entry_points(group=PLUGINS)} | core
+
+
+def read_help(target: str) -> str | None:
+    """Return the docstring of a command, without importing what the command needs."""
+    module, _, wanted = target.partition(":")
+    try:
+        found = find_spec(module)
+    except ImportError:
+        found = None
+    if found is None or found.origin is None:
+        return None  # of a package that is half removed
+    for node in ast.parse(Path(found.origin).read_text(encoding="utf-8")).body:
+        match node:
+            case ast.FunctionDef(name=name) if name == wanted:
+                return ast.get_docstring(node)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(keywords=given)):
+                if name == wanted:
+                    return next((ast.literal_eval(k.value) for k in given if k.arg == "help"), None)
+    return None
+
+
+def add_commands() -> None:
+    """Add each command to the application, in its group."""
+    targets = find_targets()
+    named = {name for names in GROUPS.values() for name in names}
+    for title, names in GROUPS.items():
+        group = Group.create_ordered(title)
+        for name in sorted(set(targets) - named) if title == "More" else names:
+            if name in targets:
+                app.command(
+                    targets[name],
+                    name=name,
+                    group=group,
+                    sort_key=len(list(app)),
+                    help=read_help(targets[name]),
+                    **OPTIONS.get(name, {}),
+                )
+    app["--help"].group = app["--version"].group = group
+
+
+add_commands()
 
 
 def main() -> None:

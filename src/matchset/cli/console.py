@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -59,6 +62,24 @@ def print_facts(values: Mapping[str, object]) -> None:
         shown = f"{value:.3g}" if isinstance(value, float) else shown
         table.add_row(Text(name, style="dim"), Text(shown))
     output.print(table)
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON."""
+    print_text(json.dumps(to_plain(value), indent=1))
+
+
+def to_plain(value: Any) -> Any:
+    """Turn records, tuples and mappings into what JSON has; an unknown number becomes null."""
+    if is_dataclass(value):
+        return {each.name: to_plain(getattr(value, each.name)) for each in fields(value)}
+    if hasattr(value, "_asdict"):
+        return to_plain(value._asdict())
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def format_error(error: Exception) -> str:

@@ -5,27 +5,38 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from rich.table import Table
 
-from matchset.cli.console import Form, output, print_error, print_heading, print_text
-from matchset.cli.experiments import warn_if_trained_on
+from matchset.cli.console import (
+    Form,
+    output,
+    print_error,
+    print_heading,
+    print_json,
+    print_text,
+    to_plain,
+)
 from matchset.cli.flags import LogColumns
-from matchset.client.client import Client
 from matchset.errors import ParameterError
 from matchset.evaluate.calibration import Cutoff, score_answers
 from matchset.evaluate.evaluation import evaluate_qrels
-from matchset.evaluate.pair_segments import choose_rule, find_seen_in_training
+from matchset.evaluate.pair_segments import (
+    SeenInTraining,
+    choose_rule,
+    find_seen_in_training,
+    is_like_training,
+)
 from matchset.evaluate.qrels import Qrels, make_qrels
-from matchset.lab.experiments.findings import to_plain
 from matchset.matchers.base import Retriever
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import read_run
 from matchset.matchers.registry import load
-from matchset.serve.http.auth import read_key_lines
 
 COLUMNS = LogColumns()
+OPENERS = "matchset.openers"  # group of entry points
 LEGEND = (
     "Recall: share of a query's relevant products among the first k, with its 95 % interval. "
     "Seen in training: the highest recall that the products of the training log allow. It is a "
@@ -36,6 +47,9 @@ WITHOUT_TRAINING = (
     "products, are left out. Give its training log: --train LOG."
 )
 CUTOFFS = "What a minimum score (--min-score of `matchset match`) leaves of the first {k} products"
+TRAINED_ON = (
+    "nearly every query of this log was in training: is it the log that the model was trained on?"
+)
 
 
 def evaluate(
@@ -94,7 +108,7 @@ def evaluate(
     cutoffs = find_cutoffs(matcher, qrels, max(found.ks))
     if form == "json":
         scores = {"scores": found.scores, "min_score": cutoffs, "relevant": str(rule)}
-        print_text(json.dumps(to_plain(scores), indent=1))
+        print_json(scores)
     elif form == "jsonl":
         sys.stdout.writelines(f"{json.dumps(row)}\n" for row in to_plain(found.to_dicts()))
     elif form == "tsv":
@@ -133,12 +147,25 @@ def print_cutoffs(cutoffs: Sequence[Cutoff], k: int) -> None:
     output.print(table)
 
 
-def open_matcher(model: str, api_key_file: Path | None) -> Retriever:
-    """The matcher in a folder, a client of the server at an address, or a run in a file."""
-    if not model.startswith(("http://", "https://")):
-        if api_key_file is not None:
-            rule = f"is for the address of a server; got {model}"
-            raise ParameterError(rule, parameter="api_key_file")
-        return read_run(model) if Path(model).is_file() else load(model)
-    key = None if api_key_file is None else read_key_lines(api_key_file)[0]
-    return Client(model, api_key=key, titles=False)
+def warn_if_trained_on(qrels: Qrels, training: SeenInTraining) -> None:
+    """Warn if a test looks like the log of the training: the model would know it by heart."""
+    if is_like_training(qrels, training):
+        print_error(TRAINED_ON)
+
+
+def open_matcher(model: str, api_key_file: Path | None = None) -> Retriever:
+    """Open the matcher in a folder, the run in a file, or what a room has for an address.
+
+    The client of a server is found by the entry point `http` of the group `matchset.openers`.
+    """
+    scheme, is_address, _ = model.partition("://")
+    if is_address:
+        opener = next(iter(entry_points(group=OPENERS, name=scheme)), None)
+        if opener is None:
+            raise ValueError(f"an address must begin with http:// or https://; got {model}")
+        matcher: Retriever = opener.load()(model, api_key_file)
+        return matcher
+    if api_key_file is not None:
+        rule = f"is for the address of a server; got {model}"
+        raise ParameterError(rule, parameter="api_key_file")
+    return read_run(model) if Path(model).is_file() else load(model)

@@ -25,7 +25,6 @@ from matchset.data.catalog_reader import Duplicates, read_catalog
 from matchset.data.columns import ColumnChoice
 from matchset.data.log import Log
 from matchset.data.log_reader import read_log
-from matchset.data.session_rows import SessionRows, read_session_rows
 from matchset.errors import InputError
 from matchset.memory import DEFAULT_MEMORY
 
@@ -74,32 +73,16 @@ class LogColumns:
             sources[0] if len(sources) == 1 else sources,
             query=self.query,
             product=self.product,
-            event=_choose(self.event),
-            timestamp=_choose(self.timestamp),
-            count=_choose(self.count),
-            session=_choose(self.session),
+            event=choose_column(self.event),
+            timestamp=choose_column(self.timestamp),
+            count=choose_column(self.count),
+            session=choose_column(self.session),
             time_format=self.time_format,
             decimal=self.decimal,
             encoding=self.encoding,
             strict=self.strict,
             memory=self.memory,
         )
-
-
-@Parameter(name="*", group=READING)
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VisitColumns(LogColumns):
-    """How a log is read row by row, with the customer of each row."""
-
-    user: str | None = None
-    "Column of the user; 'none' if the log has no such column."
-
-    def read_rows(self, sources: list[str]) -> SessionRows:
-        """Read the rows."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("event", "timestamp", "count", "user", "session"):
-            given[name] = _choose(given[name])
-        return read_session_rows(sources[0] if len(sources) == 1 else sources, **given)
 
 
 @Parameter(name="*", group=READING)
@@ -127,7 +110,7 @@ class Columns(LogColumns):
                 str(file),
                 product=self.catalog_product,
                 title=self.catalog_title,
-                description=_choose(self.catalog_description),
+                description=choose_column(self.catalog_description),
                 text=self.catalog_text,
                 duplicates=self.duplicates,
                 time_format=self.time_format,
@@ -137,7 +120,8 @@ class Columns(LogColumns):
             )
 
 
-def _choose(column: str | None) -> ColumnChoice:
+def choose_column(column: str | None) -> ColumnChoice:
+    """Return the column that a flag names; False for 'none'."""
     return False if column == "none" else column
 
 

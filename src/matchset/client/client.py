@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self, overload
 
 import numpy as np
 
+from matchset.client.api_keys import read_key_lines
 from matchset.client.assigned_match import AssignedMatch
 from matchset.client.transport import Transport, encode
 from matchset.errors import ServerError
@@ -348,3 +350,9 @@ def _to_matches(queries: Strings, found: Sequence[Hits], has_titles: bool) -> Ma
         len(known),
     )
     return Matches(queries, entries, known)
+
+
+def open_client(address: str, api_key_file: Path | None = None) -> Client:
+    """Open a client for `matchset evaluate` and the like; the first key of the file is used."""
+    key = None if api_key_file is None else read_key_lines(api_key_file)[0]
+    return Client(address, api_key=key, titles=False)

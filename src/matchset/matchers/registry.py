@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,7 @@ MATCH_SET = "match_set"
 class Kind:
     """One kind of matcher.
 
-    Its class is named, not imported: opening a matcher must not need the packages of another, and
-    no room before the lab imports the lab.
+    Its class is named, not imported: opening a matcher must not need the packages of another.
     """
 
     name: str  # in folders, HTTP API, CLI, fusions and tables
@@ -44,21 +44,11 @@ class Kind:
 
 
 _MATCHERS = "matchset.matchers"
-_DSSM = "matchset.lab.dssm"
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind(MATCH_SET, "Match set", f"{_MATCHERS}.match_set:MatchSet", "#0f4c81"),
         Kind(XR_LINEAR, "XR-Linear", f"{_MATCHERS}.xr_linear:XRLinearMatcher", "#1d4ed8"),
-        Kind("dssm", "DSSM", f"{_DSSM}.exact:DSSM", "#9a5fd1"),
-        Kind("dssm_hnsw", "DSSM + HNSW", f"{_DSSM}.hnsw:DSSMWithHNSW", "#7e22ce"),
-        Kind("dssm_int8", "DSSM, int8 scan", f"{_DSSM}.int8:DSSMWithInt8", "#c026d3"),
-        Kind(
-            "sentence_encoder",
-            "Sentence encoder + HNSW",
-            "matchset.lab.sentence_encoder:SentenceEncoder",
-            "#0e7490",
-        ),
         Kind("bm25", "BM25", f"{_MATCHERS}.bm25:BM25", "#b45309"),
         Kind(
             "title_similarity",
@@ -87,8 +77,20 @@ def register(kind: Kind) -> None:
     KINDS[kind.name] = kind
 
 
+def list_kinds() -> Mapping[str, Kind]:
+    """Return every kind by its name: our own, those of installed packages, and registered ones."""
+    _find_plugins()
+    return KINDS
+
+
+@cache
+def _find_plugins() -> None:
+    for entry in entry_points(group=PLUGINS):
+        find_kind(entry.name)
+
+
 def find_kind(name: str) -> Kind:
-    """A kind by its name.
+    """Return a kind by its name.
 
     One that is not known yet is looked for among the entry points of installed packages: a `Kind`
     in the group `matchset.matchers`, under its name.

@@ -161,7 +161,7 @@ def _load(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], name: st
 
 
 def _count(connection: duckdb.DuckDBPyConnection, table: str, what: str = "count(*)") -> list[int]:
-    row = fetch_row(connection, f"SELECT {what} FROM {table}")  # noqa: S608  # our own names
+    row = fetch_row(connection, f"SELECT {what} FROM {table}")  # our own names
     return [int(number) for number in row or ()]
 
 
@@ -190,7 +190,7 @@ def _join(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     counted = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
     filled = ", ".join(f"coalesce({name}, 0)::DOUBLE AS {name}" for name in columns)
     return connection.sql(
-        f"SELECT unit, arm, day::DOUBLE AS day, n_hits, took, {filled} FROM (SELECT search, "  # noqa: S608
+        f"SELECT unit, arm, day::DOUBLE AS day, n_hits, took, {filled} FROM (SELECT search, "
         "any_value(unit) AS unit, any_value(arm) AS arm, any_value(day) AS day, "
         "max(len(hits))::DOUBLE AS n_hits, coalesce(avg(microseconds) / 1000, 'nan') AS took "
         f"FROM answer GROUP BY search) LEFT JOIN (SELECT search, {counted} FROM event "

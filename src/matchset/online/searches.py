@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from matchset.data.arrow import NO_DAY
 from matchset.data.events import EventKind, EventWeights, kind_of, relevance_rule
-from matchset.data.session_rows import SECONDS, SessionRows
 from matchset.evaluate.significance import Values
 from matchset.online.checks import AA_RUNS, FalseAlarms, count_false_alarms
 from matchset.online.intervals import Moments
+from matchset.online.session_rows import SECONDS, SessionRows
 
 PURCHASE, CART, CLICK = "purchase rate", "cart rate", "click rate"
 EVENT = "event rate"  # of a log whose events have names of their own

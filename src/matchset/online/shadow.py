@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from matchset.data.events import EventRule, EventWeights, kind_of, relevance_rule
 from matchset.data.log import Log
-from matchset.data.session_rows import NO_SECOND, SessionRows
 from matchset.data.split import DEFAULT_SAMPLE
 from matchset.errors import DataError
 from matchset.evaluate.judgments import run_qrels
@@ -28,6 +27,7 @@ from matchset.evaluate.significance import Values
 from matchset.matchers.base import Retriever, check_k
 from matchset.matchers.recorded_run import RecordedRun
 from matchset.online.intervals import Moments, measure_rate
+from matchset.online.session_rows import NO_SECOND, SessionRows
 from matchset.strings import Strings
 
 _MOST_SEARCHES = 50  # of a visit; more are those of a machine

@@ -17,7 +17,7 @@ from matchset.filters.filter import Filter, Where
 from matchset.matchers.base import Matcher
 from matchset.matchers.fusion import Fusion
 from matchset.matchers.match_set import MatchSet
-from matchset.matchers.registry import KINDS, MATCH_SET, find_kind, load
+from matchset.matchers.registry import MATCH_SET, find_kind, list_kinds, load
 from matchset.model.fresh import Freshness, measure
 from matchset.model.products import Products
 from matchset.online.definition import Arm, Experiment
@@ -270,7 +270,7 @@ def _fuse_arms(experiment: Experiment, matchers: Mapping[str, Matcher]) -> dict[
     for arm in experiment.arms:
         if arm.rule is None:
             continue
-        if arm.name in {*KINDS, *PARTS, *matchers}:
+        if arm.name in {*list_kinds(), *PARTS, *matchers}:
             rule = "the name of an arm that fuses must not be that of a matcher"
             raise ValueError(f"{rule}; got {arm.name!r}")
         parts = [matchers[name] for name in arm.matchers]

@@ -41,7 +41,7 @@ from matchset.matchers.bm25 import (
 )
 from matchset.matchers.nearest_queries import NEIGHBORS, POWER, NearestQueries
 from matchset.matchers.popularity import Popularity
-from matchset.matchers.registry import KINDS, XR_LINEAR, find_kind
+from matchset.matchers.registry import XR_LINEAR, find_kind, list_kinds
 from matchset.matchers.title_similarity import TitleSimilarity
 from matchset.matchers.train import train
 from matchset.text import normalize_strings
@@ -72,7 +72,7 @@ def list_baselines(
 ) -> list[Contender]:
     """The known methods in the order of the registry, XR-Linear also as the paper trains it."""
     baselines: list[Contender] = []
-    for kind in KINDS:
+    for kind in list_kinds():
         if kind == XR_LINEAR:
             baselines += [_make_tree(benchmark), *_papers(benchmark, vocabularies)]
             baselines.append(make_pecos(benchmark, outside.pecos))

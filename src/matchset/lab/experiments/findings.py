@@ -242,19 +242,6 @@ def read_findings(folder: Path) -> Findings:
         return Findings()
 
 
-def to_plain(value: Any) -> Any:
-    """Records, tuples and mappings as JSON has them; an unknown number becomes null."""
-    if is_dataclass(value):
-        return {each.name: to_plain(getattr(value, each.name)) for each in fields(value)}
-    if hasattr(value, "_asdict"):
-        return to_plain(value._asdict())
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_plain(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
 def from_plain(kind: Any, value: Any) -> Any:
     """A value of a type, from what `to_plain` made of it; another form is an error of any kind."""
     origin, arguments = get_origin(kind), get_args(kind)

@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from matchset.cli.console import to_plain
 from matchset.config import count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.errors import ModelFileError
 from matchset.evaluate.evaluation import Evaluation, Score
 from matchset.evaluate.qrels import Qrels
-from matchset.lab.experiments.findings import from_plain, to_plain
+from matchset.lab.experiments.findings import from_plain
 from matchset.lab.experiments.timing import Timing
 from matchset.matchers.base import Matcher
 from matchset.storage.atomic import remove_leftovers, staging_folder

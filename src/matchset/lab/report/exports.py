@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from matchset.cli.console import to_plain
 from matchset.evaluate.evaluation import Score
 from matchset.evaluate.overlap import Share
 from matchset.lab.experiments.findings import (
@@ -18,7 +19,6 @@ from matchset.lab.experiments.findings import (
     Row,
     SweepFindings,
     SweepRow,
-    to_plain,
 )
 
 

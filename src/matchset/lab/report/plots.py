@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matchset.errors import install_command
-from matchset.matchers.registry import KINDS
+from matchset.matchers.registry import list_kinds
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -48,12 +48,12 @@ SETTINGS: dict[Any, Any] = {
 
 def color_of(kind: str) -> str:
     """Return the placeholder of the color that the registry gives to a kind of matcher."""
-    return f"#0b00{list(KINDS).index(kind):02x}"
+    return f"#0b00{list(list_kinds()).index(kind):02x}"
 
 
 def marker_of(kind: str) -> str:
     """Return the marker of a kind of matcher in every plot."""
-    return MARKERS[list(KINDS).index(kind) % len(MARKERS)]
+    return MARKERS[list(list_kinds()).index(kind) % len(MARKERS)]
 
 
 def list_variables() -> dict[str, str]:
@@ -61,7 +61,7 @@ def list_variables() -> dict[str, str]:
     return (
         {INK: "--ink", MUTED: "--muted", LINE: "--line"}
         | {color: f"--c{number}" for number, color in enumerate(SERIES, start=1)}
-        | {color_of(kind): f"--kind-{kind}" for kind in KINDS}
+        | {color_of(kind): f"--kind-{kind}" for kind in list_kinds()}
     )
 
 
@@ -69,7 +69,7 @@ def kind_colors() -> str:
     """Return a style of the registry's colors, lightened as far as the page asks."""
     mixed = (
         f"--kind-{kind.name}: color-mix(in oklab, {kind.color}, white var(--lighten));"
-        for kind in KINDS.values()
+        for kind in list_kinds().values()
     )
     return f":root {{ {' '.join(mixed)} }}"
 

@@ -6,18 +6,16 @@ import hashlib
 import hmac
 import ipaddress
 import logging
-import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from matchset.client.api_keys import read_key_lines
 from matchset.serve.http.request_errors import RequestError
 
 logger = logging.getLogger(__name__)
-_MIN_CHARACTERS = 16
-_KEY = re.compile(rf"[!-~]{{{_MIN_CHARACTERS},}}")
 _SCHEME = b"bearer "
 _MAX_HOST = 300  # a DNS name has 253 characters, a port 5
 
@@ -51,23 +49,6 @@ class Keys:
 def read_keys(file: Path) -> Keys:
     """The keys in a file, as a server keeps them."""
     return Keys(tuple(hashlib.sha256(key.encode()).digest() for key in read_key_lines(file)))
-
-
-def read_key_lines(file: Path) -> list[str]:
-    """The keys in a file, one per line, at least one; lines that start with # are comments."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ValueError(f"{file}: API keys cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{file}: API keys must be UTF-8") from None
-    keys = [line for line in map(str.strip, lines) if line and not line.startswith("#")]
-    if not keys:
-        raise ValueError(f"{file}: must have at least one API key; got none")
-    if not all(map(_KEY.fullmatch, keys)):
-        rule = f"an API key must be {_MIN_CHARACTERS} or more ASCII characters without spaces"
-        raise ValueError(f"{file}: {rule}; got one that is not")
-    return keys
 
 
 def warn_if_readable(file: Path) -> None:

@@ -14,12 +14,12 @@ from cyclopts import Parameter
 from rich.status import Status
 
 from matchset.cli.console import errors, print_error, print_text
+from matchset.cli.evaluate import warn_if_trained_on
 from matchset.cli.flags import Columns, LogColumns, Settings, make_config
 from matchset.config import TrainConfig, read_config
 from matchset.data.split import SplitOptions
 from matchset.errors import ParameterError
-from matchset.evaluate.pair_segments import SeenInTraining, find_seen_in_training, is_like_training
-from matchset.evaluate.qrels import Qrels
+from matchset.evaluate.pair_segments import find_seen_in_training
 from matchset.lab.experiments.benchmark import Benchmark, make_benchmark, take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import NAMES
@@ -44,9 +44,6 @@ Split = Annotated[SplitOptions, Parameter(name="*")]
 ROWS_HELP = (
     f"Rows to run: {', '.join(NAMES)}. By default all that can run here. "
     "Rows stored earlier are in the report too."
-)
-TRAINED_ON = (
-    "nearly every query of this log was in training: is it the log that the model was trained on?"
 )
 
 
@@ -301,12 +298,6 @@ def format_command(hidden: Mapping[str, Path | None], logs: Iterable[str]) -> st
         return words.get(Path(argument), argument)
 
     return shlex.join(["matchset", *map(hide, sys.argv[1:])])
-
-
-def warn_if_trained_on(qrels: Qrels, training: SeenInTraining) -> None:
-    """Warn if a test looks like the log of the training: the model would know it by heart."""
-    if is_like_training(qrels, training):
-        print_error(TRAINED_ON)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from cyclopts import App, Parameter
 from rich.table import Table
 
 from matchset.cli.console import output, print_error, print_text
-from matchset.cli.flags import LogColumns, VisitColumns
+from matchset.cli.flags import READING, LogColumns, choose_column
 from matchset.data.events import advise_weights
 from matchset.errors import DataError, ParameterError
 from matchset.memory import DEFAULT_MEMORY
@@ -22,6 +23,7 @@ from matchset.online.outcomes import read_outcomes
 from matchset.online.power import DISPUTED, EFFECT, POWER, ExperimentPlan, plan_experiment
 from matchset.online.reading import analyze
 from matchset.online.searches import events_by_metric, independent_searches, searches_of
+from matchset.online.session_rows import SessionRows, read_session_rows
 
 experiment = App(name="experiment", help="Plan an experiment with customers, and read its result.")
 
@@ -29,6 +31,22 @@ WITHOUT_IMPRESSIONS = (
     "The log has no impressions, so searches that led to nothing are missing: rates are too high, "
     "and numbers of searches too low. Give the number of all searches with --searches."
 )
+
+
+@Parameter(name="*", group=READING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisitColumns(LogColumns):
+    """How a log is read row by row, with the customer of each row."""
+
+    user: str | None = None
+    "Column of the user; 'none' if the log has no such column."
+
+    def read_rows(self, sources: list[str]) -> SessionRows:
+        """Read the rows."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in ("event", "timestamp", "count", "user", "session"):
+            given[name] = choose_column(given[name])
+        return read_session_rows(sources[0] if len(sources) == 1 else sources, **given)
 
 
 VISIT_COLUMNS = VisitColumns()

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from matchset.cli.console import print_error, print_heading, print_text
-from matchset.cli.decisions import VISIT_COLUMNS, show_table
+from matchset.cli.console import print_error, print_heading, print_json, print_text
 from matchset.cli.evaluate import open_matcher
-from matchset.cli.flags import VisitColumns
 from matchset.data.arrow import NO_DAY
 from matchset.data.log import Log
-from matchset.data.session_rows import SessionRows, has_visitors
 from matchset.data.split import DEFAULT_SAMPLE
 from matchset.evaluate.overlap import Share
-from matchset.lab.experiments.findings import to_plain
 from matchset.matchers.base import DEFAULT_K, Matcher, Retriever
+from matchset.online.experiment_command import VISIT_COLUMNS, VisitColumns, show_table
+from matchset.online.session_rows import SessionRows, has_visitors
 from matchset.online.shadow import Held, Shadow, measure_shadow
 
 LOWER_BOUND = (
@@ -92,7 +88,7 @@ def shadow(
     measured = measure_shadow(rows, first, second, k=k, sample=sample, seed=seed, events=events)
     warn_if_not_later(rows, {"--ours": first, "--theirs": second})
     if form == "json":
-        print_text(json.dumps(to_plain(asdict(measured)), indent=1))
+        print_json(measured)
         return
     show_shadow(measured)
 

@@ -1,4 +1,4 @@
-"""Serve: how does a model get behind a search box?"""
+"""Serve command: how does a model get behind a search box?"""
 
 from __future__ import annotations
 

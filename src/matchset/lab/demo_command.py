@@ -17,9 +17,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from matchset.cli.console import output, print_facts, print_heading, print_text, training_bar
-from matchset.cli.experiments import QUICK_SAMPLE, showing_progress
 from matchset.cli.logs import show_features, show_log, show_split
-from matchset.cli.serve import print_address, start
 from matchset.config import DEFAULT_MIN_QUERY_COUNT, TrainConfig
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
@@ -27,6 +25,7 @@ from matchset.data.log import Log
 from matchset.data.log_reader import read_log
 from matchset.data.split import SplitOptions, split_by_time
 from matchset.evaluate.evaluation import evaluate
+from matchset.lab.compare_command import QUICK_SAMPLE, showing_progress
 from matchset.lab.experiments.benchmark import make_benchmark
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import FAST
@@ -41,6 +40,7 @@ from matchset.matchers.train import train
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.reload.snapshots import Sources
+from matchset.serve.serve_command import print_address, start
 
 FOLDER = Path("matchset-demo")
 DEFAULT_PORT = ServeConfig().port
