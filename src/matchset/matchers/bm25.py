@@ -64,17 +64,14 @@ class BM25(Matcher):
 
         With a `language`, or "auto" to detect it, words are stemmed.
         """
-        _check(k1, b)
         texts = normalize_strings(catalog.titles)
         if descriptions:
             if catalog.descriptions is None:
                 raise ValueError("descriptions must be in the catalog; got one without")
             more = normalize_strings(catalog.descriptions)
             texts = Strings.of([f"{a} {z}" for a, z in zip(texts, more, strict=True)])
-        stems = _learn_stems(texts, choose_language(language, [texts]))
-        words, counts = _count_words(texts if stems is None else stems.analyze(texts))
-        weights = weigh_bm25(from_scipy(counts), k1=k1, b=b)
-        return cls(make_products(catalog.ids, catalog), words, Postings.of(weights), stems)
+        products = make_products(catalog.ids, catalog)
+        return cls._of(products, texts, k1=k1, b=b, language=choose_language(language, [texts]))
 
     @classmethod
     def from_log(
@@ -96,7 +93,6 @@ class BM25(Matcher):
         The pairs are those of `positives`. Words that occur only in rare queries and in no title
         are left out (see `min_query_count` of `TrainConfig`).
         """
-        _check(k1, b)
         if not 0 < title_weight < float("inf"):
             raise ValueError(f"title_weight must be positive and finite; got {title_weight}")
         pairs = positives(log, events=events, min_count=min_count)
@@ -107,18 +103,38 @@ class BM25(Matcher):
         queries = forget_private_words(
             pairs.queries, counts, titles, least=min_query_count, language=chosen
         )
-        stems = _learn_stems(titles, chosen)
-        if stems is not None:
-            titles, queries = stems.analyze(titles), stems.analyze(queries)
-        words, counted = _count_words(Strings.concatenate([titles, queries]))
-        of_titles, of_queries = counted[: len(titles)], counted[len(titles) :]
         events_of = _native.log_fixed(1 + pairs.pairs.data.astype(np.float64)).astype(np.float32)
         led = csr_array(
             (events_of, pairs.pairs.indices, pairs.pairs.indptr),
             shape=(len(queries), len(products)),
         )
-        counted = csr_array(np.float32(title_weight) * of_titles + led.T @ of_queries)
-        weights = weigh_bm25(from_scipy(counted), k1=k1, b=b)
+        past = queries, np.float32(title_weight), led
+        return cls._of(products, titles, past, k1=k1, b=b, language=chosen)
+
+    @classmethod
+    def _of(
+        cls,
+        products: Products,
+        titles: Strings,
+        past: tuple[Strings, np.float32, csr_array] | None = None,
+        *,
+        k1: float,
+        b: float,
+        language: str | None,
+    ) -> Self:
+        """Index titles; with past queries, the weight of a title, and what each query led to."""
+        if not 0 <= k1 < float("inf"):
+            raise ValueError(f"k1 must be at least 0 and finite; got {k1}")
+        if not 0 <= b <= 1:
+            raise ValueError(f"b must be from 0 to 1; got {b}")
+        stems = None if language is None else learn_stems(titles, language)
+        texts = titles if past is None else Strings.concatenate([titles, past[0]])
+        words, counts = _count_words(texts if stems is None else stems.analyze(texts))
+        if past is not None:
+            _, title_weight, led = past
+            n = len(titles)
+            counts = csr_array(title_weight * counts[:n] + led.T @ counts[n:])
+        weights = weigh_bm25(from_scipy(counts), k1=k1, b=b)
         return cls(products, words, Postings.of(weights), stems)
 
     @property
@@ -158,7 +174,7 @@ class BM25(Matcher):
         return self.postings.rank(X, k, allowed=None if where is None else where.allowed)
 
     def _count(self, queries: Strings) -> Csr:
-        """How often each query has each known word, (n_queries, n_words)."""
+        """Count how often each query has each known word, (n_queries, n_words)."""
         index = self._index_of
         texts = normalize_strings(queries)
         if self.stems is not None:
@@ -178,20 +194,8 @@ class BM25(Matcher):
         )
 
 
-def _check(k1: float, b: float) -> None:
-    if not 0 <= k1 < float("inf"):
-        raise ValueError(f"k1 must be at least 0 and finite; got {k1}")
-    if not 0 <= b <= 1:
-        raise ValueError(f"b must be from 0 to 1; got {b}")
-
-
-def _learn_stems(texts: Strings, language: str | None) -> Stems | None:
-    """Return the stems of the words of texts; None without a language."""
-    return None if language is None else learn_stems(texts, language)
-
-
 def _count_words(texts: Strings) -> tuple[Strings, csr_array]:
-    """The words of texts, and how often each text has each, (n_texts, n_words)."""
+    """Return the words of texts, and how often each text has each, (n_texts, n_words)."""
     index: dict[str, int] = {}
     offsets, columns = [0], []
     for text in texts:
