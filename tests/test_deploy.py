@@ -37,6 +37,10 @@ def test_the_wheel_carries_the_licenses_of_what_is_compiled_in():
     version = (ROOT / "native" / "unicode_tables.inc").read_text().split()[2].rstrip(",")
     for word in ("nanobind", "robin-map", f"Unicode Character Database {version}"):
         assert word in told
+    named = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    generated = [file.name for file in (ROOT / "native").glob("*.inc")]
+    for word in (*generated, "simd.hpp", "Apache Arrow", "splitmix64", "runtime library exception"):
+        assert word in named
 
 
 def test_the_container_starts_a_server_that_exists():
