@@ -14,7 +14,7 @@ from matchset.data.catalog import Column
 from matchset.errors import FilterError
 from matchset.filters.parser import Limits, parse
 from matchset.filters.predicate import evaluate
-from matchset.filters.syntax import And, Attribute, Compare, Constant, In, IsNull, Not, Or
+from matchset.filters.syntax import Attribute, Constant, Joined, Not, Term
 from matchset.strings import Strings
 
 PYTHON = {
@@ -34,20 +34,20 @@ def matching_rows(text, rows=ROWS):
 def truth(condition, row):
     """SQL's three-valued logic for one row: True, False or None."""
     match condition:
-        case Attribute(name):
+        case Term(Attribute(name), "is true"):
             return row[name]
-        case Compare(Attribute(name), sign, Constant(value)):
-            return None if row[name] is None else PYTHON[sign](row[name], value)
-        case In(Attribute(name), constants):
-            return None if row[name] is None else row[name] in [one.value for one in constants]
-        case IsNull(Attribute(name)):
+        case Term(Attribute(name), "is null"):
             return row[name] is None
+        case Term(Attribute(name), "in", constants):
+            return None if row[name] is None else row[name] in [one.value for one in constants]
+        case Term(Attribute(name), sign, (Constant(value),)):
+            return None if row[name] is None else PYTHON[sign](row[name], value)
         case Not(inner):
             value = truth(inner, row)
             return None if value is None else not value
-        case And(parts) | Or(parts):
+        case Joined(word, parts):
             values = [truth(part, row) for part in parts]
-            decisive = isinstance(condition, Or)
+            decisive = word == "or"
             if decisive in values:
                 return decisive
             return None if None in values else not decisive
@@ -67,21 +67,21 @@ rows = st.lists(st.tuples(*(st.none() | values[name] for name in KINDS)), max_si
 @st.composite
 def leaves(draw):
     name = draw(st.sampled_from(list(KINDS)))
-    constants = values[name].map(Constant)
+    attribute, constants = st.just(Attribute(name)), values[name].map(Constant)
     signs = st.sampled_from(["=", "!="] if name == "in_stock" else list(PYTHON))
     some = st.lists(constants, min_size=1, max_size=4).map(tuple)
     kinds = [
-        st.builds(Compare, st.just(Attribute(name)), signs, constants),
-        st.builds(In, st.just(Attribute(name)), some),
-        st.just(IsNull(Attribute(name))),
-        st.just(Attribute("in_stock")),
+        st.builds(Term, attribute, signs, st.tuples(constants)),
+        st.builds(Term, attribute, st.just("in"), some),
+        st.just(Term(Attribute(name), "is null")),
+        st.just(Term(Attribute("in_stock"))),
     ]
     return draw(st.one_of(kinds))
 
 
 def nest(inner):
     several = st.lists(inner, min_size=2, max_size=4).map(tuple)
-    return st.builds(Not, inner) | st.builds(And, several) | st.builds(Or, several)
+    return st.builds(Not, inner) | st.builds(Joined, st.sampled_from(["and", "or"]), several)
 
 
 conditions = st.recursive(leaves(), nest, max_leaves=12)
@@ -95,7 +95,7 @@ def test_what_is_printed_parses_back_to_the_same(condition):
 
 @given(st.text(min_size=1), st.text())
 def test_any_name_and_any_text_can_be_written(name, text):
-    condition = Compare(Attribute(name), "=", Constant(text))
+    condition = Term(Attribute(name), "=", (Constant(text),))
     assert parse(str(condition)).condition == condition
 
 
@@ -182,10 +182,10 @@ def test_like_means_what_it_means_in_sql(texts, pattern, is_negated):
 
 
 def test_a_backslash_takes_the_meaning_of_a_sign_in_a_pattern():
-    names = Strings.of(["50 off", "50% off", "a_b", "axb"])
-    columns = {"name": Column("text", np.arange(4, dtype=np.int32), names)}
-    for pattern, wanted in ((r"50\\%%", [1]), (r"a\\_b", [2]), ("a_b", [2, 3])):
-        found = evaluate(parse(f"name like '{pattern}'"), columns, 4)
+    names = Strings.of(["50 off", "50% off", "a_b", "axb", "c\\"])
+    columns = {"name": Column("text", np.arange(5, dtype=np.int32), names)}
+    for pattern, wanted in ((r"50\\%%", [1]), (r"a\\_b", [2]), ("a_b", [2, 3]), (r"%\\", [4])):
+        found = evaluate(parse(f"name like '{pattern}'"), columns, 5)
         assert np.flatnonzero(found).tolist() == wanted
 
 

@@ -12,7 +12,6 @@ from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import read_catalog
 from matchset.errors import FilterError
 from matchset.filters.filter import Filter, make_filter
-from matchset.filters.parser import Limits
 from matchset.model.products import Products
 from matchset.strings import Strings
 
@@ -124,11 +123,6 @@ def test_filters_join_without_joining_their_texts():
 def test_what_is_no_filter_is_an_error(what, error, rule):
     with pytest.raises(error, match=rule):
         make_filter(make_shelf(), what)
-
-
-def test_the_limits_of_expressions_can_be_set():
-    with pytest.raises(FilterError, match="at most 5 characters; got 8"):
-        make_filter(make_shelf(), "in_stock", limits=Limits(length=5))
 
 
 def test_no_products_can_be_filtered():

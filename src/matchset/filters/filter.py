@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from matchset.data.catalog import Column
 from matchset.filters.hints import find_hints
-from matchset.filters.parser import DEFAULT_LIMITS, Limits, parse
+from matchset.filters.parser import parse
 from matchset.filters.predicate import evaluate
-from matchset.filters.syntax import find_names
 from matchset.strings import Strings
 
 logger = logging.getLogger(__name__)
@@ -57,7 +56,7 @@ class Filter:
         return f"Filter({self.description!r}: {counts}{hints})"
 
     def __and__(self, other: Filter) -> Filter:
-        """Products that both allow.
+        """Return the products that both allow.
 
         This is how to join a shop's own filter and a customer's. Joined as text, an extra
         parenthesis in one could undo the other.
@@ -90,7 +89,7 @@ class Filter:
         )
 
     def _reads(self, name: str, column: Column) -> bool:
-        """Whether it was made from these values of an attribute."""
+        """Return whether it was made from these values of an attribute."""
         mine = self.columns[name]
         is_number = mine.kind == column.kind == "number"
         return (
@@ -103,7 +102,7 @@ class Filter:
 Where: TypeAlias = str | Filter | Iterable[str] | NDArray[np.bool_]
 
 
-def make_filter(products: Filterable, what: Where, *, limits: Limits = DEFAULT_LIMITS) -> Filter:
+def make_filter(products: Filterable, what: Where) -> Filter:
     """Make a filter over `products` from
 
     - an expression such as `in_stock and price < 20` (any `str` is an expression; the language is
@@ -117,7 +116,7 @@ def make_filter(products: Filterable, what: Where, *, limits: Limits = DEFAULT_L
     if isinstance(what, Filter):
         return what.require_for(products.ids, products.attributes)
     if isinstance(what, str):
-        return _from_expression(products, what, limits)
+        return _from_expression(products, what)
     if not isinstance(what, Strings) and hasattr(what, "__array__"):
         array = np.asarray(what)
         if array.dtype.kind not in "OUT":  # NumPy's texts are product ids
@@ -143,15 +142,15 @@ class FilterCache:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[FilterCache], tuple[()]]:
-        """A copy, in another process too, starts empty."""
+        """Copy as an empty cache, to another process too."""
         return FilterCache, ()
 
     def __contains__(self, text: str) -> bool:
-        """Whether the filter of an expression is kept."""
+        """Return whether the filter of an expression is kept."""
         return text in self._kept
 
     def make(self, products: Filterable, what: Where) -> Filter:
-        """The filter of `make_filter`, or the cached one; hints are logged when it is made."""
+        """Return the filter of `make_filter`, or the cached one; log its hints when it is made."""
         if not isinstance(what, str):
             return make_filter(products, what)
         with self._lock:
@@ -169,11 +168,12 @@ class FilterCache:
         return made
 
 
-def _from_expression(products: Filterable, text: str, limits: Limits) -> Filter:
-    expression = parse(text, limits)
+def _from_expression(products: Filterable, text: str) -> Filter:
+    expression = parse(text)
     allowed = evaluate(expression, products.attributes, len(products.ids))
-    hints = find_hints(expression.condition, products.attributes)
-    columns = {name: products.attributes[name] for name in find_names(expression.condition)}
+    hints = find_hints(expression, products.attributes)
+    names = {term.attribute.name for term in expression.terms()}
+    columns = {name: products.attributes[name] for name in names}
     return replace(_freeze(allowed, products.ids, text), hints=hints, columns=columns)
 
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import NoReturn
 
 from matchset.errors import FilterError
 from matchset.filters.syntax import (
-    And,
     Attribute,
-    Compare,
     Condition,
     Constant,
     Expression,
-    In,
-    IsNull,
-    Like,
+    Joined,
     Not,
     Operator,
-    Or,
+    Term,
 )
 from matchset.filters.tokens import Token, tokenize
 
@@ -30,7 +27,6 @@ _OPERATORS: dict[str, Operator] = {
 _MIRRORED: dict[Operator, Operator] = {
     "=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<=",
 }  # fmt: skip
-_WORDS = ("in", "like", "between")
 _LIKE_TERMS = 25  # it looks at the characters of every value
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -67,7 +63,7 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Expression:
 
 
 def parse_date(text: str) -> date | None:
-    """The day written as YYYY-MM-DD; None if the text is not one."""
+    """Return the day written as YYYY-MM-DD; None if the text is not one."""
     if not _DATE.fullmatch(text):
         return None
     try:
@@ -106,15 +102,14 @@ class _Parser:
         self.at += 1
         return token
 
-    def coming(self, *words: str) -> bool:
-        """Whether these keywords and signs come next."""
-        coming = self.tokens[self.at : self.at + len(words)]
-        return [t.text if t.kind in ("keyword", "sign") else None for t in coming] == list(words)
+    def coming(self, word: str) -> bool:
+        """Return whether a keyword or sign comes next."""
+        return self.token.kind in ("keyword", "sign") and self.token.text == word
 
-    def accept(self, *words: str) -> bool:
-        """Skip these keywords and signs if they come next."""
-        is_coming = self.coming(*words)
-        self.at += len(words) if is_coming else 0
+    def accept(self, word: str) -> bool:
+        """Skip a keyword or sign if it comes next."""
+        is_coming = self.coming(word)
+        self.at += is_coming
         return is_coming
 
     def require(self, word: str, what: str) -> None:
@@ -125,13 +120,13 @@ class _Parser:
         conditions = [self.read_conjunction(depth)]
         while self.accept("or"):
             conditions.append(self.read_conjunction(depth))
-        return conditions[0] if len(conditions) == 1 else Or(tuple(conditions))
+        return conditions[0] if len(conditions) == 1 else Joined("or", tuple(conditions))
 
     def read_conjunction(self, depth: int) -> Condition:
         conditions = [self.read_negation(depth)]
         while self.accept("and"):
             conditions.append(self.read_negation(depth))
-        return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+        return conditions[0] if len(conditions) == 1 else Joined("and", tuple(conditions))
 
     def read_negation(self, depth: int) -> Condition:
         if depth > self.limits.depth:
@@ -144,57 +139,64 @@ class _Parser:
             self.require(")", "`and`, `or` or `)`")
             return condition
         self.count_term()
-        return self.read_condition()
+        return self.read_mirrored() if self.is_constant() else self.read_condition()
 
     def read_condition(self) -> Condition:
-        if self.is_constant():
-            return self.read_mirrored()
+        """Read an attribute and what is said of it."""
         attribute = self.read_attribute("an attribute, a value, `not` or `(`")
         if self.accept("is"):
             is_negated = self.accept("not")
             self.require("null", "`null`" if is_negated else "`null` or `not null`")
-            return Not(IsNull(attribute)) if is_negated else IsNull(attribute)
-        if any(self.coming(word) or self.coming("not", word) for word in _WORDS):
-            is_negated = self.accept("not")
-            found = self.read_worded(attribute)
+            return Not(Term(attribute, "is null")) if is_negated else Term(attribute, "is null")
+        operator = self.read_operator()
+        if operator is not None:
+            return Term(attribute, operator, (self.read_constant(),))
+        # `not` behind an attribute belongs to the word that follows, if one does.
+        is_negated = self.coming("not") and self.tokens[self.at + 1].text in _WORDS
+        self.at += is_negated
+        if self.token.kind == "keyword" and self.token.text in _WORDS:
+            found = _WORDS[self.next().text](self, attribute)
             return Not(found) if is_negated else found
-        if self.token.text in _OPERATORS and self.token.kind == "sign":
-            operator = _OPERATORS[self.next().text]
-            return Compare(attribute, operator, self.read_constant())
         if self.token.source == "(" or self.token.kind in ("name", "text", "number"):
             self.expected("an operator, `in`, `like`, `between` or `is`")
-        return attribute
+        return Term(attribute)
 
-    def read_worded(self, attribute: Attribute) -> Condition:
-        """One of `_WORDS` and what follows it."""
-        if self.accept("in"):
-            return In(attribute, self.read_list())
-        return self.read_pattern(attribute) if self.accept("like") else self.read_range(attribute)
+    def read_operator(self) -> Operator | None:
+        """Read a sign that compares; None if there is none."""
+        is_sign = self.token.kind == "sign" and self.token.text in _OPERATORS
+        return _OPERATORS[self.next().text] if is_sign else None
 
-    def read_pattern(self, attribute: Attribute) -> Like:
+    def read_list(self, attribute: Attribute) -> Term:
+        self.require("(", "`(`")
+        constants = [self.read_constant()]
+        while self.accept(","):
+            self.count_term()
+            constants.append(self.read_constant())
+        self.require(")", "`,` or `)`")
+        return Term(attribute, "in", tuple(constants))
+
+    def read_pattern(self, attribute: Attribute) -> Term:
         self.count_term(_LIKE_TERMS - 1)
-        token = self.token
-        if token.kind != "text":
+        if self.token.kind != "text":
             self.expected("a pattern in quotes")
-        return Like(attribute, self.read_constant())
+        return Term(attribute, "like", (self.read_constant(),))
 
-    def read_range(self, attribute: Attribute) -> And:
-        """`between a and b` is `>= a and <= b`."""
-        self.next()
+    def read_range(self, attribute: Attribute) -> Joined:
+        """Read `between a and b` as `>= a and <= b`."""
         self.count_term()
-        low = Compare(attribute, ">=", self.read_constant())
+        low = Term(attribute, ">=", (self.read_constant(),))
         self.require("and", "`and` and the upper end")
-        return And((low, Compare(attribute, "<=", self.read_constant())))
+        return Joined("and", (low, Term(attribute, "<=", (self.read_constant(),))))
 
     def read_mirrored(self) -> Condition:
-        """Value, operator, attribute."""
+        """Read value, operator, attribute."""
         constant = self.read_constant()
-        if self.token.kind != "sign" or self.token.text not in _OPERATORS:
+        operator = self.read_operator()
+        if operator is None:
             self.expected("an operator")
-        operator = _OPERATORS[self.next().text]
         if self.is_constant():
             self.fail("a comparison needs an attribute; got two values", self.token)
-        return Compare(self.read_attribute("an attribute"), _MIRRORED[operator], constant)
+        return Term(self.read_attribute("an attribute"), _MIRRORED[operator], (constant,))
 
     def read_attribute(self, what: str) -> Attribute:
         if self.token.kind != "name":
@@ -211,7 +213,7 @@ class _Parser:
         )
 
     def is_date(self) -> bool:
-        """Whether `date` and a text come next; otherwise `date` is the name of an attribute."""
+        """Return whether `date` and a text come next; else `date` is the name of an attribute."""
         is_word = self.token.kind == "name" and self.token.source.lower() == "date"
         return is_word and self.tokens[self.at + 1].kind == "text"
 
@@ -241,17 +243,15 @@ class _Parser:
             self.fail(f"a date must be like '2026-10-01'; got {token.source}", token)
         return Constant(day, token.position)
 
-    def read_list(self) -> tuple[Constant, ...]:
-        self.require("(", "`(`")
-        constants = [self.read_constant()]
-        while self.accept(","):
-            self.count_term()
-            constants.append(self.read_constant())
-        self.require(")", "`,` or `)`")
-        return tuple(constants)
-
     def count_term(self, n: int = 1) -> None:
         self.n_terms += n
         if self.n_terms > self.limits.terms:
             most = self.limits.terms
             self.fail(f"an expression must have at most {most} terms; got more", self.token)
+
+
+_WORDS: Mapping[str, Callable[[_Parser, Attribute], Condition]] = {
+    "in": _Parser.read_list,
+    "like": _Parser.read_pattern,
+    "between": _Parser.read_range,
+}

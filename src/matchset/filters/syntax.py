@@ -12,7 +12,9 @@ from datetime import date
 from typing import Literal, TypeAlias
 
 Value: TypeAlias = str | float | bool | date
-Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
+Operator: TypeAlias = Literal[
+    "=", "!=", "<", "<=", ">", ">=", "in", "like", "is null", "is true"
+]  # fmt: skip
 
 KEYWORDS = frozenset({"and", "or", "not", "in", "is", "null", "true", "false", "like", "between"})
 PLAIN_NAME = re.compile(r"[^\W\d]\w*")
@@ -21,7 +23,7 @@ ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "t": "\t"}  # what follows
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """The name of an attribute; by itself, the condition that it is true."""
+    """The name of an attribute."""
 
     name: str
     position: int = field(default=0, compare=False)  # in the text of the expression, for errors
@@ -50,47 +52,19 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
-    """An attribute against a value; `20 > price` is read as `price < 20`."""
+class Term:
+    """An attribute against a value, several (`in`) or none; `20 > price` is `price < 20`."""
 
     attribute: Attribute
-    operator: Operator
-    constant: Constant
+    operator: Operator = "is true"
+    constants: tuple[Constant, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.attribute} {self.operator} {self.constant}"
-
-
-@dataclass(frozen=True, slots=True)
-class In:
-    """An attribute that is one of some values."""
-
-    attribute: Attribute
-    constants: tuple[Constant, ...]
-
-    def __str__(self) -> str:
-        return f"{self.attribute} in ({', '.join(map(str, self.constants))})"
-
-
-@dataclass(frozen=True, slots=True)
-class Like:
-    """A text that has a pattern: % stands for any characters, _ for one."""
-
-    attribute: Attribute
-    pattern: Constant
-
-    def __str__(self) -> str:
-        return f"{self.attribute} like {self.pattern}"
-
-
-@dataclass(frozen=True, slots=True)
-class IsNull:
-    """An attribute that has no value."""
-
-    attribute: Attribute
-
-    def __str__(self) -> str:
-        return f"{self.attribute} is null"
+        if self.operator == "is true":
+            return str(self.attribute)
+        values = ", ".join(map(str, self.constants))
+        values = f"({values})" if self.operator == "in" else values
+        return f"{self.attribute} {self.operator} {values}".rstrip(" ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +78,18 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class And:
-    """All of at least two conditions."""
+class Joined:
+    """At least two conditions, of which all (`and`) or one (`or`) must be true."""
 
+    word: Literal["and", "or"]
     conditions: tuple[Condition, ...]
 
     def __str__(self) -> str:
-        return _join(self.conditions, " and ")
+        texts = [f"({one})" if isinstance(one, Joined) else str(one) for one in self.conditions]
+        return f" {self.word} ".join(texts)
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
-    """At least one of at least two conditions."""
-
-    conditions: tuple[Condition, ...]
-
-    def __str__(self) -> str:
-        return _join(self.conditions, " or ")
-
-
-Condition: TypeAlias = Attribute | Compare | In | Like | IsNull | Not | And | Or
+Condition: TypeAlias = Term | Not | Joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +99,17 @@ class Expression:
     text: str = field(compare=False)
     condition: Condition
 
+    def terms(self) -> Iterator[Term]:
+        """Yield the terms, from left to right."""
+        return _find_terms(self.condition)
 
-def find_names(condition: Condition) -> Iterator[str]:
-    """The attributes that a condition reads."""
+
+def _find_terms(condition: Condition) -> Iterator[Term]:
     match condition:
-        case Attribute(name):
-            yield name
         case Not(inner):
-            yield from find_names(inner)
-        case And(parts) | Or(parts):
+            yield from _find_terms(inner)
+        case Joined(_, parts):
             for part in parts:
-                yield from find_names(part)
-        case _:
-            yield condition.attribute.name
-
-
-def _join(conditions: tuple[Condition, ...], word: str) -> str:
-    return word.join(f"({one})" if isinstance(one, And | Or) else str(one) for one in conditions)
+                yield from _find_terms(part)
+        case Term():
+            yield condition
