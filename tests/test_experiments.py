@@ -9,7 +9,7 @@ from experiments import BUDGET, CONFIG, count_training, make_small
 from matchset.config import count_threads
 from matchset.data.split import SplitOptions
 from matchset.evaluate.compare import Difference
-from matchset.evaluate.evaluation import evaluate_qrels
+from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.overlap import Share
 from matchset.lab.experiments import baselines, contenders
 from matchset.lab.experiments import store as stores
@@ -227,9 +227,7 @@ def test_a_contender_left_out_whose_model_is_gone_adds_nothing(benchmark, tmp_pa
 def test_every_contender_is_measured_as_if_alone(benchmark, compared):
     out, found = compared
     matcher = MatchSet.load(out / "models" / OURS)
-    alone = evaluate_qrels(
-        matcher, benchmark.qrels, train=benchmark.pairs, ks=BUDGET.ks, resamples=50
-    )
+    alone = evaluate(matcher, benchmark.qrels, train=benchmark.pairs, ks=BUDGET.ks, resamples=50)
     ours = found.rows[0]
     assert ours.name == OURS
     for wanted in alone.scores:
@@ -257,7 +255,7 @@ def test_the_match_set_is_first_and_its_parts_are_rows(compared):
     assert without.model.lexical is None
     row = found.row(f"{OURS}_without_lexical")
     assert row.recall(20) == pytest.approx(
-        evaluate_qrels(without, make_small().qrels, ks=[20], resamples=5).recall()
+        evaluate(without, make_small().qrels, ks=[20], resamples=5).recall()
     )
 
 

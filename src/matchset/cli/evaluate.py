@@ -22,7 +22,7 @@ from matchset.cli.console import (
 from matchset.cli.flags import LogColumns
 from matchset.errors import ParameterError
 from matchset.evaluate.calibration import Cutoff, score_answers
-from matchset.evaluate.evaluation import evaluate_qrels
+from matchset.evaluate.evaluation import evaluate as measure
 from matchset.evaluate.pair_segments import (
     SeenInTraining,
     choose_rule,
@@ -104,7 +104,7 @@ def evaluate(
         test, events=rule.weights, min_count=rule.min_count, sample=sample, seed=seed
     )
     learned = None if train is None else columns.read(train)
-    found = evaluate_qrels(matcher, qrels, train=learned, seed=seed)
+    found = measure(matcher, qrels, train=learned, seed=seed)
     cutoffs = find_cutoffs(matcher, qrels, max(found.ks))
     if form == "json":
         scores = {"scores": found.scores, "min_score": cutoffs, "relevant": str(rule)}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from matchset.data.arrow import ArrowSource, ExportColumn, export_columns
+from matchset.strings import Strings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +26,7 @@ class Tabular(ABC):
 
     @abstractmethod
     def _columns(self) -> list[ExportColumn]:
-        """At least one, all of the same length."""
+        """Return at least one column, all of the same length."""
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas frame with the columns of `to_dicts`."""
@@ -45,6 +49,19 @@ class Tabular(ABC):
         columns = self._columns()
         numbers = next(column.values for column in columns if column.values is not None)
         return export_columns(columns, len(numbers))
+
+
+def to_columns(rows: Sequence[Mapping[str, Any]]) -> list[ExportColumn]:
+    """Return the columns of dicts that all have the same keys, and texts or numbers as values."""
+    columns = []
+    for name, first in rows[0].items():
+        values = [row[name] for row in rows]
+        if isinstance(first, str):
+            columns.append(ExportColumn(name, texts=Strings.of(values)))
+        else:
+            dtype = np.int32 if isinstance(first, int) else np.float64
+            columns.append(ExportColumn(name, np.array(values, dtype=dtype)))
+    return columns
 
 
 @dataclass(frozen=True, slots=True)

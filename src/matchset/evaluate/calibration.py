@@ -47,7 +47,7 @@ class ScoredAnswers:
     is_relevant: NDArray[np.bool_]  # (n_answers,)
 
     def reliability(self, least: int = LEAST_ANSWERS) -> tuple[ReliabilityBin, ...]:
-        """Share of relevant answers against the mean score, by tenth of the scale from 0 to 1.
+        """Return the share of relevant answers and the mean score, by tenth from 0 to 1.
 
         Tenths with fewer than `least` answers are left out. An answer that nobody clicked counts as
         not relevant, though it may be: so scores are chances of a click or a purchase.
@@ -63,7 +63,7 @@ class ScoredAnswers:
         return tuple(bins)
 
     def cutoffs(self, min_scores: tuple[float, ...] = MIN_SCORES) -> tuple[Cutoff, ...]:
-        """Recall and size of the match set at each least score."""
+        """Return recall and size of the match set at each least score."""
         n, traffic = len(self.qrels), self.qrels.traffic
         n_relevant = np.bincount(self.qrels.row, minlength=n)
         found = []

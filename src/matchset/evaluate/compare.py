@@ -11,15 +11,15 @@ import numpy as np
 
 from matchset.data.arrow import ExportColumn
 from matchset.data.events import EventWeights
-from matchset.data.frames import Tabular
+from matchset.data.frames import Tabular, to_columns
 from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.data.split import DEFAULT_SAMPLE
-from matchset.evaluate.evaluation import KS, Evaluation, check_ks, evaluate_qrels
+from matchset.evaluate.evaluation import KS, Evaluation, check_ks, evaluate
 from matchset.evaluate.judgments import BATCH
 from matchset.evaluate.overlap import Share
 from matchset.evaluate.pair_segments import SEGMENTS
-from matchset.evaluate.qrels import make_qrels
+from matchset.evaluate.qrels import Qrels, make_qrels
 from matchset.evaluate.significance import (
     FLIPS,
     RESAMPLES,
@@ -32,7 +32,6 @@ from matchset.evaluate.significance import (
 from matchset.matchers.base import Retriever
 from matchset.matchers.display import Grid, Headed, printable, with_margin
 from matchset.matchers.recorded_run import Engine
-from matchset.strings import Strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class Comparison(Headed, Tabular):
         return max(self.evaluations, key=lambda name: self.evaluations[name].recall())
 
     def difference(self, first: str, second: str, k: int | None = None) -> Difference:
-        """One of the differences, by default at the largest k."""
+        """Return one of the differences, by default at the largest k."""
         depth = max(self.evaluations[first].ks) if k is None else k
         for found in self.differences:
             if found.k == depth and {found.first, found.second} == {first, second}:
@@ -77,7 +76,7 @@ class Comparison(Headed, Tabular):
         )
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict per matcher and score: `matcher` and the keys of `Evaluation.to_dicts`."""
+        """Return one dict per matcher and score: `matcher`, and the keys of `Score`."""
         return [
             {"matcher": name, **row}
             for name, evaluation in self.evaluations.items()
@@ -85,16 +84,7 @@ class Comparison(Headed, Tabular):
         ]
 
     def _columns(self) -> list[ExportColumn]:
-        rows = self.to_dicts()
-        columns = []
-        for name in rows[0]:
-            values = [row[name] for row in rows]
-            if isinstance(values[0], str):
-                columns.append(ExportColumn(name, texts=Strings.of(values)))
-            else:
-                dtype = np.int32 if isinstance(values[0], int) else np.float64
-                columns.append(ExportColumn(name, np.array(values, dtype=dtype)))
-        return columns
+        return to_columns(self.to_dicts())
 
     def _grid(self) -> Grid:
         best = self.best
@@ -118,7 +108,7 @@ class Comparison(Headed, Tabular):
 
 def compare_matchers(
     matchers: Mapping[str, Retriever | Engine],
-    test: Log | Positives,
+    test: Log | Positives | Qrels,
     *,
     train: Log | Positives | None = None,
     ks: Iterable[int] = KS,
@@ -143,7 +133,7 @@ def compare_matchers(
     )
     depths = check_ks(ks)
     evaluations = {
-        name: evaluate_qrels(
+        name: evaluate(
             matcher,
             qrels,
             train=train,

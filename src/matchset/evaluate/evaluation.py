@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matchset.data.arrow import ExportColumn
 from matchset.data.events import EventWeights
-from matchset.data.frames import Tabular
+from matchset.data.frames import Tabular, to_columns
 from matchset.data.log import Log
 from matchset.data.positives import Positives
 from matchset.data.split import DEFAULT_SAMPLE
@@ -83,7 +83,7 @@ class Evaluation(Headed, Tabular):
         return len(self.queries)
 
     def score(self, metric: str = "recall", k: int | None = None, segment: str = ALL) -> Score:
-        """One of the scores, by default at the largest k."""
+        """Return one of the scores, by default at the largest k."""
         wanted = (segment, metric, max(self.ks) if k is None else k)
         for score in self.scores:
             if (score.segment, score.metric, score.k) == wanted:
@@ -91,43 +91,25 @@ class Evaluation(Headed, Tabular):
         raise KeyError(f"a score needs a segment, metric and k of this evaluation; got {wanted}")
 
     def recall(self, k: int | None = None, segment: str = ALL) -> float:
-        """Mean recall at k, by default the largest."""
+        """Return the mean recall at k, by default the largest."""
         return self.score("recall", k, segment).value
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict per score, with the fields of `Score` as keys."""
+        """Return one dict per score, with the fields of `Score` as keys."""
         names = [field.name for field in fields(Score)]
         return [{name: getattr(score, name) for name in names} for score in self.scores]
 
     def _columns(self) -> list[ExportColumn]:
-        columns = []
-        for field in fields(Score):
-            values = [getattr(score, field.name) for score in self.scores]
-            if field.name in ("segment", "metric"):
-                columns.append(ExportColumn(field.name, texts=Strings.of(values)))
-            else:
-                dtype = np.int32 if field.name in ("k", "queries") else np.float64
-                columns.append(ExportColumn(field.name, np.array(values, dtype=dtype)))
-        return columns
+        return to_columns(self.to_dicts())
 
     def _grid(self) -> Grid:
-        recalls = [score for score in self.scores if score.metric == "recall"]
         rows = []
-        for segment in dict.fromkeys(score.segment for score in recalls):
-            of_segment = [score for score in recalls if score.segment == segment]
+        for segment in dict.fromkeys(score.segment for score in self.scores):
+            recalls = [s for s in self.scores if (s.segment, s.metric) == (segment, "recall")]
             name = "Recall" if segment == ALL else f"  {segment}"
-            rows.append([name, f"{of_segment[0].queries:,}", *map(_format, of_segment)])
+            rows.append([name, f"{recalls[0].queries:,}", *map(_format, recalls)])
             if segment == ALL:
-                weighed = [
-                    with_margin(s.by_traffic, s.by_traffic_low, s.by_traffic_high)
-                    for s in of_segment
-                ]
-                rows.append(["  by traffic", "", *weighed])
-                limits = [percent(score.seen_limit) for score in of_segment]
-                if not np.isnan(of_segment[0].seen_limit):
-                    rows.append(
-                        ["  ceiling" if self.is_limited else "  seen in training", "", *limits]
-                    )
+                rows += self._rows_below(recalls)
         for metric in NAMES:
             others = [s for s in self.scores if s.segment == ALL and s.metric == metric]
             if metric != "recall" and others:
@@ -137,10 +119,18 @@ class Evaluation(Headed, Tabular):
         title = f"Evaluation({len(self):,} queries, {n_pairs:,} relevant products; {what})"
         return Grid(title, ["", "queries", *(f"@{k}" for k in self.ks)], rows, len(rows))
 
+    def _rows_below(self, recalls: Sequence[Score]) -> Iterator[list[str]]:
+        """Yield the recall by traffic and, where it is known, its limit."""
+        margins = ((s.by_traffic, s.by_traffic_low, s.by_traffic_high) for s in recalls)
+        yield ["  by traffic", "", *(with_margin(*margin) for margin in margins)]
+        if not np.isnan(recalls[0].seen_limit):
+            name = "  ceiling" if self.is_limited else "  seen in training"
+            yield [name, "", *(percent(score.seen_limit) for score in recalls)]
+
 
 def evaluate(
     matcher: Retriever | Engine,
-    test: Log | Positives,
+    test: Log | Positives | Qrels,
     *,
     train: Log | Positives | None = None,
     ks: Iterable[int] = KS,
@@ -156,63 +146,43 @@ def evaluate(
     """Match the queries of a test set, and measure how many of their relevant products are found.
 
     The matcher may also be a callable, `lambda queries, k: ...`, that returns the product ids of
-    each query, best first. `Positives` are relevant as they are. For a log, `relevance` decides
-    (with `events` and `min_count`). A log without purchases and clicks is tested by the events and
-    the `min_count` of the training.
+    each query, best first. `Positives` and `Qrels` are relevant as they are. For a log, `relevance`
+    decides (with `events` and `min_count`). A log without purchases and clicks is tested by the
+    events and the `min_count` of the training.
 
     Which queries and products were seen in training is looked up in `train`, or else in what the
     matcher remembers. A training log counts by its default positives. If training used other
     options, pass its `Positives`. Segments and limits that need an unknown training set are left
     out.
     """
-    least = 1.0 if min_count is None else min_count
+    depths, retriever = check_ks(ks), as_retriever(matcher)
     if isinstance(test, Log):
-        rule = choose_rule(as_retriever(matcher), test, events=events, min_count=min_count)
-        events, least = rule.weights, rule.min_count
+        rule = choose_rule(retriever, test, events=events, min_count=min_count)
+        events, min_count = rule.weights, rule.min_count
+    least = 1.0 if min_count is None else min_count
     qrels = make_qrels(
         test, events=events, min_count=least, sample=sample, seed=seed, graded=graded
     )
-    return evaluate_qrels(
-        matcher,
-        qrels,
-        train=train,
-        ks=ks,
-        seed=seed,
-        segments=segments,
-        resamples=resamples,
-        batch=batch,
-    )
-
-
-def evaluate_qrels(
-    matcher: Retriever | Engine,
-    qrels: Qrels,
-    *,
-    train: Log | Positives | None = None,
-    ks: Iterable[int] = KS,
-    seed: int = 0,
-    segments: Sequence[str] = SEGMENTS,
-    resamples: int = RESAMPLES,
-    batch: int = BATCH,
-) -> Evaluation:
-    """`evaluate` on given qrels."""
-    depths, matcher = check_ks(ks), as_retriever(matcher)
-    seen = find_seen_in_training(qrels, train, matcher)
-    run = run_qrels(matcher, qrels, depths, head=seen.head, batch=batch)
-    return score_run(
-        run,
-        qrels,
-        seen,
+    seen = find_seen_in_training(qrels, train, retriever)
+    run = run_qrels(retriever, qrels, depths, head=seen.head, batch=batch)
+    parts = make_segments(qrels, seen, segments)
+    return Evaluation(
+        (
+            *_score_queries(run, qrels, seen, parts, ks=depths, resamples=resamples, seed=seed),
+            *_score_lists(run, len(qrels), depths, has_tail=seen.head is not None),
+        ),
         depths,
-        segments=segments,
-        resamples=resamples,
-        seed=seed,
-        is_limited=_is_limited(matcher),
+        qrels.queries,
+        qrels.traffic,
+        run.judgments.count(),
+        np.column_stack([METRICS["recall"](run.judgments, k) for k in depths]),
+        run.sizes,
+        is_limited=_knows_no_titles(retriever),
     )
 
 
-def _is_limited(matcher: Retriever) -> bool:
-    """Whether it was trained without titles, so that it knows products of the log alone."""
+def _knows_no_titles(matcher: Retriever) -> bool:
+    """Return whether a trained matcher knows products of its log alone."""
     if not isinstance(matcher, Matcher) or matcher.training is None:
         return False
     return matcher.products.titles is None
@@ -223,7 +193,7 @@ def _format(score: Score) -> str:
 
 
 def check_ks(ks: Iterable[int]) -> tuple[int, ...]:
-    """Distinct ks in ascending order, checked to be positive."""
+    """Return the distinct ks in ascending order; raise a ValueError unless all are positive."""
     depths = tuple(sorted({check_k(k) for k in ks}))
     if not depths:
         raise ValueError("ks must hold at least one k; got none")
@@ -232,19 +202,17 @@ def check_ks(ks: Iterable[int]) -> tuple[int, ...]:
     return depths
 
 
-def score_run(
+def _score_queries(
     run: Run,
     qrels: Qrels,
     seen: SeenInTraining,
-    ks: tuple[int, ...],
+    parts: Mapping[str, Bools],
     *,
-    segments: Sequence[str] = SEGMENTS,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    is_limited: bool = False,
-) -> Evaluation:
-    """Compute every metric of a run, over all queries and by segment."""
-    parts = make_segments(qrels, seen, segments)
+    ks: tuple[int, ...],
+    resamples: int,
+    seed: int,
+) -> Iterator[Score]:
+    """Yield every metric of a run as a mean over all queries, and over those of each segment."""
     judgments = [run.judgments.select(pairs) for pairs in parts.values()]
     columns = [(metric, k) for metric in METRICS for k in ks]
     values = np.stack(
@@ -258,23 +226,10 @@ def score_run(
     limits[:, :, of_recall] = mean(_find_limits(parts, judgments, seen, ks), weights)
     numbers = [plain, low[0], high[0], weighted, low[1], high[1], *limits]
     table = np.stack(numbers)  # (n_numbers, n_segments, n_columns)
-    n_queries = [int(np.count_nonzero(part.count())) for part in judgments]
-    scores = [
-        Score(segment, metric, k, n_queries[s], *table[:, s, c].tolist())
-        for s, segment in enumerate(parts)
-        for c, (metric, k) in enumerate(columns)
-    ]
-    scores += _score_lists(run, len(qrels), ks, has_tail=seen.head is not None)
-    return Evaluation(
-        tuple(scores),
-        ks,
-        qrels.queries,
-        qrels.traffic,
-        run.judgments.count(),
-        values[:, list(parts).index(ALL), of_recall],
-        run.sizes,
-        is_limited,
-    )
+    for s, segment in enumerate(parts):
+        n_queries = int(np.count_nonzero(judgments[s].count()))
+        for c, (metric, k) in enumerate(columns):
+            yield Score(segment, metric, k, n_queries, *table[:, s, c].tolist())
 
 
 def _find_limits(
@@ -283,7 +238,7 @@ def _find_limits(
     seen: SeenInTraining,
     ks: tuple[int, ...],
 ) -> Values:
-    """The seen limits of recall, NaN if unknown, (n_queries, n_segments, n_ks)."""
+    """Return the seen limits of recall, NaN if unknown, (n_queries, n_segments, n_ks)."""
     best = np.full((judgments[0].n_queries, len(parts), len(ks)), np.nan)
     if seen.is_warm is not None:
         for s, (pairs, part) in enumerate(zip(parts.values(), judgments, strict=True)):
@@ -293,15 +248,11 @@ def _find_limits(
 
 
 def _score_lists(run: Run, n_queries: int, ks: tuple[int, ...], *, has_tail: bool) -> list[Score]:
-    """Scores that are not means over queries: coverage of the catalog, share of the long tail."""
-    unknown = [_NAN] * 5
-    scores = []
-    for k in ks:
-        n_products = len(run.products) if run.products is not None else 0
-        value = run.n_distinct[k] / n_products if n_products else _NAN
-        scores.append(Score(ALL, "coverage", k, n_queries, value, *unknown))
-    for k in ks if has_tail else ():
-        n_returned = run.n_returned[k]
-        value = run.n_tail[k] / n_returned if n_returned else _NAN
-        scores.append(Score(ALL, "long_tail", k, n_queries, value, *unknown))
-    return scores
+    """Return scores that are not means over queries: coverage, and the share of the long tail."""
+    n_products = 0 if run.products is None else len(run.products)
+    shares = [("coverage", k, run.n_distinct[k], n_products) for k in ks]
+    shares += [("long_tail", k, run.n_tail[k], run.n_returned[k]) for k in ks if has_tail]
+    return [
+        Score(ALL, metric, k, n_queries, n / total if total else _NAN, *[_NAN] * 5)
+        for metric, k, n, total in shares
+    ]

@@ -31,15 +31,15 @@ class Judgments:
 
     @classmethod
     def of(cls, qrels: Qrels, rank: NDArray[np.int64]) -> Judgments:
-        """The qrels with the rank of each relevant pair."""
+        """Return the qrels with the rank of each relevant pair."""
         return cls(qrels.row, qrels.gain, rank, len(qrels))
 
     def select(self, kept: NDArray[np.bool_]) -> Judgments:
-        """As if only some of the pairs were relevant; queries keep their indices."""
+        """Return judgments as if only some pairs were relevant; queries keep their indices."""
         return replace(self, row=self.row[kept], gain=self.gain[kept], rank=self.rank[kept])
 
     def count(self, pairs: NDArray[np.bool_] | None = None) -> Values:
-        """Number of pairs of each query, or of those marked in `pairs`, (n_queries,)."""
+        """Return the number of pairs of each query, or of those marked in `pairs`, (n_queries,)."""
         rows = self.row if pairs is None else self.row[pairs]
         return np.bincount(rows, minlength=self.n_queries).astype(np.float64)
 
@@ -71,7 +71,7 @@ class Results:
 def match_qrels(
     matcher: Retriever, qrels: Qrels, k: int, *, batch: int = BATCH
 ) -> Iterator[Results]:
-    """Results of all test queries, one batch at a time."""
+    """Yield the results of all test queries, one batch at a time."""
     if batch < 1:
         raise ValueError(f"batch must be positive; got {batch}")
     products: Products | None = None
@@ -85,7 +85,7 @@ def match_qrels(
 
 
 def find_pairs(qrels: Qrels, results: Results) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The relevant pairs among results: index of each pair in the qrels, and of its entry."""
+    """Find the relevant pairs among results: the index of each in the qrels, and its entry."""
     known = np.flatnonzero(results.product >= 0)
     wanted = results.row[known] * len(qrels.products) + results.product[known]
     # Search only the keys of this batch's queries: they fit in the cache.

@@ -26,7 +26,7 @@ class Latency:
     seconds: Values  # of each call, (n_calls,)
 
     def quantile(self, share: float) -> float:
-        """The time within which this share of the calls returned."""
+        """Return the time within which this share of the calls returned."""
         return float(np.quantile(self.seconds, share))
 
     @property
@@ -52,7 +52,7 @@ def measure_latency(
     sample: int = SAMPLE,
     seed: int = 0,
 ) -> Latency:
-    """Time of each `match` call, over a random sample of the queries, one by one."""
+    """Measure the time of each `match` call, over a random sample of the queries, one by one."""
     if sample < 1:
         raise ValueError(f"sample must be positive; got {sample}")
     given = queries.queries if isinstance(queries, Log | Positives) else queries

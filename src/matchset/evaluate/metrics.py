@@ -18,24 +18,24 @@ from matchset.matrices import offsets_of, positions_of
 
 
 def recall(judgments: Judgments, k: int) -> Values:
-    """Share of the relevant products that are among the first k, (n_queries,)."""
+    """Return the share of the relevant products that are among the first k, (n_queries,)."""
     return _divide(judgments.count(judgments.rank < k), judgments.count())
 
 
 def precision(judgments: Judgments, k: int) -> Values:
-    """Share of the first k positions that hold relevant products, (n_queries,)."""
+    """Return the share of the first k positions that hold relevant products, (n_queries,)."""
     return _divide(
         judgments.count(judgments.rank < k), np.where(judgments.count() > 0, float(k), 0.0)
     )
 
 
 def hit_rate(judgments: Judgments, k: int) -> Values:
-    """Whether any relevant product is among the first k, (n_queries,)."""
+    """Return whether any relevant product is among the first k, (n_queries,)."""
     return _divide(judgments.count(judgments.rank < k) > 0, np.sign(judgments.count()))
 
 
 def reciprocal_rank(judgments: Judgments, k: int) -> Values:
-    """One over the position (from 1) of the first relevant product, 0 beyond k, (n_queries,)."""
+    """Return 1 / the position (from 1) of the first relevant product, 0 beyond k, (n_queries,)."""
     best = np.full(judgments.n_queries, MISSING)
     np.minimum.at(best, judgments.row, judgments.rank)
     found = np.where(best < k, 1.0 / (1.0 + best), 0.0)
@@ -43,7 +43,7 @@ def reciprocal_rank(judgments: Judgments, k: int) -> Values:
 
 
 def ndcg(judgments: Judgments, k: int) -> Values:
-    """Discounted gain of the first k over that of an ideal ranking, (n_queries,).
+    """Return the discounted gain of the first k over that of an ideal ranking, (n_queries,).
 
     A relevant product at position r (from 1) contributes its gain over log2(1 + r).
     """
@@ -76,7 +76,7 @@ NAMES: Mapping[str, str] = {
 
 
 def seen_limit(judgments: Judgments, is_warm: NDArray[np.bool_], k: int) -> Values:
-    """Best possible recall with warm products only; `is_warm` is per pair, (n_queries,)."""
+    """Return the best recall with warm products only; `is_warm` is per pair, (n_queries,)."""
     return _divide(np.minimum(judgments.count(is_warm), k), judgments.count())
 
 
@@ -89,7 +89,7 @@ def _discount(judgments: Judgments, gain: Values, rank: NDArray[np.int64], k: in
 
 
 def _divide(values: NDArray[np.generic], by: Values) -> Values:
-    """The quotients, NaN for queries without relevant products."""
+    """Return the quotients, NaN for queries without relevant products."""
     result = np.full(len(by), np.nan)
     np.divide(values, by, out=result, where=by > 0)
     return result

@@ -50,7 +50,7 @@ class IncrementalRecall(Headed):
     union: Share  # recall of all that either returns: up to 2k products
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict per share, with keys what, value, low, high."""
+        """Return one dict per share, with keys what, value, low, high."""
         return [{"what": what, **share._asdict()} for what, share in self._shares()]
 
     def _shares(self) -> list[tuple[str, Share]]:
@@ -76,7 +76,7 @@ class IncrementalRecall(Headed):
 def incremental_recall(
     first: Retriever | Engine,
     second: Retriever | Engine,
-    test: Log | Positives,
+    test: Log | Positives | Qrels,
     *,
     k: int = 100,
     names: tuple[str, str] = ("first", "second"),
@@ -89,22 +89,6 @@ def incremental_recall(
 ) -> IncrementalRecall:
     """Compare the match sets of two matchers at k products; options as in `evaluate`."""
     qrels = make_qrels(test, events=events, min_count=min_count, sample=sample, seed=seed)
-    options = {"resamples": resamples, "seed": seed, "batch": batch}
-    return measure_overlap(first, second, qrels, k=k, names=names, **options)
-
-
-def measure_overlap(
-    first: Retriever | Engine,
-    second: Retriever | Engine,
-    qrels: Qrels,
-    *,
-    k: int = 100,
-    names: tuple[str, str] = ("first", "second"),
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    batch: int = BATCH,
-) -> IncrementalRecall:
-    """`incremental_recall` on given qrels."""
     depth = check_k(k)
     ranks = np.full((3, qrels.n_pairs), MISSING)  # of each pair in first, second, interleaved
     overlap = np.full(len(qrels), np.nan)
@@ -123,7 +107,7 @@ def measure_overlap(
 
 
 def _share_relevant(qrels: Qrels, ranks: NDArray[np.int64], k: int) -> list[Values]:
-    """Shares of each query's relevant products, as in `IncrementalRecall`, (n_queries,)."""
+    """Return shares of each query's relevant products, as in `IncrementalRecall`, (n_queries,)."""
     first, second, mixed = ranks < k
     judgments = Judgments.of(qrels, ranks[0])
     total = judgments.count()
@@ -132,7 +116,7 @@ def _share_relevant(qrels: Qrels, ranks: NDArray[np.int64], k: int) -> list[Valu
 
 
 def interleave(first: Results, second: Results, n_queries: int) -> tuple[Results, Values]:
-    """Both rankings interleaved without duplicates, and the share of products in both.
+    """Interleave both rankings without duplicates; also return the share of products in both.
 
     At each rank the first ranking's product comes before the second's. The share is per query,
     NaN if neither ranking has products for it, (n_queries,).
@@ -162,7 +146,7 @@ def interleave(first: Results, second: Results, n_queries: int) -> tuple[Results
 
 
 def _join_labels(first: Results, second: Results) -> tuple[NDArray[np.int64], int]:
-    """Labels of both that are equal for equal products, and an upper bound of their number."""
+    """Return labels of both, equal for equal products, and an upper bound of their number."""
     n_first, n_second = len(first.products), len(second.products)
     label = np.arange(n_second)
     if first.products is not second.products:
@@ -172,7 +156,7 @@ def _join_labels(first: Results, second: Results) -> tuple[NDArray[np.int64], in
 
 
 def _means(table: Values, *, resamples: int, seed: int) -> list[Share]:
-    """Mean and interval of each column, over the queries that have a value."""
+    """Return the mean and interval of each column, over the queries that have a value."""
     values = table[:, :, None]  # each column is its own group
     weights = np.ones((1, len(table)))
     low, high = bootstrap(values, weights, resamples=resamples, seed=seed)

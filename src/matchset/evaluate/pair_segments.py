@@ -49,7 +49,7 @@ class SeenInTraining:
 def find_seen_in_training(
     qrels: Qrels, train: Log | Positives | None, matcher: Retriever | None = None
 ) -> SeenInTraining:
-    """Look it up in `train` if given, else in what the matcher remembers."""
+    """Look up what was seen in `train` if given, else in what the matcher remembers."""
     if train is not None:
         pairs = training_pairs(train)
         is_warm = pairs.products.index_of(qrels.products) >= 0
@@ -67,7 +67,7 @@ def find_seen_in_training(
 
 
 def is_like_training(qrels: Qrels, training: SeenInTraining) -> bool:
-    """Whether a test looks like the training log: nearly all of its pairs are known."""
+    """Return whether a test looks like the training log: nearly all of its pairs are known."""
     if training.is_seen is None or training.is_warm is None:
         return False
     is_known = training.is_seen[qrels.row] & training.is_warm
@@ -75,7 +75,7 @@ def is_like_training(qrels: Qrels, training: SeenInTraining) -> bool:
 
 
 def is_head(traffic: Values) -> Bools:
-    """Which are the most frequent, together half of the traffic, (n,).
+    """Return which are the most frequent, together half of the traffic, (n,).
 
     Ties at the boundary all belong to the head; if all are equally frequent there is no head.
     """
@@ -93,7 +93,7 @@ def is_head(traffic: Values) -> Bools:
 def make_segments(
     qrels: Qrels, training: SeenInTraining, names: Sequence[str] = SEGMENTS
 ) -> dict[str, Bools]:
-    """Pairs of each segment in `names` that can be computed, after `ALL`, (n_pairs,)."""
+    """Return the pairs of each segment in `names` that can be computed, after `ALL`, (n_pairs,)."""
     for name in names:
         if name not in SEGMENTS:
             raise ValueError(f"segments must be among {', '.join(SEGMENTS)}; got {name!r}")
@@ -116,7 +116,7 @@ def choose_rule(
     events: EventWeights | None = None,
     min_count: float | None = None,
 ) -> EventRule:
-    """Which events make a product relevant: what is given, else purchases, else clicks.
+    """Return which events make a product relevant: what is given, else purchases, else clicks.
 
     A log with neither, such as one of ratings, is tested as the model was trained: ratings have no
     default threshold, so the model's own is the best guess.

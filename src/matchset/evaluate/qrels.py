@@ -37,7 +37,7 @@ class Qrels:
 
 
 def make_qrels(
-    test: Log | Positives,
+    test: Log | Positives | Qrels,
     *,
     events: EventWeights | None = None,
     min_count: float = 1.0,
@@ -45,13 +45,15 @@ def make_qrels(
     seed: int = 0,
     graded: bool = False,
 ) -> Qrels:
-    """Test queries and relevant products of a log (see `relevance`) or of positives.
+    """Return the test queries and relevant products of a log (see `relevance`) or of positives.
 
-    Positives are all relevant, and `events` and `min_count` do not apply to them. If there are more
-    than `sample` queries, a random sample of that size is taken. Traffic is the log's
-    `query_counts`, or the sum of a query's positives. `graded` uses the counts as gains in nDCG;
-    otherwise every relevant product has the same gain.
+    Positives are all relevant, and `events` and `min_count` do not apply to them; qrels are
+    returned as they are. If there are more than `sample` queries, a random sample of that size is
+    taken. Traffic is the log's `query_counts`, or the sum of a query's positives. `graded` uses the
+    counts as gains in nDCG; otherwise every relevant product has the same gain.
     """
+    if isinstance(test, Qrels):
+        return test
     if sample is not None and sample < 1:
         raise ValueError(f"sample must be positive; got {sample}")
     relevant = (
@@ -77,7 +79,7 @@ def make_qrels(
 
 
 def training_pairs(train: Log | Positives) -> Positives:
-    """The pairs a model was trained on; for a log, its default positives."""
+    """Return the pairs a model was trained on; for a log, its default positives."""
     return train if isinstance(train, Positives) else positives(train)
 
 

@@ -18,7 +18,7 @@ _CELLS = 1 << 22  # in a block of resamples
 
 
 def mean(values: Values, weights: Values) -> Values:
-    """Weighted means over the queries that have a value, NaN if none has.
+    """Return weighted means over the queries that have a value, NaN if none has.
 
     `values` is (n_queries, n_groups, n_columns): a query has NaN in all columns of a group or in
     none. `weights` is (n_weights, n_queries); the means are (n_weights, n_groups, n_columns).
@@ -35,7 +35,7 @@ def bootstrap(
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> tuple[Values, Values]:
-    """Confidence interval of each mean (see `mean`): a percentile bootstrap over queries.
+    """Return the interval of each mean (see `mean`), by a percentile bootstrap over queries.
 
     All means use the same resamples, which saves time.
     """
@@ -60,7 +60,7 @@ def bootstrap(
 
 
 def randomization_test(differences: Values, *, flips: int = FLIPS, seed: int = 0) -> Values:
-    """Two-sided p-value of each column's mean, by flipping the signs of queries at random.
+    """Return two-sided p-values of each column's mean, by flipping signs of queries at random.
 
     `differences` is (n_queries, n_columns): the metric of one matcher minus that of another. If the
     two are equally good, both signs are equally likely.
@@ -84,7 +84,7 @@ def randomization_test(differences: Values, *, flips: int = FLIPS, seed: int = 0
 
 
 def holm(p_values: ArrayLike) -> Values:
-    """P-values corrected for multiple tests by Holm's method."""
+    """Return p-values corrected for multiple tests by Holm's method."""
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
     scaled = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
@@ -94,14 +94,14 @@ def holm(p_values: ArrayLike) -> Values:
 
 
 def _weigh(values: Values, weights: Values) -> tuple[Values, Values]:
-    """Weighted values, (n, n_weights, n_groups, n_columns), and weights, (n, ..., n_groups, 1)."""
+    """Return weighted values, (n, n_weights, n_groups, n_columns), and weights, (..., 1)."""
     is_known = ~np.isnan(values[:, None, :, :1])
     totals = is_known * np.ascontiguousarray(weights.T)[:, :, None, None]
     return np.nan_to_num(values)[:, None] * totals, totals
 
 
 def _total(counts: Values, *each: Values) -> list[Values]:
-    """Sums over the queries, each repeated `counts` times, (n_resamples, n_queries)."""
+    """Return sums over the queries, each repeated `counts` times, (n_resamples, n_queries)."""
     return [
         (counts @ part.reshape(len(part), math.prod(part.shape[1:]))).reshape(-1, *part.shape[1:])
         for part in each

@@ -12,7 +12,7 @@ import numpy as np
 from matchset.evaluate.calibration import score_answers
 from matchset.evaluate.compare import Comparison, compare_evaluations
 from matchset.evaluate.evaluation import Evaluation, Score
-from matchset.evaluate.overlap import IncrementalRecall, measure_overlap
+from matchset.evaluate.overlap import IncrementalRecall, incremental_recall
 from matchset.evaluate.pair_segments import Bools
 from matchset.evaluate.significance import bootstrap, mean
 from matchset.lab.experiments.baselines import NOTHING_OUTSIDE
@@ -253,7 +253,7 @@ def _measure_added(
     titles = {each.name: each.title for each in contenders}
     if opponent is None or not store.model(opponent).exists():
         return None
-    return measure_overlap(
+    return incremental_recall(
         load(store.model(OURS)),
         load(store.model(opponent)),
         benchmark.qrels,

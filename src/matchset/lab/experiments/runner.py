@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from matchset.evaluate.evaluation import KS, evaluate_qrels
+from matchset.evaluate.evaluation import KS, evaluate
 from matchset.evaluate.significance import FLIPS, RESAMPLES
 from matchset.lab.experiments.benchmark import Benchmark
 from matchset.lab.experiments.contender import Contender
@@ -94,7 +94,7 @@ def _run(
         store_at = store.model(contender.name) if contender.is_stored else None
         disk_bytes = measure_disk(matcher, store.path, store_at=store_at)
     qrels = benchmark.qrels
-    evaluation = evaluate_qrels(
+    evaluation = evaluate(
         matcher,
         qrels,
         train=benchmark.pairs,

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from matchset.config import count_threads
-from matchset.evaluate.evaluation import evaluate_qrels
+from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.overlap import Share
 from matchset.evaluate.qrels import Qrels
 from matchset.lab.dssm.hnsw import DSSMWithHNSW
@@ -221,7 +221,7 @@ def measure(
     matcher: Matcher, qrels: Qrels, budget: Budget
 ) -> tuple[dict[int, Share], dict[str, float]]:
     """Recall with its interval at each k, and the latency of single queries."""
-    found = evaluate_qrels(
+    found = evaluate(
         matcher, qrels, ks=budget.ks, seed=budget.seed, segments=(), resamples=budget.resamples
     )
     scores = {k: found.score("recall", k) for k in budget.ks}
