@@ -48,7 +48,7 @@ class Shown(ABC):
         return to_plain(self._grid())
 
     def __rich__(self) -> Table:
-        """The table that rich prints in a terminal."""
+        """Return the table that rich prints in a terminal."""
         return to_rich(self._grid())
 
     def _repr_html_(self) -> str:
@@ -56,7 +56,7 @@ class Shown(ABC):
 
 
 def printable(text: str, widest: int = _WIDEST) -> str:
-    """The text without control characters, shortened; any white space becomes a space."""
+    """Return the text shortened, without control characters, any white space as a space."""
     # Shortened before too: a hostile title may be megabytes of control characters.
     start = text[: 4 * widest]
     kept = "".join(char if char.isprintable() else " " if char.isspace() else "" for char in start)
@@ -66,14 +66,14 @@ def printable(text: str, widest: int = _WIDEST) -> str:
 
 
 def to_plain(grid: Grid) -> str:
-    """Aligned lines of text."""
+    """Return aligned lines of text."""
     widths = [max(map(len, column)) for column in zip(*grid.rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in grid.rows]
     return "\n  ".join(filter(None, [grid.title, *lines, grid.rest]))
 
 
 def to_rich(grid: Grid) -> Table:
-    """A rich table; `Text` is never parsed as markup."""
+    """Return a rich table; `Text` is never parsed as markup."""
     from rich.table import Table
     from rich.text import Text
 
@@ -86,7 +86,7 @@ def to_rich(grid: Grid) -> Table:
 
 
 def to_html(grid: Grid) -> str:
-    """An HTML table for a notebook."""
+    """Return an HTML table for a notebook."""
     head = "".join(f"<th>{escape(header)}</th>" for header in grid.headers)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in grid.rows
@@ -109,12 +109,12 @@ class Headed(Shown):
 
 
 def percent(share: float) -> str:
-    """A share in percent, a dash where it is NaN."""
+    """Return a share in percent, a dash where it is NaN."""
     return "-" if math.isnan(share) else f"{100 * share:.1f}"
 
 
 def with_margin(value: float, low: float, high: float) -> str:
-    """A share with the larger half of its confidence interval: 31.2 ±1.1."""
+    """Return a share with the larger half of its confidence interval: 31.2 ±1.1."""
     if math.isnan(low) or math.isnan(value):
         return percent(value)
     return f"{percent(value)} ±{percent(max(value - low, high - value))}"

@@ -50,7 +50,7 @@ class Match(Shown, Tabular, Sequence[Hit]):
         scores: ArrayLike,
         titles: Sequence[str] | None = None,
     ) -> Match:
-        """A match of products from elsewhere, such as another search engine or a server.
+        """Make a match of products from elsewhere, such as another search engine or a server.
 
         A product that occurs twice, as a parent of several variants may, keeps its first position.
         """
@@ -102,7 +102,7 @@ class Match(Shown, Tabular, Sequence[Hit]):
         return map(Hit, self.ids, self.scores.tolist(), titles)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same query got the same products with the same scores."""
+        """Return whether the same query got the same products with the same scores."""
         if not isinstance(other, Match):
             return NotImplemented
         is_alike = self.query == other.query and np.array_equal(self.scores, other.scores)
@@ -119,7 +119,7 @@ class Match(Shown, Tabular, Sequence[Hit]):
     def at_least(
         self, min_score: float | None = None, *, min_relative: float | None = None
     ) -> Match:
-        """The products with at least this score, and at least this share of the best score."""
+        """Keep the products with at least this score, and at least this share of the best."""
         best = self.scores[:1].max(initial=0.0)
         least = least_scores([best], min_score, min_relative)  # NumPy 1 rounds a scalar to 32 bits
         return self[: int(np.count_nonzero(self.scores >= least))]
@@ -175,7 +175,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
         *,
         ranks: ArrayLike | None = None,
     ) -> Matches:
-        """Matches of another engine, from rows of query, product, and score or rank.
+        """Make matches of another engine's answers, from rows of query, product, and score or rank.
 
         Rank 1 is the best. Without ranks and scores, the rows of a query are in ranked order.
         Queries keep the order of their first rows. If a product occurs twice for a query, its best
@@ -205,7 +205,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
 
     @classmethod
     def join(cls, matches: Sequence[Match]) -> Matches:
-        """Single matches as a batch."""
+        """Make a batch of single matches."""
         ids = [product for match in matches for product in match.ids]
         label, first = Strings.of(ids).factorize()
         offsets = offsets_of([len(match) for match in matches])
@@ -231,7 +231,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
         return Match(query, labels, scores, self.products, rank_table=ranks)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same queries got the same products with the same scores."""
+        """Return whether the same queries got the same products with the same scores."""
         if not isinstance(other, Matches):
             return NotImplemented
         return len(self) == len(other) and all(map(Match.__eq__, self, other))
@@ -248,7 +248,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
     def at_least(
         self, min_score: float | None = None, *, min_relative: float | None = None
     ) -> Matches:
-        """For each query, the products with at least this score, and share of its best score."""
+        """Keep the products with at least this score, and share of their query's best."""
         begin = self.found.indptr[:-1][np.diff(self.found.indptr) > 0]
         best = np.zeros(len(self), dtype=np.float32)
         best[np.diff(self.found.indptr) > 0] = self.found.data[begin]
@@ -256,7 +256,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
         return self._select(np.flatnonzero(self.found.data >= least[self.found.row_of_entry]))
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict per query and product: query, product_id, score and, with a catalog, title."""
+        """Return a dict per query and product: the query, then as those of a match."""
         return [{"query": match.query, **row} for match in self for row in match.to_dicts()]
 
     def _columns(self) -> list[ExportColumn]:
@@ -278,7 +278,7 @@ class Matches(Shown, Tabular, Sequence[Match]):
         return Grid(title, ["", "query", "n", "products"], rows, len(self))
 
     def _select(self, entries: NDArray[np.int64]) -> Matches:
-        """The same queries with some of their products; entries ascend."""
+        """Keep some of the products; entries ascend."""
         offsets = np.searchsorted(entries, self.found.indptr)
         labels, scores = self.found.indices[entries], self.found.data[entries]
         found = Csr(offsets, labels, scores, self.found.n_cols)
@@ -293,14 +293,14 @@ class Matches(Shown, Tabular, Sequence[Match]):
 
 
 def _pair(row: NDArray[np.int32], label: NDArray[np.int32]) -> NDArray[np.int64]:
-    """One number for each pair of a query and a product."""
+    """Make one number of each pair of a query and a product."""
     return row.astype(np.int64) << 32 | label
 
 
 def least_scores(
     best: ArrayLike, min_score: float | None, min_relative: float | None
 ) -> NDArray[np.float64]:
-    """The score that a product needs in each match, given the best score of each.
+    """Return the score that a product needs in each match, given the best of each.
 
     A share of a best score of zero or less would mean nothing: such matches are kept whole.
     """

@@ -119,7 +119,7 @@ class MatchSet(FreshMatcher):
         return self.model.neighbors.count(normalize(query)) / largest >= self.config.min_query_count
 
     def with_bounds(self, bounds: Bounds) -> Self:
-        """The same match set with other limits on how far its sources search."""
+        """Return the same match set with other limits on how far its sources search."""
         return replace(self, model=replace(self.model, bounds=bounds))
 
     def prune(
@@ -129,7 +129,7 @@ class MatchSet(FreshMatcher):
         drop: Iterable[str] = (),
         threads: int | None = None,
     ) -> MatchSet:
-        """A smaller match set, without small weights of its tree or without some of its parts.
+        """Return a smaller match set: without small weights of its tree, or some of its parts.
 
         Weights of at most `threshold` in magnitude are dropped. If parts are dropped, the re-ranker
         is the one for the remaining parts (see `only`).
@@ -151,7 +151,7 @@ class MatchSet(FreshMatcher):
         return replace(self, model=model, config=config)
 
     def with_beam(self, beam: int) -> Self:
-        """The same match set with another beam for its tree."""
+        """Return the same match set with another beam for its tree."""
         return self.with_bounds(self._bounds(beam, None))
 
     def with_new_share(self, new_share: float) -> Self:
@@ -163,7 +163,7 @@ class MatchSet(FreshMatcher):
         return self.with_bounds(self._bounds(None, new_share))
 
     def only(self, parts: Iterable[str]) -> Self:
-        """The same match set with only some of its parts, or one: `only("lexical")`.
+        """Return the same match set with only some of its parts, or one: `only("lexical")`.
 
         A re-ranker was fitted in training for each part alone, and for all parts but one. Other
         choices of parts use default weights.
@@ -172,7 +172,7 @@ class MatchSet(FreshMatcher):
         return replace(self, model=model, config=replace(self.config, parts=model.parts))
 
     def part(self, name: str) -> Matcher:
-        """One part as its own matcher, over the same arrays.
+        """Return one part as its own matcher, over the same arrays.
 
         The tree is an `XRLinearMatcher`. The other parts rank by their own scores.
         """
@@ -201,7 +201,7 @@ class MatchSet(FreshMatcher):
         new_share: float | None = None,
         titles: bool = True,
     ) -> Callable[[bytes, str, bool], tuple[bytes, int, int, bytes]]:
-        """What answers a query as JSON, in one native call.
+        """Return what answers a query as JSON, in one native call.
 
         It takes a head, a query, and whether ids are wanted too. It returns a body, the number of
         products, microseconds, and the ids as a JSON array. The body is the head, then the fields
@@ -235,7 +235,7 @@ class MatchSet(FreshMatcher):
         return self.model.search_texts(native, queries, k, allowed, bounds, threads=threads)
 
     def _bounds(self, beam: int | None, new_share: float | None) -> Bounds:
-        """The bounds of a search, with the beam and the share that a caller asked for."""
+        """Return the bounds of a search, with the beam and the share that a caller asked for."""
         if beam is None and new_share is None:
             return self.model.bounds
         if beam is not None and self.model.tree is None:
@@ -277,13 +277,13 @@ class MatchSet(FreshMatcher):
         return opened._settle(str(folder.path.absolute()), digest)  # noqa: SLF001
 
     def _prepare_filter(self, chosen: Filter) -> _native.MatchSetFilter | None:
-        """None where it allows everything."""
+        """Return the filter for kernels; None where it allows everything."""
         mask = np.ascontiguousarray(chosen.allowed, dtype=np.bool_)
         return None if mask.all() else self.model.native.allow(mask)
 
 
 def forget_names(vectorizer: Vectorizer) -> Vectorizer:
-    """The same vectorizer without names of n-grams, which would spell past queries out."""
+    """Return the same vectorizer without names of n-grams, which would spell past queries out."""
     vocabulary: Vocabulary = vectorizer.vocabulary
     nameless = Strings(np.empty(0, np.uint8), np.zeros(vocabulary.n_known + 1, np.int64))
     return Vectorizer.of(replace(vocabulary, names=nameless))

@@ -19,7 +19,7 @@ from matchset.filters.filter import Filter
 from matchset.matchers.base import DEFAULT_K, Matcher, Retriever, check_k
 from matchset.matchers.match import Match, Matches
 from matchset.matchers.saved import OpenPart, Sections
-from matchset.matrices import Csr, positions_of, take_entries
+from matchset.matrices import Csr, positions_of
 from matchset.model.products import Products, read_products, store_products
 from matchset.storage.sections import Section
 from matchset.strings import Strings
@@ -57,27 +57,19 @@ class RecordedRun(Matcher):
         return cls(matches.products, distinct, matches.found.take(first))
 
     def has(self, queries: Strings) -> NDArray[np.bool_]:
-        """Which queries were recorded, (n_queries,)."""
+        """Return which queries were recorded, (n_queries,)."""
         return np.isin(normalize_strings(queries).hashes(), self.query_hashes)
 
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
-        if len(self.query_hashes) == 0:
-            nothing = np.zeros(len(queries) + 1, np.int64)
-            return Csr(nothing, *self.answers.arrays[1:], len(self.products))
         hashes = normalize_strings(queries).hashes()
-        at = np.minimum(np.searchsorted(self.query_hashes, hashes), len(self.query_hashes) - 1)
-        is_known = self.query_hashes[at] == hashes
-        entries, offsets = take_entries(self.answers.indptr, at)
-        row = np.repeat(np.arange(len(queries)), np.diff(offsets))
-        is_kept = is_known[row]
+        known = np.flatnonzero(np.isin(hashes, self.query_hashes))
+        answers = self.answers.take(np.searchsorted(self.query_hashes, hashes[known]))
+        row, entries = known[answers.row_of_entry], np.arange(len(answers.indices))
         if where is not None:
-            is_kept &= where.allowed[self.answers.indices[entries]]
-        entries, row = entries[is_kept], row[is_kept]
-        offsets = np.searchsorted(row, np.arange(len(queries) + 1))
-        is_near = positions_of(offsets) < k
-        entries, row = entries[is_near], row[is_near]
-        offsets = np.searchsorted(row, np.arange(len(queries) + 1))
-        answers = self.answers
+            entries = np.flatnonzero(where.allowed[answers.indices])
+        rows = np.arange(len(queries) + 1)
+        entries = entries[positions_of(np.searchsorted(row[entries], rows)) < k]
+        offsets = np.searchsorted(row[entries], rows)
         return Csr(offsets, answers.indices[entries], answers.data[entries], answers.n_cols)
 
     def _sections(self) -> Sections:
@@ -137,7 +129,7 @@ class CallableRetriever:
     engine: Engine
 
     def match(self, queries: Any, k: int = DEFAULT_K, *, where: object = None) -> Any:
-        """The answer to one query or to several."""
+        """Return the answer to one query or to several."""
         if where is not None:
             raise ValueError("a callable takes no filter; got where")
         if isinstance(queries, str):
@@ -164,7 +156,7 @@ def _to_matches(queries: list[str], answers: list[list[Any]]) -> Matches:
 
 
 def as_retriever(source: Retriever | Engine) -> Retriever:
-    """A matcher as it is, a callable in its form."""
+    """Return a matcher as it is, a callable in its form."""
     if isinstance(source, Retriever):
         return source
     if callable(source):

@@ -109,7 +109,7 @@ def check_places(
 def _make_matcher(
     trained: TrainedMatchSet, config: TrainConfig, provenance: dict[str, Any]
 ) -> XRLinearMatcher | MatchSet:
-    """The matcher of the model: the tree alone is one of its own."""
+    """Make the matcher of the model: the tree alone is one of its own."""
     data, model = trained.data, trained.model
     shared: dict[str, Any] = {
         "products": data.products,
@@ -124,7 +124,7 @@ def _make_matcher(
 
 
 def _make_provenance(summary: TrainSummary, log: Log) -> dict[str, Any]:
-    """When, where and by which version a model was made, and up to which day of the log."""
+    """Say when, where and by which version a model was made, and from which days of a log."""
     last_day = find_last_day(log)
     return {
         "trained": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -65,11 +65,11 @@ class XRLinearMatcher(TrainedMatcher):
         return explain_tree(question, self.tree, inside, self.beam if beam is None else beam)
 
     def with_beam(self, beam: int) -> Self:
-        """The same matcher with another default beam."""
+        """Return the same matcher with another default beam."""
         return replace(self, beam=beam)
 
     def prune(self, threshold: float, *, threads: int | None = None) -> XRLinearMatcher:
-        """A smaller matcher, without weights of at most `threshold` in magnitude."""
+        """Return a smaller matcher, without weights of at most `threshold` in magnitude."""
         tree = prune_packed(self.tree, threshold, threads=count_threads(threads))
         return replace(self, tree=tree, config=self.config.with_threshold(threshold))
 
@@ -84,18 +84,16 @@ class XRLinearMatcher(TrainedMatcher):
 
     def _match_many(self, queries: Strings, options: Options) -> Matches:
         k, where, beam, _ = options
-        rule = search_rule(k, self.beam if beam is None else beam)
-        return Matches(queries, self._beam_search(queries, rule, where), self.products)
+        return Matches(queries, self._search(queries, k, where, beam), self.products)
 
-    def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
-        return self._beam_search(queries, search_rule(k, self.beam), where)
-
-    def _beam_search(self, queries: Strings, rule: _native.SearchRule, where: Filter | None) -> Csr:
+    def _search(
+        self, queries: Strings, k: int, where: Filter | None, beam: int | None = None
+    ) -> Csr:
         allowed = self._present if where is None else self._allow(where)
+        rule = search_rule(k, self.beam if beam is None else beam)
+        native = self.vectorizer.native
         threads = count_threads(None)
-        found = self.tree.search_texts(
-            self.vectorizer.native, queries, rule, allowed, threads=threads
-        )
+        found = self.tree.search_texts(native, queries, rule, allowed, threads=threads)
         if self.labels is None:
             return found
         return Csr(found.indptr, self._product_of[found.indices], found.data, len(self.products))
