@@ -46,9 +46,7 @@ def test_a_graph_without_usearch_says_how_to_get_it():
         ({"batch_size": 1}, "batch_size must be an integer of at least 2; got 1"),
         ({"temperature": 0.0}, "temperature must be positive and finite; got 0.0"),
         ({"time_limit": -1.0}, "time_limit must be positive and finite; got -1.0"),
-        ({"purchased": 1.5}, "purchased must be from -1 to 1; got 1.5"),
         ({"validation_share": 1.0}, "validation_share must be from 0 to less than 1; got 1.0"),
-        ({"loss": "mse"}, "loss must be one of softmax, hinge; got 'mse'"),
         ({"device": "tpu"}, "device must be one of auto, cpu, cuda; got 'tpu'"),
     ],
 )

@@ -18,10 +18,9 @@ def examples():
     rng = np.random.default_rng(0)
     Y = (rng.random((N_QUERIES, N_PRODUCTS)) < 0.1).astype(np.float32)
     Y[7], Y[8] = 0, 1  # none, and all
-    shown = (rng.random(Y.shape) < 0.1) * (1 - Y)
     X = rng.random((N_QUERIES, 12)) < 0.5
     T = rng.random((N_PRODUCTS, 12)) < 0.5
-    matrices = (X, T, Y, shown)
+    matrices = (X, T, Y)
     return Examples(*(from_scipy(sp.csr_array(m.astype(np.float32))) for m in matrices))
 
 
@@ -45,18 +44,14 @@ def test_an_epoch_has_every_pair_once_in_batches_of_like_size(examples):
     assert sorted(seen) == sorted(zip(*pairs, strict=True))
 
 
-@pytest.mark.parametrize("loss", ["softmax", "hinge"])
-def test_a_batch_knows_all_its_positive_and_impressed_columns(examples, loss):
-    config = replace(CONFIG, loss=loss, batch_size=16, n_impressed=2, n_random=5)
-    positives, impressed = (
-        matrix.to_scipy().toarray() > 0 for matrix in (examples.positives, examples.impressed)
-    )
+def test_a_batch_knows_all_its_positive_columns(examples):
+    wanted = examples.positives.to_scipy().toarray() > 0
+    config = replace(CONFIG, batch_size=16)
     for batch in draw_batches(examples, pairs_of(examples), np.random.default_rng(0), config):
         assert len(set(batch.products)) == len(batch.products)
-        for found, wanted in ((batch.positives, positives), (batch.impressed, impressed)):
-            mask = np.zeros((len(batch.queries), len(batch.products)), dtype=np.bool_)
-            mask[found] = True
-            np.testing.assert_array_equal(mask, wanted[batch.queries][:, batch.products])
+        mask = np.zeros((len(batch.queries), len(batch.products)), dtype=np.bool_)
+        mask[batch.positives] = True
+        np.testing.assert_array_equal(mask, wanted[batch.queries][:, batch.products])
 
 
 def test_validation_queries_have_products_and_do_not_train(examples):
@@ -75,7 +70,6 @@ BATCH = Batch(
     products=np.array([3, 5, 6, 9]),
     target=np.array([0, 1]),
     positives=(np.array([0, 0, 1]), np.array([0, 2, 1])),
-    impressed=(np.array([0, 1]), np.array([1, 3])),
 )
 
 
@@ -85,26 +79,12 @@ def test_softmax_leaves_a_querys_other_positives_out():
 
     from matchset.lab.dssm.network import measure_loss
 
-    config = replace(CONFIG, loss="softmax", temperature=0.5)
+    config = replace(CONFIG, temperature=0.5)
     weights = np.exp(COSINES.astype(np.float64) / 0.5)
     first = -np.log(weights[0, 0] / weights[0, [0, 1, 3]].sum())
     second = -np.log(weights[1, 1] / weights[1].sum())
     found = measure_loss(torch.from_numpy(COSINES), BATCH, config)
     assert found.item() == pytest.approx((first + second) / 2, rel=1e-5)
-
-
-@pytest.mark.torch
-def test_hinge_has_three_parts_each_over_the_pairs_that_break_its_rule():
-    import torch
-
-    from matchset.lab.dssm.network import measure_loss
-
-    config = replace(CONFIG, loss="hinge")
-    purchased = (0.1**2 + 0.4**2) / 2  # 0.8 and 0.5 are below 0.9, 0.95 is not
-    impressed = (0.15**2 + 0.05**2) / 2  # 0.7 and 0.6 are above 0.55
-    random = 0.1**2  # of 0.1, 0.3 and 0.0 one is above 0.2
-    found = measure_loss(torch.from_numpy(COSINES), BATCH, config)
-    assert found.item() == pytest.approx(purchased + impressed + random, rel=1e-5)
 
 
 @pytest.mark.torch

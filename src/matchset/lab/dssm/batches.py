@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog
-from matchset.data.events import EventRule
 from matchset.data.log import Log
-from matchset.data.positives import Positives, apply_rule, positives
+from matchset.data.positives import Positives, positives
 from matchset.errors import DataError
 from matchset.features.vectorizer import Vectorizer
 from matchset.lab.dssm.settings import DSSMConfig
@@ -23,7 +22,6 @@ from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 
 Indices = NDArray[np.int64]
-_ANY_COUNT = 1e-30  # every pair of the log reaches it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +31,6 @@ class Examples:
     queries: Csr  # training queries x n-grams
     titles: Csr  # products x n-grams
     positives: Csr  # training queries x products
-    impressed: Csr  # training queries x products that were shown without success
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +41,6 @@ class Batch:
     products: Indices  # distinct, (n_columns,)
     target: Indices  # column of each pair's product, (n_pairs,)
     positives: tuple[Indices, Indices]  # pairs and columns that are positive, targets too
-    impressed: tuple[Indices, Indices]  # pairs and columns that were shown without success
 
 
 def split_validation(
@@ -68,23 +64,18 @@ def draw_batches(
     rng: np.random.Generator,
     config: DSSMConfig,
 ) -> Iterator[Batch]:
-    """All pairs once, in random order, each batch with more products to compare with."""
-    titled = np.flatnonzero(np.diff(examples.titles.indptr))
+    """Yield all pairs once, in random order."""
     order = rng.permutation(len(pairs[0]))
     column_of = np.full(len(examples.titles), -1, dtype=np.int64)
     for rows in np.array_split(order, count_batches(pairs, config)):
         queries, targets = pairs[0][rows], pairs[1][rows]
-        repeated = np.repeat(queries, config.n_impressed if config.loss == "hinge" else 0)
-        shown = draw_from_rows(examples.impressed, repeated, rng)
-        drawn = titled[rng.integers(0, len(titled), config.n_random)]
-        products = np.unique(np.concatenate([targets, shown, drawn]))
+        products = np.unique(targets)
         column_of[products] = np.arange(len(products))
         yield Batch(
             queries,
             products,
             column_of[targets],
             _find_columns(examples.positives, queries, column_of),
-            _find_columns(examples.impressed, queries, column_of),
         )
         column_of[products] = -1
 
@@ -92,13 +83,6 @@ def draw_batches(
 def count_batches(pairs: tuple[Indices, Indices], config: DSSMConfig) -> int:
     """Batches per epoch, of almost equal size."""
     return math.ceil(len(pairs[0]) / config.batch_size)
-
-
-def draw_from_rows(matrix: Csr, rows: Indices, rng: np.random.Generator) -> Indices:
-    """A random column of each row; rows without any are left out."""
-    starts, sizes = matrix.indptr[rows], np.diff(matrix.indptr)[rows]
-    chosen = starts + (rng.random(len(rows)) * sizes).astype(np.int64)
-    return matrix.indices[chosen[sizes > 0]].astype(np.int64)
 
 
 def take_rows(matrix: Csr, rows: Indices) -> tuple[Ids, Offsets]:
@@ -134,7 +118,7 @@ class TrainingData:
 def prepare_training_data(
     log: Log, catalog: Catalog, config: DSSMConfig, *, threads: int
 ) -> TrainingData:
-    """Decide which pairs are positive or impressed, number the products, fit the n-grams."""
+    """Decide which pairs are positive, number the products, fit the n-grams."""
     pairs = positives(log, events=config.events, min_count=config.min_count)
     products = make_products(pairs.products, catalog, with_unseen=True)
     titles = Strings.of([]) if products.titles is None else products.titles
@@ -148,45 +132,23 @@ def prepare_training_data(
     )
     X = vectorizer.transform(pairs.queries, threads=threads)
     T = vectorizer.transform(titles, threads=threads)
-    Y, shown = _find_pairs(log, pairs, products)
-    is_empty = (np.diff(X.indptr) == 0, np.diff(T.indptr) == 0)
-    Y, shown = _leave_out(Y, *is_empty), _leave_out(shown, *is_empty)
+    Y = _leave_out(pairs.pairs, np.diff(X.indptr) == 0, np.diff(T.indptr) == 0)
     if Y.nnz == 0:
         raise DataError(
             f"a log must have a positive pair with a title to learn from; got none of its "
             f"{len(log):,} rows with {dict(pairs.rule.weights)} and min_count "
             f"{pairs.rule.min_count:g}, and {len(catalog):,} titles"
         )
-    examples = Examples(from_scipy(X), from_scipy(T), from_scipy(Y), from_scipy(shown))
+    examples = Examples(from_scipy(X), from_scipy(T), from_scipy(Y))
     return TrainingData(products, titles, vectorizer, examples, pairs)
-
-
-def _find_pairs(
-    log: Log, pairs: Positives, products: Products
-) -> tuple[sp.csr_array, sp.csr_array]:
-    """Positive pairs, and pairs with any event that are not positive, (n_queries, n_products)."""
-    Y = pairs.pairs
-    shape = (Y.shape[0], len(products))
-    Y = sp.csr_array((np.ones_like(Y.data), Y.indices, Y.indptr), shape=shape)
-    rule = EventRule(dict.fromkeys(log.events, 1.0), _ANY_COUNT)
-    seen = apply_rule(log, rule)
-    entries = seen.pairs.tocoo()
-    query = pairs.queries.index_of(seen.queries)[entries.row]
-    product = products.ids.index_of(seen.products)[entries.col]
-    is_known = (query >= 0) & (product >= 0)
-    indices = (query[is_known], product[is_known])
-    shown = sp.csr_array((np.ones(len(indices[0]), dtype=np.float32), indices), shape=shape)
-    shown = sp.csr_array(shown - Y)
-    shown.data = np.maximum(shown.data, 0)
-    shown.eliminate_zeros()
-    return Y, shown
 
 
 def _leave_out(
     matrix: sp.csr_array, rows: NDArray[np.bool_], columns: NDArray[np.bool_]
 ) -> sp.csr_array:
-    """The matrix without the entries of these rows and of these columns."""
+    """Return a matrix of ones with as many columns as are given, without some entries."""
     entries = matrix.tocoo()
     is_kept = ~(rows[entries.row] | columns[entries.col])
     indices = (entries.row[is_kept], entries.col[is_kept])
-    return sp.csr_array((entries.data[is_kept], indices), shape=matrix.shape)
+    ones = np.ones(len(indices[0]), dtype=np.float32)
+    return sp.csr_array((ones, indices), shape=(len(rows), len(columns)))

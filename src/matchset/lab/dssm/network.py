@@ -89,42 +89,13 @@ class Network:
 
 
 def measure_loss(cosines: Tensor, batch: Batch, config: DSSMConfig) -> Tensor:
-    """The configured loss of a batch, given (n_pairs, n_columns) cosines."""
-    if config.loss == "softmax":
-        return _measure_softmax(cosines, batch, config)
-    return _measure_hinge(cosines, batch, config)
-
-
-def _measure_softmax(cosines: Tensor, batch: Batch, config: DSSMConfig) -> Tensor:
-    """Cross-entropy of each pair's product against the columns that are not positive."""
+    """Return the cross-entropy of each pair's product against columns that are not positive."""
     target = torch.from_numpy(batch.target).to(cosines.device)
-    is_other = _mark(cosines, batch.positives)
+    is_other = torch.zeros(cosines.shape, dtype=torch.bool, device=cosines.device)
+    is_other[tuple(map(torch.from_numpy, batch.positives))] = True
     is_other[torch.arange(len(target), device=target.device), target] = False
     logits = (cosines / config.temperature).masked_fill(is_other, -torch.inf)
     return functional.cross_entropy(logits, target)
-
-
-def _measure_hinge(cosines: Tensor, batch: Batch, config: DSSMConfig) -> Tensor:
-    """The paper's three terms: squared, each averaged over the pairs that violate its margin.
-
-    Every column is a random product for every query that it is neither positive nor impressed for.
-    Most of those satisfy the margin at once: a mean over all would leave the others no weight.
-    """
-    is_positive = _mark(cosines, batch.positives)
-    is_impressed = _mark(cosines, batch.impressed) & ~is_positive
-    terms = (
-        (is_positive, config.purchased - cosines),
-        (is_impressed, cosines - config.impressed),
-        (~(is_positive | is_impressed), cosines - config.random),
-    )
-    squares = [functional.relu(excess).square() * mask for mask, excess in terms]
-    return torch.stack([term.sum() / (term > 0).sum().clamp(min=1) for term in squares]).sum()
-
-
-def _mark(cosines: Tensor, indices: tuple[Indices, Indices]) -> Tensor:
-    mask = torch.zeros(cosines.shape, dtype=torch.bool, device=cosines.device)
-    mask[tuple(map(torch.from_numpy, indices))] = True
-    return mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from matchset.config import (
     DEFAULT_MIN_QUERY_COUNT,
@@ -16,7 +16,6 @@ from matchset.config import (
 )
 from matchset.errors import install_command
 
-Loss = Literal["softmax", "hinge"]
 Device = Literal["auto", "cpu", "cuda"]
 
 _VECTORIZER = VectorizerConfig(
@@ -33,11 +32,9 @@ _VECTORIZER = VectorizerConfig(
 class DSSMConfig:
     """Every parameter of training a DSSM.
 
-    A step compares every query of a batch of positive pairs with every product of the batch, so
-    that the other pairs' products are its random negatives. `loss="hinge"` is that of Nigam et al.:
-    squared hinges on purchased, impressed and random products. Pairs with an event that are not
-    positive are impressed; where there are none, that term is empty. The default is a softmax over
-    the same batch, because it finds more.
+    A step compares every query of a batch of positive pairs with every product of the batch, by a
+    softmax: the other pairs' products are its random negatives. The hinge of Nigam et al. found
+    less.
     """
 
     events: Mapping[str, float] | None = None
@@ -50,20 +47,8 @@ class DSSMConfig:
     "N-grams with their own embedding, and buckets that all others are hashed into."
     dimensions: int = 256
     "Length of a vector."
-    loss: Loss = "softmax"
-    "softmax: cross-entropy over the products of a batch; hinge: the three terms of the paper."
     temperature: float = 0.05
-    "softmax: cosines are divided by it."
-    purchased: float = 0.9
-    "hinge: positive pairs should have a cosine of at least this."
-    impressed: float = 0.55
-    "hinge: pairs of a query and an impressed product should have a cosine of at most this."
-    random: float = 0.2
-    "hinge: pairs of a query and any other product should have a cosine of at most this."
-    n_impressed: int = 1
-    "hinge: products added per pair, drawn from the impressed ones of its query."
-    n_random: int = 0
-    "Products added per batch, drawn from the whole catalog."
+    "Cosines are divided by it before the softmax."
     batch_size: int = 1024
     "Pairs per step."
     learning_rate: float = 0.05
@@ -85,8 +70,8 @@ class DSSMConfig:
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""
-        least = {"dimensions": 1, "batch_size": 2, "epochs": 1, "patience": 1, "seed": 0}
-        least |= {"n_impressed": 0, "n_random": 0, "validation_queries": 0}
+        least = {"dimensions": 1, "batch_size": 2, "epochs": 1, "patience": 1}
+        least |= {"validation_queries": 0, "seed": 0}
         for name, low in least.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
@@ -95,16 +80,13 @@ class DSSMConfig:
             value = getattr(self, name)
             if not (name == "time_limit" and value is None) and not 0 < value < math.inf:
                 raise ValueError(f"{name} must be positive and finite; got {value}")
-        for name in ("purchased", "impressed", "random"):
-            if not -1 <= (value := getattr(self, name)) <= 1:
-                raise ValueError(f"{name} must be from -1 to 1; got {value}")
         if not 0 <= self.validation_share < 1:
             raise ValueError(
                 f"validation_share must be from 0 to less than 1; got {self.validation_share}"
             )
-        for name, allowed in (("loss", ("softmax", "hinge")), ("device", ("auto", "cpu", "cuda"))):
-            if (value := getattr(self, name)) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+        if self.device not in get_args(Device):
+            rule = f"device must be one of {', '.join(get_args(Device))}"
+            raise ValueError(f"{rule}; got {self.device!r}")
 
 
 def read_dssm_config(stored: Mapping[str, Any]) -> DSSMConfig:

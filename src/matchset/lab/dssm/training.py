@@ -90,7 +90,6 @@ def _trace(data: TrainingData, fitted: Fitted, seconds: float) -> dict[str, Any]
         "queries": len(data.positives.queries),
         "products": len(data.products),
         "rule": str(data.positives.rule),
-        "impressed": len(data.examples.impressed.indices),
         "features": data.vectorizer.n_features,
         "epochs": fitted.epochs,
         "validation_recall": list(fitted.recalls),
