@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from contract import CHECKS, Subject, name_of
 from rankings import Recited, make_positives
 
 import matchset as ms
@@ -24,13 +23,6 @@ def test():
 def write(path, lines):
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=name_of)
-def test_a_recorded_run_keeps_the_contract_of_every_matcher(check):
-    queries, products, ranks = columns()
-    run = ms.RecordedRun.of(ms.Matches.of(queries, products, ranks=ranks))
-    check(Subject(run, ["rose", "pot"], ["p0", "p9", "p1", "p4"]))
 
 
 def test_rows_become_matches_by_rank_by_score_or_by_their_order():
