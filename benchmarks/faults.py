@@ -164,7 +164,7 @@ def main() -> None:
     key.chmod(0o600)
     shutil.rmtree(folder / "served", ignore_errors=True)
     shutil.copytree(folder / "model", folder / "served")
-    limits = ["--limits.header-seconds", LIMIT_SECONDS, "--limits.body-seconds", LIMIT_SECONDS]
+    limits = ["--limits.slow-seconds", LIMIT_SECONDS]
     is_right = True
     print("| fault | what happened | |\n|---|---|---|", flush=True)
     with serve(folder / "served", "--api-key-file", key, *limits) as server:

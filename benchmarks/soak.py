@@ -144,7 +144,7 @@ def main() -> None:
         shutil.copytree(made / "model", folder / "served")
         (folder / "key").write_text(KEY)
         (folder / "key").chmod(0o600)
-        flags = ["--api-key-file", folder / "key", "--writable", "--limits.unread-seconds", 2]
+        flags = ["--api-key-file", folder / "key", "--writable", "--limits.slow-seconds", 2]
         with serve(folder / "served", *flags) as server:
             faults = [reload_model, kill_worker, merge_segments, read_slowly]
             faults += [fill_disk] if is_disk else []

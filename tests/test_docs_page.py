@@ -36,7 +36,7 @@ def test_a_key_is_asked_for_when_it_is_needed(browser, page_shop, tmp_path):
     file = tmp_path / "keys"
     file.write_text("a-key-of-many-letters\n")
     file.chmod(0o600)
-    options = ("--api-key-file", file, "--open-docs")
+    options = ("--api-key-file", file)
     with (
         serving(page_shop, *options, workers=1) as server,
         visit(browser, f"{server.address}/docs") as seen,

@@ -25,7 +25,7 @@ BATCH = b'{"queries":["sofa","bed"]' + b" " * SIZE
 @pytest.fixture(scope="module")
 def worker(served_shop):
     sources, config = Sources(served_shop / "model"), ServeConfig()
-    limits = Limits(unread_seconds=0.05, body_seconds=0.05, seconds=0.2)
+    limits = Limits(slow_seconds=0.05, seconds=0.2)
     with make_run_folder(sources.model) as run:
         publish(run, make_version(run, sources, config, 1))
         made = Worker(run, sources, config, limits)

@@ -26,19 +26,8 @@ LONG = b"x" * 65_536
 
 @pytest.fixture(scope="module")
 def server(served_shop):
-    limits = {
-        "body-bytes": 50_000,
-        "body-seconds": 2,  # on a busy machine a test may pause between two steps
-        "header-seconds": 3,
-        "header-bytes": 10_000,
-        "url-bytes": 2_000,
-        "concurrency": 3,
-        "queries": 3,
-        "k": 20,
-        "beam": 30,
-        "query-characters": 10,
-        "filter-characters": 15,
-    }
+    # On a busy machine a test may pause between two steps.
+    limits = {"body-bytes": 50_000, "slow-seconds": 2, "concurrency": 3}
     options = [part for name, value in limits.items() for part in (f"--limits.{name}", value)]
     with serving(served_shop, *options, workers=1) as running:
         yield running
@@ -80,29 +69,14 @@ class Wire:
         return found
 
 
-def test_limits_are_published_and_enforced(server):
+def test_limits_are_published(server):
     limits = server.call("/v1/model").json["limits"]
-    assert (limits["k"], limits["queries"], limits["body_bytes"]) == (20, 3, 50_000)
-    assert len(server.match("sofa").json["products"]) == 20  # the default, if it may be
-    faults = {
-        "k_out_of_range": {"k": 21},
-        "beam_out_of_range": {"beam": 31},
-        "filter_too_long": {"where": "price < 1000000"[:14] + "00"},
-    }
-    for code, options in faults.items():
-        assert server.match("sofa", **options).code == code
-    assert server.match("elevenchars").code == "query_too_long"
-    assert server.post("/v1/match", {"queries": [""] * 4}).code == "too_many_queries"
-
-
-def test_a_long_query_string_is_refused(server):
-    reply = server.call(f"/v1/match?q={'a' * 3_000}")
-    assert (reply.status, reply.code) == (414, "url_too_long")
+    assert (limits["k"], limits["queries"], limits["body_bytes"]) == (1000, 256, 50_000)
 
 
 def test_large_headers_are_refused(server):
     with Wire(server.port) as wire:
-        wire.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-a: " + LONG + b"\r\n\r\n")
+        wire.send(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-a: " + 3 * LONG + b"\r\n\r\n")
         assert wire.read().startswith(b"HTTP/1.1 431")
     assert server.call("/healthz").status == 200
 
@@ -271,9 +245,7 @@ def measure(value):
     "body",
     [
         b'{"queries":[' + b"[]," * 110_000 + b"[]]}",
-        b"{" + b",".join(b'"%x":1' % number for number in range(20_000)) + b"}",
-        b"[" * 100_000,
-        b'{"queries":["a"],"where":"' + b"a" * 100_000 + b'"}',
+        b"[" * 100_001,
     ],
 )
 def test_m3_a_body_that_would_block_the_others_is_refused_before_it_is_parsed(worker, body):

@@ -31,16 +31,16 @@ def test_the_environment_sets_options_and_a_flag_wins_over_it(started, monkeypat
     monkeypatch.setenv("MATCHSET_WATCH", "true")
     monkeypatch.setenv("MATCHSET_ACCESS_LOG", "false")
     monkeypatch.setenv("MATCHSET_ALLOW_HOST", "shop.example api.example")
-    monkeypatch.setenv("MATCHSET_LIMITS_QUERY_CHARACTERS", "40")
+    monkeypatch.setenv("MATCHSET_LIMITS_CONCURRENCY", "40")
     sources, config, limits = started()
     assert (sources.model, sources.also) == (Path("from-env"), (Path("one"), Path("two")))
     assert (config.port, config.watch, config.access_log) == (9000, True, False)
     assert config.allow_host == ("shop.example", "api.example")
-    assert limits == Limits(query_characters=40)
-    flags = ("--port", "9001", "--no-watch", "--limits.query-characters", "50")
+    assert limits == Limits(concurrency=40)
+    flags = ("--port", "9001", "--no-watch", "--limits.concurrency", "50")
     sources, config, limits = started("from-flag", *flags)
     assert (sources.model, config.port, config.watch) == (Path("from-flag"), 9001, False)
-    assert limits.query_characters == 50
+    assert limits.concurrency == 50
 
 
 def test_help_names_the_variable_of_every_option(capsys, monkeypatch):

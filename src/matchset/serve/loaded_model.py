@@ -95,7 +95,8 @@ class LoadedModel:
         """A matcher by its name."""
         if name not in self.matchers:  # a part that a new version does not have
             rule = f"matcher must be one of {', '.join(self.matchers)}"
-            raise RequestError("unknown_matcher", f"{rule}; got {name!r}", parameter="matcher")
+            got = shorten(name)
+            raise RequestError("unknown_matcher", f"{rule}; got {got}", parameter="matcher")
         return self.matchers[name]
 
     def has_filter(self, wanted: str | Sequence[str]) -> bool:

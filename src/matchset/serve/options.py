@@ -17,48 +17,18 @@ SnapshotMethod = Literal["link", "copy"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a request, each enforced before any work is done."""
+    """Limits of a worker; those of single fields are part of the contract (see /docs)."""
 
-    query_characters: int = 512
-    "Characters per query."
-    queries: int = 256
-    "Queries per request."
-    k: int = 1000
-    "Products per query."
-    beam: int = 200
-    "Nodes kept per level of the tree."
-    filter_characters: int = 2000
-    "Characters per filter."
-    candidates: int = 1000
-    "Candidates of the caller per query."
-    id_characters: int = 256
-    "Characters per product id."
-    products: int = 10_000
-    "Products per request that writes products."
     body_bytes: int = 4_000_000
     "Bytes per body, counted while it arrives."
-    body_values: int = 100_000
-    "Values per body: ids, queries, numbers."
-    body_seconds: float = 10.0
-    "Seconds for a body to arrive."
-    url_bytes: int = 32_768
-    "Bytes per query string."
-    header_bytes: int = 65_536
-    "Bytes of the request line and headers together."
-    header_seconds: float = 10.0
-    "Seconds for the headers of a request to arrive."
     concurrency: int = 256
     "Concurrent requests per worker."
     seconds: float = 10.0
     "Seconds per request."
-    explain_share: float = 0.02
-    "Share of a worker's time for explanations, after a burst of some hundred."
+    slow_seconds: float = 10.0
+    "Seconds for headers or a body to arrive, or for a caller to read the next 64 KB of a response."
     response_bytes: int = 64_000_000
     "Bytes per response."
-    unsent_bytes: int = 256_000_000
-    "Bytes of responses per worker that callers have not read yet."
-    unread_seconds: float = 10.0
-    "Seconds that a caller may take to read the next 64 KB of a response."
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""
@@ -66,10 +36,6 @@ class Limits:
             value = getattr(self, field.name)
             if isinstance(value, bool) or not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"{field.name} must be positive and finite; got {value}")
-        if self.explain_share > 1:
-            raise ValueError(f"explain_share must be at most 1; got {self.explain_share}")
-        if self.header_bytes < 8192:
-            raise ValueError(f"header_bytes must be at least 8192; got {self.header_bytes}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +60,6 @@ class ServeConfig:
     "How to take snapshots of the served files: hard links (link) or copies (copy)."
     new_share: float | None = None
     "Share of the answers that are new products, if not the model's own (see docs/training.md)."
-    open_docs: bool = False
-    "Serve /docs and /openapi.json without a key."
     open_metrics: bool = False
     "Serve /metrics without a key."
     log_format: LogFormat = "auto"

@@ -35,6 +35,7 @@ from matchset.online.record_files import EVENTS, QUERIES, SHADOW, begin_records,
 from matchset.serve.http.access_log import log_settings
 from matchset.serve.http.app import make_app
 from matchset.serve.http.auth import read_keys, warn_if_readable
+from matchset.serve.http.middleware import HEADER_BYTES
 from matchset.serve.journals import keep_records
 from matchset.serve.options import Limits, ServeConfig
 from matchset.serve.purchases import store_purchases
@@ -146,8 +147,8 @@ def _make_server(
         # middleware rejects excess requests long before, with an error code.
         backpressure=max(4 * limits.concurrency, _CONNECTIONS),
         http1_settings=HTTP1Settings(
-            header_read_timeout=int(1000 * limits.header_seconds),
-            max_buffer_size=limits.header_bytes,
+            header_read_timeout=int(1000 * limits.slow_seconds),
+            max_buffer_size=HEADER_BYTES,
         ),
         log_level=LogLevels.warning,
         log_dictconfig=log_settings(config.log_format),

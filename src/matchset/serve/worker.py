@@ -17,7 +17,7 @@ from matchset.serve.connections import close_unread, count_connections
 from matchset.serve.http.access_log import AccessLog
 from matchset.serve.http.prometheus import RELOADED, Metrics
 from matchset.serve.http.request_errors import RequestError
-from matchset.serve.http.requests import WriteRequest
+from matchset.serve.http.requests import ProductsRequest
 from matchset.serve.journals import Recorder
 from matchset.serve.loaded_model import LoadedModel, open_version
 from matchset.serve.options import Limits, ServeConfig
@@ -44,6 +44,7 @@ from matchset.serve.writer import Writer, Written
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+_EXPLAIN_SHARE = 0.02  # of a worker's time, after a burst of some hundred explanations
 _POLL_SECONDS = 0.05
 _CHECKS = 40  # after a change: a folder may still be copied, a worker that reloads may be killed
 _SHARE_POLLS = 20  # between two looks at the other workers
@@ -67,7 +68,7 @@ class Worker:
         self._recorder = None if run.journals is None else Recorder(run.journals, self.metrics)
         self._pool = ThreadPoolExecutor(config.threads, thread_name_prefix="matchset")
         self._metrics_pool = ThreadPoolExecutor(1, thread_name_prefix="metrics")
-        self.turns = Turns(limits.explain_share)
+        self.turns = Turns(_EXPLAIN_SHARE)
         version = self._registration.claim()
         self.model: LoadedModel = open_version(run, version, sources, config)
         self.writer = Writer(run, sources, config)
@@ -134,7 +135,7 @@ class Worker:
             rule = f"a request must take at most {self.limits.seconds:g} s; got more"
             raise RequestError("timeout", rule) from None
 
-    async def write_in_thread(self, wanted: WriteRequest) -> Written:
+    async def write_in_thread(self, wanted: ProductsRequest) -> Written:
         """Write products while requests are answered; one writer at a time."""
         return await asyncio.to_thread(self.writer.write, wanted, self.model)
 
@@ -152,7 +153,7 @@ class Worker:
         seen, n_checks, n_polls = "", 0, 0
         while not self._stop.wait(_POLL_SECONDS):
             try:
-                if not self._is_listening and close_unread(self.limits.unread_seconds):
+                if not self._is_listening and close_unread(self.limits.slow_seconds):
                     self._is_listening = True
                     self._report(self.model.opened_from)
                 n_polls += 1

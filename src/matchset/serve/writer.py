@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from matchset.errors import ModelFileError, UncertainWriteError
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
+from matchset.model.upserts import Upsert
 from matchset.serve.http.request_errors import RequestError
-from matchset.serve.http.requests import WriteRequest
+from matchset.serve.http.requests import ProductsRequest
 from matchset.serve.loaded_model import LoadedModel
 from matchset.serve.options import ServeConfig
 from matchset.serve.reload.run_folder import RunFolder
@@ -37,7 +38,7 @@ class Writer:
         self._lock = threading.Lock()
         self._model: MatchSet | None = None  # as it was after the last write
 
-    def write(self, wanted: WriteRequest, served: LoadedModel) -> Written:
+    def write(self, wanted: ProductsRequest, served: LoadedModel) -> Written:
         """Write products to the model's folder, then serve them in all workers.
 
         `served` is what this worker has open: what it holds already is not read again.
@@ -56,7 +57,7 @@ class Writer:
             raise RequestError("model_rejected", f"{_NOT_SERVED}: {error}") from None
         return Written(version, generation)
 
-    def _write(self, wanted: WriteRequest) -> int:
+    def _write(self, wanted: ProductsRequest) -> int:
         try:
             model = self._model or load(self._sources.model)
             if not isinstance(model, MatchSet):
@@ -67,7 +68,9 @@ class Writer:
             self._model = model
             # It looks whether the folder holds something newer.
             self._model = model.upsert(
-                wanted.products, remove=wanted.remove, version=wanted.version
+                [Upsert(one.id, one.title, one.attributes or {}) for one in wanted.products],
+                remove=wanted.remove,
+                version=wanted.version,
             )
         except UncertainWriteError as error:
             self._model = None

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from select import PIPE_BUF
 from typing import Any
 
-import orjson
+import msgspec
 
 from matchset.serve.options import LogFormat
 
@@ -34,7 +34,7 @@ def write_line(level: str, event: str, fields: dict[str, Any], *, pretty: bool) 
     now = datetime.now(UTC)
     if not pretty:
         time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return orjson.dumps({"time": time, "level": level, "event": event, **fields}) + b"\n"
+        return msgspec.json.encode({"time": time, "level": level, "event": event, **fields}) + b"\n"
     shown = " ".join(f"{name}={_one_line(value)}" for name, value in fields.items())
     line = f"{now:%H:%M:%S} {level:<7} {_one_line(event)} {shown}".rstrip()
     return line.encode("utf-8", "replace") + b"\n"

@@ -2,115 +2,99 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
-from functools import lru_cache, partial
-from urllib.parse import unquote_to_bytes
+from functools import cache, partial
+from importlib.resources import files
 
-import orjson
+import msgspec
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope
+from starlette.responses import FileResponse
+from starlette.routing import Mount, Route, Router
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from matchset.serve.http.endpoints import ENDPOINTS
 from matchset.serve.http.handlers import Handlers
-from matchset.serve.http.middleware import HEALTH, OTHER, Middleware
-from matchset.serve.http.request_errors import CODES, RequestError
-from matchset.serve.http.responses import Response
-from matchset.serve.http.static_files import StaticFile, read_page
-from matchset.serve.openapi.docs import write_docs
-from matchset.serve.openapi.document import make_document
+from matchset.serve.http.middleware import OTHER, Middleware
+from matchset.serve.http.openapi import make_document
+from matchset.serve.http.request_errors import not_found, wrong_method
+from matchset.serve.http.responses import JSON, Response
+from matchset.serve.http.sending import Sender
 from matchset.serve.worker import Worker
 
 Handler = Callable[[Request], Awaitable[Response]]
-_ID = "{id}"
-_WRONG_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_PAGE = str(files("matchset.serve").joinpath("page"))
 
 
 def make_app(worker: Worker) -> ASGIApp:
-    """The application of one worker."""
-    handlers = Handlers(worker)
-    paths: dict[str, dict[str, Handler]] = {}
+    """Return the application of one worker."""
+    handlers, sender = Handlers(worker), Sender(worker.limits)
+    by_path: dict[str, dict[str, Handler]] = {}
     for endpoint in ENDPOINTS:
-        paths.setdefault(endpoint.path, {})[endpoint.method] = partial(endpoint.handler, handlers)
-    for path in HEALTH:  # load balancers send HEAD
-        paths[path]["HEAD"] = handlers.health
-    page, docs = read_page(), _make_docs(worker)
-    found = {path: partial(page.__getitem__, path) for path in page} | docs
-    for path, find in found.items():
-        paths[path] = dict.fromkeys(("GET", "HEAD"), _send(find))
-    open_paths = frozenset(page)
-    if worker.config.open_docs:
-        open_paths |= frozenset(docs)
+        methods = by_path.setdefault(endpoint.path, {})
+        methods[endpoint.method] = partial(endpoint.handler, handlers)
+    routes: list[Route | Mount] = [
+        Route(path.replace("{id}", "{id:any}"), Paths(path, methods, sender))
+        for path, methods in by_path.items()
+    ]
+    page = StaticFiles(directory=_PAGE, html=True)
+    # No secret: the same of every server.
+    described = Paths("/openapi.json", {"GET": _send_document}, sender)
+    routes += [
+        Route("/openapi.json", described),
+        Route("/docs", _send_docs),
+        Mount("/", page),
+    ]
+    names = [file.name for file in files("matchset.serve").joinpath("page").iterdir()]
+    open_paths = {"/", "/docs", "/openapi.json", *(f"/{name}" for name in names)}
+    open_paths |= {endpoint.path for endpoint in ENDPOINTS if not endpoint.needs_key}
     if worker.config.open_metrics:
-        open_paths |= {"/metrics"}
-    labels = {path: "page" if path in page else path for path in paths}
-    counted = {endpoint.path for endpoint in ENDPOINTS} | {OTHER}  # static files are no metric
-    worker.metrics.begin(counted, worker.model.names)
-    return Middleware(_Router(paths), worker, labels=labels, open_paths=open_paths)
+        open_paths.add("/metrics")
+    worker.metrics.begin({*by_path, OTHER}, worker.model.names)
+    router = Router(routes, redirect_slashes=False, default=_refuse)
+    return Middleware(router, worker, sender, frozenset(open_paths))
 
 
-class _Router:
-    """The handlers of each path, by method.
+class Paths:
+    """What answers at a path. An ASGI application: for a function, Starlette does more."""
 
-    No router of Starlette: it compares a path with one route after another, for every request.
-    """
+    def __init__(self, label: str, handlers: dict[str, Handler], sender: Sender) -> None:
+        self.label = label  # in metrics and logs
+        self._handlers, self._sender = handlers, sender
 
-    def __init__(self, paths: dict[str, dict[str, Handler]]) -> None:
-        self._paths = {path: paths[path] for path in paths if not path.endswith(_ID)}
-        # An id may have slashes, and is the end of its path.
-        self._prefixes = {
-            path.removesuffix(_ID): paths[path] for path in paths if path.endswith(_ID)
-        }
-
-    def __call__(self, scope: Scope, receive: Receive) -> Awaitable[Response]:
-        handlers = self._paths.get(scope["path"]) or self._find(scope)
-        handler = handlers.get(scope["method"])
-        if handler is None:
-            allowed = ", ".join(sorted(handlers))
-            message = f"the method must be one of {allowed}; got {scope['method'][:20]}"
-            allow = ((b"allow", allowed.encode()),)
-            raise RequestError("method_not_allowed", message, headers=allow)
-        return handler(Request(scope, receive))
-
-    def _find(self, scope: Scope) -> dict[str, Handler]:
-        for prefix, handlers in self._prefixes.items():
-            if scope["path"].startswith(prefix):
-                _check_escapes(scope["raw_path"])
-                scope["path_params"] = {"id": scope["path"].removeprefix(prefix)}
-                return handlers
-        raise RequestError("not_found", "there is nothing at this path")
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self.label != scope["path"] and "{" not in self.label:
+            raise not_found()  # a line break at the end, which Starlette overlooks
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        if method not in self._handlers:
+            raise wrong_method(", ".join(sorted(self._handlers)))
+        response = await self._handlers[method](Request(scope, receive))
+        await self._sender.send(response, send)
 
 
-def _check_escapes(raw_path: bytes) -> None:
-    """Refuse a path that a server before us could read in another way."""
-    try:
-        unquote_to_bytes(raw_path).decode()
-        is_right = not _WRONG_ESCAPE.search(raw_path)
-    except UnicodeDecodeError:
-        is_right = False
-    if not is_right:
-        rule = "a path must be UTF-8, with escapes such as %C3%BC; got others"
-        raise RequestError("bad_parameter", rule)
+class _Any(StringConvertor):
+    """The rest of a path, with slashes and line breaks: an id."""
+
+    regex = "(?s:.*)"
 
 
-def _make_docs(worker: Worker) -> dict[str, Callable[[], StaticFile]]:
-    """What finds each description; a new version of a match set may have other parts."""
-
-    @lru_cache(maxsize=1)
-    def make(names: tuple[str, ...]) -> tuple[StaticFile, StaticFile]:
-        document = make_document(ENDPOINTS, worker.limits, names)
-        page = write_docs(document, CODES).encode()
-        return StaticFile.of(orjson.dumps(document), ".json"), StaticFile.of(page, ".html")
-
-    make(worker.model.names)  # now, and not while a caller waits
-    return {
-        "/openapi.json": lambda: make(worker.model.names)[0],
-        "/docs": lambda: make(worker.model.names)[1],
-    }
+register_url_convertor("any", _Any())
 
 
-def _send(find: Callable[[], StaticFile]) -> Handler:
-    async def send(request: Request) -> Response:
-        return find().respond(request.headers.get("if-none-match"))
+async def _refuse(*_: object) -> None:
+    raise not_found()
 
-    return send
+
+@cache
+def _write_document() -> bytes:
+    return msgspec.json.encode(make_document(ENDPOINTS))
+
+
+async def _send_document(_: Request) -> Response:
+    return Response(_write_document(), headers=(JSON,))
+
+
+async def _send_docs(_: Request) -> FileResponse:
+    return FileResponse(f"{_PAGE}/docs.html")

@@ -10,7 +10,7 @@ from matchset.matchers.match import Match
 from matchset.online.definition import INTERLEAVED
 from matchset.online.interleaving import BOTH, Origin
 from matchset.online.record_files import QUERIES
-from matchset.serve.http.exposure import Exposure, expose, make_query_id, name_matcher
+from matchset.serve.http.exposure import Exposure, expose, make_query_id
 from matchset.serve.http.requests import MatchRequest
 from matchset.serve.http.responses import write_head
 from matchset.serve.http.retrieval import Answer, Answering, Result, Search
@@ -47,7 +47,7 @@ def _experimenting(worker: Worker, answer: Answering) -> Answering:
         if exposure.arm is None:
             found, origins = await worker.in_thread(lambda: _interleave(model, request, exposure))
         else:
-            options = request.options._replace(matcher=name_matcher(exposure, request.options))
+            options = request.options._replace(matcher=matcher_of(exposure.arm))
             found = await answer(model, request._replace(options=options, wants_ids=True))
         query_ids = [make_query_id() for _ in found.results]
         lines = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 
-import orjson
+import msgspec
 
 from matchset.matchers.match import Match
 from matchset.online.assignment import assign, hide_unit
@@ -17,7 +17,7 @@ from matchset.online.interleaving import Origin, interleave
 from matchset.online.records import QueryRecord, timestamp_now
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import MatchOptions
-from matchset.serve.loaded_model import LoadedModel, matcher_of
+from matchset.serve.loaded_model import LoadedModel
 
 _numbers = count(1)
 _N_CACHED = 256  # beginnings of records: arms times versions
@@ -70,10 +70,10 @@ class Exposure:
         values = {
             b"unit": hide_unit(self.experiment, self.unit).encode(),
             b"query_id": query_id.encode(),
-            b"query": orjson.dumps(query),
+            b"query": msgspec.json.encode(query),
             b"timestamp": timestamp_now().encode(),
             b"ids": ids,
-            b"from": b"" if origins is None else orjson.dumps(origins),
+            b"from": b"" if origins is None else msgspec.json.encode(origins),
             b"microseconds": microseconds,
         }
         return _template(self.experiment.name, self.arm_name, version) % values
@@ -94,7 +94,7 @@ def _template(experiment: str, arm: str, version: str) -> bytes:
         microseconds=-1,
         model_version=version,
     )
-    line = orjson.dumps(record.to_dict(), option=orjson.OPT_APPEND_NEWLINE)
+    line = msgspec.json.encode(record.to_dict()) + b"\n"
     for name in (b"unit", b"query_id", b"timestamp"):
         line = line.replace(b"<%b>" % name, b"%%(%b)b" % name)
     for json, name in ((b'"<query>"', b"query"), (b'["<ids>"]', b"ids"), (b'["<from>"]', b"from")):
@@ -107,19 +107,12 @@ def expose(model: LoadedModel, unit: str | None, options: MatchOptions) -> Expos
     experiment = model.experiment
     if experiment is None or not unit:
         return None
-    if options.is_chosen:
+    if options.matcher is not None:
         rule = "matcher must be left to the experiment in a request with a unit"
         message = f"{rule}; got {options.matcher!r}"
         raise RequestError("bad_parameter", message, parameter="matcher")
     arm = None if experiment.is_interleaved else assign(experiment, unit)
     return Exposure(experiment, unit, arm)
-
-
-def name_matcher(exposure: Exposure | None, options: MatchOptions) -> str:
-    """The matcher that answers, as answers and metrics name it."""
-    if exposure is None:
-        return options.matcher
-    return INTERLEAVED if exposure.arm is None else matcher_of(exposure.arm)
 
 
 def make_query_id() -> str:

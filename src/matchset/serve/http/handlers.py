@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
+from functools import partial
+from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
 
 from matchset.online.record_files import EVENTS
-from matchset.online.records import write_record
+from matchset.online.records import EventRecord, timestamp_now, write_record
 from matchset.serve.http.body import read_json
+from matchset.serve.http.decoding import decode, parse_query_string, read_parameters
 from matchset.serve.http.exposed import exposing
 from matchset.serve.http.prometheus import CONTENT_TYPE
 from matchset.serve.http.request_errors import RETRY, RequestError
-from matchset.serve.http.requests import MatchRequest, RequestReader, WriteRequest
+from matchset.serve.http.requests import (
+    MAX_K,
+    MAX_QUERIES,
+    EventsRequest,
+    ExplainRequest,
+    MatchRequest,
+    ProductsRequest,
+    PurchasesRequest,
+    RemovalRequest,
+    read_batch,
+    read_match,
+)
 from matchset.serve.http.responses import Response, json_response, model_response
 from matchset.serve.http.retrieval import Answer, answering, explain
 from matchset.serve.turns import while_connected
 from matchset.serve.worker import Worker
+
+_WRONG_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 class Handlers:
@@ -24,34 +41,25 @@ class Handlers:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._names = worker.model.names
-        self._latest_reader = RequestReader(worker.limits, self._names)
         self._answer = exposing(worker, answering(worker))
 
-    @property
-    def _reader(self) -> RequestReader:
-        """What checks requests: a new version of a match set may have other parts."""
-        if (names := self._worker.model.names) != self._names:
-            self._names, self._latest_reader = names, RequestReader(self._worker.limits, names)
-        return self._latest_reader
-
     async def health(self, _: Request) -> Response:
-        """Whether the process answers."""
+        """Say that the process answers."""
         return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """Whether the process takes requests."""
+        """Say that the process takes requests."""
         return await self.health(request)
 
     async def match(self, request: Request) -> Response:
-        """The best products for one query."""
-        asked = self._reader.read_match(request.scope["query_string"])
+        """Return the best products for one query."""
+        asked = read_match(request.scope["query_string"])
         version, answer = await self._match(request, asked)
         return model_response(version, answer.to_single())
 
     async def match_batch(self, request: Request) -> Response:
-        """The best products for each of many queries."""
-        asked = await read_json(request, self._worker, self._reader.read_batch)
+        """Return the best products for each of many queries."""
+        asked = await read_json(request, self._worker, read_batch)
         version, answer = await self._match(request, asked)
         return model_response(version, answer.to_batch())
 
@@ -70,7 +78,7 @@ class Handlers:
             raise RequestError(
                 "no_experiment", "events need a server started with --experiment; got none"
             )
-        events = await read_json(request, worker, self._reader.read_events)
+        events = await read_json(request, worker, read_events)
         lines = b"".join(map(write_record, events))
         if lines and not worker.record(EVENTS, lines, len(events)):
             rule = "the disk must take records; got a full or a slow one"
@@ -78,19 +86,19 @@ class Handlers:
         return model_response(model.version, {"recorded": len(events)})
 
     async def explain(self, request: Request) -> Response:
-        """Why a query finds a product, or where in the tree the product was lost."""
+        """Explain why a query finds a product, or where in the tree the product was lost."""
         worker, model = self._worker, self._worker.model
-        wanted = await read_json(request, worker, self._reader.read_explain)
+        wanted = await read_json(request, worker, partial(decode, kind=ExplainRequest))
         explaining = worker.explain_in_turn(lambda: explain(model, wanted))
         content = await while_connected(request.receive, explaining)
         return model_response(model.version, content)
 
     async def model(self, _: Request) -> Response:
-        """The served model and the limits of requests."""
+        """Describe the served model and the limits of requests."""
         model, purchases = self._worker.model, self._worker.purchases
         described = {
             **model.describe(),
-            "limits": asdict(self._worker.limits),
+            "limits": {**asdict(self._worker.limits), "k": MAX_K, "queries": MAX_QUERIES},
             "examples": [] if purchases is None else list(purchases.examples),
             "has_purchases": purchases is not None,
             "purchases_are": None if purchases is None else purchases.word,
@@ -98,9 +106,11 @@ class Handlers:
         return model_response(model.version, described)
 
     async def purchases(self, request: Request) -> Response:
-        """What customers bought after a query, in the log that the server was started with."""
+        """Return what customers bought after a query, in the log of the server."""
         model, purchases = self._worker.model, self._worker.purchases
-        query = self._reader.read_purchases(request.scope["query_string"])
+        query = read_parameters(
+            parse_query_string(request.scope["query_string"]), PurchasesRequest
+        ).q
         if purchases is None:
             raise RequestError("no_log", "purchases need a server started with --log; got none")
         products = model.find_allowed(purchases.find(query), None)
@@ -108,18 +118,19 @@ class Handlers:
 
     async def write(self, request: Request) -> Response:
         """Add, change and remove products; responds when every worker serves what is on disk."""
-        worker, read = self._worker, self._reader.read_products
-        wanted = await read_json(request, worker, read, most_keys=worker.limits.body_values)
-        return await self._write(wanted)
+        read = partial(decode, kind=ProductsRequest)
+        return await self._write(await read_json(request, self._worker, read))
 
     async def remove(self, request: Request) -> Response:
         """Remove a product; an unknown id is ignored, and named in the response."""
-        product, query_string = request.path_params["id"], request.scope["query_string"]
-        return await self._write(self._reader.read_removal(product, query_string))
+        check_path(request.scope["raw_path"])
+        parameters = parse_query_string(request.scope["query_string"])
+        removal = read_parameters({**parameters, "id": request.path_params["id"]}, RemovalRequest)
+        return await self._write(ProductsRequest(remove=(removal.id,), version=removal.version))
 
-    async def _write(self, wanted: WriteRequest) -> Response:
+    async def _write(self, wanted: ProductsRequest) -> Response:
         model = self._worker.model  # it serves every product of an earlier response
-        found = model.matchers[model.default].products.index_of(wanted.remove)
+        found = model.matchers[model.default].products.index_of(list(wanted.remove))
         unknown = [one for one, label in zip(wanted.remove, found, strict=True) if label < 0]
         written = await self._worker.write_in_thread(wanted)
         content = {"generation": written.generation, "unknown": unknown}
@@ -136,6 +147,34 @@ class Handlers:
         return model_response(done.version, {"previous": done.previous, "workers": done.workers})
 
     async def metrics(self, _: Request) -> Response:
-        """Metrics of all workers, for Prometheus."""
+        """Return metrics of all workers, for Prometheus."""
         body = await self._worker.write_metrics()
         return Response(body, headers=((b"content-type", CONTENT_TYPE),))
+
+
+def read_events(body: bytes) -> list[EventRecord]:
+    """Read `POST /v1/events`."""
+    now = timestamp_now()
+    return [
+        EventRecord(
+            action=event.action_name,
+            query_id=event.query_id,
+            product=event.object_id,
+            timestamp=now,
+            position=event.position,
+            revenue=event.revenue,
+        )
+        for event in decode(body, EventsRequest).events
+    ]
+
+
+def check_path(raw_path: bytes) -> None:
+    """Refuse a path that a server before us could read in another way."""
+    try:
+        unquote_to_bytes(raw_path).decode()
+        is_right = not _WRONG_ESCAPE.search(raw_path)
+    except UnicodeDecodeError:
+        is_right = False
+    if not is_right:
+        rule = "a path must be UTF-8, with escapes such as %C3%BC; got others"
+        raise RequestError("bad_parameter", rule)

@@ -6,68 +6,54 @@ anything else looks at it, and every error leaves here, as JSON.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from time import perf_counter
 from typing import Any
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from matchset.serve.http.access_log import format_exception
 from matchset.serve.http.auth import check_repeated, make_hosts
-from matchset.serve.http.request_errors import RETRY, RequestError, to_request_error, too_large
-from matchset.serve.http.responses import Headers, Response, error_response
+from matchset.serve.http.request_errors import CLOSE, RETRY, RequestError, to_request_error
+from matchset.serve.http.responses import error_response
+from matchset.serve.http.sending import Sender
 from matchset.serve.worker import Worker
 
 logger = logging.getLogger(__name__)
 
-HEALTH = frozenset({"/healthz", "/readyz"})
 OTHER = "other"  # the label of paths that are not there
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_CHUNK = 65_536  # bytes of a larger response that are sent at once
-_CLOSE = ((b"connection", b"close"),)
+HEADER_BYTES = 65_536  # of the request line and headers together
 _METHOD = 20  # characters of a method that are logged; a caller may send any
 _POLICY = (
     b"default-src 'self'; object-src 'none'; form-action 'self'; "
     b"frame-ancestors 'none'; base-uri 'none'"
 )
-_SECURITY = (
+_SECURITY = [
     (b"content-security-policy", _POLICY),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
     (b"server", b"matchset"),  # or granian would tell its own name
-)
-_PRIVATE = (*_SECURITY, (b"cache-control", b"no-store"))  # a shared cache must not keep it
+]
+_PRIVATE = [*_SECURITY, (b"cache-control", b"no-store")]  # a shared cache must not keep it
+_PUBLIC = [*_SECURITY, (b"cache-control", b"no-cache")]
 
 
 class Middleware:
-    """ASGI around what responds to each path.
-
-    `labels` are the names of paths in metrics and logs; `open_paths` need no key.
-    """
+    """ASGI around the router; `open_paths` need no key."""
 
     def __init__(
-        self,
-        app: Callable[[Scope, Receive], Awaitable[Response]],
-        worker: Worker,
-        *,
-        labels: Mapping[str, str],
-        open_paths: frozenset[str],
+        self, app: ASGIApp, worker: Worker, sender: Sender, open_paths: frozenset[str]
     ) -> None:
-        self._app = app
-        self._worker = worker
+        self._app, self._worker, self._sender = app, worker, sender
         self._hosts = make_hosts(worker.config.host, worker.config.allow_host)
-        self._labels = labels
-        self._prefixes = {path.partition("{")[0]: path for path in labels if "{" in path}
-        self._open = open_paths | HEALTH
+        self._open = open_paths
         self._ids = (secrets.token_hex(4), count(1))
         self._n_in_flight = 0
-        self._n_unsent = 0  # bytes of large responses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or start and stop with the process."""
@@ -85,31 +71,32 @@ class Middleware:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = perf_counter()
-        path, headers = scope["path"], dict(scope["headers"])
+        started, status = perf_counter(), 0
+        headers = dict(scope["headers"])
         request_id = self._make_id(headers.get(b"x-request-id"))
-        own = _PRIVATE if path.startswith("/v1/") else _SECURITY
-        own = (*own, (b"x-request-id", request_id.encode()))
-        status = 0
+        always = _PRIVATE if scope["path"].startswith("/v1/") else _PUBLIC
+        always = [*always, (b"x-request-id", request_id.encode())]
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *always]
+            await send(message)
+
         self._n_in_flight += 1
         self._worker.metrics.count_in_flight(1)
         try:
-            self._check_headers(scope)
-            if len(headers) < len(scope["headers"]):
-                check_repeated(scope["headers"])
-            self._check(path, headers)
-            response = await self._app(scope, receive)
-            self._check_size(len(response.body))
-            status = response.status
-            await self._send(response, own, send)
+            self._check(scope, headers)
+            await self._app(scope, receive, send_with_headers)
         except Exception as error:
             known = to_request_error(error)
             if known.code == "internal":
                 self._log_failure(error, request_id)
             _forget_frames(error)
-            is_begun, status = status != 0, known.status
-            if not is_begun:  # else nobody reads the status; the connection is closed
-                await self._send(error_response(known, request_id), own, send)
+            if status == 0:  # else its response has begun, and the connection is closed
+                await self._sender.send(error_response(known, request_id), send_with_headers)
+            status = known.status
         finally:
             self._n_in_flight -= 1
             try:
@@ -117,68 +104,21 @@ class Middleware:
             finally:  # last: what is not in flight is counted
                 self._worker.metrics.count_in_flight(-1)
 
-    def _check_headers(self, scope: Scope) -> None:
-        """Granian's own limit is that of its buffer, which may be twice as large."""
-        most = self._worker.limits.header_bytes
-        n_bytes = len(scope["query_string"])
-        for name, value in scope["headers"]:
-            n_bytes += len(name) + len(value)
-        if n_bytes > most:
-            rule = f"the request line and headers must have at most {most} bytes"
-            raise RequestError("headers_too_large", f"{rule}; got more", headers=_CLOSE)
-
-    def _check_size(self, n_bytes: int) -> None:
-        """Refuse to send what is too large, alone or together with what is not sent yet."""
-        limits = self._worker.limits
-        if n_bytes > limits.response_bytes:
-            raise too_large(limits.response_bytes)
-        if n_bytes > _CHUNK and self._n_unsent + n_bytes > limits.unsent_bytes:
-            rule = f"a worker keeps at most {limits.unsent_bytes} bytes that callers have not read"
-            raise RequestError("overloaded", f"{rule}; got more", headers=RETRY)
-
-    async def _send(self, response: Response, own: Headers, send: Send) -> None:
-        body, status = response.body, response.status
-        headers = [*response.headers, *own]
-        if status != 304:  # its content-length would be that of the full response (RFC 9110)
-            headers.append((b"content-length", b"%d" % len(body)))
-        if self._worker.should_close():
-            headers += _CLOSE
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        if len(body) <= _CHUNK:
-            await send({"type": "http.response.body", "body": body})
-        else:
-            await self._send_chunks(body, send)
-
-    async def _send_chunks(self, body: bytes, send: Send) -> None:
-        """Send a body as fast as it is read: granian waits where a chunk waits.
-
-        An exception here ends the connection, as the response is not complete.
-        """
-        seconds = self._worker.limits.unread_seconds
-        self._n_unsent += len(body)
-        try:
-            for begin in range(0, len(body), _CHUNK):
-                end = begin + _CHUNK
-                chunk = {"type": "http.response.body", "body": body[begin:end]}
-                async with asyncio.timeout(seconds):
-                    await send({**chunk, "more_body": end < len(body)})
-        except TimeoutError:
-            rule = f"a caller must read {_CHUNK} bytes of a response within {seconds:g} s"
-            raise RequestError("timeout", f"{rule}; got less") from None
-        finally:
-            self._n_unsent -= len(body)
-
     def _make_id(self, given: bytes | None) -> str:
-        """The caller's id of a request, or a new one."""
+        """Return the caller's id of a request, or a new one."""
         if given is not None and _REQUEST_ID.fullmatch(given):
             return given.decode()
         start, numbers = self._ids
         return f"{start}-{next(numbers):x}"
 
-    def _check(self, path: str, headers: dict[bytes, bytes]) -> None:
+    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Raise an error about a request that is not let in."""
+        check_size(scope)
+        if len(headers) < len(scope["headers"]):
+            check_repeated(scope["headers"])
         worker = self._worker
         self._hosts.check(headers.get(b"host"))
-        if path in self._open:
+        if scope["path"] in self._open:
             return
         keys = worker.model.keys
         if keys is not None and not keys.allow(headers.get(b"authorization")):
@@ -193,15 +133,9 @@ class Middleware:
         text = format_exception(error, has_messages=self._worker.config.log_queries)
         logger.error("request failed", extra={"fields": {"request_id": request_id, "error": text}})
 
-    def _name_route(self, path: str) -> str:
-        """The label of a path that ends with a parameter, such as an id."""
-        for prefix, known in self._prefixes.items():
-            if path.startswith(prefix) and path != prefix:
-                return self._labels[known]
-        return OTHER
-
     def _log(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
-        route = self._labels.get(scope["path"]) or self._name_route(scope["path"])
+        default = "page" if scope["path"] in self._open else OTHER
+        route = getattr(scope.get("endpoint"), "label", default)
         self._worker.metrics.count_request(route, status, seconds)
         if self._worker.config.access_log:
             fields: dict[str, Any] = {
@@ -214,6 +148,16 @@ class Middleware:
             if "queries" in scope:  # only set if they may be logged
                 fields["queries"] = scope["queries"]
             self._worker.access_log.add(fields)
+
+
+def check_size(scope: Scope) -> None:
+    """Refuse large headers; granian's own limit is that of its buffer, which may be twice that."""
+    n_bytes = len(scope["query_string"])
+    for name, value in scope["headers"]:
+        n_bytes += len(name) + len(value)
+    if n_bytes > HEADER_BYTES:
+        rule = f"the request line and headers must have at most {HEADER_BYTES} bytes"
+        raise RequestError("headers_too_large", f"{rule}; got more", headers=CLOSE)
 
 
 def _forget_frames(error: BaseException | None) -> None:

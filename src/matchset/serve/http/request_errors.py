@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
 from matchset.errors import FilterError
 
+CLOSE = ((b"connection", b"close"),)  # the rest of the request may be on its way, unread
 RETRY = ((b"retry-after", b"1"),)  # header of an error that may be gone in a second
 _MAX_SHOWN = 40  # characters of a value that a message repeats
 
@@ -38,7 +42,6 @@ CODES: dict[str, tuple[int, str]] = {
     "reload_running": (409, "Another reload is running."),
     "model_rejected": (409, "The new model cannot be served; the old one still is."),
     "body_too_large": (413, "The body has too many bytes."),
-    "url_too_long": (414, "The query string has too many bytes."),
     "not_json": (415, "The content type of the body is not application/json."),
     "headers_too_large": (431, "The request line and headers have too many bytes."),
     "internal": (500, "The server failed; its log has the details."),
@@ -80,19 +83,25 @@ class RequestError(Exception):
         return CODES[self.code][0]
 
 
-def bad_parameter(name: str, rule: str, value: object) -> RequestError:
-    """A parameter of the wrong type: the rule it breaks, and what was given."""
-    return RequestError("bad_parameter", f"{name} {rule}; got {shorten(value)}", parameter=name)
+def not_found() -> RequestError:
+    """Return the error for a path that there is not."""
+    return RequestError("not_found", "there is nothing at this path")
+
+
+def wrong_method(allowed: str) -> RequestError:
+    """Return the error for a path that does not support a method."""
+    rule = f"the method must be one of {allowed}; got another"
+    return RequestError("method_not_allowed", rule, headers=((b"allow", allowed.encode()),))
 
 
 def too_large(most: int) -> RequestError:
-    """A response that is larger than the limit."""
+    """Return the error for a response that is larger than the limit."""
     rule = f"a response must have at most {most} bytes; got more"
     return RequestError("response_too_large", f"{rule}; ask for fewer queries or products")
 
 
 def shorten(value: object) -> str:
-    """A value as an error message shows it."""
+    """Return a value as an error message shows it."""
     if value is None:
         return "null"
     if isinstance(value, str):
@@ -102,9 +111,13 @@ def shorten(value: object) -> str:
 
 
 def to_request_error(error: Exception) -> RequestError:
-    """The error that a caller gets for an exception; an unexpected one is `internal`."""
+    """Return what a caller gets for an exception; an unexpected one is `internal`."""
     if isinstance(error, RequestError):
         return error
+    if isinstance(error, ClientDisconnect):
+        return RequestError("bad_json", "a body must be complete; got only a part of it")
+    if isinstance(error, HTTPException):  # of Starlette's static files
+        return not_found()
     if isinstance(error, FilterError):
         position = error.position or 0
         message = f"where: {error.rule} (at character {position + 1})"

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import orjson
+import msgspec
 
 from matchset import _native
 from matchset.matchers.match import Match
 from matchset.serve.http.request_errors import RequestError
 
-_JSON = (b"content-type", b"application/json")
+JSON = (b"content-type", b"application/json")
 _N_CACHED = 16  # versions of a model
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -27,31 +27,31 @@ class Response(NamedTuple):
 
     body: bytes
     status: int = 200
-    headers: Headers = (_JSON,)
+    headers: Headers = (JSON,)
 
 
 def json_response(content: Any, status: int = 200, headers: Headers = ()) -> Response:
-    """Plain values as JSON."""
-    return Response(orjson.dumps(content), status, (_JSON, *headers))
+    """Return plain values as JSON."""
+    return Response(msgspec.json.encode(content), status, (JSON, *headers))
 
 
 def model_response(version: str, content: bytes | dict[str, Any]) -> Response:
-    """A response of a model, which its body and a header name.
+    """Return a response of a model, which its body and a header name.
 
     Bytes are a whole body; the fields of a dict are put behind the model's version.
     """
     if not isinstance(content, bytes):
-        content = orjson.dumps({"model_version": version, **content})
+        content = msgspec.json.encode({"model_version": version, **content})
     return Response(content, 200, _name_version(version))
 
 
 @lru_cache(maxsize=_N_CACHED)
 def _name_version(version: str) -> Headers:
-    return (_JSON, (b"x-model-version", version.encode()))
+    return (JSON, (b"x-model-version", version.encode()))
 
 
 def error_response(error: RequestError, request_id: str) -> Response:
-    """What the caller of a failed request gets."""
+    """Return what the caller of a failed request gets."""
     described = {"code": error.code, "message": error.message, **error.fields}
     content = {"error": described, "request_id": request_id}
     return json_response(content, error.status, error.headers)
@@ -79,7 +79,7 @@ def write_result(
         products = _write_more(match, attributes, origins, titles=titles)
     else:
         products = _native.write_products(match.products.texts, match.labels, match.scores, titles)
-    query = orjson.dumps(match.query)
+    query = msgspec.json.encode(match.query)
     return b'{"query":%b,"microseconds":%d,"products":%b}' % (query, microseconds, products)
 
 
@@ -90,14 +90,15 @@ def _write_more(
     *,
     titles: bool,
 ) -> bytes:
-    """Products with their attributes, their rank in each part of a fusion, and their arm.
+    """Return products with their attributes, ranks in the parts of a fusion, and arms.
 
     Those without a title lack the field.
     """
     known, ranks = match.titles if titles else None, match.ranks
+    scores = match.scores.astype("U").astype(float).tolist()  # the shortest digits of a float32
     products: list[dict[str, Any]] = []
     for index, product in enumerate(match.ids):
-        written: dict[str, Any] = {"id": product, "score": match.scores[index]}
+        written: dict[str, Any] = {"id": product, "score": scores[index]}
         if known is not None and known[index]:
             written["title"] = known[index]
         if ranks is not None:
@@ -107,4 +108,4 @@ def _write_more(
         if attributes is not None:
             written["attributes"] = attributes[index]
         products.append(written)
-    return orjson.dumps(products, option=orjson.OPT_SERIALIZE_NUMPY)
+    return msgspec.json.encode(products)

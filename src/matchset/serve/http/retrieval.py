@@ -18,7 +18,7 @@ from matchset.matchers.fusion_rules import FusionRule
 from matchset.matchers.match import Match
 from matchset.matchers.match_set import MatchSet
 from matchset.serve.http.request_errors import RequestError, too_large
-from matchset.serve.http.requests import ExplainRequest, MatchOptions, MatchRequest, check_weights
+from matchset.serve.http.requests import ExplainRequest, MatchOptions, MatchRequest
 from matchset.serve.http.responses import write_head, write_result
 from matchset.serve.loaded_model import LoadedModel
 from matchset.serve.worker import Worker
@@ -85,7 +85,6 @@ def answer(model: LoadedModel, request: MatchRequest, deadline: float, max_bytes
     Raises TimeoutError if the (monotonic) deadline passes between two queries.
     """
     search = find_search(model, request.options)
-    check_weights(request.rule, 2)
     results: list[Result] = []
     n_bytes = 0
     for index, query in enumerate(request.queries):
@@ -106,7 +105,7 @@ def is_quick(model: LoadedModel, request: MatchRequest) -> bool:
     return (
         len(request.queries) == 1
         and request.candidates is None
-        and options.matcher == model.default
+        and (options.matcher or model.names[0]) == model.default
         and options.k <= _MAX_INLINE_K
         and (options.beam or 0) <= _MAX_INLINE_BEAM
         and not options.attributes
@@ -133,7 +132,7 @@ class Search:
     """A matcher with the options of a request, ready for any number of queries."""
 
     def __init__(self, model: LoadedModel, options: MatchOptions) -> None:
-        self.name = options.matcher
+        self.name = options.matcher or model.names[0]
         self.head = write_head(model.version, self.name)
         self._model, self._options = model, options
         self._matcher = model.find(self.name)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from random import random
 
-import orjson
+import msgspec
 
 from matchset.matchers.fusion_rules import FusionRule
 from matchset.online.record_files import SHADOW
@@ -39,7 +39,7 @@ class Shadow:
         """The id of an answer that is to be recorded, None for most answers."""
         is_drawn = (
             self._name is not None
-            and not options.is_chosen
+            and options.matcher is None
             and random() < self._worker.config.shadow_share  # noqa: S311  # no secret
         )
         return make_query_id() if is_drawn else None
@@ -101,14 +101,14 @@ class Shadow:
         record = ShadowRecord(
             query_id=query_id,
             timestamp=timestamp_now(),
-            matcher=options.matcher,
+            matcher=options.matcher or model.names[0],
             ids=find_search(model, options).find(query, candidates, rule).ids,
             shadow=name,
             shadow_ids=find_search(model, others).find(query, candidates, rule).ids,
             model_version=model.version,
             query=query if self._worker.config.log_queries else None,
         )
-        return orjson.dumps(record.to_dict(), option=orjson.OPT_APPEND_NEWLINE)
+        return msgspec.json.encode(record.to_dict()) + b"\n"
 
     def _record(self, line: bytes | None) -> None:
         self._n_waiting -= 1

@@ -1,1 +1,0 @@
-"""OpenAPI: how does a server describe itself?"""
