@@ -52,6 +52,7 @@ from splits import (
 )
 
 import matchset as ms
+from matchset.baselines import BM25
 from matchset.strings import Strings
 from matchset.text import normalize
 
@@ -125,7 +126,7 @@ def ask_pairs(problem: Problem, options: argparse.Namespace) -> Rows:
     titles = [sorted(words) for words in split_words(problem.catalog.titles) if len(words) > 1]
     queries = [" ".join(rng.sample(words, 2)) for words in rng.choices(titles, k=300)]
     counted = {"events": config.events, "min_count": config.min_count, "min_query_count": 0}
-    said = ms.BM25.from_log(log, problem.catalog, **counted)
+    said = BM25.from_log(log, problem.catalog, **counted)
     firsts = [match.ids[:1] for match in train(problem, options.models).match(queries, 10)]
     has = [set(match.ids) for match in said.match(queries, len(said.products))]
     n_strange = sum(not some.issuperset(ids) for ids, some in zip(firsts, has, strict=True))

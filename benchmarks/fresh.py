@@ -28,6 +28,7 @@ import numpy as np
 
 import matchset as ms
 from matchset.data.log import join_logs
+from matchset.data.positives import Positives
 
 KS = (10, 50, 100)
 PARTS = ("add", "refresh", "latency", "upserts")
@@ -48,7 +49,7 @@ def main() -> None:
     refreshed: list[dict[str, Row]] = []
     costs: list[list[str]] = []
     for seed in range(options.seeds):
-        shop = ms.simulate_shop(products=options.products, seed=seed)
+        shop = ms.lab.simulate_shop(products=options.products, seed=seed)
         train, test = ms.split_by_time(shop.log, test_days=30)
         is_new = shop.catalog.attributes["launched"].values > train.day.max()
         old, new = (take(shop.catalog, np.flatnonzero(which)) for which in (~is_new, is_new))
@@ -123,7 +124,7 @@ def compare_refresh(
     return rows, cells
 
 
-def choose(answers: ms.Positives, n: int) -> ms.Positives:
+def choose(answers: Positives, n: int) -> Positives:
     """Some of the queries, by chance."""
     rows = np.sort(np.random.default_rng(0).permutation(len(answers.queries))[:n])
     return replace(answers, queries=answers.queries.take(rows), pairs=answers.pairs[rows])
@@ -176,7 +177,7 @@ def take(catalog: ms.Catalog, rows: np.ndarray) -> ms.Catalog:
     )
 
 
-def measure(matcher: ms.MatchSet, answers: ms.Positives, new: ms.Catalog) -> list[list[float]]:
+def measure(matcher: ms.MatchSet, answers: Positives, new: ms.Catalog) -> list[list[float]]:
     """Recall at each k: of new products, by queries that led to one, and of all products."""
     is_new = new.ids.index_of(answers.products) >= 0
     pairs = answers.pairs

@@ -17,9 +17,11 @@ import numpy as np
 from problems import RELEVANT
 
 import matchset as ms
+from matchset.baselines import BM25, NearestQueries, TitleSimilarity
+from matchset.data.positives import Positives, relevance
 
 KS = (10, 50, 100)
-Benchmark = tuple[ms.Log, ms.Positives, ms.Catalog]  # train, test
+Benchmark = tuple[ms.Log, Positives, ms.Catalog]  # train, test
 
 
 def main() -> None:
@@ -52,9 +54,9 @@ def learn_parts(train: ms.Log, catalog: ms.Catalog, min_count: float) -> dict[st
     pairs = ms.positives(train, min_count=min_count)
     return {
         "xr_linear": ms.train(train, catalog, ms.TrainConfig(parts=("tree",), min_count=min_count)),
-        "bm25": ms.BM25.from_catalog(catalog),
-        "title_similarity": ms.TitleSimilarity.from_catalog(catalog),
-        "nearest_queries": ms.NearestQueries.from_positives(pairs, catalog=catalog),
+        "bm25": BM25.from_catalog(catalog),
+        "title_similarity": TitleSimilarity.from_catalog(catalog),
+        "nearest_queries": NearestQueries.from_positives(pairs, catalog=catalog),
     }
 
 
@@ -72,9 +74,9 @@ def make_matchers(parts: Mapping[str, ms.Matcher]) -> Mapping[str, ms.Matcher]:
 
 def make_shop(n_products: int) -> Iterator[Benchmark]:
     """A simulated shop: the last month tests."""
-    shop = ms.simulate_shop(products=n_products)
+    shop = ms.lab.simulate_shop(products=n_products)
     train, test = ms.split_by_time(shop.log, test_days=30)
-    yield train, ms.relevance(test), shop.catalog
+    yield train, relevance(test), shop.catalog
 
 
 def read_homedepot(real: Path, folds: int) -> Iterator[Benchmark]:

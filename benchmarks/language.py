@@ -15,6 +15,8 @@ from problems import RELEVANT
 from titles import KS, make_shop, read_homedepot
 
 import matchset as ms
+from matchset.baselines import BM25, TitleSimilarity
+from matchset.features.vectorizer import Vectorizer
 from matchset.matchers.bm25 import K1, STEMMED_B, STEMMED_K1, B
 
 
@@ -45,19 +47,19 @@ def make_matchers(
     for k1, b in ((K1, B), (STEMMED_K1, STEMMED_B)):
         for language in (None, "auto"):
             name = f"BM25, k1 {k1:g}, b {b:g}"
-            yield name, language, ms.BM25.from_catalog(catalog, k1=k1, b=b, language=language)
+            yield name, language, BM25.from_catalog(catalog, k1=k1, b=b, language=language)
     for language in (None, "auto"):
         yield (
             "title similarity",
             language,
-            ms.TitleSimilarity.from_catalog(catalog, language=language),
+            TitleSimilarity.from_catalog(catalog, language=language),
         )
     for language in (None, "auto"):
         config = ms.TrainConfig(parts=("tree",), min_count=min_count, language=language)
         yield "XR-Linear", language, ms.train(train, catalog, config)
 
 
-def measure(vectorizer: ms.Vectorizer, queries: list[str]) -> float:
+def measure(vectorizer: Vectorizer, queries: list[str]) -> float:
     """Microseconds of one query, the least of twenty rounds over all."""
     best = float("inf")
     for _ in range(20):

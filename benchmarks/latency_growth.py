@@ -184,7 +184,7 @@ def make_match_set(n_products: int) -> Path:
     """A folder with a match set and queries to ask it."""
     folder = ROOT / "build" / "problems" / f"growth-{n_products}"
     if not (folder / "queries.txt").exists():
-        shop = ms.simulate_shop(products=n_products, queries=min(MAX_PAST, 2 * n_products))
+        shop = ms.lab.simulate_shop(products=n_products, queries=min(MAX_PAST, 2 * n_products))
         matcher = ms.train(shop.log, shop.catalog, ms.TrainConfig(tune=False))
         matcher.save(folder / "model", overwrite=True)
         chosen = np.random.default_rng(0).permutation(len(shop.log.queries))[:QUERIES]

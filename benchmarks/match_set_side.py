@@ -18,7 +18,7 @@ from problems import read, recall
 from search_side import BEAM, K, choose, time_batch, time_singles
 
 import matchset as ms
-from matchset.config import PARTS
+from matchset.config import PARTS, LearnConfig
 from matchset.model.search import search_rule
 from matchset.strings import Strings
 
@@ -29,7 +29,7 @@ def train(folder: Path, threads: int, *, tune: bool) -> dict:
     """Read the log and the catalog, train, save; seconds of each stage and the peak of memory."""
     peak = Peak()
     started = time.perf_counter()
-    config = ms.TrainConfig(parts=PARTS, tune=tune, learn=ms.LearnConfig(threads=threads))
+    config = ms.TrainConfig(parts=PARTS, tune=tune, learn=LearnConfig(threads=threads))
     matcher = ms.train(str(folder / "log.parquet"), str(folder / "products.parquet"), config)
     trained = time.perf_counter() - started
     matcher.save(folder / "match_set")

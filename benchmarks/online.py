@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import matchset as ms
+from matchset.baselines import BM25
 from matchset.lab.shop import Crowd, make_crowd, serve_crowd, write_served_log
 from matchset.matchers.base import Retriever
 from matchset.matrices import Csr
@@ -70,7 +71,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--without-dssm", action="store_true", help="where PyTorch is missing")
     options = parser.parse_args()
-    shop = ms.simulate_shop(products=options.products, seed=options.seed)
+    shop = ms.lab.simulate_shop(products=options.products, seed=options.seed)
     crowd = make_crowd(products=options.products, customers=options.customers, seed=options.seed)
     arms = train_arms(shop.log, shop.catalog, with_dssm=not options.without_dssm)
     print(f"\n{options.products:,} products, {options.customers:,} customers, {crowd.days} days")
@@ -82,13 +83,13 @@ def main() -> None:
 
 def train_arms(log: ms.Log, catalog: ms.Catalog, *, with_dssm: bool) -> dict[str, ms.Matcher]:
     """BM25 alone, and with the candidates of others: both rankings are fused by ranks."""
-    bm25 = ms.BM25.from_catalog(catalog)
+    bm25 = BM25.from_catalog(catalog)
     others = {
         "XR-Linear": lambda: ms.train(log, catalog, ms.TrainConfig(parts=("tree",))),
         "match set": lambda: ms.train(log, catalog),
     }
     if with_dssm:
-        others = {"DSSM": lambda: ms.train_dssm(log, catalog), **others}
+        others = {"DSSM": lambda: ms.lab.train_dssm(log, catalog), **others}
     arms: dict[str, ms.Matcher] = {"BM25": bm25}
     for name, train in others.items():
         began = time.perf_counter()

@@ -58,7 +58,7 @@ def main() -> None:
         for kind, n in itertools.product(options.kind, options.products):
             folder = (options.folder or Path(scratch)) / f"{kind}{n}"
             if not (folder / "log.parquet").exists():
-                ms.simulate_shop(kind=kind, products=n, seed=1).save(folder)
+                ms.lab.simulate_shop(kind=kind, products=n, seed=1).save(folder)
             show(f"{kind}, {n:,}", *(call(child, folder, options) for child in ("plan", "train")))
 
 

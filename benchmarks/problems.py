@@ -43,7 +43,7 @@ def write_shop(folder: Path, n_products: int, kind: str) -> None:
     """A simulated shop with two queries per product, one query in twenty held out."""
     import matchset as ms
 
-    shop = ms.simulate_shop(kind=kind, products=n_products, queries=2 * n_products)
+    shop = ms.lab.simulate_shop(kind=kind, products=n_products, queries=2 * n_products)
     split = ms.split_by_query(shop.log, folds=20)
     split.train.save(folder / "log.parquet")
     shop.catalog.save(folder / "products.parquet")

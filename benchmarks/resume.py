@@ -136,7 +136,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as scratch:
         shop = Path(scratch) / "shop"
-        ms.simulate_shop(products=options.products, seed=1).save(shop)
+        ms.lab.simulate_shop(products=options.products, seed=1).save(shop)
         measure(shop, options.engine, Path(scratch))
 
 

@@ -113,7 +113,7 @@ def make_model(n_products: int, parts: Sequence[str] | None = None) -> Path:
     config = ms.TrainConfig() if parts is None else ms.TrainConfig(parts=tuple(parts))
     folder = ROOT / "build" / "problems" / f"serve-{n_products}-{'-'.join(config.parts)}"
     if not (folder / "paths.txt").exists():
-        shop = ms.simulate_shop(products=n_products, queries=2 * n_products)
+        shop = ms.lab.simulate_shop(products=n_products, queries=2 * n_products)
         matcher = ms.train(shop.log, shop.catalog, config)
         matcher.save(folder / "model", overwrite=True)
         other = replace(matcher, provenance={**matcher.provenance, "is_other": True})

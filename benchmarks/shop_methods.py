@@ -10,11 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import matchset as ms
-from matchset.config import count_threads
+from matchset.baselines import BM25, NearestQueries, Popularity, TitleSimilarity
+from matchset.config import LearnConfig, count_threads
+from matchset.data.positives import Positives
+from matchset.lab import DSSM, SentenceEncoder
 from matchset.lab.experiments.outsiders import run_pecos
 
 TREE = ms.TrainConfig(parts=("tree",))
-PAPER = replace(TREE, titles="none", language=None, learn=ms.LearnConfig())  # queries alone
+PAPER = replace(TREE, titles="none", language=None, learn=LearnConfig())  # queries alone
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Bench:
     made: dict[str, tuple[ms.Matcher, float]] = field(default_factory=dict)
 
     @cached_property
-    def pairs(self) -> ms.Positives:
+    def pairs(self) -> Positives:
         """Positive pairs of the training side."""
         return ms.positives(self.train_log)
 
@@ -66,10 +69,10 @@ class Bench:
         return found
 
     @property
-    def dssm(self) -> ms.DSSM:
+    def dssm(self) -> DSSM:
         """The trained towers, which are searched in several ways."""
         matcher = self.train("DSSM")[0]
-        assert isinstance(matcher, ms.DSSM)
+        assert isinstance(matcher, DSSM)
         return matcher
 
 
@@ -83,7 +86,7 @@ METHODS = {
     "XR-Linear, titles too": Method(lambda bench: ms.train(bench.train_log, bench.catalog, TREE)),
     "XR-Linear": Method(lambda bench: ms.train(bench.train_log, bench.catalog, PAPER)),
     "PECOS": Method(run_peer, given="pecos"),
-    "DSSM": Method(lambda bench: ms.train_dssm(bench.train_log, bench.catalog), ("torch",)),
+    "DSSM": Method(lambda bench: ms.lab.train_dssm(bench.train_log, bench.catalog), ("torch",)),
     "DSSM + HNSW": Method(
         lambda bench: bench.dssm.with_hnsw(threads=count_threads(None)),
         ("torch", "usearch"),
@@ -94,22 +97,22 @@ METHODS = {
         lambda bench: bench.dssm.with_int8(64), ("torch",), "DSSM"
     ),
     "sentence encoder + HNSW": Method(
-        lambda bench: ms.SentenceEncoder.from_catalog(bench.catalog, bench.paths["encoder"]),
+        lambda bench: SentenceEncoder.from_catalog(bench.catalog, bench.paths["encoder"]),
         ("sentence_transformers", "usearch"),
         given="encoder",
     ),
-    "BM25": Method(lambda bench: ms.BM25.from_catalog(bench.catalog)),
-    "BM25, stemmed": Method(lambda bench: ms.BM25.from_catalog(bench.catalog, language="auto")),
+    "BM25": Method(lambda bench: BM25.from_catalog(bench.catalog)),
+    "BM25, stemmed": Method(lambda bench: BM25.from_catalog(bench.catalog, language="auto")),
     "BM25, titles and past queries": Method(
-        lambda bench: ms.BM25.from_log(bench.train_log, bench.catalog)
+        lambda bench: BM25.from_log(bench.train_log, bench.catalog)
     ),
     "title similarity": Method(
-        lambda bench: ms.TitleSimilarity.from_catalog(bench.catalog, language="auto")
+        lambda bench: TitleSimilarity.from_catalog(bench.catalog, language="auto")
     ),
     "nearest queries": Method(
-        lambda bench: ms.NearestQueries.from_positives(bench.pairs, catalog=bench.catalog)
+        lambda bench: NearestQueries.from_positives(bench.pairs, catalog=bench.catalog)
     ),
     "popularity": Method(
-        lambda bench: ms.Popularity.from_positives(bench.pairs, catalog=bench.catalog)
+        lambda bench: Popularity.from_positives(bench.pairs, catalog=bench.catalog)
     ),
 }

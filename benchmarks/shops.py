@@ -27,6 +27,8 @@ from shop_methods import METHODS, Bench
 from shop_tables import KS, print_tables
 
 import matchset as ms
+from matchset.baselines import RecordedRun
+from matchset.evaluate.latency import measure_latency
 from matchset.lab.experiments.store import describe_machine
 
 Plain = dict[str, Any]
@@ -67,7 +69,7 @@ def stream(kind: str, n_products: int, n_queries: int | None) -> None:
     """Write to a temporary folder; the peak is that of this process, so run one size at a time."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        rows = ms.stream_shop(folder, kind=kind, products=n_products, queries=n_queries)
+        rows = ms.lab.stream_shop(folder, kind=kind, products=n_products, queries=n_queries)
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(
         f"| {kind} | {n_products:,} | {rows:,} | {time.perf_counter() - start:.0f} s | "
@@ -87,10 +89,10 @@ def measure(kind: str, n_products: int, options: argparse.Namespace) -> Plain:
     if result is not None and rows.keys() >= set(options.methods):
         return result
     start = time.perf_counter()
-    shop = ms.simulate_shop(kind=kind, products=n_products, queries=options.queries)
+    shop = ms.lab.simulate_shop(kind=kind, products=n_products, queries=options.queries)
     seconds = round(time.perf_counter() - start, 1)
     if result is None:
-        facts = asdict(ms.describe_shop(shop))
+        facts = asdict(ms.lab.describe_shop(shop))
         result = {**key, "seconds": seconds, "facts": facts, "machine": describe_machine()}
         kept.append(result | {"rows": []})
         result = kept[-1]
@@ -114,8 +116,8 @@ def measure_row(name: str, bench: Bench, sample: int) -> Plain:
         return {"name": name, "absent": absent}
     matcher, seconds = bench.train(name)
     found = ms.evaluate(matcher, bench.test, train=bench.train_log, sample=sample, ks=KS)
-    is_recorded = isinstance(matcher, ms.RecordedRun)  # by another process
-    latency = None if is_recorded else ms.measure_latency(matcher, found.queries, sample=SINGLES)
+    is_recorded = isinstance(matcher, RecordedRun)  # by another process
+    latency = None if is_recorded else measure_latency(matcher, found.queries, sample=SINGLES)
     scores: dict[str, Any] = {}
     for score in found.scores:
         if score.metric == "recall":

@@ -19,6 +19,8 @@ from problems import RELEVANT, read_cooking
 from titles import read_homedepot
 
 import matchset as ms
+from matchset.baselines import BM25, NearestQueries, TitleSimilarity
+from matchset.data.positives import Positives, relevance
 from matchset.strings import Strings
 
 NEW_PAIRS = ("crowdflower", "lastfm")
@@ -61,12 +63,12 @@ class Problem:
 
     name: str
     train: ms.Log
-    test: ms.Positives
+    test: Positives
     catalog: ms.Catalog | None
     config: ms.TrainConfig
 
     @cached_property
-    def known(self) -> ms.Positives:
+    def known(self) -> Positives:
         """What training counts as an answer."""
         return ms.positives(self.train, events=self.config.events, min_count=self.config.min_count)
 
@@ -96,7 +98,7 @@ class Problem:
         """What a ranking must not hold: nothing, unless the test is of new pairs alone."""
         return self.known_pairs(queries) if self.name in NEW_PAIRS else None
 
-    def number(self, answers: ms.Positives, queries: Strings) -> Pairs:
+    def number(self, answers: Positives, queries: Strings) -> Pairs:
         """The pairs of those among the answers that are of these queries."""
         of_query, of_product = (
             queries.index_of(answers.queries),
@@ -145,9 +147,9 @@ def read_problem(name: str, real: Path | None) -> Problem:
     kind, _, number = name.partition("-")
     if kind in ("shop", "market"):
         full = {"shop": "shop", "market": "marketplace"}[kind]
-        shop = ms.simulate_shop(kind=full, products=int(number), queries=QUERIES.get(name))
+        shop = ms.lab.simulate_shop(kind=full, products=int(number), queries=QUERIES.get(name))
         train, test = ms.split_by_time(shop.log, test_days=30)
-        return Problem(name, train, ms.relevance(test), shop.catalog, ms.TrainConfig())
+        return Problem(name, train, relevance(test), shop.catalog, ms.TrainConfig())
     if real is None:
         raise SystemExit(f"{name}: needs --real, the folder of the data sets")
     if kind == "homedepot":
@@ -186,19 +188,19 @@ def list_others(problem: Problem, matcher: ms.MatchSet) -> dict[str, Callable[[]
     found: dict[str, Callable[[], ms.Matcher]] = {
         "tree alone": lambda: matcher.only(["tree"]),
         "tree alone, its own scores": lambda: matcher.part("tree"),
-        "nearest queries": lambda: ms.NearestQueries.from_positives(problem.known),
+        "nearest queries": lambda: NearestQueries.from_positives(problem.known),
     }
     if catalog is None:
         return found
     return found | {
         "BM25, stemmed": lambda: make_bm25(catalog),
-        "BM25, titles and past queries": lambda: ms.BM25.from_log(
+        "BM25, titles and past queries": lambda: BM25.from_log(
             log, catalog, events=config.events, min_count=config.min_count
         ),
-        "title similarity": lambda: ms.TitleSimilarity.from_catalog(catalog, language="auto"),
+        "title similarity": lambda: TitleSimilarity.from_catalog(catalog, language="auto"),
     }
 
 
-def make_bm25(catalog: ms.Catalog) -> ms.BM25:
+def make_bm25(catalog: ms.Catalog) -> BM25:
     """BM25 over stemmed titles with the usual parameters."""
-    return ms.BM25.from_catalog(catalog, k1=1.2, b=0.75, language="auto")
+    return BM25.from_catalog(catalog, k1=1.2, b=0.75, language="auto")

@@ -116,7 +116,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = (options.folder or Path(scratch)) / f"{options.kind}{options.products}"
         if not (folder / "log.parquet").exists():
-            ms.simulate_shop(kind=options.kind, products=options.products, seed=1).save(folder)
+            ms.lab.simulate_shop(kind=options.kind, products=options.products, seed=1).save(folder)
         log, catalog = (
             ms.read_log(folder / "log.parquet"),
             ms.read_catalog(folder / "products.parquet"),

@@ -44,7 +44,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = (options.folder or Path(scratch)) / f"{options.kind}{options.products}"
         if not (folder / "log.parquet").exists():
-            ms.simulate_shop(kind=options.kind, products=options.products, seed=1).save(folder)
+            ms.lab.simulate_shop(kind=options.kind, products=options.products, seed=1).save(folder)
         found = {n: wait(start(n, folder, options)) for n in options.threads}
         base = found.get(1) or wait(start(1, folder, options))
         gains = {n: measure_gain(n, base, folder, options) for n in options.threads}

@@ -17,6 +17,7 @@ import numpy as np
 from problems import RELEVANT
 
 import matchset as ms
+from matchset.data.positives import Positives, relevance
 
 SEGMENTS = {"all": "all", "warm": "warm product", "cold": "cold product"}
 KS = (10, 50, 100)
@@ -44,7 +45,7 @@ def main() -> None:
         print(f"| {name} | {' | '.join(cells)} | {100 * shares[-1][-1]:.1f} |", flush=True)
 
 
-def measure(train: ms.Log, test: ms.Positives, catalog: ms.Catalog, config) -> list[list[float]]:
+def measure(train: ms.Log, test: Positives, catalog: ms.Catalog, config) -> list[list[float]]:
     """Recall by segment and k; last the ceiling of a matcher that knows no titles."""
     matcher = ms.train(train, catalog, dataclasses.replace(config, parts=("tree",)))
     result = ms.evaluate(matcher, test, ks=KS, resamples=1)
@@ -52,14 +53,14 @@ def measure(train: ms.Log, test: ms.Positives, catalog: ms.Catalog, config) -> l
     return [*rows, [result.score("recall", k).seen_limit for k in KS]]
 
 
-def make_shop(n_products: int) -> Iterator[tuple[ms.Log, ms.Positives, ms.Catalog]]:
+def make_shop(n_products: int) -> Iterator[tuple[ms.Log, Positives, ms.Catalog]]:
     """A simulated shop: the last month is the test."""
-    shop = ms.simulate_shop(products=n_products)
+    shop = ms.lab.simulate_shop(products=n_products)
     train, test = ms.split_by_time(shop.log, test_days=30)
-    yield train, ms.relevance(test), shop.catalog
+    yield train, relevance(test), shop.catalog
 
 
-def read_homedepot(real: Path) -> Iterator[tuple[ms.Log, ms.Positives, ms.Catalog]]:
+def read_homedepot(real: Path) -> Iterator[tuple[ms.Log, Positives, ms.Catalog]]:
     """Shopping queries with judged products, split by query."""
     columns = {"query": "query_text", "product": "product_id", "count": "relevance"}
     file = str(real / "homedepot" / "pairs.tsv")

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import matchset as ms
+from matchset.baselines import XRLinearMatcher
 from matchset.evaluate.qrels import make_qrels
 from matchset.lab.experiments.findings import SweepRow
 from matchset.lab.experiments.runner import Budget
@@ -28,7 +29,7 @@ def main() -> None:
     parser.add_argument("--products", type=int, default=50_000)
     parser.add_argument("--queries", type=int, default=0, help="queries to watch the memory over")
     options = parser.parse_args()
-    shop = ms.simulate_shop(products=options.products)
+    shop = ms.lab.simulate_shop(products=options.products)
     train, test = ms.split_by_time(shop.log, test_days=30)
     qrels = make_qrels(test)
     whole = ms.train(train, shop.catalog, ms.TrainConfig(parts=("tree",)))
@@ -58,7 +59,7 @@ def latency(row: SweepRow) -> list[str]:
     return [f"{1e6 * row.latency[part]:.1f}" for part in ("vectorizing_p50", "search_p50")]
 
 
-def watch_memory(matcher: ms.XRLinearMatcher, texts: list[str], n_queries: int) -> None:
+def watch_memory(matcher: XRLinearMatcher, texts: list[str], n_queries: int) -> None:
     """Private memory of this process as queries come one by one."""
     print("\n| queries | private memory, MB |\n|---|---|")
     for asked in range(n_queries + 1):

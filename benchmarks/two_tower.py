@@ -21,6 +21,7 @@ from titles import read_homedepot
 
 import matchset as ms
 from matchset.config import VectorizerConfig
+from matchset.data.positives import Positives, relevance
 from matchset.learn.clusters import build_inverted_lists
 from matchset.learn.training_data import fit_vectorizer
 from matchset.learn.two_tower import TwoTowerConfig, train_two_tower
@@ -56,16 +57,16 @@ def main() -> None:
     if options.real:
         problem = make_problem(*next(read_homedepot(options.real)), RELEVANT)
     else:
-        shop = ms.simulate_shop(products=options.products, queries=options.queries)
+        shop = ms.lab.simulate_shop(products=options.products, queries=options.queries)
         train, test = ms.split_by_time(shop.log, test_days=30)
-        problem = make_problem(train, ms.relevance(test), shop.catalog, 1.0)
+        problem = make_problem(train, relevance(test), shop.catalog, 1.0)
     if options.validate:
         problem = hold_back(problem)
     values = {k: ast.literal_eval(v) for k, v in (item.split("=") for item in options.set)}
     measure(problem, TwoTowerConfig(threads=options.threads, **values))
 
 
-def make_problem(log: ms.Log, test: ms.Positives, catalog: ms.Catalog, min_count: float) -> Problem:
+def make_problem(log: ms.Log, test: Positives, catalog: ms.Catalog, min_count: float) -> Problem:
     """One vocabulary of queries and titles, as training has it."""
     pairs = ms.positives(log, min_count=min_count)
     products = make_products(pairs.products, catalog, with_unseen=True)

@@ -152,7 +152,7 @@ def write_shop_queries(file: Path) -> Path:
     """The queries of a simulated shop with 200,000 products, as customers typed them."""
     import matchset as ms
 
-    shop = ms.simulate_shop(products=200_000, queries=400_000)
+    shop = ms.lab.simulate_shop(products=200_000, queries=400_000)
     file.write_text("\n".join(shop.log.spellings))
     return file
 

@@ -14,6 +14,7 @@ import numpy as np
 from word_shop import make_config, make_shop
 
 import matchset as ms
+from matchset.features.vectorizer import Vectorizer
 from matchset.strings import Strings
 
 N_QUERIES = 1000  # of the log, and of those that are answered
@@ -63,7 +64,7 @@ def _digests(value: object) -> Iterator[str]:
 
 
 def _children(value: object) -> Iterable[object]:
-    if isinstance(value, ms.Vectorizer):
+    if isinstance(value, Vectorizer):
         return (value.vocabulary,)
     if is_dataclass(value):
         return (each for _, each in _fields(value))

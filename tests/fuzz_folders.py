@@ -13,6 +13,7 @@ import pyarrow as pa
 from match_sets import make_shop
 
 import matchset as ms
+from matchset.baselines import BM25, NearestQueries, Popularity, TitleSimilarity
 from matchset.cli.console import output
 from matchset.cli.inspection import inspect
 from matchset.config import PARTS
@@ -34,14 +35,14 @@ def make_models(folder):
     catalog = ms.read_catalog(add_attributes(catalog))
     pairs = positives(log)
     tree = ms.train(log, catalog, ms.TrainConfig(parts=("tree",)))
-    popular, lexical = ms.Popularity.from_positives(pairs), ms.BM25.from_catalog(catalog)
+    popular, lexical = Popularity.from_positives(pairs), BM25.from_catalog(catalog)
     match_set = ms.train(log, catalog)
     made = {
         "match_set": match_set,
         "tree": tree,
         "bm25": lexical,
-        "title_similarity": ms.TitleSimilarity.from_catalog(catalog),
-        "nearest_queries": ms.NearestQueries.from_positives(pairs),
+        "title_similarity": TitleSimilarity.from_catalog(catalog),
+        "nearest_queries": NearestQueries.from_positives(pairs),
         "popularity": popular,
         "fusion": ms.Fusion([popular, lexical]),
     }

@@ -83,7 +83,7 @@ COLUMNS = {
 READERS = {
     "log": ms.read_log,
     "catalog": ms.read_catalog,
-    "run": ms.read_run,
+    "run": ms.baselines.read_run,
     "ubi": lambda file: ms.read_ubi(queries=file, events=file),
 }
 OBJECT = json.dumps({"object": {"object_id": "p001"}})

@@ -8,6 +8,8 @@ from browser import visit
 from serving import serving
 
 import matchset as ms
+from matchset.baselines import BM25
+from matchset.config import LearnConfig
 from matchset.strings import Strings
 
 COLUMNS = ("match_set", "xr_linear", "bm25")
@@ -27,16 +29,16 @@ TITLES = [
 def page_shop(tmp_path_factory):
     """Saved matchers and a test log, of a shop with titles that nobody should have."""
     folder = tmp_path_factory.mktemp("shop")
-    goods_file, log_file = ms.simulate_shop(products=600).save(folder)
+    goods_file, log_file = ms.lab.simulate_shop(products=600).save(folder)
     catalog = ms.read_catalog(str(goods_file))
     # Readers clean titles of markup; a folder from a stranger may hold some all the same.
     catalog = replace(catalog, titles=Strings.of([*TITLES, *catalog.titles[len(TITLES) :]]))
     train, test = ms.split_by_time(ms.read_log(str(log_file)), test_days=60)
     # A tree with levels to be lost on.
-    learn = ms.LearnConfig(branching=4, max_leaf_size=20)
+    learn = LearnConfig(branching=4, max_leaf_size=20)
     ms.train(train, catalog, ms.TrainConfig(learn=learn)).save(folder / "model")
     ms.train(train, catalog, ms.TrainConfig(parts=("tree",), learn=learn)).save(folder / "tree")
-    ms.BM25.from_catalog(catalog).save(folder / "bm25")
+    BM25.from_catalog(catalog).save(folder / "bm25")
     test.save(folder / "log.parquet")
     return folder
 

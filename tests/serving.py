@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import matchset as ms
+from matchset.baselines import BM25, TitleSimilarity
 
 COMMAND = Path(sys.executable).with_name("matchset")
 KEY = "a-key-that-is-long-enough"
@@ -29,7 +30,7 @@ HOSTILE = (
 
 def make_shop(folder: Path) -> Path:
     """Write a model, a match set, two other matchers, and a log of later purchases."""
-    shop = ms.simulate_shop(products=300)
+    shop = ms.lab.simulate_shop(products=300)
     titles = list(shop.catalog.titles)
     titles[: len(HOSTILE)] = HOSTILE
     catalog = replace(shop.catalog, titles=type(shop.catalog.titles).of(titles))
@@ -39,8 +40,8 @@ def make_shop(folder: Path) -> Path:
     other = replace(config, learn=replace(config.learn, seed=7))
     ms.train(train, catalog, other).save(folder / "other")
     ms.train(train, catalog).save(folder / "set")
-    ms.BM25.from_catalog(catalog).save(folder / "bm25")
-    ms.TitleSimilarity.from_catalog(catalog).save(folder / "titles")
+    BM25.from_catalog(catalog).save(folder / "bm25")
+    TitleSimilarity.from_catalog(catalog).save(folder / "titles")
     test.save(folder / "log.parquet")
     (folder / "keys").write_text(f"# keys\n{KEY}\n")
     (folder / "keys").chmod(0o600)

@@ -29,7 +29,7 @@ def digest(values):
 
 def digest_shop(kind):
     """Of a simulated shop and of a match set that was trained on it."""
-    shop = ms.simulate_shop(kind=kind, products=500, seed=3)
+    shop = ms.lab.simulate_shop(kind=kind, products=500, seed=3)
     log, catalog = shop.log, shop.catalog
     matcher = ms.train(log, catalog)
     queries = list(log.queries)[:N_QUERIES]

@@ -10,7 +10,7 @@ import matchset
 
 ROOMS = [
     ["_native"],
-    ["errors", "config"],
+    ["errors", "config", "lazy"],
     ["memory"],
     ["matrices"],
     ["strings"],
@@ -23,6 +23,7 @@ ROOMS = [
     ["learn"],
     ["matchers"],
     ["evaluate"],
+    ["baselines"],
     ["cli"],
     ["online"],
     ["client"],

@@ -27,6 +27,7 @@ from matchset.cli import console
 from matchset.cli.commands import GROUPS, app, find_targets
 from matchset.cli.flags import Columns, Settings
 from matchset.data.split import SplitOptions
+from matchset.errors import DataError, InputError
 
 WORDS = ("küche", "süßes sofa", "schuhe", "läufer", "größe 42")
 KLICKS = "Zeitpunkt;Suchbegriff;Artikel;Ereignis;Gewicht\n" + "".join(
@@ -62,20 +63,18 @@ def write(path, text, encoding="utf-8"):
 
 
 def test_a_latin1_log_is_refused_with_the_encoding_to_try(klicks):
-    with pytest.raises(ms.DataError, match=r"line 2; try cp1252, which reads it as 'küche'") as e:
+    with pytest.raises(DataError, match=r"line 2; try cp1252, which reads it as 'küche'") as e:
         ms.read_log(klicks, **GERMAN)
     assert e.value.parameter == "encoding"
 
 
 def test_a_german_log_is_read_as_its_errors_say(klicks, caplog):
     given = {"encoding": "latin-1", **GERMAN}
-    with pytest.raises(
-        ms.DataError, match=r"klicks.csv, row 1: column 'Gewicht' .* got '1,0'; "
-    ) as e:
+    with pytest.raises(DataError, match=r"klicks.csv, row 1: column 'Gewicht' .* got '1,0'; ") as e:
         ms.read_log(klicks, **given)
     assert "say decimal=',' for a decimal comma" in str(e.value)
     with pytest.raises(
-        ms.DataError, match=r"row 1: column 'Zeitpunkt' .* got '01.03.2026 00:30'"
+        DataError, match=r"row 1: column 'Zeitpunkt' .* got '01.03.2026 00:30'"
     ) as e:
         ms.read_log(klicks, decimal=",", **given)
     assert str(e.value).endswith("; say time_format='%d.%m.%Y %H:%M'")
@@ -101,7 +100,7 @@ def test_utf16_with_a_mark_needs_no_encoding_and_without_one_says_which(tmp_path
     marked = write(tmp_path / "marked.csv", KLICKS, "utf-16")
     assert len(ms.read_log(marked, **GERMAN, **FORMS).queries) == 5
     bare = write(tmp_path / "bare.csv", KLICKS, "utf-16-be")
-    with pytest.raises(ms.DataError, match="try utf-16-be, which reads it as 'Zeitpunkt'"):
+    with pytest.raises(DataError, match="try utf-16-be, which reads it as 'Zeitpunkt'"):
         ms.read_log(bare, **GERMAN)
 
 
@@ -146,7 +145,7 @@ def test_options_that_do_not_fit_are_errors(klicks, options, rule):
 )  # fmt: skip
 def test_times_of_other_forms_are_read_with_the_format_that_the_error_says(texts, days):
     rows = pd.DataFrame({"query": "a", "sku": [str(n) for n in range(len(texts))], "ts": texts})
-    with pytest.raises(ms.DataError, match="row 1: column 'ts' must hold a date or a time") as e:
+    with pytest.raises(DataError, match="row 1: column 'ts' must hold a date or a time") as e:
         ms.read_log(rows)
     (said,) = re.findall("time_format='(.*?)'", str(e.value))
     assert [str(day) for day in ms.read_log(rows, time_format=said).days] == days
@@ -154,7 +153,7 @@ def test_times_of_other_forms_are_read_with_the_format_that_the_error_says(texts
 
 def test_a_day_that_may_be_a_month_is_not_guessed(tmp_path):
     path = write(tmp_path / "log.csv", "query,sku,date\na,1,03/04/2026\nb,2,05/06/2026\n")
-    with pytest.raises(ms.DataError, match="say time_format='%d/%m/%Y' or time_format='%m/%d/%Y'"):
+    with pytest.raises(DataError, match="say time_format='%d/%m/%Y' or time_format='%m/%d/%Y'"):
         ms.read_log(path)
     log = ms.read_log(path, time_format="%m/%d/%Y")
     assert str(log.days[0]) == "2026-03-04"
@@ -163,7 +162,7 @@ def test_a_day_that_may_be_a_month_is_not_guessed(tmp_path):
 @pytest.mark.parametrize("text", ["01-03-26", "12:30", "yesterday"])
 def test_times_of_which_none_can_be_read_are_an_error_with_an_example(text):
     rows = pd.DataFrame({"query": ["a", "b"], "sku": ["1", "2"], "time": [text, text]})
-    with pytest.raises(ms.DataError, match=f"got '{text}'; give their format with time_format="):
+    with pytest.raises(DataError, match=f"got '{text}'; give their format with time_format="):
         ms.read_log(rows)
     assert ms.read_log(rows, timestamp=False).days is None
 
@@ -173,14 +172,14 @@ def test_a_warning_counts_the_rows_that_cannot_be_used_and_says_how_to_see_one(c
     assert ms.read_log(rows).report.bad_count == 3
     assert "3 with a bad count" in caplog.text
     assert "strict=True stops at the first such row" in caplog.text
-    with pytest.raises(ms.DataError, match=r"must have a row that can be used.*strict=True"):
+    with pytest.raises(DataError, match=r"must have a row that can be used.*strict=True"):
         ms.read_log(rows[1:])
 
 
 def test_a_comma_in_a_count_is_not_guessed(tmp_path):
     path = write(tmp_path / "log.csv", 'query,sku,count\nb,2,5\na,1,"1,234"\n')
     rule = "log.csv, row 2: column 'count' .* got '1,234'; say decimal=',' for a decimal comma, dec"
-    with pytest.raises(ms.DataError, match=rule):
+    with pytest.raises(DataError, match=rule):
         ms.read_log(path)
     assert ms.read_log(path, decimal=",").count.tolist() == [1.234, 5]
     assert ms.read_log(path, decimal=".").count.tolist() == [1234, 5]
@@ -191,7 +190,7 @@ def test_frames_with_texts_are_read_like_files(frame):
     rows = {"query": ["a", "b"], "sku": ["1", "2"], "ts": ["31.12.2026"] * 2, "count": ["1,5", "2"]}
     source = pa.table(rows).to_reader() if frame == "stream" else frame(rows)
     if frame != "stream":
-        with pytest.raises(ms.DataError, match="the given table, row 1: column 'count'"):
+        with pytest.raises(DataError, match="the given table, row 1: column 'count'"):
             ms.read_log(source)
     log = ms.read_log(source, decimal=",", time_format="%d.%m.%Y")
     assert log.count.tolist() == [1.5, 2]
@@ -233,7 +232,7 @@ def test_the_command_line_names_flags_and_python_names_parameters(tmp_path, call
 
 
 def test_what_the_library_logs_is_said_in_flags():
-    notice = ms.InputError("3 dropped", advice="{strict=True} shows the first; {events.Kauf=1}")
+    notice = InputError("3 dropped", advice="{strict=True} shows the first; {events.Kauf=1}")
     record = logging.LogRecord("matchset", logging.WARNING, "", 0, "%s", (notice,), None)
     shown = console.FlagFormatter("%(message)s").format(record)
     assert shown == "3 dropped; --strict shows the first; --events.Kauf 1"
@@ -278,7 +277,7 @@ def test_nested_fields_are_named_by_their_path(tmp_path):
 
 def test_a_path_that_is_not_there_lists_those_that_are(tmp_path):
     path = write(tmp_path / "log.jsonl", "\n".join(map(json.dumps, NESTED)))
-    with pytest.raises(ms.DataError, match=r"got 'request.q'.*'request.params.q', .*'item.id'"):
+    with pytest.raises(DataError, match=r"got 'request.q'.*'request.params.q', .*'item.id'"):
         ms.read_log(path, query="request.q", product="item.id")
 
 
@@ -391,7 +390,7 @@ def test_ids_and_sizes_stay_as_they_are(tmp_path, caplog):
 
 def test_a_catalog_without_product_ids_is_an_error(tmp_path):
     path = write(tmp_path / "c.csv", "sku,title\n,a\n,b\n")
-    with pytest.raises(ms.DataError, match="must have a row with a product id; got 2 rows"):
+    with pytest.raises(DataError, match="must have a row with a product id; got 2 rows"):
         ms.read_catalog(path)
 
 

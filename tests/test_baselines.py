@@ -9,11 +9,14 @@ from oracles import bm25
 from rankings import make_positives
 
 import matchset as ms
+from matchset.baselines import BM25, NearestQueries, Popularity, RecordedRun, TitleSimilarity
+from matchset.config import NGrams, VectorizerConfig
+from matchset.features.vectorizer import Vectorizer
 from matchset.strings import Strings
 from matchset.text import normalize
 
-BM25, NEAREST = ms.BM25.from_catalog, ms.NearestQueries.from_positives
-POPULAR, TITLE = ms.Popularity.from_positives, ms.TitleSimilarity.from_catalog
+BM25, NEAREST = BM25.from_catalog, NearestQueries.from_positives
+POPULAR, TITLE = Popularity.from_positives, TitleSimilarity.from_catalog
 SECRET = "xylander"
 ROWS = [  # query, product, count
     ("rose", 0, 3),
@@ -31,14 +34,14 @@ BY_NAME = {
     "popularity": lambda: POPULAR(make_pairs(), make_catalog()),
     "popularity, no catalog": lambda: POPULAR(make_pairs()),
     "title similarity": lambda: TITLE(make_catalog()),
-    "run": lambda: ms.RecordedRun.of(BM25(make_catalog()).match(QUERIES)),
+    "run": lambda: RecordedRun.of(BM25(make_catalog()).match(QUERIES)),
 }
 
 
 def make_past(rows=ROWS, **options):
     queries, products, counts = map(list, zip(*rows, strict=True))
     columns = {"query": queries, "product_id": [IDS[i] for i in products], "count": counts}
-    return ms.BM25.from_log(ms.read_log(pa.table(columns)), make_catalog(), **options)
+    return BM25.from_log(ms.read_log(pa.table(columns)), make_catalog(), **options)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +134,7 @@ def test_bm25_reads_descriptions_when_asked():
 
 @pytest.mark.parametrize("power", [1, 3])
 def test_nearest_queries_add_up_similarities(power):
-    vectorizer = ms.Vectorizer().fit(list(RELEVANT))
+    vectorizer = Vectorizer().fit(list(RELEVANT))
     X = vectorizer.transform(list(RELEVANT)).toarray()
     Y = np.array([[float(p in counts) for p in range(len(IDS))] for counts in RELEVANT.values()])
     matcher = NEAREST(make_pairs(), vectorizer, power=power)
@@ -161,7 +164,7 @@ def test_nearest_queries_do_not_spell_out_queries(matchers, tmp_path):
 
 
 def test_titles_are_scored_by_their_cosine():
-    vectorizer = ms.Vectorizer()
+    vectorizer = Vectorizer()
     titles, matcher = vectorizer.fit_transform(TITLES).toarray(), TITLE(make_catalog())
     for match in matcher.match(QUERIES, k=10):
         same_scores(match, titles @ vectorizer.transform([match.query]).toarray()[0])
@@ -169,7 +172,7 @@ def test_titles_are_scored_by_their_cosine():
         best = matcher.match(title, k=1)
         assert best.ids == ((product,) if title else ())
     assert matcher.match("bouqet", k=1).ids == ("p1",)  # by its characters
-    words = ms.VectorizerConfig(ngrams=(ms.NGrams("word", 1, limit=1000),))
+    words = VectorizerConfig(ngrams=(NGrams("word", 1, limit=1000),))
     assert len(TITLE(make_catalog(), words).match("bouqet")) == 0
 
 

@@ -4,6 +4,7 @@ import pytest
 from rankings import make_positives
 
 import matchset as ms
+from matchset.baselines import RecordedRun
 from matchset.evaluate.calibration import score_answers
 from matchset.evaluate.qrels import make_qrels
 
@@ -13,7 +14,7 @@ ROWS = [("a", "p0", 0.95), ("a", "p2", 0.05), ("b", "p2", 0.95), ("b", "p1", 0.4
 @pytest.fixture(scope="module")
 def answers():
     queries, products, scores = zip(*ROWS, strict=True)
-    run = ms.RecordedRun.of(ms.Matches.of(queries, products, scores))
+    run = RecordedRun.of(ms.Matches.of(queries, products, scores))
     qrels = make_qrels(make_positives({"a": {0: 3}, "b": {1: 1}}, 4))
     return score_answers(run, qrels, k=10, batch=1)
 

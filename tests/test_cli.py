@@ -16,8 +16,10 @@ import pytest
 from command_line import COMMAND, run
 
 import matchset as ms
+from matchset.baselines import BM25
 from matchset.cli.commands import app, find_targets
 from matchset.cli.flags import IN_FILES_ONLY, MATRICES_ONLY, Settings, make_config
+from matchset.config import LearnConfig, VectorizerConfig
 from matchset.matchers.base import find_near
 
 
@@ -115,7 +117,7 @@ def test_settings_come_from_flags_that_come_from_the_configuration(model):
     assert config.learn.branching == 8
     assert config.events == {"purchase": 1.0}
     flags = {field.name for field in fields(Settings)}
-    kinds = (ms.TrainConfig, ms.VectorizerConfig, ms.LearnConfig)
+    kinds = (ms.TrainConfig, VectorizerConfig, LearnConfig)
     assert flags == {f.name for kind in kinds for f in fields(kind)} - IN_FILES_ONLY - MATRICES_ONLY
 
 
@@ -158,7 +160,8 @@ def test_queries_without_products_are_told(call, model, tmp_path):
     assert [row["query"] for row in rows] == ["sofa", "qqqqqq"]
     assert rows[1]["product_id"] is None
     (tmp_path / "run.jsonl").write_text(said)
-    assert len(ms.read_run(tmp_path / "run.jsonl").match("sofa")) == 1  # it is a run all the same
+    run_file = ms.baselines.read_run(tmp_path / "run.jsonl")  # it is a run all the same
+    assert len(run_file.match("sofa")) == 1
 
 
 def test_match_and_evaluate_print_the_same_forms(model, shop):
@@ -317,7 +320,7 @@ def test_the_demo_runs_and_runs_again(demo, tmp_path):
 def test_matchers_are_compared_and_a_model_is_swept(shop, tmp_path):
     out, log = tmp_path / "report", shop / "log.parquet"
     options = ["--catalog", shop / "products.parquet", "-o", out, "--quick", "--branching", 8]
-    bm25 = ms.BM25.from_catalog(ms.read_catalog(shop / "products.parquet"))
+    bm25 = BM25.from_catalog(ms.read_catalog(shop / "products.parquet"))
     queries = ms.split_by_time(ms.read_log(log), test_days=30).test.queries
     mine = tmp_path / "mine.csv"
     bm25.match(queries, 50).to_pandas().to_csv(mine, index=False)
@@ -397,7 +400,7 @@ def _serve_demo(folder, *options):
 
 
 def test_several_parts_follow_one_flag(tmp_path):
-    goods, log = ms.simulate_shop(products=100).save(tmp_path)
+    goods, log = ms.lab.simulate_shop(products=100).save(tmp_path)
     parts = ["--parts", "tree", "lexical", "neighbors"]
     run("train", log, "--catalog", goods, *parts, "-o", tmp_path / "model")
     assert ms.load(tmp_path / "model").config.parts == ("tree", "lexical", "neighbors")

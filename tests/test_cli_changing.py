@@ -10,7 +10,7 @@ import matchset as ms
 from matchset.cli.changing import add, merge, refresh, remove, update
 from matchset.cli.flags import LogColumns
 from matchset.cli.inspection import inspect
-from matchset.errors import ParameterError
+from matchset.errors import DataError, ParameterError
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_inspect_says_that_nothing_changed(model, capsys):
 
 def test_commands_say_what_they_need(model, tmp_path):
     (tmp_path / "ids.csv").write_text("product_id,price\nn1,3\n")
-    with pytest.raises(ms.DataError, match="title"):
+    with pytest.raises(DataError, match="title"):
         add(model, tmp_path / "ids.csv")
     with pytest.raises(ParameterError, match="must be given, or a file; got neither"):
         remove(model)

@@ -8,6 +8,8 @@ import pytest
 from command_line import call_main
 
 import matchset as ms
+from matchset.baselines import Popularity
+from matchset.errors import DataError
 from matchset.evaluate.pair_segments import choose_rule
 
 RATED = [(f"hat {n}", f"p{n}", 3.0) for n in range(8)] + [("hat 1", "p2", 1.0), ("cap", "p3", 1.0)]
@@ -37,7 +39,7 @@ def matcher(ratings):
 
 def test_ratings_are_tested_by_the_rule_of_the_training(matcher, ratings):
     assert choose_rule(matcher, ratings).min_count == 2.33
-    popular = ms.Popularity.from_positives(ms.positives(ratings))
+    popular = Popularity.from_positives(ms.positives(ratings))
     assert choose_rule(popular, ratings).min_count == 1
     assert choose_rule(ms.Fusion([popular, matcher]), ratings).min_count == 2.33
     assert choose_rule(matcher, ratings, min_count=2).min_count == 2
@@ -57,8 +59,8 @@ def test_an_event_without_a_usual_name_is_tested_as_it_was_trained():
     assert (dict(rule.weights), rule.min_count) == ({"gemerkt": 2.0}, 2.0)
     unnamed = ms.read_log(read_rows([("hat", "p1")]))  # its events are others
     assert choose_rule(matcher, unnamed).min_count == 1
-    with pytest.raises(ms.DataError, match="events= must say which events"):
-        choose_rule(ms.Popularity.from_positives(ms.positives(unnamed)), log)
+    with pytest.raises(DataError, match="events= must say which events"):
+        choose_rule(Popularity.from_positives(ms.positives(unnamed)), log)
 
 
 def test_the_rule_is_said_and_the_log_of_the_training_is_noticed(matcher, tmp_path):
@@ -78,7 +80,7 @@ def test_the_rule_is_said_and_the_log_of_the_training_is_noticed(matcher, tmp_pa
 def later(tmp_path_factory):
     """A folder with a match set, and the month after its training."""
     folder = tmp_path_factory.mktemp("later")
-    shop = ms.simulate_shop(products=500)
+    shop = ms.lab.simulate_shop(products=500)
     split = ms.split_by_time(shop.log, test_days=30)
     ms.train(split.train, shop.catalog).save(folder / "model")
     split.test.save(folder / "test.parquet")

@@ -15,6 +15,7 @@ from contract import (
 from serving import COMMAND, KEY, make_shop, serving
 
 import matchset as ms
+from matchset.baselines import BM25
 from matchset.errors import FilterError, ServerError
 
 # The order of a server's products is not known here; test_client.py tests what then holds.
@@ -105,7 +106,7 @@ def test_what_is_beyond_a_limit_is_a_value_error_with_the_sentence_of_the_server
 def test_another_matcher_of_the_server_can_be_asked(address, shop):
     with ms.Client(address, matcher="bm25", titles=False) as bm25:
         found = bm25.match("sofa")
-    assert found == ms.BM25.load(shop / "bm25").match("sofa")
+    assert found == BM25.load(shop / "bm25").match("sofa")
     assert found.titles is None
     with (
         ms.Client(address, matcher="oracle") as oracle,

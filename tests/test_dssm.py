@@ -10,7 +10,9 @@ from contract import CHECKS, Subject, name_of
 from towers import CONFIG, make_log, train_small
 
 import matchset as ms
+from matchset.baselines import BM25, TitleSimilarity
 from matchset.errors import DataError, ModelFileError
+from matchset.lab import DSSM, DSSMConfig
 from matchset.lab.dssm.exact import find_nearest
 from matchset.strings import Strings
 
@@ -32,7 +34,7 @@ def saved(tmp_path_factory, matcher):
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["learned", "loaded"])
 def test_dssm_keeps_the_contract(check, is_loaded, matcher, saved):
-    check(Subject(ms.DSSM.load(saved) if is_loaded else matcher, QUERIES, IDS))
+    check(Subject(DSSM.load(saved) if is_loaded else matcher, QUERIES, IDS))
 
 
 def test_a_training_query_gets_its_own_products_first(matcher):
@@ -103,12 +105,12 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not():
 
 
 def test_it_finds_more_than_title_similarity_and_products_never_bought():
-    shop = ms.simulate_shop(products=600, queries=1500)
+    shop = ms.lab.simulate_shop(products=600, queries=1500)
     train, test = ms.split_by_time(shop.log, test_days=30)
     steps = []
-    config = ms.DSSMConfig(device="cpu", dimensions=64, epochs=6, batch_size=256)
-    matcher = ms.train_dssm(train, shop.catalog, config, progress=steps.append)
-    lexical = ms.TitleSimilarity.from_catalog(shop.catalog)
+    config = DSSMConfig(device="cpu", dimensions=64, epochs=6, batch_size=256)
+    matcher = ms.lab.train_dssm(train, shop.catalog, config, progress=steps.append)
+    lexical = TitleSimilarity.from_catalog(shop.catalog)
     found, floor = (ms.evaluate(m, test, train=train) for m in (matcher, lexical))
     assert found.recall(10) > floor.recall(10)
     assert [step.stage for step in steps[:2]] == ["read", "vectorize"]
@@ -120,7 +122,7 @@ def test_it_finds_more_than_title_similarity_and_products_never_bought():
 def test_training_ends_when_recall_no_longer_grows():
     relevant = {f"rose {n}": {0: 1, 1: 1} for n in range(40)}  # found at once: nothing to gain
     config = replace(CONFIG, epochs=20, patience=2, validation_share=0.2)
-    matcher = ms.train_dssm(make_log(relevant), make_catalog(), config)
+    matcher = ms.lab.train_dssm(make_log(relevant), make_catalog(), config)
     assert len(matcher.provenance["summary"]["validation_recall"]) == 3
 
 
@@ -130,19 +132,19 @@ def test_no_epoch_starts_after_the_time_limit():
 
 
 def test_it_knows_what_it_was_trained_on(matcher, saved):
-    for one in (matcher, ms.DSSM.load(saved)):
+    for one in (matcher, DSSM.load(saved)):
         assert one.training.is_seen(Strings.of(["Red Rose", "blue rose"])).tolist() == [True, False]
         assert one.training.is_warm(Strings.of(["p0", "nothing"])).tolist() == [True, False]
 
 
 def test_a_saved_matcher_answers_alike(matcher, saved):
-    loaded = ms.DSSM.load(saved)
+    loaded = DSSM.load(saved)
     assert loaded.match([*QUERIES, "zebra"]) == matcher.match([*QUERIES, "zebra"])
     assert loaded.match("vase", where="price > 8") == matcher.match("vase", where="price > 8")
     assert loaded.config == matcher.config
     assert loaded.provenance["summary"]["pairs"] == matcher.provenance["summary"]["pairs"]
     with pytest.raises(ModelFileError, match="holds a 'dssm' matcher; expected a 'bm25'"):
-        ms.BM25.load(saved)
+        BM25.load(saved)
 
 
 @pytest.mark.parametrize("name", ["tower.embeddings", "tower.shift", "space.vectors"])
@@ -152,7 +154,7 @@ def test_a_damaged_folder_is_an_error_that_names_it(name, saved, tmp_path):
     data = (folder / f"{name}.bin").read_bytes()
     (folder / f"{name}.bin").write_bytes(data[:-4])
     with pytest.raises(ModelFileError, match=name):
-        ms.DSSM.load(folder)
+        DSSM.load(folder)
     (folder / f"{name}.bin").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(ModelFileError, match="checksum"):
         ms.verify(folder)
@@ -167,12 +169,12 @@ def test_a_training_can_be_cancelled_and_saves_nothing(tmp_path):
         train_small(out=tmp_path / "model", progress=stop)
     assert list(tmp_path.iterdir()) == []
     train_small(replace(CONFIG, epochs=1), out=tmp_path / "model")
-    assert len(ms.DSSM.load(tmp_path / "model").match("rose")) == 6
+    assert len(DSSM.load(tmp_path / "model").match("rose")) == 6
 
 
 def test_a_log_without_a_pair_to_learn_from_is_an_error():
     with pytest.raises(DataError, match="must have a positive pair with a title"):
-        ms.train_dssm(make_log({"soil": {5: 1}}), make_catalog(), CONFIG)
+        ms.lab.train_dssm(make_log({"soil": {5: 1}}), make_catalog(), CONFIG)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.7, 1.0])

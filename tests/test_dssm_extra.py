@@ -8,6 +8,7 @@ from bookshelf import make_catalog, make_pairs
 from towers import CONFIG, make_log
 
 import matchset as ms
+from matchset.lab import DSSMConfig
 from matchset.lab.dssm.hnsw import GraphConfig, build_graph
 from matchset.lab.dssm.settings import read_dssm_config
 
@@ -29,7 +30,7 @@ def test_importing_matchset_imports_neither_pytorch_nor_usearch():
 @pytest.mark.usefixtures("no_extra")
 def test_training_without_pytorch_says_how_to_get_it():
     with pytest.raises(ImportError, match=f"DSSM needs torch, {HOW}"):
-        ms.train_dssm(make_log(), make_catalog(), CONFIG)
+        ms.lab.train_dssm(make_log(), make_catalog(), CONFIG)
 
 
 @pytest.mark.usefixtures("no_extra")
@@ -52,7 +53,7 @@ def test_a_graph_without_usearch_says_how_to_get_it():
 )
 def test_a_setting_out_of_range_is_an_error(options, message):
     with pytest.raises(ValueError, match=message):
-        ms.DSSMConfig(**options)
+        DSSMConfig(**options)
 
 
 def test_a_setting_that_there_is_not_is_an_error():

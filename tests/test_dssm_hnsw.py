@@ -10,8 +10,8 @@ from bookshelf import IDS, QUERIES
 from contract import CHECKS, Subject, name_of
 from towers import train_small
 
-import matchset as ms
 from matchset.errors import ModelFileError
+from matchset.lab import DSSM, DSSMWithHNSW
 from matchset.lab.dssm.hnsw import GraphConfig, build_graph, read_graph, store_graph
 from matchset.model.products import Products
 from matchset.strings import Strings
@@ -45,7 +45,7 @@ def exact():
     vectors[::50] = 0
     products = Products(Strings.of([f"p{i}" for i in range(N_MANY)]))
     counts = np.zeros(N_MANY, dtype=np.int64)
-    return ms.DSSM(replace(space, products=products, vectors=vectors, n_queries_of=counts))
+    return DSSM(replace(space, products=products, vectors=vectors, n_queries_of=counts))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def share_found(found, wanted):
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
 @pytest.mark.parametrize("is_loaded", [False, True], ids=["built", "loaded"])
 def test_dssm_with_hnsw_keeps_the_contract(check, is_loaded, matcher, saved):
-    check(Subject(ms.DSSMWithHNSW.load(saved) if is_loaded else matcher, QUERIES, IDS))
+    check(Subject(DSSMWithHNSW.load(saved) if is_loaded else matcher, QUERIES, IDS))
 
 
 def test_almost_all_of_the_nearest_are_found(exact, many, vectors):
@@ -141,12 +141,12 @@ def test_vectors_can_be_held_in_fewer_bits(exact, many, vectors, dtype):
 
 
 def test_a_saved_matcher_answers_alike(matcher, saved):
-    loaded = ms.DSSMWithHNSW.load(saved)
+    loaded = DSSMWithHNSW.load(saved)
     assert loaded.match([*QUERIES, "zebra"]) == matcher.match([*QUERIES, "zebra"])
     assert loaded.match("vase", where="price > 8") == matcher.match("vase", where="price > 8")
     assert loaded.graph.config == matcher.graph.config
     with pytest.raises(ModelFileError, match=r"holds a 'dssm_hnsw' matcher; expected a 'dssm'"):
-        ms.DSSM.load(saved)
+        DSSM.load(saved)
 
 
 @pytest.mark.parametrize("offset", [0, 30, 70, 500, -1])
@@ -158,7 +158,7 @@ def test_a_damaged_graph_is_never_followed(saved, tmp_path, offset):
     data[offset] ^= 0xFF
     file.write_bytes(data)
     with pytest.raises(ModelFileError, match=r"graph\.data"):
-        ms.DSSMWithHNSW.load(folder)
+        DSSMWithHNSW.load(folder)
 
 
 N_FORGED, WIDTH = 400, 6

@@ -10,6 +10,7 @@ from towers import make_dssm
 
 import matchset as ms
 from matchset.errors import ModelFileError
+from matchset.lab import DSSM
 from matchset.lab.dssm.int8 import DSSMWithInt8, find_axes
 from matchset.model.inverted_lists import ByteVectors
 from matchset.model.products import Products
@@ -31,7 +32,7 @@ def exact():
     products = Products(Strings.of([f"p{i}" for i in range(N_MANY)]))
     counts = np.zeros(N_MANY, dtype=np.int64)
     space = replace(make_dssm().space, products=products, vectors=vectors, n_queries_of=counts)
-    return ms.DSSM(space)
+    return DSSM(space)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_a_saved_matcher_answers_alike(tmp_path, dimensions):
     assert loaded.dimensions == matcher.dimensions
     assert loaded.match(QUERIES) == matcher.match(QUERIES)
     with pytest.raises(ModelFileError, match=r"holds a 'dssm_int8' matcher; expected a 'dssm'"):
-        ms.DSSM.load(tmp_path / "matcher")
+        DSSM.load(tmp_path / "matcher")
 
 
 def test_bad_dimensions_and_vectors_are_refused():

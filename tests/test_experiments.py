@@ -11,7 +11,7 @@ from matchset.data.split import SplitOptions
 from matchset.evaluate.compare import Difference
 from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.overlap import Share
-from matchset.lab.experiments import baselines, contenders
+from matchset.lab.experiments import baseline_rows, contenders
 from matchset.lab.experiments import store as stores
 from matchset.lab.experiments.claims import (
     CLAIMS,
@@ -329,7 +329,7 @@ def test_without_a_catalog_the_contenders_that_need_titles_are_absent(benchmark,
 def test_a_contender_that_is_named_but_cannot_run_is_an_error_before_any_work(
     benchmark, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(baselines, "find_spec", lambda name: None)
+    monkeypatch.setattr(baseline_rows, "find_spec", lambda name: None)
     blind = replace(benchmark, catalog=None, digest="blind")
     out = tmp_path / "out"
     for asked, name, how in [(benchmark, "dssm", "pip install"), (blind, "bm25", "give --catalog")]:
@@ -340,17 +340,17 @@ def test_a_contender_that_is_named_but_cannot_run_is_an_error_before_any_work(
 
 
 def test_without_a_title_to_learn_from_the_neural_contenders_are_absent(benchmark, monkeypatch):
-    monkeypatch.setattr(baselines, "find_spec", lambda name: name)
-    assert baselines.why_no_dssm(benchmark) == ""
+    monkeypatch.setattr(baseline_rows, "find_spec", lambda name: name)
+    assert baseline_rows.why_no_dssm(benchmark) == ""
     strangers = Strings.of(f"x{number}" for number in range(len(benchmark.catalog)))
     nameless = Strings.of([""] * len(benchmark.catalog))
     for changed in ({"ids": strangers}, {"titles": nameless}):
         catalog = replace(benchmark.catalog, **changed)
-        assert "needs a title" in baselines.why_no_dssm(replace(benchmark, catalog=catalog))
+        assert "needs a title" in baseline_rows.why_no_dssm(replace(benchmark, catalog=catalog))
 
 
 def test_without_the_extra_the_neural_contenders_say_how_to_get_it(benchmark, monkeypatch):
-    monkeypatch.setattr(baselines, "find_spec", lambda name: None)
+    monkeypatch.setattr(baseline_rows, "find_spec", lambda name: None)
     rows = {row.name: row for row in contenders_of(benchmark)}
     assert "pip install 'torch>=" in rows["dssm"].absent
     with pytest.raises(ValueError, match="absent"):

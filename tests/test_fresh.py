@@ -19,9 +19,11 @@ from match_set_oracles import decide_order, score_linearly
 from match_sets import make_config, make_shop
 
 import matchset as ms
+from matchset.baselines import BM25
 from matchset.config import PARTS, TrainConfig
 from matchset.data.arrow import NO_DAY
 from matchset.data.catalog import Column
+from matchset.errors import DataError
 from matchset.model.match_set_model import Bounds
 from matchset.model.products import Products
 from matchset.model.reranker import FEATURES
@@ -240,7 +242,7 @@ def test_a_cell_that_a_row_does_not_give_stays_as_it_is(base, tmp_path, caplog):
 
 def test_an_added_row_without_a_title_keeps_the_one_that_a_product_has(base, tmp_path):
     (tmp_path / "prices.csv").write_text("product_id,price\np001,3\n")
-    with pytest.raises(ms.DataError, match="title"):
+    with pytest.raises(DataError, match="title"):
         base.add(tmp_path / "prices.csv")
     kept = base.add(make_goods({"p001": ("", 3.0, None)}))
     assert kept.products.titles_of(["p001"]) == [list_goods()["p001"][0]]
@@ -332,7 +334,7 @@ def test_every_way_in_refuses_a_product_that_is_told_twice(base, tmp_path):
         with pytest.raises(ValueError, match=said):
             step(twice)
     (tmp_path / "prices.csv").write_text("product_id,price\np001,3\np001,4\n")
-    with pytest.raises(ms.DataError, match="'p001'"):
+    with pytest.raises(DataError, match="'p001'"):
         base.update(tmp_path / "prices.csv")
 
 
@@ -382,7 +384,7 @@ def test_all_products_can_go_and_come_again(base):
 
 def test_a_fusion_shows_nothing_that_was_removed_from_a_part(base, tmp_path):
     goods = list_goods()
-    words = ms.BM25.from_catalog(make_goods(goods))
+    words = BM25.from_catalog(make_goods(goods))
     for fused in (
         ms.Fusion([base.remove(["p000"]), words]),
         ms.Fusion([words, base.remove(["p000"])], "append"),

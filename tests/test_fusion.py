@@ -10,7 +10,9 @@ from contract import CHECKS, Subject, name_of
 from rankings import Recited, make_positives
 
 import matchset as ms
+from matchset.baselines import BM25, NearestQueries, Popularity, TitleSimilarity
 from matchset.errors import ModelFileError
+from matchset.matchers.fusion_rules import FusionRule
 from matchset.matrices import Csr
 from matchset.model.products import Products
 from matchset.strings import Strings
@@ -27,9 +29,9 @@ METHODS = [
 def make_parts():
     catalog = make_catalog()
     return [
-        ms.BM25.from_catalog(catalog),
-        ms.NearestQueries.from_positives(make_pairs(), catalog=catalog),
-        ms.TitleSimilarity.from_catalog(catalog),
+        BM25.from_catalog(catalog),
+        NearestQueries.from_positives(make_pairs(), catalog=catalog),
+        TitleSimilarity.from_catalog(catalog),
     ]
 
 
@@ -113,9 +115,9 @@ def test_append_keeps_the_first_order_and_adds_what_is_new_in_turn():
 
 
 def test_parts_may_know_different_products():
-    first = ms.Popularity.from_positives(make_positives({"q": {2: 5, 1: 3}}, 4))
+    first = Popularity.from_positives(make_positives({"q": {2: 5, 1: 3}}, 4))
     catalog = make_catalog()
-    second = ms.BM25.from_catalog(catalog)
+    second = BM25.from_catalog(catalog)
     fusion = ms.Fusion([first, second])
     assert list(fusion.products.ids) == ["p1", "p2", "p0", "p3", "p4", "p5", "p6"]
     match = fusion.match("clay pot")
@@ -179,13 +181,13 @@ def test_ranks_are_shown_and_exported():
 
 
 def test_a_match_is_fused_with_what_another_engine_found():
-    ours = ms.BM25.from_catalog(make_catalog()).match("clay pot")
+    ours = BM25.from_catalog(make_catalog()).match("clay pot")
     theirs = ms.Match.of("clay pot", ["x9", "p4", "x7"], [3, 2, 1])
     match = ms.fuse_matches({"tree": ours, "theirs": theirs}, k=3)
     assert match.ids == ("p4", "x9", "p2")
     assert match.ranks == ({"tree": 1, "theirs": 2}, {"theirs": 1}, {"tree": 2})
     assert match.titles == ("Red Clay Garden Pot", "", "Clay Plant Pot 5 in.")
-    rule = ms.FusionRule(method="append")
+    rule = FusionRule(method="append")
     found = ms.fuse_matches({"theirs": theirs, "tree": ours}, 4, rule)
     assert found.ids == ("x9", "p4", "x7", "p2")
     nothing = ms.Match.of("clay pot", [], [])
@@ -195,7 +197,7 @@ def test_a_match_is_fused_with_what_another_engine_found():
 
 @pytest.mark.parametrize("method", ["rrf", "weighted", "append"])
 def test_w4_a_product_twice_in_a_ranking_keeps_its_first_position(method):
-    rule = ms.FusionRule(method=method)
+    rule = FusionRule(method=method)
     ids, scores = ["x", "y", "x", "z"], [4, 3, 2, 1]
     found = ms.Match.of("q", ids, scores, titles=["X", "Y", "x again", "Z"])
     assert (found.ids, found.titles) == (("x", "y", "z"), ("X", "Y", "Z"))

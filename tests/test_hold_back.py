@@ -13,6 +13,7 @@ import pytest
 from match_sets import make_config, make_shop
 
 import matchset as ms
+from matchset.config import LearnConfig
 from matchset.data.arrow import NO_DAY
 from matchset.data.catalog import Catalog
 from matchset.data.log import make_log
@@ -178,7 +179,7 @@ def test_recent_queries_with_a_word_that_is_held_back_are_of_that_kind():
 
 def digest(log, catalog, *, number=0, seed=0, threads=1):
     """Of all that is held back, whatever the order of the log's rows was."""
-    config = make_config(learn=ms.LearnConfig(seed=seed))
+    config = make_config(learn=LearnConfig(seed=seed))
     held = hold_back(log, catalog, config, number=number, threads=threads)
     found = [
         (held.queries[i], int(held.kinds[i]), sorted(asked_of(held, i)))

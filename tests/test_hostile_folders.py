@@ -13,6 +13,7 @@ import pytest
 from bookshelf import make_catalog, make_pairs
 
 import matchset as ms
+from matchset.baselines import BM25, Popularity
 from matchset.errors import ModelFileError, TargetExistsError
 from matchset.serve.reload.snapshots import Sources, take_snapshots
 from matchset.storage import folders
@@ -40,8 +41,8 @@ folders.write_folder(pathlib.Path(sys.argv[1]), "test", header={}, arrays=arrays
 
 
 def save_matchers_in_a_loop(path):
-    popular = ms.Popularity.from_positives(make_pairs())
-    lexical = ms.BM25.from_catalog(make_catalog())
+    popular = Popularity.from_positives(make_pairs())
+    lexical = BM25.from_catalog(make_catalog())
     fusion = ms.Fusion([popular, lexical])
     while True:
         for matcher in (popular, fusion, lexical):
@@ -64,7 +65,7 @@ def test_m1_a_folder_opened_during_overwrites_is_the_old_or_the_new_one(tmp_path
 
 def test_m1_load_and_verify_during_overwrites_by_other_kinds_never_fail(tmp_path):
     path = tmp_path / "model"
-    ms.Popularity.from_positives(make_pairs()).save(path)
+    Popularity.from_positives(make_pairs()).save(path)
     context = multiprocessing.get_context("spawn")
     child = context.Process(target=save_matchers_in_a_loop, args=(path,), daemon=True)
     child.start()
@@ -132,7 +133,7 @@ def test_m4_a_link_to_a_file_of_the_host_is_refused(folder, tmp_path):
 
 def test_m4_a_folder_inside_may_not_be_a_link(tmp_path):
     path = tmp_path / "model"
-    ms.Fusion([ms.Popularity.from_positives(make_pairs())]).save(path)
+    ms.Fusion([Popularity.from_positives(make_pairs())]).save(path)
     (path / "part0").rename(tmp_path / "elsewhere")
     (path / "part0").symlink_to(tmp_path / "elsewhere")
     for read in (ms.load, ms.verify):
@@ -141,7 +142,7 @@ def test_m4_a_folder_inside_may_not_be_a_link(tmp_path):
 
 
 def test_m4_a_model_may_be_reached_by_a_link(tmp_path):
-    ms.Popularity.from_positives(make_pairs()).save(tmp_path / "v1")
+    Popularity.from_positives(make_pairs()).save(tmp_path / "v1")
     (tmp_path / "current").symlink_to(tmp_path / "v1")
     assert ms.load(tmp_path / "current").kind == "popularity"
 

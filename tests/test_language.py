@@ -18,6 +18,7 @@ from test_vectorizer import SHOP, same_rows
 
 import matchset as ms
 from matchset import _native
+from matchset.baselines import BM25, TitleSimilarity
 from matchset.config import LANGUAGES, STEMMED
 from matchset.data.catalog import Catalog
 from matchset.errors import ModelFileError
@@ -169,7 +170,7 @@ def test_no_letter_is_lost_as_a_stop_word(language):
 
 def test_a_letter_tells_products_apart():
     titles = [f"Vitamin {letter} drops for the family" for letter in "abcde"]
-    matcher = ms.BM25.from_catalog(make_catalog(titles), language="en")
+    matcher = BM25.from_catalog(make_catalog(titles), language="en")
     for letter, product in zip("abcde", range(5), strict=True):
         assert matcher.match(f"vitamin {letter}", 1).ids == (f"p{product}",)
 
@@ -253,7 +254,7 @@ def test_a_query_of_one_character_finds_the_titles_that_have_it(query):
     titles = ["土鍋セット", "家庭用鍋", "鍋 20cm", "電気ポット", "工夫茶器", "会社用机", *ENGLISH]
     wanted = {f"p{i}" for i, title in enumerate(titles) if query in title}
     for language in ("cjk", "en"):
-        for kind in (ms.BM25, ms.TitleSimilarity):
+        for kind in (BM25, TitleSimilarity):
             matcher = kind.from_catalog(make_catalog(titles), language=language)
             assert set(matcher.match(query, len(wanted)).ids) == wanted
     matcher = train_shop([*JAPANESE_SHOP, *titles])
@@ -352,7 +353,7 @@ def test_the_longest_text_of_pairs_is_counted():
 
 def test_a_misspelt_word_is_still_found_by_its_trigrams():
     titles = [*ENGLISH, *GERMAN]
-    matcher = ms.TitleSimilarity.from_catalog(make_catalog(titles), language="en")
+    matcher = TitleSimilarity.from_catalog(make_catalog(titles), language="en")
     assert matcher.match("crodless drils", 1).ids == ("p0",)
 
 
@@ -474,7 +475,7 @@ def test_the_language_is_that_of_its_words_and_endings():
 
 
 def test_the_simulated_shop_is_english():
-    shop = ms.simulate_shop(products=150)
+    shop = ms.lab.simulate_shop(products=150)
     matcher = ms.train(shop.log, shop.catalog)
     assert matcher.summary.language == matcher.vectorizer.vocabulary.language == "en"
     assert "language: en" in str(matcher.summary)
@@ -505,10 +506,10 @@ def test_an_unknown_language_is_an_error(call):
         (MIXED, None, "Rote Lampen aus Holz", "Rote Lampen aus Holz"),
     ],
 )
-@pytest.mark.parametrize("kind", [ms.BM25, ms.TitleSimilarity])
+@pytest.mark.parametrize("kind", [BM25, TitleSimilarity])
 def test_catalogs_of_any_language_are_searched(kind, titles, language, query, wanted, tmp_path):
     matcher = kind.from_catalog(make_catalog(titles), language="auto")
-    holder = matcher if kind is ms.BM25 else matcher.vectorizer.vocabulary
+    holder = matcher if kind is BM25 else matcher.vectorizer.vocabulary
     assert (None if holder.stems is None else holder.stems.language) == language
     assert matcher.match(query, 1)[0].title == wanted
     matcher.save(tmp_path / "m")
@@ -580,10 +581,10 @@ def test_a_query_with_markup_is_the_query_without():
 
 
 def test_bm25_without_a_language_is_the_papers():
-    matcher = ms.BM25.from_catalog(make_catalog(GERMAN))
+    matcher = BM25.from_catalog(make_catalog(GERMAN))
     assert matcher.stems is None
     assert len(matcher.match("Lampe")) == 0
-    assert len(ms.BM25.from_catalog(make_catalog(GERMAN), language="de").match("Lampe")) == 20
+    assert len(BM25.from_catalog(make_catalog(GERMAN), language="de").match("Lampe")) == 20
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])

@@ -10,6 +10,7 @@ from bookshelf import QUERIES, make_catalog, make_pairs
 from command_line import run
 
 import matchset as ms
+from matchset.baselines import BM25, NearestQueries, Popularity, TitleSimilarity
 from matchset.errors import ModelFileError
 from matchset.matchers.registry import KINDS
 
@@ -19,11 +20,11 @@ LOG = "query,product_id,event\nred rose,p0,purchase\nclay pot,p2,purchase\nvase,
 
 def make_matchers():
     catalog, pairs = make_catalog(), make_pairs()
-    bm25, popularity = ms.BM25.from_catalog(catalog), ms.Popularity.from_positives(pairs, catalog)
+    bm25, popularity = BM25.from_catalog(catalog), Popularity.from_positives(pairs, catalog)
     return {
         "bm25": bm25,
-        "title_similarity": ms.TitleSimilarity.from_catalog(catalog),
-        "nearest_queries": ms.NearestQueries.from_positives(pairs, catalog=catalog),
+        "title_similarity": TitleSimilarity.from_catalog(catalog),
+        "nearest_queries": NearestQueries.from_positives(pairs, catalog=catalog),
         "popularity": popularity,
         "fusion": ms.Fusion([bm25, popularity]),
     }
@@ -71,10 +72,10 @@ def test_an_unknown_matcher_is_named(saved, tmp_path):
     manifest["header"]["matcher"] = "oracle"
     file.write_text(json.dumps(manifest))
     with pytest.raises(
-        ms.ModelFileError, match=r"a matcher must be one of match_set, .*; got 'oracle'"
+        ModelFileError, match=r"a matcher must be one of match_set, .*; got 'oracle'"
     ):
         ms.load(tmp_path / "m")
-    with pytest.raises(ms.ModelFileError, match="not a matchset folder"):
+    with pytest.raises(ModelFileError, match="not a matchset folder"):
         ms.load(tmp_path)
 
 

@@ -121,7 +121,7 @@ def test_rows_are_selected_by_a_mask_alone():
 
 
 def test_a_log_and_a_catalog_become_arrow_tables():
-    shop = ms.simulate_shop(products=100)
+    shop = ms.lab.simulate_shop(products=100)
     table = shop.log.to_arrow()
     assert table.column_names == ["query", "product_id", "event", "date", "count"]
     assert ms.read_log(table) == shop.log

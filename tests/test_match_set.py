@@ -12,8 +12,9 @@ from match_sets import make_match_set, make_model
 from word_shop import COLORS, EXTRA, THINGS, make_config, make_shop
 
 import matchset as ms
+from matchset.baselines import XRLinearMatcher
 from matchset.config import PARTS
-from matchset.errors import ModelFileError
+from matchset.errors import DataError, ModelFileError
 from matchset.matrices import from_scipy
 from matchset.model.added import index_added
 from matchset.model.impact_lists import LARGEST, ImpactLists, invert, round_impacts
@@ -391,7 +392,7 @@ def test_the_default_has_every_part_and_a_tree_alone_is_xr_linear():
     assert isinstance(ms.train(log, catalog), ms.MatchSet)
     assert ms.train(log, catalog).model.parts == PARTS
     alone = ms.train(log, catalog, ms.TrainConfig(parts=("tree",)))
-    assert isinstance(alone, ms.XRLinearMatcher)
+    assert isinstance(alone, XRLinearMatcher)
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -424,7 +425,7 @@ def test_without_a_catalog_there_are_tree_and_neighbors():
 
 def test_parts_that_read_titles_need_a_catalog():
     log, _ = make_shop()
-    with pytest.raises(ms.DataError, match="must have titles from a catalog; got none"):
+    with pytest.raises(DataError, match="must have titles from a catalog; got none"):
         ms.train(log, None, ms.TrainConfig(parts=("towers",)))
 
 

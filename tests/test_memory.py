@@ -126,7 +126,7 @@ used = int(Path("/proc/self/status").read_text().partition("VmData:")[2].split()
 resource.setrlimit(resource.RLIMIT_DATA, (used + 32 * 10**6, used + 32 * 10**6))
 is_limited = len(sys.argv) > 1
 with limit_memory(sys.argv[1], sys.argv[2]) if is_limited else contextlib.nullcontext():
-    X = ms.Vectorizer().fit_transform(texts, threads=1)
+    X = Vectorizer().fit_transform(texts, threads=1)
     copies = [from_scipy(X).transposed() for _ in range(3)]
 print(X.nnz)
 """

@@ -17,6 +17,8 @@ from search_oracles import random_model
 from test_vectorizer import SHOP, same_rows
 
 import matchset as ms
+from matchset.baselines import XRLinearMatcher
+from matchset.config import LearnConfig
 from matchset.data.catalog import Column
 from matchset.errors import ModelFileError
 from matchset.features.vectorizer import Vectorizer
@@ -232,7 +234,7 @@ def test_a_model_of_an_earlier_format_must_be_trained_again(tmp_path, version):
     model.mkdir()
     (model / "manifest.json").write_bytes((GOLDEN.parent / f"manifest-{version}.json").read_bytes())
     message = rf"written by an older matchset \(format {version}\), which .*; train it again"
-    for open_it in (ms.load, ms.XRLinearMatcher.load, ms.verify, open_sections):
+    for open_it in (ms.load, XRLinearMatcher.load, ms.verify, open_sections):
         with pytest.raises(ModelFileError, match=message) as caught:
             open_it(model)
         assert "damaged" not in str(caught.value)
@@ -259,7 +261,7 @@ def write_golden():
             "since": [date(2026, 1, 2), None, date(2025, 5, 6), date(2026, 7, 8), date(2024, 9, 9)],
         }
     )
-    config = ms.TrainConfig(min_count=2.0, learn=ms.LearnConfig(branching=2, max_leaf_size=2))
+    config = ms.TrainConfig(min_count=2.0, learn=LearnConfig(branching=2, max_leaf_size=2))
     trained = ms.train(log, catalog, config, out=GOLDEN, overwrite=GOLDEN.exists())
     matcher = trained.upsert([ms.Upsert("p5", "Green Zyxo Lamp", {"price": 9.0})], remove=["p1"])
     answers = []

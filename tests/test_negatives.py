@@ -91,7 +91,7 @@ def test_given_negatives_reach_the_clusters_of_their_labels(trained):
 
 @pytest.fixture(scope="module")
 def shop():
-    return ms.simulate_shop(products=400, queries=800)
+    return ms.lab.simulate_shop(products=400, queries=800)
 
 
 @pytest.mark.parametrize("weights", ["binary", "log", "linear"])

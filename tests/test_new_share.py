@@ -10,6 +10,7 @@ from serving import serving
 from word_shop import COLORS, EXTRA, THINGS, make_config, make_shop
 
 import matchset as ms
+from matchset.baselines import BM25
 from matchset.model.match_set_model import Bounds
 from matchset.strings import Strings
 
@@ -141,7 +142,7 @@ def test_what_is_no_share_is_refused(matcher, wrong):
 
 
 def test_matchers_of_another_kind_take_no_share(matcher):
-    bm25 = ms.BM25.from_catalog(make_shop()[1])
+    bm25 = BM25.from_catalog(make_shop()[1])
     for other in (bm25, matcher.part("tree"), ms.Fusion([bm25, matcher])):
         with pytest.raises(ValueError, match=r"new_share is not an option of a .*; got 0\.5"):
             other.match("red rose", new_share=0.5)

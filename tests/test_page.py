@@ -12,6 +12,7 @@ from pages import COLUMNS, PARTS, QUERY, api, ask, rows, serving_page
 from serving import eventually, find_port, serving
 
 import matchset as ms
+from matchset.data.positives import relevance
 from matchset.model.match_set_model import Bounds
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -193,7 +194,7 @@ def test_attributes_that_one_filters_by_are_shown(seen):
 
 def test_products_are_relevant_where_nothing_was_bought(page_shop, browser, tmp_path):
     log = ms.read_log(str(page_shop / "log.parquet"))
-    pairs = ms.relevance(log)
+    pairs = relevance(log)
     query = max(pairs.queries, key=lambda each: len(each.split()))
     found = ms.load(page_shop / "model").match(query, 2).ids
     rated = tmp_path / "rated.csv"

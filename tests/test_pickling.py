@@ -11,6 +11,7 @@ from bookshelf import QUERIES, make_catalog, make_pairs
 from towers import make_dssm, make_log
 
 import matchset as ms
+from matchset.baselines import BM25, NearestQueries, Popularity, RecordedRun, TitleSimilarity
 from matchset.errors import ModelFileError
 from matchset.matchers.registry import KINDS
 
@@ -25,17 +26,17 @@ def make_matcher(kind):
         pytest.importorskip("usearch")
         return make_dssm().with_hnsw()
     return {
-        "bm25": lambda: ms.BM25.from_catalog(catalog),
-        "title_similarity": lambda: ms.TitleSimilarity.from_catalog(catalog),
-        "nearest_queries": lambda: ms.NearestQueries.from_positives(
+        "bm25": lambda: BM25.from_catalog(catalog),
+        "title_similarity": lambda: TitleSimilarity.from_catalog(catalog),
+        "nearest_queries": lambda: NearestQueries.from_positives(
             pairs, catalog=catalog, neighbors=3
         ),
-        "popularity": lambda: ms.Popularity.from_positives(pairs, catalog),
+        "popularity": lambda: Popularity.from_positives(pairs, catalog),
         "dssm": make_dssm,
         "dssm_int8": lambda: make_dssm().with_int8(),
-        "run": lambda: ms.RecordedRun.of(ms.BM25.from_catalog(catalog).match(QUERIES)),
+        "run": lambda: RecordedRun.of(BM25.from_catalog(catalog).match(QUERIES)),
         "fusion": lambda: ms.Fusion(
-            [ms.BM25.from_catalog(catalog), ms.Popularity.from_positives(pairs, catalog)],
+            [BM25.from_catalog(catalog), Popularity.from_positives(pairs, catalog)],
             "weighted",
             weights=[2, 1],
             depth=5,
@@ -85,9 +86,9 @@ def test_another_model_in_the_folder_is_an_error(matcher, tmp_path):
 
 def test_a_model_trained_again_is_another_model(tmp_path):
     catalog = make_catalog()
-    ms.BM25.from_catalog(catalog).save(tmp_path / "m")
+    BM25.from_catalog(catalog).save(tmp_path / "m")
     data = pickle.dumps(ms.load(tmp_path / "m"))
-    ms.BM25.from_catalog(catalog, k1=2.0).save(tmp_path / "m", overwrite=True)
+    BM25.from_catalog(catalog, k1=2.0).save(tmp_path / "m", overwrite=True)
     with pytest.raises(ModelFileError, match="holds another model than the one that was pickled"):
         pickle.loads(data)
 

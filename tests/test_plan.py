@@ -8,6 +8,7 @@ import pytest
 import matchset as ms
 from matchset.cli.console import describe_step, format_seconds
 from matchset.cli.plan import check_choices, show_plan, show_projection
+from matchset.errors import ParameterError
 from matchset.learn.cost import Cost, estimate, plan_training
 from matchset.learn.projection import PAPER, StagePlan, Step, plan_stages, project
 from matchset.learn.sizes import Sizes
@@ -30,7 +31,7 @@ def costs(sizes=SIZES, *, n_held=3_000, **settings):
 
 @pytest.fixture(scope="module")
 def shop():
-    return ms.simulate_shop(products=300, seed=1)
+    return ms.lab.simulate_shop(products=300, seed=1)
 
 
 def test_every_part_that_is_trained_has_a_cost():
@@ -188,7 +189,7 @@ def test_a_shop_is_scaled_with_all_that_it_has():
     ],
 )
 def test_what_cannot_be_planned_is_refused(given, rule):
-    with pytest.raises(ms.ParameterError, match=rule):
+    with pytest.raises(ParameterError, match=rule):
         check_choices(*given)
 
 

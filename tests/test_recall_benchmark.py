@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import matchset as ms
+from matchset.baselines import BM25
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MODULES = ("answers", "problems", "recall", "splits", "titles")
@@ -50,7 +51,7 @@ def test_only_tests_of_new_pairs_take_known_answers_out_of_a_ranking(load, folde
         problem = splits.read_problem(name, folder)
         queries = problem.test.queries
         row = list(queries).index("red shoe")
-        matcher = ms.BM25.from_catalog(problem.catalog)
+        matcher = BM25.from_catalog(problem.catalog)
         ranking = problem.rank(matcher, queries, 1, without=problem.taken_out(queries))
         right = problem.number(problem.test, queries)
         assert splits.recall(ranking, right, len(queries), 1)[row] == found

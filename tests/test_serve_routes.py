@@ -10,6 +10,8 @@ import pytest
 from serving import HOSTILE, eventually, serving
 
 import matchset as ms
+from matchset.baselines import BM25, TitleSimilarity
+from matchset.data.positives import relevance
 from matchset.serve.http.endpoints import ENDPOINTS
 from matchset.serve.http.request_errors import CODES
 from matchset.serve.http.response_schemas import Error
@@ -65,7 +67,7 @@ def test_a_batch_equals_one_by_one(server):
 
 @pytest.mark.parametrize("name", ["bm25", "title_similarity"])
 def test_other_matchers_answer_too(server, served_shop, name):
-    folder = {"bm25": ms.BM25, "title_similarity": ms.TitleSimilarity}[name]
+    folder = {"bm25": BM25, "title_similarity": TitleSimilarity}[name]
     alone = folder.load(served_shop / ("bm25" if name == "bm25" else "titles"))
     found = server.match("sofa bed", k=4, matcher=name, where="price > 10").json
     assert found["matcher"] == name
@@ -185,7 +187,7 @@ def test_examples_are_frequent_queries_only(server, served_shop):
 
 
 def test_purchases_are_listed(server, served_shop):
-    pairs = ms.relevance(ms.read_log(str(served_shop / "log.parquet")))
+    pairs = relevance(ms.read_log(str(served_shop / "log.parquet")))
     query = pairs.queries[0]
     ids = [pairs.products[int(place)] for place in pairs.pairs[[0]].indices]
     found = server.call(f"/v1/purchases?q={quote(query)}").json

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import matchset as ms
+from matchset.baselines import BM25
 from matchset.lab.shop import make_crowd, serve_crowd, write_served_log, write_served_records
 from matchset.lab.shop.visits import satisfaction_key
 from matchset.online.decision import list_decision
@@ -40,7 +41,7 @@ def crowd():
 
 @pytest.fixture(scope="module")
 def bm25():
-    return ms.BM25.from_catalog(ms.simulate_shop(**SHOP).catalog)
+    return BM25.from_catalog(ms.lab.simulate_shop(**SHOP).catalog)
 
 
 def define(mode="ab"):
@@ -50,7 +51,7 @@ def define(mode="ab"):
 
 
 def test_the_crowd_is_of_the_shop_that_is_simulated(crowd):
-    assert crowd.shop.catalog.ids == ms.simulate_shop(**SHOP).catalog.ids
+    assert crowd.shop.catalog.ids == ms.lab.simulate_shop(**SHOP).catalog.ids
     again = make_crowd(**SHOP, customers=2_000)
     for name in ("want", "customer", "second", "readiness"):
         assert np.array_equal(getattr(crowd, name), getattr(again, name))

@@ -10,6 +10,7 @@ import pytest
 from logs import DAY_NUMBER, rows_of
 
 import matchset as ms
+from matchset.errors import DataError
 from matchset.online.session_rows import read_session_rows
 
 HEADER = ["query", "product_id", "event", "timestamp", "user_id", "session_id"]
@@ -74,10 +75,10 @@ def test_strict_wants_a_search_before_every_click(tmp_path):
     for source in sources(tmp_path, good):
         assert ms.read_log(source, strict=True).report.is_clean
     for source in sources(tmp_path)[:1]:
-        with pytest.raises(ms.DataError, match=r"row 8: column 'query' must hold a query"):
+        with pytest.raises(DataError, match=r"row 8: column 'query' must hold a query"):
             ms.read_log(source, strict=True)
     frame = pl.DataFrame(ROWS[:4] + ROWS[8:], schema=HEADER, orient="row")
-    with pytest.raises(ms.DataError, match=r"every click must follow a search; got 5 rows"):
+    with pytest.raises(DataError, match=r"every click must follow a search; got 5 rows"):
         ms.read_log(frame, strict=True)
 
 

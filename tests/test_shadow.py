@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 import matchset as ms
+from matchset.baselines import RecordedRun
+from matchset.config import LearnConfig
 from matchset.data.arrow import NO_DAY
 from matchset.data.log_reader import read_log
 from matchset.errors import DataError
@@ -23,7 +25,7 @@ def make_run(seed, *, queries=QUERIES, size=10):
     answers = {query: [PRODUCTS[n] for n in rng.permutation(30)[:size]] for query in queries}
     rows = [(q, p, rank) for q, ids in answers.items() for rank, p in enumerate(ids, 1)]
     asked, products, ranks = zip(*rows, strict=True)
-    run = ms.RecordedRun.of(ms.Matches.of(asked, products, ranks=ranks))
+    run = RecordedRun.of(ms.Matches.of(asked, products, ranks=ranks))
     return run, answers
 
 
@@ -124,7 +126,7 @@ def test_queries_that_a_run_did_not_record_are_left_out_and_counted():
 def test_a_run_with_fewer_queries_is_not_worse_after_another_query():
     frame = make_rows(users=200)
     (ours, _), (theirs, _) = make_run(1), make_run(1)
-    half = ms.RecordedRun.of(theirs.match(QUERIES[:6], 10))
+    half = RecordedRun.of(theirs.match(QUERIES[:6], 10))
     for pair in ((ours, half), (half, ours)):
         later = measure_shadow(read_session_rows(frame), *pair).later
         assert later.both.value > 0
@@ -169,8 +171,8 @@ def test_without_purchases_clicks_count():
 
 
 def test_a_log_that_is_not_later_than_the_training_is_told(call, tmp_path):
-    split = ms.split_by_time(ms.simulate_shop(products=100, days=20, seed=1).log, test_days=5)
-    settings = ms.TrainConfig(parts=("tree",), learn=ms.LearnConfig(branching=4))
+    split = ms.split_by_time(ms.lab.simulate_shop(products=100, days=20, seed=1).log, test_days=5)
+    settings = ms.TrainConfig(parts=("tree",), learn=LearnConfig(branching=4))
     ms.train(split.train, config=settings, out=tmp_path / "ours")
     ms.train(replace(split.train, day=split.train.day * 0 + NO_DAY), None, settings).save(
         tmp_path / "undated"

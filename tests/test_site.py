@@ -56,5 +56,5 @@ def test_a_link_to_another_site_is_no_fault(site):
 
 def test_public_names_are_read_without_an_import(tmp_path):
     file = tmp_path / "__init__.py"
-    file.write_text("import not_there\n__all__ = ['b', 'a']\n")
+    file.write_text("import not_there\nif x:\n from m.n import b as b\n from m import a as a\n")
     assert public_names(file) == ["b", "a"]

@@ -17,6 +17,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 import matchset as ms
+from matchset.config import NGrams, VectorizerConfig
+from matchset.features.vectorizer import Vectorizer
 
 SMALL = {"branching": 3, "max_leaf_size": 4, "n_jobs": 1}
 QUERIES = ["red shoe", "blue shoe", "green shoe", "red sofa", "blue sofa", "green sofa"] * 4
@@ -85,19 +87,19 @@ def test_predict_gives_labels_and_decision_function_their_scores(problem):
 
 
 def test_scikit_learn_knows_what_they_are():
-    for estimator in (ms.XRLinear(), ms.Vectorizer()):
+    for estimator in (ms.XRLinear(), Vectorizer()):
         tags = get_tags(estimator)
         assert not is_classifier(estimator)
         assert not is_regressor(estimator)
         assert tags.target_tags.required == isinstance(estimator, ms.XRLinear)
     assert get_tags(ms.XRLinear()).input_tags.sparse
-    assert get_tags(ms.Vectorizer()).input_tags.string
+    assert get_tags(Vectorizer()).input_tags.string
 
 
 def test_both_clone_to_something_not_fitted(problem):
     X, Y = problem
-    config = ms.VectorizerConfig(ngrams=(ms.NGrams("word", 1, limit=5),))
-    for estimator in (ms.Vectorizer().fit(QUERIES), ms.Vectorizer(config).fit(QUERIES)):
+    config = VectorizerConfig(ngrams=(NGrams("word", 1, limit=5),))
+    for estimator in (Vectorizer().fit(QUERIES), Vectorizer(config).fit(QUERIES)):
         copy = clone(estimator)
         assert copy.get_params() == estimator.get_params()
         check_is_fitted(estimator)
@@ -112,22 +114,22 @@ def test_both_clone_to_something_not_fitted(problem):
 
 
 def test_a_vectorizers_parameters_can_be_set():
-    config = ms.VectorizerConfig(oov_buckets=0)
-    assert ms.Vectorizer().set_params(config=config).get_params() == {
+    config = VectorizerConfig(oov_buckets=0)
+    assert Vectorizer().set_params(config=config).get_params() == {
         "config": config,
         "language": None,
     }
     with pytest.raises(ValueError, match="parameters must be among config, language; got 'ngrams'"):
-        ms.Vectorizer().set_params(ngrams=())
+        Vectorizer().set_params(ngrams=())
 
 
 def test_calls_before_fit_raise_not_fitted_error():
     for call in (
         lambda: ms.XRLinear().predict(np.eye(3)),
         lambda: ms.XRLinear().score(np.eye(3), np.eye(3)),
-        lambda: ms.Vectorizer().transform(QUERIES),
-        lambda: ms.Vectorizer().encode("red shoe"),
-        lambda: ms.Vectorizer().vocabulary,
+        lambda: Vectorizer().transform(QUERIES),
+        lambda: Vectorizer().encode("red shoe"),
+        lambda: Vectorizer().vocabulary,
     ):
         with pytest.raises(NotFittedError, match="fit"):
             call()
@@ -171,13 +173,13 @@ def test_the_score_is_the_share_of_instances_whose_best_label_is_right(problem):
 
 
 def test_a_pipeline_from_queries_to_labels():
-    pipeline = make_pipeline(ms.Vectorizer(), ms.XRLinear(**SMALL)).fit(QUERIES, labels())
+    pipeline = make_pipeline(Vectorizer(), ms.XRLinear(**SMALL)).fit(QUERIES, labels())
     found = pipeline.predict(["red shoe", "green sofa"], k=2)
     assert [set(found.indices[:2]), set(found.indices[2:])] == [{0, 2}, {1, 4}]
     assert pipeline.score(QUERIES, labels()) == 1
     assert "XRLinear" in estimator_html_repr(pipeline)
     rows = pipeline[:-1].fit_transform(QUERIES, labels())
-    assert abs(rows - ms.Vectorizer().fit_transform(QUERIES)).sum() == 0
+    assert abs(rows - Vectorizer().fit_transform(QUERIES)).sum() == 0
 
 
 def test_a_pipeline_of_matrices(problem):
@@ -197,9 +199,9 @@ def test_a_grid_search_takes_arrays_of_numpy(problem):
 
 
 def test_a_grid_search_over_a_pipeline_of_queries():
-    pipeline = Pipeline([("features", ms.Vectorizer()), ("xr", ms.XRLinear(**SMALL))])
-    words = ms.VectorizerConfig(ngrams=(ms.NGrams("word", 1, limit=100),))
-    grid = {"features__config": [ms.VectorizerConfig(), words], "xr__beam_size": [1, 10]}
+    pipeline = Pipeline([("features", Vectorizer()), ("xr", ms.XRLinear(**SMALL))])
+    words = VectorizerConfig(ngrams=(NGrams("word", 1, limit=100),))
+    grid = {"features__config": [VectorizerConfig(), words], "xr__beam_size": [1, 10]}
     search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(QUERIES, labels())
     assert search.best_score_ == 1
 

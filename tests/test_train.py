@@ -13,7 +13,10 @@ import pytest
 from rich.console import Console
 
 import matchset as ms
-from matchset.config import read_config
+from matchset.baselines import Popularity
+from matchset.config import LearnConfig, NGrams, VectorizerConfig, read_config
+from matchset.data.positives import relevance
+from matchset.errors import DataError
 from matchset.learn.training_data import prepare_training_data
 from matchset.strings import Strings
 
@@ -28,7 +31,7 @@ def train(log, catalog=None, config=TREE, **options):
 
 @pytest.fixture(scope="module")
 def shop():
-    return ms.simulate_shop(products=600, queries=1500)
+    return ms.lab.simulate_shop(products=600, queries=1500)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +45,7 @@ def matcher(shop, split):
 
 
 def recall(matcher, test, k=100, *, only=None):
-    wanted = ms.relevance(test)
+    wanted = relevance(test)
     matches = matcher.match(wanted.queries, k)
     shares = []
     for index, match in enumerate(matches):
@@ -68,7 +71,7 @@ def test_the_contract_of_matchers(check, wide_matcher):
 
 
 def test_it_finds_far_more_than_the_most_popular_products(matcher, split):
-    floor = ms.Popularity.from_positives(ms.positives(split.train))
+    floor = Popularity.from_positives(ms.positives(split.train))
     assert recall(matcher, split.test, 10) > 3 * recall(floor, split.test, 10)
 
 
@@ -138,10 +141,10 @@ def test_a_catalog_of_other_ids_is_an_error_that_shows_some_of_each():
         r"catalog= must have products of the log, such as '45', '46'; got others, such as "
         r"'000045', '000046'; keep the zeros in front of ids on both sides"
     )
-    with pytest.raises(ms.DataError, match=rule):
+    with pytest.raises(DataError, match=rule):
         train(pl.DataFrame(log), pl.DataFrame(goods))
     goods["product_id"] = ["A", "B"]
-    with pytest.raises(ms.DataError, match=r"such as 'A', 'B'$"):
+    with pytest.raises(DataError, match=r"such as 'A', 'B'$"):
         train(pl.DataFrame(log), pl.DataFrame(goods))
 
 
@@ -175,7 +178,7 @@ def test_ngrams_of_rare_queries_have_no_name(split):
 
 def test_a_log_without_positives_is_an_error(split):
     config = make_config(min_count=10**9)
-    with pytest.raises(ms.DataError, match="a log must have a positive pair to learn from; got"):
+    with pytest.raises(DataError, match="a log must have a positive pair to learn from; got"):
         train(split.train, config=config)
 
 
@@ -183,10 +186,10 @@ def test_ratings_that_were_not_read_give_a_hint(split):
     frame = pa.table({"query": ["hat"] * 2, "product_id": ["a", "b"], "stars": [3, 1]})
     config = make_config(min_count=2.33)
     rule = r"min_count 2\.33; name a column of ratings .* with --count"
-    with pytest.raises(ms.DataError, match=rule):
+    with pytest.raises(DataError, match=rule):
         train(ms.read_log(frame), config=config)
     assert train(ms.read_log(frame, count="stars"), config=config).match("hat").ids == ("a",)
-    with pytest.raises(ms.DataError, match=r"min_count 1e\+09$"):  # it has events
+    with pytest.raises(DataError, match=r"min_count 1e\+09$"):  # it has events
         train(split.train, config=make_config(min_count=10**9))
 
 
@@ -199,11 +202,11 @@ def test_ratings_that_were_not_read_give_a_hint(split):
         ({"min_query_count": "5"}, "min_query_count must be at least 0; got '5'"),
         ({"title_weight": "10"}, "title_weight must be a number, positive and finite; got '10'"),
         (
-            {"learn": ms.LearnConfig(negatives="tfn+given")},
+            {"learn": LearnConfig(negatives="tfn+given")},
             "negatives must not be 'given' to train on a log; got 'tfn.given'",
         ),
         (
-            {"learn": ms.LearnConfig(weights="given")},
+            {"learn": LearnConfig(weights="given")},
             "weights must not be 'given' to train on a log; got 'given'",
         ),
     ],
@@ -233,7 +236,7 @@ def test_saved_and_opened_gives_the_same_answers(tmp_path, shop, split, matcher)
     out = tmp_path / "model"
     trained = train(split.train, shop.catalog, out=out)
     opened = ms.load(out)
-    queries = list(ms.relevance(split.test).queries[:200])
+    queries = list(relevance(split.test).queries[:200])
     assert opened.match(queries) == trained.match(queries) == matcher.match(queries)
     assert opened.match(queries, where="price < 50") == matcher.match(queries, where="price < 50")
     assert opened.config == matcher.config
@@ -266,8 +269,8 @@ def test_parts_that_do_not_belong_together_are_refused(tmp_path, split, matcher)
 def test_a_configuration_reads_back_from_plain_values():
     config = ms.TrainConfig(
         events={"purchase": 1.0},
-        learn=ms.LearnConfig(branching=16),  # not the defaults of TrainConfig: all is stored
-        vectorizer=ms.VectorizerConfig(ngrams=(ms.NGrams("word", 1, 10),)),
+        learn=LearnConfig(branching=16),  # not the defaults of TrainConfig: all is stored
+        vectorizer=VectorizerConfig(ngrams=(NGrams("word", 1, 10),)),
     )
     assert read_config(asdict(config)) == config
     assert read_config({}) == ms.TrainConfig()

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from match_sets import make_config, make_shop
 
 import matchset as ms
+from matchset.errors import DataError
 from matchset.learn import two_tower
 from matchset.storage import folders
 from matchset.work import engines
@@ -150,19 +151,19 @@ def test_a_work_folder_of_something_else_is_refused(change, what, done):
     config = make_config()
     (change_one,) = change.values()
     rule = f"was begun with other {what}; choose a new folder, or remove this one to start again"
-    with pytest.raises(ms.DataError, match=rule):
+    with pytest.raises(DataError, match=rule):
         ms.train(*change_one(*shop(), config), work=done[0])
 
 
 def test_a_work_folder_of_another_version_is_refused(done, monkeypatch):
     monkeypatch.setattr("matchset.learn.train_match_set.version", lambda _: "9.9")
-    with pytest.raises(ms.DataError, match="was begun with other version"):
+    with pytest.raises(DataError, match="was begun with other version"):
         train(work=done[0])
 
 
 def test_a_folder_of_something_else_is_not_touched(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(ms.DataError, match="work= must be new or empty, or a work folder"):
+    with pytest.raises(DataError, match="work= must be new or empty, or a work folder"):
         train(work=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -171,7 +172,7 @@ def test_two_trainings_do_not_share_a_work_folder(done):
     handle = os.open(done[0], os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        with pytest.raises(ms.DataError, match="is in use by another training; wait for it"):
+        with pytest.raises(DataError, match="is in use by another training; wait for it"):
             train(work=done[0])
     finally:
         os.close(handle)
@@ -187,7 +188,7 @@ def test_a_full_disk_names_the_stage_and_the_next_call_goes_on(tmp_path, monkeyp
 
     monkeypatch.setattr(folders, "write_file", fill)
     rule = r"the disk is full at stage 'final/encode'; free some space and run the same command"
-    with pytest.raises(ms.DataError, match=rule):
+    with pytest.raises(DataError, match=rule):
         train(work=work)
     assert not [name for name in list_results(work) if "encode" in name and "final" in name]
     monkeypatch.setattr(folders, "write_file", write)
@@ -224,13 +225,13 @@ def test_a_process_that_dies_is_replaced(tmp_path, caplog, tests_on_path):
 def test_a_task_that_kills_every_process_is_an_error(tmp_path, tests_on_path):
     results = WorkFolder(tmp_path)
     rule = "the process of 'a' died 3 times, perhaps for lack of memory"
-    with pytest.raises(ms.DataError, match=rule):
+    with pytest.raises(DataError, match=rule):
         run_stages([Stage.of(Task("a", die))], results, engines.ProcessEngine(results, 1))
 
 
 def test_what_a_task_raises_in_a_process_is_raised_here(tmp_path, tests_on_path):
     results = WorkFolder(tmp_path)
-    with pytest.raises(ms.DataError, match="column 'q' must be there") as caught:
+    with pytest.raises(DataError, match="column 'q' must be there") as caught:
         run_stages([Stage.of(Task("a", fail))], results, engines.ProcessEngine(results, 1))
     assert caught.value.column == "q"
 
@@ -251,7 +252,7 @@ def give(job):
 
 
 def fail(job):
-    raise ms.DataError("must be there", column="q")
+    raise DataError("must be there", column="q")
 
 
 KILLED = """

@@ -7,6 +7,7 @@ from bookshelf import IDS, RELEVANT, make_catalog, make_pairs
 import matchset as ms
 from matchset.config import NGrams, VectorizerConfig
 from matchset.features.vectorizer import Vectorizer
+from matchset.lab import DSSM, DSSMConfig
 from matchset.lab.dssm.space import Space, Tower
 from matchset.model.products import make_products
 
@@ -14,7 +15,7 @@ NGRAMS = VectorizerConfig(
     ngrams=(NGrams("word", 1, 1000), NGrams("word", 2, 1000, min_df=2), NGrams("char", 3, 1000)),
     oov_buckets=8,
 )
-CONFIG = ms.DSSMConfig(
+CONFIG = DSSMConfig(
     vectorizer=NGRAMS, dimensions=32, batch_size=8, epochs=60, min_query_count=0, device="cpu"
 )
 
@@ -33,7 +34,7 @@ def read_rows(rows):
 
 
 def train_small(config=CONFIG, **options):
-    return ms.train_dssm(make_log(), make_catalog(), config, threads=1, **options)
+    return ms.lab.train_dssm(make_log(), make_catalog(), config, threads=1, **options)
 
 
 def make_dssm():
@@ -45,4 +46,4 @@ def make_dssm():
     hashes = np.sort(make_pairs().queries.hashes())
     counts = np.ones(len(IDS), dtype=np.int64)
     products, vectors = make_products(catalog.ids, catalog), tower.encode(catalog.titles)
-    return ms.DSSM(Space(products, tower, vectors, hashes, counts, CONFIG))
+    return DSSM(Space(products, tower, vectors, hashes, counts, CONFIG))

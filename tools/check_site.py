@@ -44,11 +44,15 @@ def read_page(file: Path) -> Page:
 
 
 def public_names(package: Path) -> list[str]:
-    """The names in `__all__`, without importing the package."""
-    for node in ast.parse(package.read_text()).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return list(ast.literal_eval(node.value))
-    raise ValueError(f"{package}: must have __all__")
+    """List the names that a package imports under their own names, without importing it."""
+    nodes = ast.walk(ast.parse(package.read_text()))
+    imports = [
+        node for node in nodes if isinstance(node, ast.ImportFrom) and node.module != "matchset"
+    ]
+    names = [alias.name for node in imports for alias in node.names if alias.asname]
+    if not names:
+        raise ValueError(f"{package}: must import public names")
+    return names
 
 
 def find_faults(site: Path, names: list[str]) -> list[str]:

@@ -1,120 +1,72 @@
-"""matchset: learn from a search log which products answer a query."""
+"""matchset: learn from a search log which products answer a query.
 
+A name is imported when it is first used. Baselines are in `baselines`, settings in `config`, errors
+in `errors`, simulated shops and neural matchers in `lab`, what runs beside customers in `online`.
+"""
+
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-from matchset.client.client import Client
-from matchset.config import LearnConfig, NGrams, TrainConfig, VectorizerConfig
-from matchset.data.catalog import Catalog
-from matchset.data.catalog_reader import read_catalog
-from matchset.data.log import Log
-from matchset.data.log_reader import read_log, read_ubi
-from matchset.data.positives import Positives, positives, relevance
-from matchset.data.split import Split, split_by_query, split_by_time
-from matchset.errors import (
-    DataError,
-    FilterError,
-    InputError,
-    ModelFileError,
-    ParameterError,
-    ServerError,
-    TargetExistsError,
-    UncertainWriteError,
-)
-from matchset.evaluate.compare import Comparison, compare_matchers
-from matchset.evaluate.evaluation import Evaluation, evaluate
-from matchset.evaluate.latency import Latency, measure_latency
-from matchset.evaluate.overlap import IncrementalRecall, incremental_recall
-from matchset.features.vectorizer import Vectorizer
-from matchset.filters.filter import Filter
-from matchset.lab.dssm.exact import DSSM
-from matchset.lab.dssm.hnsw import DSSMWithHNSW
-from matchset.lab.dssm.int8 import DSSMWithInt8
-from matchset.lab.dssm.settings import DSSMConfig
-from matchset.lab.dssm.training import train_dssm
-from matchset.lab.sentence_encoder import SentenceEncoder
-from matchset.lab.shop import Shop, describe_shop, simulate_shop, stream_shop
-from matchset.matchers.base import Matcher
-from matchset.matchers.bm25 import BM25
-from matchset.matchers.estimator import XRLinear
-from matchset.matchers.fusion import Fusion, fuse_matches
-from matchset.matchers.fusion_rules import FusionRule
-from matchset.matchers.match import Match, Matches
-from matchset.matchers.match_set import MatchSet
-from matchset.matchers.nearest_queries import NearestQueries
-from matchset.matchers.popularity import Popularity
-from matchset.matchers.recorded_run import RecordedRun, read_run, record_run
-from matchset.matchers.registry import load
-from matchset.matchers.title_similarity import TitleSimilarity
-from matchset.matchers.train import train
-from matchset.matchers.xr_linear import XRLinearMatcher
-from matchset.model.upserts import Upsert
-from matchset.storage.sections import verify
+from matchset.lazy import offer
+
+if TYPE_CHECKING:
+    from matchset import baselines as baselines
+    from matchset import config as config
+    from matchset import errors as errors
+    from matchset import lab as lab
+    from matchset import online as online
+    from matchset.client.client import Client as Client
+    from matchset.config import TrainConfig as TrainConfig
+    from matchset.data.catalog import Catalog as Catalog
+    from matchset.data.catalog_reader import read_catalog as read_catalog
+    from matchset.data.log import Log as Log
+    from matchset.data.log_reader import read_log as read_log
+    from matchset.data.log_reader import read_ubi as read_ubi
+    from matchset.data.positives import positives as positives
+    from matchset.data.split import split_by_query as split_by_query
+    from matchset.data.split import split_by_time as split_by_time
+    from matchset.evaluate.compare import compare_matchers as compare_matchers
+    from matchset.evaluate.evaluation import evaluate as evaluate
+    from matchset.evaluate.overlap import incremental_recall as incremental_recall
+    from matchset.matchers.base import Matcher as Matcher
+    from matchset.matchers.estimator import XRLinear as XRLinear
+    from matchset.matchers.fusion import Fusion as Fusion
+    from matchset.matchers.fusion import fuse_matches as fuse_matches
+    from matchset.matchers.match import Match as Match
+    from matchset.matchers.match import Matches as Matches
+    from matchset.matchers.match_set import MatchSet as MatchSet
+    from matchset.matchers.registry import load as load
+    from matchset.matchers.train import train as train
+    from matchset.model.upserts import Upsert as Upsert
+    from matchset.storage.sections import verify as verify
+else:
+    HOMES = {
+        "matchset": ("baselines", "config", "errors", "lab", "online"),
+        "matchset.client.client": ("Client",),
+        "matchset.config": ("TrainConfig",),
+        "matchset.data.catalog": ("Catalog",),
+        "matchset.data.catalog_reader": ("read_catalog",),
+        "matchset.data.log": ("Log",),
+        "matchset.data.log_reader": ("read_log", "read_ubi"),
+        "matchset.data.positives": ("positives",),
+        "matchset.data.split": ("split_by_query", "split_by_time"),
+        "matchset.evaluate.compare": ("compare_matchers",),
+        "matchset.evaluate.evaluation": ("evaluate",),
+        "matchset.evaluate.overlap": ("incremental_recall",),
+        "matchset.matchers.base": ("Matcher",),
+        "matchset.matchers.estimator": ("XRLinear",),
+        "matchset.matchers.fusion": ("Fusion", "fuse_matches"),
+        "matchset.matchers.match": ("Match", "Matches"),
+        "matchset.matchers.match_set": ("MatchSet",),
+        "matchset.matchers.registry": ("load",),
+        "matchset.matchers.train": ("train",),
+        "matchset.model.upserts": ("Upsert",),
+        "matchset.storage.sections": ("verify",),
+    }
+    __getattr__, __dir__, __all__ = offer(__name__, HOMES)
+    # A room and a function share this name. Once the room is loaded, it cannot hide the function.
+    import_module("matchset.evaluate")
+    del globals()["evaluate"]
 
 __version__ = version("matchset")
-
-__all__ = [
-    "BM25",
-    "DSSM",
-    "Catalog",
-    "Client",
-    "Comparison",
-    "DSSMConfig",
-    "DSSMWithHNSW",
-    "DSSMWithInt8",
-    "DataError",
-    "Evaluation",
-    "Filter",
-    "FilterError",
-    "Fusion",
-    "FusionRule",
-    "IncrementalRecall",
-    "InputError",
-    "Latency",
-    "LearnConfig",
-    "Log",
-    "Match",
-    "MatchSet",
-    "Matcher",
-    "Matches",
-    "ModelFileError",
-    "NGrams",
-    "NearestQueries",
-    "ParameterError",
-    "Popularity",
-    "Positives",
-    "RecordedRun",
-    "SentenceEncoder",
-    "ServerError",
-    "Shop",
-    "Split",
-    "TargetExistsError",
-    "TitleSimilarity",
-    "TrainConfig",
-    "UncertainWriteError",
-    "Upsert",
-    "Vectorizer",
-    "VectorizerConfig",
-    "XRLinear",
-    "XRLinearMatcher",
-    "compare_matchers",
-    "describe_shop",
-    "evaluate",
-    "fuse_matches",
-    "incremental_recall",
-    "load",
-    "measure_latency",
-    "positives",
-    "read_catalog",
-    "read_log",
-    "read_run",
-    "read_ubi",
-    "record_run",
-    "relevance",
-    "simulate_shop",
-    "split_by_query",
-    "split_by_time",
-    "stream_shop",
-    "train",
-    "train_dssm",
-    "verify",
-]

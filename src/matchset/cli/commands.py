@@ -7,6 +7,7 @@ import logging
 import signal
 import sys
 import threading
+from functools import cache
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -85,7 +86,7 @@ def read_help(target: str) -> str | None:
         found = None
     if found is None or found.origin is None:
         return None  # of a package that is half removed
-    for node in ast.parse(Path(found.origin).read_text(encoding="utf-8")).body:
+    for node in _parse(found.origin).body:
         match node:
             case ast.FunctionDef(name=name) if name == wanted:
                 return ast.get_docstring(node)
@@ -93,6 +94,11 @@ def read_help(target: str) -> str | None:
                 if name == wanted:
                     return next((ast.literal_eval(k.value) for k in given if k.arg == "help"), None)
     return None
+
+
+@cache
+def _parse(path: str) -> ast.Module:
+    return ast.parse(Path(path).read_text(encoding="utf-8"))
 
 
 def add_commands() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -17,7 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from matchset.errors import InputError
-from matchset.learn.train_tree import Progress as Step
+
+if TYPE_CHECKING:
+    from matchset.learn.train_tree import Progress as Step
 
 Form: TypeAlias = Literal["table", "tsv", "jsonl", "json"]
 output = Console()

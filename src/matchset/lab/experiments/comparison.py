@@ -15,7 +15,7 @@ from matchset.evaluate.evaluation import Evaluation, Score
 from matchset.evaluate.overlap import IncrementalRecall, incremental_recall
 from matchset.evaluate.pair_segments import Bools
 from matchset.evaluate.significance import bootstrap, mean
-from matchset.lab.experiments.baselines import NOTHING_OUTSIDE
+from matchset.lab.experiments.baseline_rows import NOTHING_OUTSIDE
 from matchset.lab.experiments.benchmark import Benchmark, digest_qrels
 from matchset.lab.experiments.claims import CLAIMS
 from matchset.lab.experiments.contender import Contender, choose_contenders

@@ -14,7 +14,7 @@ import numpy as np
 
 from matchset.config import PARTS
 from matchset.errors import DataError
-from matchset.lab.experiments.baselines import (
+from matchset.lab.experiments.baseline_rows import (
     BASELINES,
     EXACT,
     EXPANDED,

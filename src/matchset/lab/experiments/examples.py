@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog
-from matchset.lab.experiments.baselines import GRAPH, LEXICAL, STEMMED
+from matchset.lab.experiments.baseline_rows import GRAPH, LEXICAL, STEMMED
 from matchset.lab.experiments.benchmark import Benchmark
 from matchset.lab.experiments.findings import OURS, Answer, Example
 from matchset.lab.experiments.store import Measurement

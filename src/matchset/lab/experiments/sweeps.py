@@ -15,7 +15,7 @@ from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.overlap import Share
 from matchset.evaluate.qrels import Qrels
 from matchset.lab.dssm.hnsw import DSSMWithHNSW
-from matchset.lab.experiments.baselines import GRAPH, why_no_dssm
+from matchset.lab.experiments.baseline_rows import GRAPH, why_no_dssm
 from matchset.lab.experiments.benchmark import Benchmark, digest_qrels
 from matchset.lab.experiments.contender import choose_contenders
 from matchset.lab.experiments.contenders import list_contenders

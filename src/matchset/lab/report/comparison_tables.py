@@ -10,7 +10,7 @@ from typing import TypeAlias
 from matchset.evaluate.evaluation import Score
 from matchset.evaluate.overlap import Share
 from matchset.evaluate.significance import ALPHA
-from matchset.lab.experiments.baselines import FLOOR
+from matchset.lab.experiments.baseline_rows import FLOOR
 from matchset.lab.experiments.findings import OURS, ComparisonFindings, Cost, MatchSetFacts, Row
 from matchset.lab.report.formats import (
     NOTHING,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from matchset.evaluate.significance import ALPHA
 from matchset.lab.dssm.settings import DSSMConfig
-from matchset.lab.experiments.baselines import EXACT, GRAPH, QUICK_EPOCHS
+from matchset.lab.experiments.baseline_rows import EXACT, GRAPH, QUICK_EPOCHS
 from matchset.lab.experiments.findings import (
     OURS,
     RESULTS,

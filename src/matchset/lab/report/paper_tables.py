@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from matchset.lab.experiments.baselines import GRAPH, LEXICAL
+from matchset.lab.experiments.baseline_rows import GRAPH, LEXICAL
 from matchset.lab.experiments.claims import CONFIRMED, REVERSED, Claim, check_claims
 from matchset.lab.experiments.findings import ComparisonFindings, SweepFindings, SweepRow
 from matchset.lab.experiments.vocabularies import BIGRAMS, MORE_BIGRAMS, TRIGRAMS, UNIGRAMS

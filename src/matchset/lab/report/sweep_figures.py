@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchset.lab.experiments.baselines import GRAPH
+from matchset.lab.experiments.baseline_rows import GRAPH
 from matchset.lab.experiments.findings import SweepFindings, SweepRow
 from matchset.lab.report.figures import leave_room, set_log_scale
 from matchset.lab.report.formats import format_percent

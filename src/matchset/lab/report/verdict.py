@@ -13,7 +13,7 @@ from typing import NamedTuple
 from matchset.evaluate.compare import Difference
 from matchset.evaluate.overlap import Share
 from matchset.evaluate.significance import ALPHA
-from matchset.lab.experiments.baselines import FLOOR
+from matchset.lab.experiments.baseline_rows import FLOOR
 from matchset.lab.experiments.findings import OURS, ComparisonFindings, Row
 from matchset.lab.report.formats import (
     format_bytes,
