@@ -15,7 +15,7 @@ from matchset.features.vectorizer import Vectorizer
 from matchset.strings import Strings
 from matchset.text import normalize
 
-BM25, NEAREST = BM25.from_catalog, NearestQueries.from_positives
+LEXICAL, NEAREST = BM25.from_catalog, NearestQueries.from_positives
 POPULAR, TITLE = Popularity.from_positives, TitleSimilarity.from_catalog
 SECRET = "xylander"
 ROWS = [  # query, product, count
@@ -26,15 +26,15 @@ ROWS = [  # query, product, count
     (f"{SECRET} vase", 6, 1),
 ]
 BY_NAME = {
-    "bm25": lambda: BM25(make_catalog()),
-    "bm25, stemmed": lambda: BM25(make_catalog(), language="en"),
+    "bm25": lambda: LEXICAL(make_catalog()),
+    "bm25, stemmed": lambda: LEXICAL(make_catalog(), language="en"),
     "bm25, past queries": lambda: make_past(),
     "nearest queries": lambda: NEAREST(make_pairs(), catalog=make_catalog()),
     "two nearest queries": lambda: NEAREST(make_pairs(), neighbors=2, power=2),
     "popularity": lambda: POPULAR(make_pairs(), make_catalog()),
     "popularity, no catalog": lambda: POPULAR(make_pairs()),
     "title similarity": lambda: TITLE(make_catalog()),
-    "run": lambda: RecordedRun.of(BM25(make_catalog()).match(QUERIES)),
+    "run": lambda: RecordedRun.of(LEXICAL(make_catalog()).match(QUERIES)),
 }
 
 
@@ -85,11 +85,11 @@ def same_scores(match, wanted, ids=IDS):
 def test_bm25_follows_the_formula(query, options):
     rule = {"k1": 0.5, "b": 0.45} | options
     wanted = bm25(list(map(normalize, TITLES)), normalize(query), **rule)
-    same_scores(BM25(make_catalog(), **options).match(query), wanted)
+    same_scores(LEXICAL(make_catalog(), **options).match(query), wanted)
 
 
 def test_bm25_scores_stems_by_the_same_formula():
-    matcher = BM25(make_catalog(), k1=1.2, b=0.75, language="en")
+    matcher = LEXICAL(make_catalog(), k1=1.2, b=0.75, language="en")
     stemmed = list(matcher.stems.analyze(Strings.of(map(normalize, TITLES))))
     assert stemmed[1] == "white rose bouquet vase"
     wanted = bm25(stemmed, "glass vase rose", k1=1.2, b=0.75)
@@ -111,7 +111,7 @@ def test_bm25_scores_titles_and_past_queries_as_one_text():
 
 
 def test_bm25_finds_by_words_that_only_past_queries_or_only_titles_have():
-    titles, past = BM25(make_catalog()), make_past()
+    titles, past = LEXICAL(make_catalog()), make_past()
     assert len(titles.match("thing")) == 0
     assert past.match("thing").ids == ("p0", "p3")  # nine events tell more than one
     assert set(titles.match("vase").ids) <= set(past.match("vase").ids)
@@ -128,8 +128,8 @@ def test_bm25_keeps_no_words_that_only_rare_queries_have(tmp_path):
 
 def test_bm25_reads_descriptions_when_asked():
     catalog = make_catalog(["", "", "", "", "", "a wheelbarrow", ""])
-    assert len(BM25(catalog).match("wheelbarrow")) == 0
-    assert BM25(catalog, descriptions=True).match("wheelbarrow").ids == ("p5",)
+    assert len(LEXICAL(catalog).match("wheelbarrow")) == 0
+    assert LEXICAL(catalog, descriptions=True).match("wheelbarrow").ids == ("p5",)
 
 
 @pytest.mark.parametrize("power", [1, 3])
@@ -189,7 +189,7 @@ def test_popularity_goes_by_positives_then_by_label_in_double_precision():
 @pytest.mark.parametrize(
     ("make", "query", "where", "ids"),
     [
-        (BM25, "red rose", "price < 8", ("p4",)),
+        (LEXICAL, "red rose", "price < 8", ("p4",)),
         (TITLE, "red rose", "price < 8", ("p4", "p3")),
         (TITLE, "red rose", "colour = 'white'", ("p1",)),
         (lambda catalog: POPULAR(make_pairs(), catalog), "rose", "price < 5", ("p3", "p5")),
@@ -199,7 +199,7 @@ def test_a_filter_is_filled_from_allowed_products(make, query, where, ids):
     assert make(make_catalog()).match(query, k=2, where=where).ids == ids
 
 
-@pytest.mark.parametrize("make", [BM25, TITLE])
+@pytest.mark.parametrize("make", [LEXICAL, TITLE])
 def test_a_catalog_without_words_gives_nothing(make):
     catalog = make_catalog()
     assert len(make(type(catalog)(catalog.ids, Strings.of([""] * len(IDS)))).match("rose")) == 0
@@ -208,9 +208,9 @@ def test_a_catalog_without_words_gives_nothing(make):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: BM25(make_catalog(), k1=-1), "k1 must be at least 0 and finite; got -1"),
-        (lambda: BM25(make_catalog(), b=2), "b must be from 0 to 1"),
-        (lambda: BM25(make_catalog(), descriptions=True), "descriptions must be in the catalog"),
+        (lambda: LEXICAL(make_catalog(), k1=-1), "k1 must be at least 0 and finite; got -1"),
+        (lambda: LEXICAL(make_catalog(), b=2), "b must be from 0 to 1"),
+        (lambda: LEXICAL(make_catalog(), descriptions=True), "descriptions must be in the catalog"),
         (lambda: make_past(title_weight=0), "title_weight must be positive and finite; got 0"),
         (lambda: NEAREST(make_pairs(), neighbors=0), "neighbors must be at least 1; got 0"),
         (lambda: NEAREST(make_pairs(), power=0), "power must be at least 1; got 0"),
