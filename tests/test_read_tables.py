@@ -1,10 +1,8 @@
 """Files are read as they are written: nothing is guessed from a part of them."""
 
-import gzip
 import itertools
 import os
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +11,6 @@ from logs import DAY_NUMBER, rows_of, write_rows
 from matchset.data.arrow import NO_DAY
 from matchset.data.catalog_reader import read_catalog
 from matchset.data.log_reader import read_log
-from matchset.data.tables import open_tables
 from matchset.errors import DataError
 
 
@@ -46,17 +43,6 @@ def test_a_first_line_of_excel_names_the_separator(tmp_path, first, ending):
         path.write_text(text, newline="")
         with pytest.raises(DataError, match="the first line must name the columns; got"):
             read_log(path)
-
-
-def test_the_header_of_a_large_file_is_its_first_line(tmp_path):
-    path = tmp_path / "log.csv.gz"
-    lines = np.random.default_rng(0).integers(97, 123, (3_200_000, 11), dtype=np.uint8)
-    lines[:, -1] = ord("\n")
-    assert lines.nbytes > 2**25  # from which on DuckDB reads with several threads
-    path.write_bytes(gzip.compress(b"sku\n" + lines.tobytes(), 0))
-    for _ in range(8):  # threads race: any of them may come first
-        with open_tables(path) as (_, ((table,),)):
-            assert list(table.columns) == ["sku"]
 
 
 def test_tsv_has_no_quoting(tmp_path):

@@ -55,28 +55,20 @@ def test_rows_that_do_not_fit_are_an_error(given, message):
         ms.Matches.of(["a"], ["x"], [1.0], ranks=[1])
 
 
-def test_a_file_with_ranks_or_scores_and_a_trec_run_give_the_same(test, tmp_path):
+def test_a_file_with_ranks_or_scores_gives_the_same(test, tmp_path):
     ranked = write(
         tmp_path / "a.csv", ["query,product,rank", *(f"{q},{p},{r}" for q, p, r in ROWS)]
     )
     scored = write(
         tmp_path / "b.tsv", ["q\tsku\tscore", *(f"{q.upper()}\t{p}\t{-r}" for q, p, r in ROWS)]
     )
-    trec = write(tmp_path / "c.run", [f"{q} Q0 {p} {r} {1 / r} mine" for q, p, r in ROWS])
     wanted = ms.evaluate(Recited.of(ANSWERS, 10), test, ks=(1, 2, 3), resamples=5)
-    for file in (ranked, scored, trec):
+    for file in (ranked, scored):
         run = ms.baselines.read_run(file)
         found = ms.evaluate(run, test, ks=(1, 2, 3), resamples=5)
         assert np.array_equal(found.recalls, wanted.recalls)
         assert list(run.has(test.queries)) == [True, True, False]
         assert list(found.sizes) == [3, 2, 0]
-    spaced = write(
-        tmp_path / "d.trec", ["red rose Q0 p1 1 0.5 mine", "", "red rose Q0 p2 2 0.7 mine"]
-    )
-    assert ms.baselines.read_run(spaced).match("Red  Rose").ids == (
-        "p2",
-        "p1",
-    )  # by score, as trec_eval does
 
 
 @pytest.mark.parametrize(
@@ -103,20 +95,6 @@ def test_a_bad_file_is_an_error_that_says_where(lines, message, tmp_path):
     with pytest.raises(DataError, match=message) as raised:
         ms.baselines.read_run(write(tmp_path / "mine.csv", lines))
     assert "mine.csv" in str(raised.value)
-
-
-def test_a_bad_trec_run_is_an_error_that_says_where(tmp_path):
-    file = write(tmp_path / "mine.run", ["rose Q0 p0 1 0.5 mine", "pot p9 1"])
-    with pytest.raises(
-        DataError, match=r"query Q0 product rank score name; got 'pot p9 1'"
-    ) as raised:
-        ms.baselines.read_run(file)
-    assert "row 2" in str(raised.value)
-    with pytest.raises(DataError, match="a run must have rows; got none"):
-        ms.baselines.read_run(write(tmp_path / "empty.run", [""]))
-    for name in ("gone.run", "gone.csv"):
-        with pytest.raises(DataError, match=r"none of this name|there is no such file"):
-            ms.baselines.read_run(tmp_path / name)
 
 
 def test_a_callable_is_evaluated_compared_and_recorded(test):

@@ -13,6 +13,7 @@ from dataclasses import replace
 from io import BufferedIOBase
 from itertools import chain
 from pathlib import Path
+from typing import TextIO
 
 from matchset.config import count_threads
 from matchset.data.files import DataFile
@@ -158,6 +159,13 @@ def _read(path: Path) -> Iterator[bytes]:
     with _open(path) as stream:
         while chunk := stream.read(_CHUNK):
             yield chunk
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a UTF-8 file to look at its first lines; bytes that are not UTF-8 are no error here."""
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace")
+    return path.open(encoding="utf-8-sig", errors="replace")
 
 
 def _open(path: Path) -> BufferedIOBase:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,7 +23,7 @@ from matchset.data.duckdb_session import (
     quote_text,
     spill_folder,
 )
-from matchset.data.encodings import check_encoding, check_gzip, to_utf8
+from matchset.data.encodings import check_encoding, check_gzip, open_text, to_utf8
 from matchset.data.files import DataFile, PathLike, find_files
 from matchset.data.nested import find_fields
 from matchset.errors import DataError
@@ -34,6 +35,7 @@ FRAME = "frame"  # the format of a table in memory
 GIVEN_TABLE = "the given table"  # the name of a frame in messages
 JSON_NUMBER = "NUMBER"  # our type for a JSON column of decimal numbers, which is read as text
 _SEPARATOR = re.compile('"?sep=([^"])"?\\s*', re.IGNORECASE)  # a first line of Excel's
+_LONGEST_LINE = 1 << 20  # characters of a header
 _NUMBERED = re.compile(r"_\d+$")
 # By default, DuckDB samples 20,480 rows and drops keys that first appear later. Looking at all of
 # 2 million rows costs 2 s, as does reading them. Rare keys must not become a MAP.
@@ -181,7 +183,7 @@ def _describe_file(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Tab
     if file.format == "Parquet":
         table = Table({}, file.format, (file.path,), "read_parquet", ", binary_as_string=true")
     elif file.format in ("CSV", "TSV"):
-        table = _describe_csv(connection, file)
+        table = _describe_csv(file)
     else:
         table = _describe_json(connection, file)
     names = _parquet_names(connection, file) if file.format == "Parquet" else list(table.columns)
@@ -206,51 +208,38 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, file: DataFile) -> lis
     return names
 
 
-def _describe_csv(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:
+def _describe_csv(file: DataFile) -> Table:
     """Read the header ourselves; nothing is guessed: every value is text, no row is skipped.
 
     TSV has no quoting: a `"` is a plain character. CSV follows RFC 4180, its delimiter is the most
     frequent of , ; tab | in the header, or what a first line such as sep=; says.
     """
-    found = connection.execute(
-        f"SELECT line FROM read_csv({quote_files([file.data or file.path])}, auto_detect=false, "
-        "columns={'line': 'VARCHAR'}, delim='\x1f', quote='', escape='', header=false, "
-        # With several threads, the first line of the second could come first. Without quotes, a
-        # line end inside a value can look like one of another kind, which strict mode refuses.
-        "parallel=false, strict_mode=false) LIMIT 2"
-    ).fetchall()
-    lines = [(line or "").removeprefix("\ufeff") for (line,) in found]
-    separator = _SEPARATOR.fullmatch(lines[0]) if lines else None
-    header = lines[1 if separator else 0] if len(lines) > bool(separator) else ""
-    if not header.strip():
-        raise DataError(
-            "the first line must name the columns; "
-            f"got {'an empty line' if lines else 'an empty file'}",
-            path=file.path,
-        )
-    delimiter = "\t" if file.format == "TSV" else max(",;\t|", key=header.count)
-    delimiter = separator[1] if separator else delimiter
-    names = header.split("\t") if file.format == "TSV" else _split_csv(header, delimiter, file)
+    is_tsv = file.format == "TSV"
+    with open_text(file.data or file.path) as stream:
+        header = stream.readline(_LONGEST_LINE)
+        separator = _SEPARATOR.fullmatch(header)
+        header = stream.readline(_LONGEST_LINE) if separator else header
+        if not header.strip():
+            got = "an empty line" if header else "an empty file"
+            raise DataError(f"the first line must name the columns; got {got}", path=file.path)
+        delimiter = separator[1] if separator else max(",;\t|", key=header.count)
+        delimiter = "\t" if is_tsv else delimiter
+        try:
+            rows = csv.reader(chain([header], stream), delimiter=delimiter)
+            names = header.rstrip("\n").split("\t") if is_tsv else next(rows)
+        except csv.Error as error:
+            rule = f"the first line must name the columns; got: {error}"
+            raise DataError(rule, path=file.path) from None
     names = [name.strip() or f"column{index}" for index, name in enumerate(names)]
-    _check_names(names, path=file.path)
     columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in names)
-    quote = "" if file.format == "TSV" else '"'
+    quote = "" if is_tsv else '"'
     options = (
         f", auto_detect=false, columns={{{columns}}}, header=true, delim={quote_text(delimiter)}, "
         f"quote='{quote}', escape='{quote}', comment='', null_padding=false, strict_mode=true"
-        + ", skip=1"
-        * bool(separator)
+        f", skip={1 if separator else 0}"
     )
+    _check_names(names, path=file.path)
     return Table(dict.fromkeys(names, "VARCHAR"), file.format, (file.path,), "read_csv", options)
-
-
-def _split_csv(header: str, delimiter: str, file: DataFile) -> list[str]:
-    try:
-        return next(csv.reader([header], delimiter=delimiter), [])
-    except csv.Error as error:
-        raise DataError(
-            f"the first line must name the columns; got: {error}", path=file.path
-        ) from None
 
 
 def _describe_json(connection: duckdb.DuckDBPyConnection, file: DataFile) -> Table:

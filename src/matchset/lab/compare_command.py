@@ -85,8 +85,8 @@ def compare(
         The products: id, title and attributes.
     run
         What your own search engine answered to the test queries: columns query, product, and rank
-        (1 is best) or score, or a TREC run (.run). Each --run is a row, named by its file; a test
-        query that a file lacks counts as an empty answer. `matchset split` writes the test.
+        (1 is best) or score. Each --run is a row, named by its file; a test query that a file lacks
+        counts as an empty answer. `matchset split` writes the test.
     encoder
         Folder of a sentence encoder (sentence-transformers), for the row sentence_encoder.
     pecos

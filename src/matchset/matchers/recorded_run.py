@@ -109,9 +109,8 @@ def read_run(
 ) -> RecordedRun:
     """Read the answers of another engine: one row per query and product, with its rank or score.
 
-    `source` is anything that `read_log` accepts, or a TREC run (.run, .trec, .txt) whose first
-    field is the text of the query. In a TREC run the scores decide, as in trec_eval. Rank 1 is the
-    best. A table with both columns is ordered by rank.
+    `source` is anything that `read_log` accepts. Rank 1 is the best. A table with both columns is
+    ordered by rank.
     """
     rows = read_run_rows(source, query=query, product=product, rank=rank, score=score)
     return RecordedRun.of(Matches.of(rows.queries, rows.products, rows.scores, ranks=rows.ranks))
