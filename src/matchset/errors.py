@@ -56,7 +56,7 @@ class InputError(Exception):
         self.position = position
 
     def message(self, name_parameter: Callable[[str], str] | None = None) -> str:
-        """The error as one sentence; `name_parameter` gives the name of a parameter in it."""
+        """Return the error as one sentence; `name_parameter` gives a parameter's name in it."""
         source = self.source if self.path is None else format_path(self.path)
         located = [] if source is None else [source]
         located += [] if self.row is None else [f"row {self.row}"]
@@ -68,13 +68,13 @@ class InputError(Exception):
         return " ".join([*words, self.rule]) + self._advise(name_parameter) + self._show_position()
 
     def _advise(self, name_parameter: Callable[[str], str] | None) -> str:
-        """What to do, after the sentence."""
+        """Return what to do, which follows the sentence."""
         if self.advice is None:
             return ""
         return "; " + _OPTION.sub(lambda found: _name_option(found, name_parameter), self.advice)
 
     def _show_position(self) -> str:
-        """Lines below the sentence, for an error in a text."""
+        """Return lines below the sentence, for an error in a text."""
         return ""
 
     def __str__(self) -> str:
@@ -124,7 +124,7 @@ class TargetExistsError(InputError, FileExistsError):
         self.args = (path, parameter)  # for pickle
 
     def message(self, name_parameter: Callable[[str], str] | None = None) -> str:
-        """The error as one sentence; `name_parameter` gives the name of a parameter in it."""
+        """Return the error as one sentence; `name_parameter` gives a parameter's name in it."""
         name = (name_parameter or self.python_name.format)(self.parameter or "")
         return f"{self.path}: {self.rule}; {name} replaces it"
 
@@ -138,7 +138,7 @@ class FilterError(InputError, ValueError):
         self.expression = expression
 
     def _show_position(self) -> str:
-        """The expression around the error, and a caret below it."""
+        """Return the expression around the error, and a caret below it."""
         position = self.position or 0
         first, last = max(0, position - _SHOWN_BEFORE), position + _SHOWN_AFTER
         before = ("..." if first else "") + format_line(self.expression[first:position])
@@ -172,30 +172,30 @@ class ServerError(InputError, ConnectionError):
 
 
 def format_path(path: Path) -> str:
-    """A path as it is written; with escapes where a terminal could not show it."""
+    """Return a path as it is written, with escapes where a terminal could not show it."""
     return str(path) if str(path).isprintable() else repr(str(path))
 
 
 def format_line(text: str) -> str:
-    """A text as one line: what cannot be printed becomes a space."""
+    """Return a text as one line: what cannot be printed becomes a space."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _count_cells(text: str) -> int:
-    """Columns that a text takes in a terminal, so that a caret stands below its character."""
+    """Return how many columns of a terminal a text takes, to place a caret below it."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
 
 
 def install_command(extra: str) -> str:
-    """The command that installs the packages of an extra, however matchset itself was installed."""
+    """Return the command that installs an extra's packages, however matchset was installed."""
     marked = [requirement.partition(";") for requirement in requires("matchset") or ()]
     needed = [name.strip() for name, _, marker in marked if extra in shlex.split(marker)]
     return f"pip install {shlex.join(needed or [f'matchset[{extra}]'])}"
 
 
 def not_fitted(message: str) -> Exception:
-    """A NotFittedError: scikit-learn's where it is installed, else a ValueError."""
+    """Return a NotFittedError: scikit-learn's where it is installed, else a ValueError."""
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:

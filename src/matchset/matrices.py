@@ -54,12 +54,12 @@ class Csr:
         return positions_of(self.indptr)
 
     def take(self, rows: NDArray[np.integer]) -> Csr:
-        """Some rows, in the order given."""
+        """Return some rows, in the order given."""
         entries, indptr = take_entries(self.indptr, rows)
         return Csr(indptr, self.indices[entries], self.data[entries], self.n_cols)
 
     def slice(self, begin: int, end: int) -> Csr:
-        """Rows begin to end; their columns and values are not copied."""
+        """Return rows begin to end; their columns and values are not copied."""
         first, last = int(self.indptr[begin]), int(self.indptr[end])
         indptr = self.indptr[begin : end + 1]
         return Csr(
@@ -70,15 +70,15 @@ class Csr:
         )
 
     def to_scipy(self) -> sp.csr_array:
-        """The same matrix as a SciPy array."""
+        """Return the matrix as a SciPy array."""
         return sp.csr_array((self.data, self.indices, self.indptr), shape=(len(self), self.n_cols))
 
     def transposed(self) -> Csr:
-        """Rows and columns exchanged."""
+        """Return the matrix with rows and columns exchanged."""
         return from_scipy(self.to_scipy().T.tocsr())
 
     def transposed_columns(self, columns: range) -> Csr:
-        """Some columns as rows; the memory that it takes depends on their entries alone."""
+        """Return some columns as rows; the memory it takes depends on their entries alone."""
         if columns == range(self.n_cols):
             return self.transposed()
         at = _find_entries(self.indices, columns)
@@ -89,7 +89,7 @@ class Csr:
 
 
 def _find_entries(indices: Ids, columns: range) -> Offsets:
-    """Where the entries of some columns are, block by block, so that little memory is needed."""
+    """Find the entries of some columns, block by block, so that little memory is needed."""
     found = [
         begin + np.flatnonzero((block >= columns.start) & (block < columns.stop))
         for begin in range(0, len(indices), _BLOCK)
@@ -99,23 +99,23 @@ def _find_entries(indices: Ids, columns: range) -> Offsets:
 
 
 def offsets_of(counts: ArrayLike) -> Offsets:
-    """Start of each row, and the end, for rows of these sizes, (n_rows + 1,)."""
+    """Return the start of each row, and the end, for rows of these sizes, (n_rows + 1,)."""
     ends = np.cumsum(counts, dtype=np.int64)
     return np.concatenate([np.zeros(1, np.int64), ends])
 
 
 def rows_of(offsets: NDArray[np.integer]) -> Ids:
-    """Row of each entry, (n_entries,)."""
+    """Return the row of each entry, (n_entries,)."""
     return np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
 
 
 def positions_of(offsets: NDArray[np.integer]) -> Offsets:
-    """Position of each entry in its row, from 0, (n_entries,)."""
+    """Return the position of each entry in its row, from 0, (n_entries,)."""
     return np.arange(offsets[-1], dtype=np.int64) - np.repeat(offsets[:-1], np.diff(offsets))
 
 
 def take_entries(offsets: Offsets, rows: NDArray[np.integer]) -> tuple[Offsets, Offsets]:
-    """The entries of some rows, in the order of `rows`, and the start of each row among them."""
+    """Return the entries of some rows, in the order of `rows`, and where each row starts."""
     sizes = np.diff(offsets)[rows]
     taken = offsets_of(sizes)
     return np.arange(taken[-1]) + np.repeat(offsets[rows] - taken[:-1], sizes), taken
@@ -150,7 +150,7 @@ def to_csr(matrix: Any, what: str) -> Csr:
 
 
 def drop_zeros(matrix: Csr) -> Csr:
-    """The same matrix without stored zeros."""
+    """Return the matrix without stored zeros."""
     if np.all(matrix.data):
         return matrix
     kept = matrix.to_scipy().copy()
@@ -159,7 +159,7 @@ def drop_zeros(matrix: Csr) -> Csr:
 
 
 def from_scipy(rows: sp.csr_array) -> Csr:
-    """A SciPy matrix in canonical form, with the index types of the kernels."""
+    """Convert a SciPy matrix in canonical form, with the index types of the kernels."""
     if rows.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"a matrix must have at most 2147483647 columns; got {rows.shape[1]}")
     return Csr(

@@ -35,7 +35,7 @@ class Strings(Sequence[str]):
 
     @classmethod
     def concatenate(cls, parts: Sequence[Strings]) -> Strings:
-        """All texts of all parts, in order."""
+        """Return all texts of all parts, in order."""
         if len(parts) < 2:
             return parts[0] if parts else cls.of([])
         data = np.concatenate([part.used for part in parts])
@@ -79,20 +79,20 @@ class Strings(Sequence[str]):
         return np.diff(self.offsets)
 
     def take(self, indices: NDArray[np.integer]) -> Strings:
-        """The texts at `indices`, in that order."""
+        """Return the texts at `indices`, in that order."""
         wanted = np.ascontiguousarray(indices, dtype=np.int64)
         return Strings(*_native.take_strings(self.data, self.offsets, wanted))
 
     def slice(self, begin: int, end: int) -> Strings:
-        """The texts from begin to end; nothing is copied."""
+        """Return the texts from begin to end; nothing is copied."""
         return Strings(self.data, self.offsets[begin : end + 1])
 
     def decode(self, indices: NDArray[np.int32]) -> tuple[str, ...]:
-        """The texts at `indices` as Python strings; fast for a few out of many."""
+        """Return the texts at `indices` as Python strings; fast for a few out of many."""
         return _native.decode_strings(self.data, self.offsets, indices)
 
     def argsort(self) -> NDArray[np.int64]:
-        """Indices in ascending order of the texts' bytes, equal texts by index, (n,)."""
+        """Return indices in ascending order of the texts' bytes, ties by index, (n,)."""
         return _native.sort_strings(self.data, self.offsets)
 
     def factorize(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -100,7 +100,7 @@ class Strings(Sequence[str]):
         return _native.group_strings(self.data, self.offsets)
 
     def hashes(self) -> NDArray[np.uint64]:
-        """A 64-bit hash of each text, the same on every machine, (n,)."""
+        """Return a 64-bit hash of each text, the same on every machine, (n,)."""
         return _native.hash_strings(self.data, self.offsets)
 
     def index_of(self, wanted: Strings, *, threads: int = 1) -> NDArray[np.int64]:

@@ -34,7 +34,7 @@ UNICODE_VERSION = _native.unicode_version()
 
 
 def normalize(text: str) -> str:
-    """The normalized form of one text.
+    """Return the normalized form of one text.
 
     >>> normalize("  Men's T-Shirt, 100% Cotton ")
     'mens t shirt 100% cotton'
@@ -43,12 +43,12 @@ def normalize(text: str) -> str:
 
 
 def normalize_strings(texts: Strings, *, threads: int | None = None) -> Strings:
-    """The normalized form of each text, in the same order."""
+    """Return the normalized form of each text, in the same order."""
     return Strings(*_native.normalize(texts.data, texts.offsets, count_threads(threads)))
 
 
 def clean_markup(texts: Strings) -> Strings:
-    """Each text without HTML tags, its entities decoded; texts without markup stay as they are.
+    """Return texts without HTML tags, entities decoded; texts without markup stay as they are.
 
     >>> list(clean_markup(Strings.of(["Steves &amp; Sons <b>door</b>", "AT&T < IBM"])))
     ['Steves & Sons door', 'AT&T < IBM']

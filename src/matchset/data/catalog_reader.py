@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import duckdb
@@ -21,12 +21,7 @@ from matchset.data.columns import (
     choose_columns,
     describe_columns,
 )
-from matchset.data.duckdb_session import (
-    explain,
-    naming_errors,
-    quote_text,
-    raise_unless_data_error,
-)
+from matchset.data.duckdb_session import blaming_files, naming_errors, quote_text
 from matchset.data.grouping import renumber
 from matchset.data.log_rows import MOST_BYTES
 from matchset.data.sql import id_of, text_of
@@ -179,15 +174,13 @@ def _read_parts(
         f"SELECT *, {file}::INTEGER AS file FROM ({sql})" for file, sql in enumerate(selects)
     )
     coded = [f"a{index}" for index, kind in enumerate(kinds.values()) if kind == "text"]
-    try:
+    probes = (
+        (part.table.kind, path, f"CREATE OR REPLACE TEMP TABLE probe AS {sql}")
+        for part in parts
+        for path, sql in zip(part.table.files, part.select(kinds), strict=False)
+    )
+    with blaming_files(connection, probes):
         return read_columns(connection.sql(union), coded=coded)
-    except (duckdb.Error, RuntimeError) as error:
-        raise_unless_data_error(error)
-        for part in parts:
-            for path, sql in zip(part.table.files, part.select(kinds), strict=False):
-                with naming_errors(part.table.kind, path=path):
-                    connection.execute(f"CREATE OR REPLACE TEMP TABLE probe AS {sql}")
-        raise DataError(f"a catalog must be readable; got: {explain(error)}") from error
 
 
 def _to_catalog(
@@ -195,26 +188,18 @@ def _to_catalog(
     kinds: dict[str, ColumnKind],
     *,
     files: Sequence[str],
-    duplicates: str,
+    duplicates: Duplicates,
 ) -> Catalog:
     ids = columns["product"].texts
-    has_titles = "title" in columns
-    if not has_titles:
-        columns["title"] = replace(columns["product"], texts=Strings.of([""] * len(ids)))
     kept = np.flatnonzero(ids.lengths > 0)
     if len(ids) and not len(kept):
         rule = f"must have a row with a product id; got {len(ids):,} rows without one"
         raise DataError(rule, source=files[0], parameter="product")
-    group, first = ids.take(kept).factorize()
-    if duplicates == "error" and not has_titles and len(first) < len(kept):
-        again = int(kept[np.flatnonzero(first[group] != np.arange(len(kept)))[0]])
-        rule = f"must be 'first' or 'last' where a product has several rows; got {ids[again]!r}"
-        raise DataError(rule, source=files[0], parameter="duplicates")
+    group, chosen = ids.take(kept).factorize()  # the first row of each product
     if duplicates == "error":
-        _refuse_other_titles(columns, kept, group=group, first=first, files=files)
-    chosen = first
+        _refuse_others(columns, kept, chosen[group], files=files)
     if duplicates == "last":
-        chosen = np.zeros(len(first), dtype=np.int64)
+        chosen = chosen.copy()
         chosen[group] = np.arange(len(group))  # of equal groups, the last one is written last
     rows = kept[chosen]
     texts = {
@@ -222,9 +207,10 @@ def _to_catalog(
         for role in ("title", "description", "more_text")
         if role in columns
     }
+    titles = texts["title"] if "title" in texts else Strings.of([""] * len(rows))
     return Catalog(
         ids.take(rows),
-        texts["title"],
+        titles,
         texts.get("description"),
         {
             name: _to_column(columns[f"a{index}"], kind).take(rows)
@@ -233,38 +219,38 @@ def _to_catalog(
         CatalogReport(
             rows=len(ids),
             without_product=len(ids) - len(kept),
-            without_title=int(np.count_nonzero(texts["title"].lengths == 0)),
+            without_title=int(np.count_nonzero(titles.lengths == 0)),
             duplicates=len(kept) - len(rows),
         ),
         texts.get("more_text"),
     )
 
 
-def _refuse_other_titles(
+def _refuse_others(
     columns: dict[str, ArrowColumn],
     kept: NDArray[np.int64],
-    *,
-    group: NDArray[np.int32],
     first: NDArray[np.int64],
+    *,
     files: Sequence[str],
 ) -> None:
-    title, _ = columns["title"].texts.take(kept).factorize()
-    others = np.flatnonzero(title != title[first[group]])
-    if len(others) == 0:
+    """Raise a DataError for a product that has another title in its first row, or no titles."""
+    ids = columns["product"].texts
+    if "title" not in columns:
+        again = np.flatnonzero(first != np.arange(len(first)))
+        if len(again):
+            rule = "must be 'first' or 'last' where a product has several rows"
+            rule = f"{rule}; got {ids[int(kept[again[0]])]!r}"
+            raise DataError(rule, source=files[0], parameter="duplicates")
         return
-    rows = kept[[first[group[others[0]]], others[0]]]
     texts = columns["title"].texts
-    shown = " and ".join(
-        f"{texts[row]!r} in row {columns['row'].values[row]} of "
-        f"{files[columns['file'].values[row]]}"
-        for row in rows.tolist()
-    )
-    product = columns["product"].texts[int(rows[0])]
-    raise DataError(
-        "must be 'first' or 'last' where a product has several titles; "
-        f"got for {product!r}: {shown}",
-        parameter="duplicates",
-    )
+    title, _ = texts.take(kept).factorize()
+    others = np.flatnonzero(title != title[first])
+    if len(others):
+        rows = kept[[first[others[0]], others[0]]].tolist()
+        number, file = columns["row"].values, columns["file"].values
+        shown = " and ".join(f"{texts[r]!r} in row {number[r]} of {files[file[r]]}" for r in rows)
+        rule = "must be 'first' or 'last' where a product has several titles"
+        raise DataError(f"{rule}; got for {ids[rows[0]]!r}: {shown}", parameter="duplicates")
 
 
 def _to_column(column: ArrowColumn, kind: ColumnKind) -> Column:

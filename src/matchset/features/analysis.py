@@ -42,13 +42,13 @@ class Language:
 
 @cache
 def _read_table() -> Mapping[str, Mapping[str, str]]:
-    """What is known of each language, also of those that are only there to tell others apart."""
+    """Return what is known of each language, also of those that only tell others apart."""
     return tomllib.loads(files(__package__).joinpath("stopwords.toml").read_text("utf-8"))
 
 
 @cache
 def list_languages() -> Mapping[str, Language]:
-    """Every language that can be analyzed, by its ISO 639-1 code."""
+    """Return every language that can be analyzed, by its ISO 639-1 code."""
     return {
         code: Language(code, entry["stemmer"], frozenset(entry["words"].split()))
         for code, entry in _read_table().items()
@@ -58,7 +58,7 @@ def list_languages() -> Mapping[str, Language]:
 
 @cache
 def _list_signs() -> Mapping[str, str | None]:
-    """The language that each word and "-ending" is a sign of; None where several list it."""
+    """Return the language that each word and "-ending" is a sign of; None where several list it."""
     signs: dict[str, str | None] = {}
     for code, entry in _read_table().items():
         endings = (f"-{ending}" for ending in entry["endings"].split())
@@ -70,13 +70,13 @@ def _list_signs() -> Mapping[str, str | None]:
 def choose_language(
     language: str | None, normalized: Sequence[Strings], *, threads: int = 1
 ) -> str | None:
-    """The language itself, or for "auto" the one that the normalized texts are in."""
+    """Return the language itself, or for "auto" the one that the normalized texts are in."""
     language = check_language(language)
     return detect_language(normalized, threads=threads) if language == AUTO else language
 
 
 def detect_language(normalized: Sequence[Strings], *, threads: int = 1) -> str | None:
-    """The language of normalized texts; None where none stands out.
+    """Return the language of normalized texts, None where none stands out.
 
     Counted are words and endings that only one language has: "in" is English, German, Dutch and an
     inch. Mixed shops, tiny logs and languages without a stemmer give None. Texts of which a tenth
@@ -102,7 +102,7 @@ def detect_language(normalized: Sequence[Strings], *, threads: int = 1) -> str |
 
 
 def sample_texts(parts: Sequence[Strings]) -> Strings:
-    """Texts at even distances, as many as the language is detected from; a sample stays as it is.
+    """Return texts at even distances, as many as a language is detected from.
 
     The parts are taken as one, and are not joined for it.
     """
@@ -126,7 +126,7 @@ class Analyzer:
 
     @classmethod
     def of(cls, code: str) -> Analyzer:
-        """The analyzer of a language by its code."""
+        """Return the analyzer of a language by its code."""
         found = list_languages().get(code)
         if found is None:
             raise ValueError(f"language must be one that has a stemmer; got {code!r}")

@@ -35,7 +35,7 @@ class NGramCounts:
         return len(self.keys)
 
     def take(self, chosen: NDArray[np.integer]) -> NGramCounts:
-        """Some of them, in the order given."""
+        """Return some of them, in the order given."""
         arrays = (self.keys[chosen], self.df[chosen], self.names.take(chosen))
         return NGramCounts(*arrays, self.is_shown[chosen], self.n_distinct)
 
@@ -70,7 +70,7 @@ def count_ngrams(
     shown: NDArray[np.bool_] | None = None,
     is_part: bool = False,
 ) -> tuple[NGramCounts, ...]:
-    """The n-grams of each kind that the configuration keeps, the most frequent first.
+    """Return the n-grams of each kind that the configuration keeps, most frequent first.
 
     Of a part of the texts all n-grams are kept, in the order of their keys: `add_counts` chooses.
     """
@@ -96,7 +96,7 @@ def count_ngrams(
 
 
 def add_counts(parts: Sequence[NGramCounts], kind: NGrams) -> NGramCounts:
-    """What counting all texts at once gives for one kind, from the counts of parts in order.
+    """Merge counts of parts, in order, to those of all texts, for one kind.
 
     Reads a range of keys after another, so that it takes no more memory than what it keeps.
     """
@@ -112,7 +112,7 @@ def add_counts(parts: Sequence[NGramCounts], kind: NGrams) -> NGramCounts:
 
 
 def _cut_keys(parts: Sequence[NGramCounts]) -> Iterator[list[NGramCounts]]:
-    """The parts, a range of keys after another; hashes are spread evenly."""
+    """Yield the parts, a range of keys after another; hashes are spread evenly."""
     n = max(1, -(-sum(map(len, parts)) // _SLICE))
     bounds = np.array([(number << 64) // n for number in range(1, n)], dtype=np.uint64)
     cuts = [[0, *np.searchsorted(part.keys, bounds).tolist(), len(part)] for part in parts]
@@ -123,7 +123,7 @@ def _cut_keys(parts: Sequence[NGramCounts]) -> Iterator[list[NGramCounts]]:
 
 
 def _add_equal_keys(parts: Sequence[NGramCounts]) -> NGramCounts:
-    """One entry for each key, with the name of the first text that may be shown, or else the first.
+    """Return one entry per key, named by the first text that may be shown, else by the first.
 
     Different names have one key if hashes collide.
     """
@@ -141,7 +141,7 @@ def _add_equal_keys(parts: Sequence[NGramCounts]) -> NGramCounts:
 
 
 def _keep_best(counts: NGramCounts, limit: int) -> NGramCounts:
-    """The most frequent, ties by name, in any order."""
+    """Return the most frequent, ties by name, in any order."""
     if len(counts) <= limit:
         return counts
     if limit == 0:

@@ -34,7 +34,7 @@ class QueryWords:
     def fold(
         self, features: Iterable[int], values: Iterable[float]
     ) -> tuple[tuple[str, float], ...]:
-        """What each word adds, the strongest first: the sum over its n-grams of each length.
+        """Return what each word adds, strongest first: the sum over its n-grams of each length.
 
         An n-gram of characters counts for its word, one of several words for itself.
         """
@@ -101,7 +101,7 @@ def _find_feature(
     key: int,
     kind: int,
 ) -> int:
-    """The feature of an n-gram; one for unknown n-grams where the vocabulary lacks it."""
+    """Return the feature of an n-gram; one for unknown n-grams where it is not known."""
     keys, ids = stored
     at = key * vocabulary.n_homes >> 64
     while at < len(keys) and (found := keys.item(at)) <= key:

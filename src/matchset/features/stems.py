@@ -88,7 +88,7 @@ def list_words(
     *,
     threads: int = 1,
 ) -> WordList:
-    """The words of normalized texts, with their stems."""
+    """Learn the words of normalized texts, with their stems."""
     if language == UNSPACED:  # nothing is stemmed
         return WordList(Strings.of([]), Strings.of([]), np.empty(0, dtype=np.uint8))
     marks = None if shown is None else shown.view(np.uint8)
@@ -99,7 +99,7 @@ def list_words(
 
 
 def unite_words(parts: Sequence[WordList]) -> WordList:
-    """The words of all texts, from lists of parts of them in order."""
+    """Merge the words of parts, in order, to those of all texts."""
     words = Strings.concatenate([part.words for part in parts])
     group, first = words.factorize()
     is_shown = np.zeros(len(first), dtype=np.uint8)
@@ -109,7 +109,7 @@ def unite_words(parts: Sequence[WordList]) -> WordList:
 
 
 def lay_out_stems(language: str, found: WordList) -> Stems:
-    """The table of these words."""
+    """Return the table of these words."""
     n_homes = max(1, round(SLOTS_PER_WORD * len(found.words)))
     words, stems = ((texts.data, texts.offsets) for texts in (found.words, found.stems))
     slots, data, offsets = _native.lay_out_stems(words, stems, found.is_shown, n_homes)
@@ -117,14 +117,14 @@ def lay_out_stems(language: str, found: WordList) -> Stems:
 
 
 def store_stems(stems: Stems) -> Section:
-    """Stems as a section of a folder."""
+    """Return stems as a section of a folder."""
     header = {"language": stems.language, "n_homes": stems.n_homes}
     suffixes = under("suffixes", store_strings(stems.suffixes))
     return Section(header, {"slots": stems.slots} | suffixes)
 
 
 def read_stems(section: Section) -> Stems:
-    """Stems from their section; damaged ones are a KeyError, TypeError or ValueError."""
+    """Return stems from their section; damaged ones are a KeyError, TypeError or ValueError."""
     header = section.header
     suffixes = read_strings(section.within("suffixes"))
     return Stems(header["language"], section.arrays["slots"], int(header["n_homes"]), suffixes)

@@ -61,7 +61,7 @@ class Vectorizer:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> Self:
-        """A vectorizer fitted with `vocabulary`."""
+        """Return a vectorizer fitted with `vocabulary`."""
         vectorizer = cls(vocabulary.config, language=vocabulary.language)
         vectorizer._adopt(vocabulary, vocabulary.to_native())
         return vectorizer
@@ -93,7 +93,7 @@ class Vectorizer:
         return self
 
     def transform(self, queries: Iterable[str], *, threads: int | None = None) -> Rows:
-        """One row per query: float32, sorted ids, unit length or empty, (n_queries, n_features)."""
+        """Return a row per query: float32, sorted ids, unit length or empty, (n, n_features)."""
         texts = Strings.of(queries, "queries")
         starts, ids, weights = self._fitted().vectorize_all(
             texts.data, texts.offsets, count_threads(threads)
@@ -111,16 +111,16 @@ class Vectorizer:
         *,
         threads: int | None = None,
     ) -> Rows:
-        """`fit`, then `transform` of the same queries; `y` is ignored."""
+        """Fit and then transform the same queries; `y` is ignored."""
         texts = Strings.of(queries, "queries")
         return self.fit(texts, threads=threads).transform(texts, threads=threads)
 
     def encode(self, query: str) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
-        """Ids and weights of one query: the row that `transform` gives, without a matrix."""
+        """Return ids and weights of one query: the row that `transform` gives, without a matrix."""
         return self._fitted().vectorize(query)
 
     def ngrams(self, query: str) -> list[str]:
-        """The n-grams of a query, known or not, in readable form."""
+        """Return the n-grams of a query, known or not, in readable form."""
         stems = None if self._vocabulary is None else self._vocabulary.stems
         (data, offsets), _ = _native.list_ngrams(
             query,
@@ -130,7 +130,7 @@ class Vectorizer:
         return list(Strings(data, offsets))
 
     def name(self, feature: int) -> str:
-        """A feature in readable form."""
+        """Return a feature in readable form."""
         vocabulary = self.vocabulary
         if not 0 <= feature < vocabulary.n_features:
             raise IndexError(f"feature must be below {vocabulary.n_features}; got {feature}")
@@ -171,7 +171,7 @@ class Vectorizer:
         return read_section(path, KIND, lambda: cls.of(read_vocabulary(part)))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """Parameters by name; `deep` has no effect, as no parameter is an estimator."""
+        """Return parameters by name; `deep` has no effect, as no parameter is an estimator."""
         return {"config": self.config, "language": self.language}
 
     def set_params(self, **params: Any) -> Self:
@@ -183,7 +183,7 @@ class Vectorizer:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn wants to know; only scikit-learn calls this."""
+        """Return what scikit-learn wants to know; only scikit-learn calls this."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
@@ -194,11 +194,11 @@ class Vectorizer:
         )
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` has been called."""
+        """Return whether `fit` has been called."""
         return self._vocabulary is not None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the configuration and the vocabulary's arrays, also if memory-mapped."""
+        """Return what is pickled: the configuration and arrays, also if memory-mapped."""
         return {**self.get_params(), "vocabulary": self._vocabulary}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -113,7 +113,7 @@ def make_vocabulary(
     stems: Stems | None,
     threads: int,
 ) -> Vocabulary:
-    """The n-grams that were kept of each kind; `weigh_unknown` sets the weight of all others."""
+    """Make a vocabulary of the n-grams kept; `weigh_unknown` sets the weight of all others."""
     keys, df = (
         np.concatenate([getattr(kind, name) for kind in counted]) for name in ("keys", "df")
     )
@@ -133,7 +133,7 @@ def make_vocabulary(
 
 
 def count_unknown(vocabulary: Vocabulary, texts: Strings, *, threads: int) -> NDArray[np.int64]:
-    """How many of the texts that it was learned from have each feature for unknown n-grams."""
+    """Count the texts it was learned from that have each feature for unknown n-grams."""
     if not vocabulary.has_cut:
         return np.zeros(len(vocabulary.unknown_idf), dtype=np.int64)
     return vocabulary.to_native().count_unknown(texts.data, texts.offsets, threads)
@@ -148,7 +148,7 @@ def weigh_unknown(vocabulary: Vocabulary, counts: NDArray[np.int64]) -> Vocabula
 def extend_vocabulary(
     vocabulary: Vocabulary, normalized: Strings, *, threads: int
 ) -> tuple[Vocabulary, Ids]:
-    """The same with the n-grams of more texts, and the new id of each of its features.
+    """Add the n-grams of more texts; also return the new id of each feature.
 
     What it knows keeps its weight. New n-grams follow those of their kind, as far as the limits
     allow; they have no names, and weigh as if the first texts had been as many as all are.
@@ -189,19 +189,19 @@ def extend_vocabulary(
 def _lay_out(
     keys: NDArray[np.uint64], df: NDArray[np.uint32], n_queries: int, threads: int
 ) -> tuple[NDArray[np.uint8], int]:
-    """The hash table of the n-grams with these keys, and its homes."""
+    """Return the hash table of the n-grams with these keys, and its homes."""
     n_homes = max(1, round(SLOTS_PER_NGRAM * len(keys)))
     idf = inverse_frequency(df, n_queries)
     return _native.lay_out_slots(keys, idf, n_homes, threads), n_homes
 
 
 def inverse_frequency(df: NDArray[np.integer], n_queries: int) -> NDArray[np.float32]:
-    """ln((1 + N) / (1 + df)) + 1, as in scikit-learn: 1 for an n-gram that every query has."""
+    """Return ln((1 + N) / (1 + df)) + 1, as scikit-learn: 1 for what every query has."""
     return (np.log((1 + n_queries) / (1 + df.astype(np.float64))) + 1).astype(np.float32)
 
 
 def store_vocabulary(vocabulary: Vocabulary) -> Section:
-    """A vocabulary as a section of a folder."""
+    """Return a vocabulary as a section of a folder."""
     header: dict[str, Any] = {
         "config": asdict(vocabulary.config),
         "n_queries": vocabulary.n_queries,
@@ -219,7 +219,7 @@ def store_vocabulary(vocabulary: Vocabulary) -> Section:
 
 
 def read_vocabulary(section: Section) -> Vocabulary:
-    """A vocabulary from its section; a damaged one is a KeyError, TypeError or ValueError."""
+    """Read a vocabulary from its section; a damaged one is a KeyError, TypeError or ValueError."""
     header, arrays = section.header, section.arrays
     stems = header.get("stems")
     return Vocabulary(

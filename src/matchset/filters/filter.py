@@ -137,7 +137,7 @@ class FilterCache:
     """
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Begin without filters."""
         self._kept: OrderedDict[str, Filter] = OrderedDict()
         self._lock = threading.Lock()
 
