@@ -161,36 +161,27 @@ def _look_again(
     connection: duckdb.DuckDBPyConnection, table: Table, name: str, forms: Forms
 ) -> InputError | None:
     """Return what to say of a column of texts most of which look like numbers or dates."""
-    text = _text(table, name)
     signs: tuple[Decimal, ...] = (".", ",") if forms.decimal is None else (forms.decimal,)
-    numbers = [
-        f"if(length({text}) <= {_LONGEST}, {number_from_text(text, s)}, NULL)" for s in signs
-    ]
+    numbers = [f"if(length(t) <= {_LONGEST}, {number_from_text('t', s)}, NULL)" for s in signs]
+    is_plain = f"regexp_full_match(t, '{_NUMBER}')"
+    is_read = is_plain if forms.decimal is None else f"{numbers[0]} IS NOT NULL"
     row = fetch_row(
         connection,
-        f"SELECT count({text}), count(*) FILTER (regexp_full_match({text}, '{_OTHER_DATE}')), "
-        f"{', '.join(f'count({number})' for number in numbers)} "
-        f"FROM (FROM {table.sql()} LIMIT {_SAMPLE})",
+        f"SELECT count(t), count(*) FILTER (regexp_full_match(t, '{_OTHER_DATE}')), min(t), "
+        f"min(t) FILTER (NOT {is_read}), {', '.join(f'count({number})' for number in numbers)} "
+        f"FROM (SELECT {_text(table, name)} AS t FROM {table.sql()} LIMIT {_SAMPLE})",
     )
-    n_texts, n_dates, *n_numbers = row or (0, 0, 0)
-    is_plain = f"regexp_full_match({text}, '{_NUMBER}')"
-    is_read = is_plain if forms.decimal is None else f"{numbers[0]} IS NOT NULL"
+    n_texts, n_dates, smallest, unread, *n_numbers = row or (0, 0, None, None, 0)
     if n_texts and n_dates == n_texts:
-        rule, is_read = "its dates are not ISO", "false"
+        rule, shown, advice = "its dates are not ISO", smallest, advise_time_format(smallest)
     elif n_texts and max(n_numbers) >= _MOSTLY * n_texts:
-        rule = "its numbers are not plain"
-        rule = rule if forms.decimal is None else "not all values are numbers of one currency"
+        rule, shown, advice = "its numbers are not plain", unread or smallest, None
+        if forms.decimal is None:
+            advice = advise_decimal(*n_numbers)
+        else:
+            rule = "not all values are numbers of one currency"
     else:
         return None
-    example = fetch_row(
-        connection, f"SELECT min({text}) FILTER (NOT {is_read}), min({text}) FROM {table.sql()}"
-    )
-    shown = next((value for value in example or () if value is not None), "")
-    advice = None
-    if is_read == "false":
-        advice = advise_time_format(shown)
-    elif forms.decimal is None:
-        advice = advise_decimal(*n_numbers)
     rule = f"is read as text: {rule}, such as {shown!r}"
     return InputError(rule, column=name, advice=advice, **table.location)
 
