@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from matchset.lab.dssm.exact import DSSM as DSSM
     from matchset.lab.dssm.hnsw import DSSMWithHNSW as DSSMWithHNSW
     from matchset.lab.dssm.int8 import DSSMWithInt8 as DSSMWithInt8
+    from matchset.lab.dssm.sentence_encoder import SentenceEncoder as SentenceEncoder
     from matchset.lab.dssm.settings import DSSMConfig as DSSMConfig
     from matchset.lab.dssm.training import train_dssm as train_dssm
-    from matchset.lab.sentence_encoder import SentenceEncoder as SentenceEncoder
     from matchset.lab.shop import Shop as Shop
     from matchset.lab.shop import describe_shop as describe_shop
     from matchset.lab.shop import simulate_shop as simulate_shop
@@ -24,7 +24,7 @@ else:
         "matchset.lab.dssm.int8": ("DSSMWithInt8",),
         "matchset.lab.dssm.settings": ("DSSMConfig",),
         "matchset.lab.dssm.training": ("train_dssm",),
-        "matchset.lab.sentence_encoder": ("SentenceEncoder",),
+        "matchset.lab.dssm.sentence_encoder": ("SentenceEncoder",),
         "matchset.lab.shop": ("Shop", "describe_shop", "simulate_shop", "stream_shop"),
     }
     __getattr__, __dir__, __all__ = offer(__name__, HOMES)

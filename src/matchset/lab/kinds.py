@@ -9,6 +9,6 @@ DSSM_INT8 = Kind("dssm_int8", "DSSM, int8 scan", f"{_DSSM}.int8:DSSMWithInt8", "
 SENTENCE_ENCODER = Kind(
     "sentence_encoder",
     "Sentence encoder + HNSW",
-    "matchset.lab.sentence_encoder:SentenceEncoder",
+    "matchset.lab.dssm.sentence_encoder:SentenceEncoder",
     "#0e7490",
 )

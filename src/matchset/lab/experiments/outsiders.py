@@ -18,9 +18,9 @@ from matchset.config import LearnConfig, TrainConfig, count_threads
 from matchset.data.log import Log
 from matchset.errors import ParameterError, install_command
 from matchset.lab.dssm.hnsw import DEFAULT_GRAPH
+from matchset.lab.dssm.sentence_encoder import EXTRA, SentenceEncoder, digest_folder
 from matchset.lab.experiments.benchmark import Benchmark
 from matchset.lab.experiments.contender import NO_CATALOG, Contender, of_kind
-from matchset.lab.sentence_encoder import EXTRA, SentenceEncoder, digest_folder
 from matchset.learn.training_data import prepare_training_data
 from matchset.matchers.base import Matcher
 from matchset.matchers.match import Matches
