@@ -196,25 +196,19 @@ def test_a_product_that_no_source_proposed_has_a_reason_for_each(match_set):
     assert lost > 100
 
 
-def test_what_is_found_by_widening_is_explained_too(match_set):
+def test_what_a_wider_search_finds_is_explained_too(match_set):
     narrow = match_set.with_bounds(Bounds(*[1] * len(COUNTS)))
-    for rank, hit in enumerate(narrow.match("red rose", 60), start=1):
+    shown, more = narrow.match("red rose", 20), narrow.match("red rose", 60)
+    for rank, hit in enumerate(more, start=1):
         reasons = narrow.explain("red rose", hit.id, k=60)
         assert (reasons.rank, reasons.score) == (rank, hit.score)
         assert any(part.is_proposed for part in reasons.parts)
-
-
-def test_what_a_wider_search_would_find_next_is_told_from_what_none_would(match_set):
-    narrow = match_set.with_bounds(Bounds(*[1] * len(COUNTS)))
-    shown = narrow.match("red rose", 20)
-    more = narrow.match("red rose", 60)
-    for hit in more[20:]:
-        reasons = narrow.explain("red rose", hit.id, k=20)
+    later = [narrow.explain("red rose", hit.id, k=20) for hit in more[20:]]
+    assert any(reasons.rank is not None for reasons in later[:4])
+    for reasons in later:
         if reasons.rank is not None:
             assert reasons.verdict.endswith("beyond k = 20")
             assert reasons.score <= shown[-1].score
-    reached = [narrow.explain("red rose", hit.id, k=20).rank is not None for hit in more[20:24]]
-    assert any(reached)
 
 
 def test_the_filter_counts(match_set):
@@ -251,18 +245,13 @@ def test_what_a_rare_query_led_to_is_not_told_apart():
         assert sum(part.share for part in reasons.parts) == pytest.approx(reasons.linear, abs=1e-4)
 
 
-def test_an_explanation_survives_json(match_set):
-    for matcher in (match_set, match_set.part("tree"), match_set.part("lexical")):
-        reasons = matcher.explain("red rose", matcher.products.ids[3])
+def test_every_matcher_that_explains_prints_alike_and_survives_json(match_set):
+    for matcher in (match_set, match_set.part("tree"), match_set.part("neighbors")):
+        reasons = matcher.explain("red rose", matcher.match("red rose", 1).ids[0])
+        console = Console(width=150, file=StringIO())
+        console.print(reasons)
+        for printed in (str(reasons), console.file.getvalue()):
+            assert "found at rank 1" in printed
         sent = json.loads(json.dumps(reasons.to_dict()))
         assert Explanation.from_dict(sent) == reasons
         assert set(sent) == set(match_set.explain("mug", "p000").to_dict())
-
-
-def test_every_matcher_that_explains_prints_alike(match_set):
-    for matcher in (match_set, match_set.part("tree"), match_set.part("neighbors")):
-        reasons = matcher.explain("red rose", matcher.match("red rose", 1).ids[0])
-        assert "found at rank 1" in str(reasons)
-        console = Console(width=150, file=StringIO())
-        console.print(reasons)
-        assert "found at rank 1" in console.file.getvalue()
