@@ -19,15 +19,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import matchset as ms
 from matchset import _native
-from matchset.work.tasks import Report, Results, Task
-
-_LONG = 10.0  # seconds of a task that is told of when it ends
 
 
 class Meter:
@@ -36,39 +31,27 @@ class Meter:
     def __init__(self) -> None:
         self.steps: dict[str, tuple[int, int, int]] = {}
         self.seconds: dict[str, float] = {}  # of processors
-        self._call = Task.__call__
+        self._peaks = [0, 0]
+        self._before, self._began = read_memory(), time.process_time()
+        threading.Thread(target=self._watch, daemon=True).start()
 
-    def __call__(self, task: Task, results: Results, *given: int | Report) -> None:
-        """Run a task; those of one stage count as one step."""
-        with self.step("/".join(task.name.split("/")[:2]).partition(".")[0]):
-            self._call(task, results, *given)
+    def _watch(self) -> None:
+        while True:
+            self._look()
+            time.sleep(0.005)
 
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Measure what runs inside."""
-        before, peaks, is_over = read_memory(), [0, 0], threading.Event()
-        began = time.process_time()
+    def _look(self) -> None:
+        self._peaks[0] = max(self._peaks[0], read_memory())
+        self._peaks[1] = max(self._peaks[1], _native.mapped_bytes())
 
-        def sample() -> None:
-            while True:
-                peaks[0] = max(peaks[0], read_memory())
-                peaks[1] = max(peaks[1], _native.mapped_bytes())
-                if is_over.wait(0.005):
-                    return
-
-        sampler = threading.Thread(target=sample)
-        sampler.start()
-        try:
-            yield
-        finally:
-            is_over.set()
-            sampler.join()
-            first, owned, mapped = self.steps.get(name, (before, 0, 0))
-            self.steps[name] = (first, max(owned, peaks[0]), max(mapped, peaks[1]))
-            spent = time.process_time() - began
-            self.seconds[name] = self.seconds.get(name, 0.0) + spent
-            if spent > _LONG:  # said at once, in case that a later step fails
-                print(f"{name}: {self.show(name)}", file=sys.stderr, flush=True)
+    def end(self, name: str) -> None:
+        """Count what was seen since the last step ended."""
+        self._look()
+        now, spent = read_memory(), time.process_time()
+        first, *old = self.steps.get(name, (self._before, 0, 0))
+        self.steps[name] = (first, *map(max, old, self._peaks))
+        self.seconds[name] = self.seconds.get(name, 0.0) + spent - self._began
+        self._before, self._began, self._peaks = now, spent, [now, 0]
 
     def show(self, name: str) -> str:
         """The figures of a step, as cells of a table."""
@@ -86,17 +69,16 @@ def read_memory() -> int:
 def measure(shop: Path, given: dict[str, str], work: Path | None, *, is_tuned: bool) -> None:
     """Train on a shop, and print the table of its steps."""
     meter = Meter()
-    Task.__call__ = lambda task, *rest: meter(task, *rest)  # noqa: PLW0108 (binds the task)
     began, config = time.perf_counter(), ms.TrainConfig(tune=is_tuned)
     with tempfile.TemporaryDirectory(dir=shop) as scratch:
-        with meter.step("read"):
-            log = ms.read_log(shop / "log", **given)
-            catalog = ms.read_catalog(shop / "products", **given)
+        log = ms.read_log(shop / "log", **given)
+        catalog = ms.read_catalog(shop / "products", **given)
         n_rows = len(log)
-        matcher = ms.train(log, catalog, config, work=work, **given)
+        listen = {"progress": lambda step: meter.end(step.stage)}
+        matcher = ms.train(log, catalog, config, work=work, **listen, **given)
         del log, catalog
-        with meter.step("save"):
-            matcher.save(Path(scratch) / "model")
+        matcher.save(Path(scratch) / "model")
+        meter.end("save")
     spent, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
     found = matcher.summary
     print(f"{found.products:,} products, {found.pairs:,} pairs, {n_rows:,} rows of the log: ")

@@ -16,16 +16,12 @@ from splits import Floats, Problem, choose, read_problem
 
 import matchset as ms
 from matchset import _native
-from matchset.learn.examine import describe_held
 from matchset.learn.fit_reranker import RIDGE
 from matchset.learn.hold_back import count_rounds
 from matchset.learn.labeled_candidates import LabeledCandidates, recall_of
-from matchset.learn.match_set_tasks import INPUT, assemble, read_data
-from matchset.learn.train_match_set import find_parts, tuning_stages
+from matchset.learn.train_match_set import examine as examine_round
 from matchset.model.reranker import FEATURES, PRIOR, SITUATIONS, default_reranker
-from matchset.work.engines import ThreadEngine
-from matchset.work.results import MemoryResults
-from matchset.work.tasks import run_stages
+from matchset.work.steps import open_steps
 
 N_STEPS, N_DRAWS, THREADS = 200, 5, 2  # of EM; of the queries that weights are fitted to
 SHAPE, N = (2, len(FEATURES)), 2 * len(FEATURES)  # of the weights: cold and warm
@@ -55,16 +51,10 @@ def main() -> None:
 
 def examine(problem: Problem) -> LabeledCandidates:
     """Describe the candidates of held-back queries, as a training does before it weighs parts."""
-    log, catalog, rounds = problem.train, problem.catalog, []
-    parts = find_parts(problem.config, has_titles=catalog is not None)
-    *stages, last = tuning_stages(parts, problem.config, count_rounds(log))
-    results = MemoryResults({INPUT: {"log": log, "catalog": catalog}})
-    run_stages(stages, results, ThreadEngine(results, THREADS), kept=last.needs)
-    for source in last.tasks(results)[0].arguments["sources"]:
-        model = assemble(results, source, default_reranker(""), threads=THREADS)
-        data, held = read_data(results, source), results.get(source.held, "held")
-        rounds.append(describe_held(model, data, held, catalog, threads=THREADS)[0])
-    return LabeledCandidates.join(rounds)
+    given = problem.train, problem.catalog, problem.config
+    with open_steps(threads=THREADS) as step:
+        rounds = [examine_round(step, n, *given) for n in range(count_rounds(problem.train))]
+    return LabeledCandidates.join([labeled for labeled, _ in rounds])
 
 
 def fit(data: LabeledCandidates, center: Floats, precision: Floats) -> Floats:

@@ -25,12 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import matchset as ms
-from matchset.learn.train_tree import Progress
 from matchset.storage.folders import MANIFEST
-from matchset.work.engines import ProcessEngine, ThreadEngine
-from matchset.work.ray_engine import RayEngine
-from matchset.work.results import WorkFolder
-from matchset.work.tasks import Job, Stage, Task, run_stages
+from matchset.work.steps import Progress, open_steps
+from matchset.work.work_folder import open_work
 
 STAGES = ("fit", "solve")  # one long task, and many short ones
 _THREADS = 2  # or processes
@@ -99,17 +96,18 @@ def measure(shop: Path, engines: list[str], scratch: Path) -> None:
 def time_empty_tasks(engine: str, n: int, scratch: Path) -> float:
     """Seconds for so many tasks that make nothing."""
     run = import_module(Path(__file__).stem).make_nothing  # as other processes know it
-    tasks = [Task(f"many/{number}", run) for number in range(n)]
-    began, results = time.perf_counter(), WorkFolder(scratch / f"{engine}-{n}")
-    start = {"threads": ThreadEngine, "processes": ProcessEngine}.get(engine)
-    started = RayEngine(results) if start is None else start(results, _THREADS)
-    run_stages([Stage("many", lambda _: tasks)], results, started)
+    began = time.perf_counter()
+    with (
+        open_work(scratch / f"{engine}-{n}", "0" * 16) as folder,
+        open_steps(threads=_THREADS, folder=folder, engine=engine) as step,
+    ):
+        step.map("many", run, range(n))
     return time.perf_counter() - began
 
 
-def make_nothing(_: Job) -> dict[str, int]:
-    """A task."""
-    return {"nothing": 0}
+def make_nothing(_: int, *, threads: int) -> int:  # noqa: ARG001
+    """Do a task."""
+    return 0
 
 
 def time_training(data: tuple[ms.Log, ms.Catalog], **given: Any) -> tuple[float, str]:

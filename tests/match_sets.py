@@ -3,33 +3,31 @@
 from word_shop import make_config, make_shop
 
 from matchset.config import PARTS, TrainConfig
-from matchset.learn import (
-    embed_tasks,
-    encode_tasks,
-    label_tree_tasks,
-    layers,
-    pack_tasks,
-    text_tasks,
+from matchset.learn.cuts import Cuts
+from matchset.learn.train_match_set import train_match_set
+from matchset.matchers.train import make_matcher, train
+
+# Every step that can be cut has many tasks, without a change of any byte.
+SMALL_CUTS = Cuts(
+    text_bytes=1500,
+    labels=30,
+    tree_labels=20,
+    sampled_labels=10**9,  # all of them
+    lists=1,
+    solve_cost=50,
+    pack_cost=100,
 )
-from matchset.learn.train_match_set import train_parts
-from matchset.matchers.train import train
 
 
-def cut_stages(monkeypatch):
-    """Let every stage that can be cut have many tasks, without a change of any byte."""
-    monkeypatch.setattr(text_tasks, "MOST_BYTES", 1500)
-    monkeypatch.setattr(embed_tasks, "MOST_LABELS", 30)
-    monkeypatch.setattr(encode_tasks, "LISTS_PER_TASK", 1)
-    monkeypatch.setattr(label_tree_tasks, "LABELS_PER_TASK", 20)
-    monkeypatch.setattr(label_tree_tasks, "SAMPLED_LABELS", 10**9)  # all of them
-    monkeypatch.setattr(layers, "LEAST_COST", 50)
-    monkeypatch.setattr(pack_tasks, "PACKED_COST", 100)
+def train_in_tasks(log, catalog, config, cuts=SMALL_CUTS, **options):
+    """Train a matcher as `ms.train` does, with other cuts."""
+    return make_matcher(train_match_set(log, catalog, config, cuts=cuts, **options), config)
 
 
 def make_model(parts=PARTS, n_queries=300):
     """The parts, their vocabulary and training data, without tuning."""
     log, catalog = make_shop(n_queries)
-    return train_parts(log, catalog, TrainConfig(parts=parts))
+    return train_match_set(log, catalog, TrainConfig(parts=parts, tune=False))
 
 
 def make_match_set(**settings):

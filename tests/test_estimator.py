@@ -225,7 +225,7 @@ def test_progress_names_every_stage_and_can_cancel():
     X, Y = oracles.make_problem()
     heard = []
     XRLinear(**SMALL).fit(X, Y, progress=heard.append)
-    assert [p.stage for p in heard][:3] == ["embed", "tree", "solve"]
+    assert [p.stage for p in heard][:4] == ["embed", "tree", "levels", "solve"]
     assert heard[-1].done == heard[-1].total
 
     def cancel(progress):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from matchset.config import LearnConfig
-from matchset.learn import layers
+from matchset.learn.cuts import Cuts
 from matchset.learn.label_tree import build_tree
 from matchset.learn.layers import (
+    MOST_THREADS,
     LayerProblem,
     Range,
     join_parents,
-    order_parents,
     plan_ranges,
     solve,
 )
@@ -35,8 +35,7 @@ def problem():
 
 
 def join(problem, ranges, threads=1):
-    parts = [(one, solve(problem.take(one), CONFIG, seed=5, threads=threads)) for one in ranges]
-    return order_parents(parts)
+    return [solve(problem.take(one), CONFIG, seed=5, threads=threads) for one in ranges]
 
 
 def assert_same(first, second):
@@ -64,23 +63,19 @@ def test_ranges_of_parents_give_the_bytes_of_their_layer(problem):
     assert_same(join(second, cuts), join(second, [Range(1, 0, n)]))
 
 
-def test_planned_ranges_cover_every_parent_once_and_threads_share_the_dear_ones(
-    problem, monkeypatch
-):
-    monkeypatch.setattr(layers, "LEAST_COST", 200)
+def test_planned_ranges_cover_every_parent_once_and_threads_share_the_dear_ones(problem):
     root, second = problem
-    ranges = plan_ranges([(one.instances.indptr, one.first_child) for one in (root, second)])
-    assert [one.threads for one in ranges if one.level == 0] == [layers.MOST_THREADS]
+    sizes = [(one.instances.indptr, one.first_child) for one in (root, second)]
+    ranges = plan_ranges(sizes, Cuts(solve_cost=200))
+    assert [one.threads for one in ranges if one.level == 0] == [MOST_THREADS]
     lower = [one for one in ranges if one.level == 1]
     assert [one.begin for one in lower] == [0, *(one.end for one in lower[:-1])]
     assert lower[-1].end == len(second.instances)
     assert all(one.cost <= 200 or one.end - one.begin == 1 for one in lower)
     assert {one.threads for one in lower} == {1}
-    assert len({one.name for one in ranges}) == len(ranges)
 
 
-def test_there_are_never_too_many_ranges(monkeypatch):
-    monkeypatch.setattr(layers, "LEAST_COST", 1)
+def test_there_are_never_too_many_ranges():
     sizes = np.arange(0, 100_001 * 50, 50)
-    ranges = plan_ranges([(sizes, sizes)])
-    assert len(ranges) <= 2 * layers.MOST_RANGES
+    ranges = plan_ranges([(sizes, sizes)], Cuts(solve_cost=1))
+    assert len(ranges) <= 2 * Cuts().solve_ranges

@@ -114,7 +114,7 @@ WORKS = """
 import contextlib, resource, sys
 from pathlib import Path
 import numpy as np
-import matchset as ms
+from matchset.features.vectorizer import Vectorizer
 from matchset.memory import limit_memory
 from matchset.matrices import from_scipy
 

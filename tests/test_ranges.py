@@ -1,134 +1,51 @@
-"""Large stages are cut into ranges, one task each; that changes no byte of a model."""
+"""Labels and vectors that are cut in ranges are cut as they would be in one piece."""
 
 from dataclasses import replace
 
+import learn_oracles
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from digests import digests
-from match_sets import cut_stages, make_config, make_shop
+from match_sets import SMALL_CUTS
 
-import matchset as ms
 from matchset import _native
-from matchset.learn import clusters, label_tree_tasks, train_match_set
+from matchset.config import LearnConfig
+from matchset.learn import clusters
 from matchset.learn.clusters import build_inverted_lists
+from matchset.learn.cuts import CUTS
 from matchset.learn.embeddings import normalize_rows
 from matchset.learn.label_tree import build_tree, cut_top, order_subtree, plan_splits
-from matchset.matchers.estimator import XRLinear
+from matchset.learn.train_tree import train
+from matchset.learn.training_data import Examples
 from matchset.matrices import to_csr
 from matchset.model.inverted_lists import NEAR_GROUPS, InvertedLists, move_to_nearest, quantize
-from matchset.strings import Strings
-from matchset.work.results import MemoryResults
 
 ALL_LABELS = 10**9
 RULE = {"max_iter": 10, "seed": 3, "threads": 2}
 
 
-def train(threads=2, **options):
-    config = make_config(**options.pop("settings", {}))
-    config = replace(config, learn=replace(config.learn, threads=threads))
-    log, catalog = make_shop(200, days=60)
-    texts = [f"made of oak and {i % 9} tins" for i in range(len(catalog))]
-    catalog = replace(catalog, more_text=Strings.of(texts))
-    return ms.train(log, catalog, **{"config": config, **options})
+def fit(X, Y, cuts, **settings):
+    config = LearnConfig(branching=3, max_leaf_size=4, threshold=0.0, **settings)
+    examples = Examples(to_csr(X, "X"), to_csr(Y, "Y"), make_label_vectors(Y, config))
+    return train(examples, config, cuts=cuts)
 
 
-@pytest.fixture(scope="module")
-def expected():
-    return digests(train())
+def make_label_vectors(Y, config):
+    if config.embeddings == "pifa":
+        return None
+    return to_csr(np.random.default_rng(0).random((Y.shape[1], 5)), "label vectors")
 
 
-@pytest.fixture
-def small_ranges(monkeypatch):
-    """Every stage that can be cut has many tasks."""
-    cut_stages(monkeypatch)
-
-
-def count_tasks(work, stage):
-    return len(list((work / "final" / stage).iterdir()))
-
-
-@pytest.mark.parametrize("threads", [1, 2, 7])
-def test_small_ranges_change_no_byte(expected, small_ranges, tmp_path, threads):
-    work = tmp_path / "work"
-    assert digests(train(threads, work=work)) == expected
-    for stage in ("encode.0.nearest", "encode.2.nearest", "tree.part", "pack.part"):
-        assert count_tasks(work, stage) > 2
-    assert digests(train(threads)) == expected  # in memory
-
-
-def test_processes_cut_into_small_ranges_change_no_byte(expected, small_ranges, tmp_path):
-    assert digests(train(work=tmp_path / "work", engine="processes")) == expected
-
-
-@pytest.mark.parametrize("settings", [{"parts": ("tree",)}, {"parts": ("towers", "lexical")}])
-def test_small_ranges_change_no_byte_of_some_parts(settings, small_ranges, monkeypatch):
-    cut = digests(train(settings=settings))
-    monkeypatch.undo()
-    assert digests(train(settings=settings)) == cut
-
-
-def test_a_tree_over_matrices_is_the_same_if_its_labels_are_cut(small_ranges, monkeypatch):
-    rng = np.random.default_rng(0)
-    X, Y = (sp.random_array((300, 80), density=0.1, rng=rng, format="csr") for _ in range(2))
-    cut = XRLinear(max_leaf_size=5).fit(X, Y != 0).decision_function(X)
-    monkeypatch.undo()
-    whole = XRLinear(max_leaf_size=5).fit(X, Y != 0).decision_function(X)
-    assert (cut != whole).nnz == 0
-
-
-def test_a_training_that_is_stopped_between_ranges_goes_on(expected, small_ranges, tmp_path):
-    work = tmp_path / "work"
-
-    def stop(step):
-        if step.stage == "encode" and 1 < step.done < step.total:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(work=work, progress=stop)
-    before = {path: path.stat().st_mtime_ns for path in work.rglob("*.bin")}
-    assert digests(train(work=work)) == expected
-    assert all(path.stat().st_mtime_ns == time for path, time in before.items())
-
-
-def test_progress_of_ranges_ends_with_nothing_left(small_ranges):
-    steps = []
-    train(progress=steps.append)
-    known = [step.seconds_left for step in steps if step.seconds_left is not None]
-    assert known[0] > known[-1] == 0
-    assert known == sorted(known, reverse=True)  # no step takes back what another has said
-    assert max(step.total for step in steps if step.stage == "pack") > 2
-
-
-def test_progress_ends_with_nothing_left_where_layers_wait_for_one_another():
-    config, steps = make_config(tune=False), []
-    config = replace(config, learn=replace(config.learn, negatives="tfn+man"))
-    train(progress=steps.append, config=config)
-    assert steps[-1].seconds_left == 0
-
-
-def test_a_tree_is_joined_even_if_its_top_cannot_be_seen_yet(small_ranges, monkeypatch):
-    """As on a network file system that remembers that it was not there."""
-    monkeypatch.setattr(label_tree_tasks, "SAMPLED_LABELS", 10)
-    seen = digests(train())
-    has = MemoryResults.has
-    monkeypatch.setattr(
-        MemoryResults, "has", lambda self, task: not task.endswith("tree.top") and has(self, task)
-    )
-    assert digests(train()) == seen
-
-
-def test_parts_are_weighed_without_what_they_were_made_of(small_ranges, monkeypatch):
-    found, weigh_parts = [], train_match_set.weigh_parts
-
-    def weigh(job, **given):
-        found.extend(job.results.values)
-        return weigh_parts(job, **given)
-
-    monkeypatch.setattr(train_match_set, "weigh_parts", weigh)
-    train()
-    names = {name.split("/")[1] for name in found if name.startswith("tune/")}
-    assert names == {"held", "positives", "data", "tree", "pack", "encode", "lexical", "neighbors"}
+@pytest.mark.parametrize("embeddings", ["pifa", "given", "pifa+given"])
+def test_a_tree_over_matrices_is_the_same_if_its_labels_are_cut(embeddings):
+    X, Y = learn_oracles.make_problem()
+    cuts = replace(SMALL_CUTS, labels=7)
+    settings = {"embeddings": embeddings, "pifa_normalize": True}
+    whole, cut = (fit(X, Y, each, **settings).model for each in (CUTS, cuts))
+    for one, two in zip(whole.layers, cut.layers, strict=True):
+        for own, other in zip(one.part, two.part, strict=True):
+            assert np.array_equal(own, other)
+    assert np.array_equal(whole.tree.labels, cut.tree.labels)
 
 
 def make_rows(n, d=40, seed=0):

@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pytest
 from digests import digests
-from match_sets import cut_stages, make_config, make_shop
+from match_sets import SMALL_CUTS, train_in_tasks
+from word_shop import make_config, make_shop
 
-import matchset as ms
-from matchset.learn import layers
-from matchset.work import ray_engine
-from matchset.work.ray_engine import STORE_BYTES, RayEngine
-from matchset.work.results import WorkFolder
-from matchset.work.tasks import Stage, Task, run_stages
+from matchset.learn.cuts import CUTS
+from matchset.work.ray_pool import STORE_BYTES, RayPool, connect
 
 pytestmark = [
     pytest.mark.ray,
@@ -49,65 +46,46 @@ def cluster(monkeypatch):
     found.shutdown()
 
 
-def train(n_queries=1000, **options):
-    return ms.train(*make_shop(n_queries, days=60), make_config(), **options)
+def train(n_queries=1000, cuts=CUTS, **options):
+    return train_in_tasks(*make_shop(n_queries, days=60), make_config(), cuts, **options)
 
 
-def note(job, name, folder, seconds=1):
-    """A task that writes down where it began."""
+def note(file, seconds):
+    """Write down where a task began."""
     import ray
 
-    with (Path(folder) / name).open("a") as journal:
+    with Path(file).open("a") as journal:
         journal.write(ray.get_runtime_context().get_node_id() + "\n")
     time.sleep(seconds)
-    return {"value": name}
+    return Path(file).name
 
 
-def find_busy(journal, results):
-    """The machine of a task that has begun and is not done."""
-    begun = [file for file in journal.iterdir() if not results.has(file.name)]
-    return begun[-1].read_text().split()[-1] if begun else None
-
-
-def test_a_cluster_gives_the_same_bytes(cluster, tmp_path, monkeypatch):
-    cut_stages(monkeypatch)
-    trained = train(200, work=tmp_path / "work", engine="ray")
-    for stage in ("data.rows", "embed.sums", "tree.part", "encode.0.nearest", "pack.part"):
-        assert len(list((tmp_path / "work" / "final" / stage).iterdir())) > 2
-    monkeypatch.undo()
+def test_a_cluster_gives_the_same_bytes(cluster, tmp_path):
+    trained = train(200, SMALL_CUTS, work=tmp_path / "work", engine="ray")
+    (results,) = (tmp_path / "work").iterdir()
+    for step in ("vectorize.rows", "embed", "tree.part", "encode.nearest0", "pack"):
+        assert len(list((results / "final" / step).iterdir())) > 2
     assert digests(trained) == digests(train(200))
 
 
 def test_a_machine_that_is_lost_costs_its_tasks_and_no_others(cluster, tmp_path):
-    journal = tmp_path / "journal"
-    journal.mkdir()
-    results = WorkFolder(tmp_path / "work")
-    given = {"folder": str(journal)}
-    # The first one is soon done; then a machine is killed amid one of the others.
-    seconds = [0.5, *[5.0] * 5]
-    tasks = [
-        Task(f"t{i}", note, {"name": f"t{i}", "seconds": each, **given})
-        for i, each in enumerate(seconds)
-    ]
-
-    def kill(_):
-        busy = find_busy(journal, results)
-        if len(cluster.machines) == 3 and busy is not None:
-            lost = next(node for node in cluster.machines if node.node_id == busy)
-            cluster.machines.remove(lost)
-            cluster.remove_node(lost, allow_graceful=False)
-
-    run_stages([Stage("many", lambda _: tasks)], results, RayEngine(results), on_done=kill)
-    assert [results.get(task.name, "value") for task in tasks] == [task.name for task in tasks]
-    assert len(cluster.machines) == 2
-    n_begun = sum(len((journal / task.name).read_text().split()) for task in tasks)
+    """The first task is soon done; then a machine is killed amid one of the others."""
+    files = [tmp_path / f"t{i}" for i in range(6)]
+    with connect() as cores:
+        assert cores == 1
+        pool = RayPool(1, tmp_path)
+        tasks = [pool.submit(note, str(file), 5.0 if i else 0.5) for i, file in enumerate(files)]
+        assert tasks[0].result() == "t0"
+        busy = next(file.read_text() for file in files[1:] if file.exists()).split()[-1]
+        lost = next(node for node in cluster.machines if node.node_id == busy)
+        cluster.machines.remove(lost)
+        cluster.remove_node(lost, allow_graceful=False)
+        assert [task.result() for task in tasks] == [file.name for file in files]
+    n_begun = sum(len(file.read_text().split()) for file in files)
     assert 6 < n_begun <= 8  # once more: what ran on the lost machine, or was on its way there
 
 
-def test_a_machine_is_lost_during_training_and_the_bytes_are_the_same(
-    cluster, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(layers, "LEAST_COST", 500)
+def test_a_machine_is_lost_during_training_and_the_bytes_are_the_same(cluster, tmp_path):
     killed = threading.Event()
 
     def kill(step):
@@ -115,26 +93,18 @@ def test_a_machine_is_lost_during_training_and_the_bytes_are_the_same(
             killed.set()
             cluster.remove_node(cluster.machines.pop(), allow_graceful=False)
 
-    trained = train(work=tmp_path / "work", engine="ray", progress=kill)
+    trained = train(200, SMALL_CUTS, work=tmp_path / "work", engine="ray", progress=kill)
     assert killed.is_set()
-    assert digests(trained) == digests(train())
+    assert digests(trained) == digests(train(200))
 
 
-def test_what_asked_for_the_largest_machine_goes_to_another_when_that_is_lost(
-    cluster, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(ray_engine, "PATIENCE", 1.0)
-    large = cluster.add_node(num_cpus=2, **SMALL)
+def test_tasks_fit_on_the_smallest_machine_so_that_the_largest_can_be_lost(cluster):
+    cluster.add_node(num_cpus=2, **SMALL)
     cluster.wait_for_nodes()
-    results = WorkFolder(tmp_path / "work")
-    engine = RayEngine(results)
-    assert engine._count_cores(max) == 2
-    journal = tmp_path / "journal"
-    journal.mkdir()
-    arguments = {"folder": str(journal)}
-    tasks = [Task(n, note, {"name": n, **arguments}, is_wide=True) for n in ("first", "second")]
-    for task in tasks:
-        engine.submit(task, lambda *_: None)
-    cluster.remove_node(large, allow_graceful=False)
-    done = [task.name for _ in tasks for task in engine.wait()]
-    assert sorted(done) == ["first", "second"]
+    with connect() as cores:
+        assert cores == 1
+
+
+def test_what_a_task_raises_on_a_machine_is_raised_here(cluster, tmp_path):
+    with pytest.raises(ValueError, match="invalid literal"):
+        RayPool(1, tmp_path).submit(int, "seven").result()

@@ -16,9 +16,7 @@ from test_hold_back import make_brands, with_impressions
 
 import matchset as ms
 from matchset import _native
-from matchset.cli.plan import show_plan
 from matchset.config import PARTS
-from matchset.learn.cost import plan_training
 from matchset.learn.examine import describe_held
 from matchset.learn.fit_reranker import (
     PART_FEATURES,
@@ -34,7 +32,7 @@ from matchset.learn.labeled_candidates import (
     label_candidates,
     recall_of,
 )
-from matchset.learn.train_match_set import train_parts
+from matchset.learn.train_match_set import train_match_set
 from matchset.learn.two_tower import TwoTowerConfig
 from matchset.matrices import Csr, offsets_of
 from matchset.model.match_set_model import SOURCES, Candidates
@@ -234,7 +232,7 @@ def test_a_product_that_was_never_shown_is_no_wrong_answer(has_impressions, ever
     share = float((log.products.index_of(catalog.ids) < 0).mean())
     log = with_impressions(log) if has_impressions else log
     held = hold_back(log, catalog, make_config())
-    parts = train_parts(held.rest, catalog.without(held.left), make_config())
+    parts = train_match_set(held.rest, catalog.without(held.left), make_config(tune=False))
     labeled, new_share = describe_held(parts.model, parts.data, held, catalog, threads=1)
     ids = Strings.concatenate([parts.data.products.ids, held.left])
     if every == 5:  # few enough events: products with a new word leave, and are added again
@@ -276,21 +274,14 @@ def test_the_summary_says_why_weights_are_the_defaults():
     assert "default weights of the re-ranker: tune is off" in str(matcher.summary)
 
 
-def test_a_sample_of_the_pairs_is_told_by_summary_plan_and_inspect(monkeypatch, tmp_path, capsys):
+def test_a_sample_of_the_pairs_is_told_by_summary_and_inspect(monkeypatch, tmp_path):
     fewer = partial(TwoTowerConfig, max_pairs=100, epochs=1)
-    for room in ("sizes", "match_set_tasks"):
-        monkeypatch.setattr(f"matchset.learn.{room}.TwoTowerConfig", fewer)
-    log, catalog = make_shop()
+    monkeypatch.setattr("matchset.learn.train_match_set.TwoTowerConfig", fewer)
     config = make_config(parts=("towers", "lexical"), tune=False)
-    matcher = ms.train(log, catalog, config, out=tmp_path / "model")
+    matcher = ms.train(*make_shop(), config, out=tmp_path / "model")
     said = "trained on a sample of 100 pairs"
     assert f"towers: {said}\n" in str(matcher.summary)
-    show_plan(plan_training(log, catalog, config), 10**12)
-    assert f"towers: {said}\n" in capsys.readouterr().out
     assert re.search(rf"towers +{said}", run("inspect", tmp_path / "model"))
-    plan = plan_training(log, catalog, make_config(parts=("neighbors",), tune=False))
-    show_plan(plan, 10**12)
-    assert "sample" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("left_out", PARTS)

@@ -220,7 +220,7 @@ def test_progress_reports_every_stage_and_can_cancel(shop, split):
     steps = []
     train(split.train, shop.catalog, progress=steps.append)
     stages = list(dict.fromkeys(step.stage for step in steps))
-    assert stages == ["read", "vectorize", "embed", "tree", "solve", "pack"]
+    assert stages == ["read", "pairs", "vectorize", "embed", "tree", "levels", "solve", "pack"]
     last = [step for step in steps if step.stage == "solve"][-1]
     assert last.done == last.total
 

@@ -13,7 +13,7 @@ import matchset as ms
 from matchset.config import PARTS
 from matchset.data.catalog import Catalog
 from matchset.learn.held_kinds import KINDS, WORDS
-from matchset.learn.train_match_set import train_parts
+from matchset.learn.train_match_set import train_match_set
 from matchset.model.match_set_model import SOURCES, Bounds
 from matchset.model.reranker import FEATURES, NEW_QUERY, NEW_WORD, SITUATIONS, default_reranker
 from matchset.strings import Strings
@@ -48,7 +48,8 @@ FIRST = {  # as it was asked: what comes first
 def trained():
     log, catalog = make_shop()
     ids, titles = [*catalog.ids, *GOODS], [*catalog.titles, *GOODS.values()]
-    return train_parts(log, Catalog(Strings.of(ids), Strings.of(titles)), make_config())
+    catalog = Catalog(Strings.of(ids), Strings.of(titles))
+    return train_match_set(log, catalog, make_config(tune=False))
 
 
 def with_weights(trained, *names, weight=1.0):

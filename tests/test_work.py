@@ -1,7 +1,8 @@
-"""Training as tasks: interrupted, resumed and spread over processes, it gives the same bytes."""
+"""Interrupted, resumed, cut into tasks, done by processes: a training gives the same bytes."""
 
 import errno
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -14,38 +15,50 @@ import pytest
 from digests import digests
 from hypothesis import given
 from hypothesis import strategies as st
-from match_sets import make_config, make_shop
+from match_sets import SMALL_CUTS, train_in_tasks
+from word_shop import make_config, make_shop
 
 import matchset as ms
+from matchset.config import NGrams, VectorizerConfig
 from matchset.errors import DataError
-from matchset.learn import two_tower
+from matchset.learn.cuts import CUTS, plan_parts
+from matchset.matrices import Csr
 from matchset.storage import folders
-from matchset.work import engines
-from matchset.work.engines import ThreadEngine
-from matchset.work.forms import decode, encode, keepable
-from matchset.work.results import MemoryResults, WorkFolder
-from matchset.work.tasks import Stage, Task, plan_parts, run_stages
+from matchset.strings import Strings
+from matchset.work.by_path import MOST, dumps
+from matchset.work.process_pool import ProcessPool
+from matchset.work.steps import open_steps
+from matchset.work.work_folder import open_work
 
-N_QUERIES = 200
-
-
-def shop():
-    return make_shop(N_QUERIES, days=60)
-
-
-def train(**options):
-    config = make_config()
-    config = replace(config, learn=replace(config.learn, threads=2))
-    return ms.train(*shop(), **{"config": config, **options})
+FEW = VectorizerConfig(
+    ngrams=(NGrams("word", 1, 15), NGrams("word", 2, 60, min_df=2), NGrams("char", 3, 50)),
+    oov_buckets=3,
+)
+KEY = "0123456789abcdef"
 
 
-def list_results(work):
-    return sorted(str(path.parent.relative_to(work)) for path in work.rglob(folders.MANIFEST))
+def shop(n_queries=200):
+    """Return a log, and a catalog with text beside the titles."""
+    log, catalog = make_shop(n_queries, days=60)
+    texts = [f"made of oak and {i % 9} tins" for i in range(len(catalog))]
+    return log, replace(catalog, more_text=Strings.of(texts))
+
+
+def train(threads=2, settings=None, **options):
+    config = make_config(**{"language": "en", "vectorizer": FEW, **(settings or {})})
+    config = replace(config, learn=replace(config.learn, threads=threads))
+    return train_in_tasks(*shop(), config, **{"cuts": CUTS, **options})
 
 
 def read_times(work):
     files = [path for path in work.rglob("*.bin") if not path.parent.name.startswith(".")]
     return {str(path): path.stat().st_mtime_ns for path in files}
+
+
+def results_of(work):
+    """Return the folder of the only training."""
+    (folder,) = work.iterdir()
+    return folder
 
 
 class StoppedError(Exception):
@@ -65,7 +78,7 @@ def stop_after(stage, n=1):
 
 @pytest.fixture(scope="module")
 def expected():
-    """What a training in memory gives."""
+    """What a training in memory gives, where no step is cut."""
     return digests(train())
 
 
@@ -78,26 +91,21 @@ def done(tmp_path_factory):
 
 @pytest.fixture
 def tests_on_path(monkeypatch):
-    """Other processes find the tasks of this file."""
+    """Other processes find the functions of this file."""
     here = Path(__file__).parent
     paths = [str(here), str(here.parent), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
 
 
-def copy(work, target):
-    subprocess.run(["cp", "-a", work, target], check=True)
-    return target
+@pytest.fixture
+def copied(done, tmp_path):
+    """A finished work folder that may be changed, and the results in it."""
+    subprocess.run(["cp", "-a", done[0], tmp_path / "work"], check=True)
+    return tmp_path / "work", results_of(tmp_path / "work")
 
 
 def test_a_work_folder_changes_no_byte(expected, done):
     assert done[1] == expected
-
-
-def test_a_re_ranker_that_was_learned_survives_a_work_folder(tmp_path):
-    config = make_config(parts=("tree", "neighbors"))
-    trained = train(config=config)
-    assert trained.model.reranker.is_learned
-    assert digests(train(config=config, work=tmp_path / "work")) == digests(trained)
 
 
 @pytest.mark.parametrize("stage", ["vectorize", "fit", "pack"])
@@ -120,45 +128,61 @@ def test_a_finished_work_folder_needs_no_work(done, expected):
     assert read_times(work) == before
 
 
-def test_a_damaged_result_is_made_again_and_no_other(tmp_path, done, expected, caplog):
-    work = copy(done[0], tmp_path / "work")
-    before = read_times(work)
-    damaged = work / "final" / "encode"
-    file = max(damaged.glob("*.bin"), key=lambda path: path.stat().st_size)
+def damage(folder):
+    file = max(folder.glob("*.bin"), key=lambda path: path.stat().st_size)
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 255
     file.write_bytes(data)
-    (work / "final" / "tree" / folders.MANIFEST).unlink()  # taken apart by somebody
+
+
+def take_apart(folder):
+    (folder / folders.MANIFEST).unlink()
+
+
+def forge(folder):
+    """Say something else of a result, with a right checksum."""
+    manifest = json.loads((folder / folders.MANIFEST).read_text())
+    del manifest["sha256"]
+    manifest["header"]["value"] = {"class": "Popen", "fields": {"args": ["true"]}}
+    (folder / folders.MANIFEST).write_bytes(folders.seal(manifest))
+
+
+@pytest.mark.parametrize("harm", [damage, take_apart, forge])
+def test_a_damaged_result_is_made_again_and_no_other(harm, copied, expected, caplog):
+    work, results = copied
+    before = read_times(work)
+    harm(results / "final" / "lexical")
     assert digests(train(work=work)) == expected
     changed = {name for name, time in read_times(work).items() if before[name] != time}
-    assert "final/encode is damaged, and is made again" in caplog.text
-    parents = {Path(name).parent.relative_to(work) for name in changed}
-    assert parents == {Path("final/encode"), Path("final/tree")}
+    assert {Path(name).parent for name in changed} == {results / "final" / "lexical"}
+    assert "final/lexical is damaged, and is made again" in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    "change",
     [
-        ({"log": lambda log, catalog, config: (make_shop(N_QUERIES, seed=1)[0], catalog, config)},
-         "data"),
-        ({"catalog": lambda log, catalog, config: (log, None, config)}, "data"),
-        ({"config": lambda log, catalog, config: (log, catalog, replace(config, min_count=2.0))},
-         "settings"),
+        lambda log, catalog, config: (make_shop(200, seed=1)[0], catalog, config),
+        lambda log, catalog, config: (log, None, config),
+        lambda log, catalog, config: (log, catalog, replace(config, min_count=2.0)),
     ],
     ids=["log", "catalog", "settings"],
-)  # fmt: skip
-def test_a_work_folder_of_something_else_is_refused(change, what, done):
-    config = make_config()
-    (change_one,) = change.values()
-    rule = f"was begun with other {what}; choose a new folder, or remove this one to start again"
-    with pytest.raises(DataError, match=rule):
-        ms.train(*change_one(*shop(), config), work=done[0])
+)
+def test_results_of_other_data_or_settings_are_neither_used_nor_lost(change, copied, caplog):
+    work, _ = copied
+    before = read_times(work)
+    other = change(*shop(), make_config(tune=False))
+    assert digests(ms.train(*other, work=work)) == digests(ms.train(*other))
+    assert len(list(work.iterdir())) == 2
+    assert before.items() <= read_times(work).items()
+    assert "holds results of other data, settings or versions, too" in caplog.text
 
 
-def test_a_work_folder_of_another_version_is_refused(done, monkeypatch):
+def test_a_work_folder_of_another_version_is_not_used(copied, monkeypatch):
+    work, _ = copied
     monkeypatch.setattr("matchset.learn.train_match_set.version", lambda _: "9.9")
-    with pytest.raises(DataError, match="was begun with other version"):
-        train(work=done[0])
+    with pytest.raises(StoppedError):
+        train(work=work, progress=stop_after("vectorize"))
+    assert len(list(work.iterdir())) == 2
 
 
 def test_a_folder_of_something_else_is_not_touched(tmp_path):
@@ -178,103 +202,196 @@ def test_two_trainings_do_not_share_a_work_folder(done):
         os.close(handle)
 
 
-def test_a_full_disk_names_the_stage_and_the_next_call_goes_on(tmp_path, monkeypatch, expected):
+def test_a_full_disk_names_the_step_and_the_next_call_goes_on(tmp_path, monkeypatch, expected):
     work, write = tmp_path / "work", folders.write_file
 
     def fill(file, data):
-        if "final" in file.parts and "encode" in str(file):
+        if "final" in file.parts and "lexical" in str(file):
             raise OSError(errno.ENOSPC, "No space left on device")
         write(file, data)
 
     monkeypatch.setattr(folders, "write_file", fill)
-    rule = r"the disk is full at stage 'final/encode'; free some space and run the same command"
+    rule = r"the disk is full at step 'final/lexical'; free some space and run the same command"
     with pytest.raises(DataError, match=rule):
         train(work=work)
-    assert not [name for name in list_results(work) if "encode" in name and "final" in name]
+    assert not list((results_of(work) / "final").glob("*lexical*"))
     monkeypatch.setattr(folders, "write_file", write)
     assert digests(train(work=work)) == expected
 
 
-def test_towers_go_on_from_their_last_state(tmp_path, monkeypatch, expected):
-    monkeypatch.setattr(two_tower, "SECONDS_PER_STATE", 0.0)
-    monkeypatch.setattr(two_tower, "_STEPS_PER_CALL", 1)
-    work = tmp_path / "work"
+def test_towers_go_on_from_their_last_state(tmp_path, expected):
+    options = {"work": tmp_path / "work", "cuts": replace(CUTS, tower_steps=1, tower_seconds=0.0)}
     with pytest.raises(StoppedError):
-        train(work=work, progress=stop_after("fit", 2))
-    assert (work / "tune" / "fit.state").exists()
+        train(progress=stop_after("fit", 2), **options)
+    assert (results_of(options["work"]) / "tune0" / "fit.state").exists()
     steps = []
-    trained = train(work=work, progress=lambda step: steps.append(step))
+    trained = train(progress=steps.append, **options)
     first = next(step for step in steps if step.stage == "fit" and step.is_tuning)
     assert first.done == 3
     assert digests(trained) == expected
-    assert not list(work.rglob("*.state"))
+    assert not list(options["work"].rglob("*.state"))
 
 
-def test_processes_give_the_same_bytes(tmp_path, expected):
-    assert digests(train(work=tmp_path / "work", engine="processes")) == expected
+SETTINGS = {
+    "all": {},
+    "no language": {"language": None},
+    "scripts without spaces": {"language": "cjk"},
+    "every n-gram is known": {"vectorizer": VectorizerConfig(), "language": "auto"},
+    "the tree alone": {"parts": ("tree",)},
+    "no tree": {"parts": ("towers", "lexical")},
+    "no titles": {"titles": "none"},
+    "few positives": {"min_count": 4.0},
+    "layers wait for one another": {
+        "learn": replace(make_config().learn, negatives="tfn+man"),
+        "tune": False,
+    },
+}
 
 
-def test_a_process_that_dies_is_replaced(tmp_path, caplog, tests_on_path):
-    results = WorkFolder(tmp_path)
-    stage = Stage.of(Task("a", die_once, {"marker": str(tmp_path / "marker")}))
-    run_stages([stage], results, engines.ProcessEngine(results, 2))
-    assert results.get("a", "value") == 7
-    assert "its process died, attempt 1" in caplog.text
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_tasks_change_no_byte(settings):
+    assert digests(train(settings=settings, cuts=SMALL_CUTS)) == digests(train(settings=settings))
 
 
-def test_a_task_that_kills_every_process_is_an_error(tmp_path, tests_on_path):
-    results = WorkFolder(tmp_path)
-    rule = "the process of 'a' died 3 times, perhaps for lack of memory"
-    with pytest.raises(DataError, match=rule):
-        run_stages([Stage.of(Task("a", die))], results, engines.ProcessEngine(results, 1))
+@pytest.mark.parametrize(("threads", "engine"), [(1, "threads"), (7, "threads"), (2, "processes")])
+def test_neither_threads_nor_engine_decide_where_steps_are_cut(threads, engine, tmp_path, expected):
+    work = tmp_path / "work"
+    assert digests(train(threads, work=work, engine=engine, cuts=SMALL_CUTS)) == expected
+    final = results_of(work) / "final"
+    cut = {step.name: len(list(step.iterdir())) for step in final.iterdir()}
+    for step in ("vectorize.rows", "embed", "tree.part", "encode.nearest0", "solve", "pack"):
+        assert cut[step] > 2
 
 
-def test_what_a_task_raises_in_a_process_is_raised_here(tmp_path, tests_on_path):
-    results = WorkFolder(tmp_path)
-    with pytest.raises(DataError, match="column 'q' must be there") as caught:
-        run_stages([Stage.of(Task("a", fail))], results, engines.ProcessEngine(results, 1))
-    assert caught.value.column == "q"
-
-
-def die(job):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def die_once(job, marker):
-    if not Path(marker).exists():
-        Path(marker).touch()
-        die(job)
-    return {"value": 7}
-
-
-def give(job):
-    return {"value": 7}
-
-
-def fail(job):
-    raise DataError("must be there", column="q")
+def test_a_text_longer_than_several_ranges_is_in_one_of_them():
+    log, catalog = shop()
+    texts = ["oak " * 2000, *list(catalog.more_text)[1:]]
+    catalog = replace(catalog, more_text=Strings.of(texts))
+    config = make_config(language="en", vectorizer=FEW)
+    whole, cut = (
+        digests(train_in_tasks(log, catalog, config, cuts)) for cuts in (CUTS, SMALL_CUTS)
+    )
+    assert whole == cut
 
 
 KILLED = """
 import os, signal, sys
-import test_work
+from match_sets import SMALL_CUTS
+from test_work import train
+heard = []
 def kill(step):
-    if step.stage == "solve" and not step.is_tuning:
+    heard.append(step.stage)
+    if step.stage == sys.argv[3] and heard.count(step.stage) == int(sys.argv[4]):
         os.kill(os.getpid(), signal.SIGKILL)
-test_work.train(work=sys.argv[1], engine=sys.argv[2], progress=kill)
+train(work=sys.argv[1], engine=sys.argv[2], progress=kill, cuts=SMALL_CUTS)
 """
 
 
-@pytest.mark.parametrize("engine", ["threads", "processes"])
-def test_a_killed_driver_loses_only_what_was_not_written(tmp_path, engine, expected, tests_on_path):
+@pytest.mark.parametrize(
+    ("engine", "stage", "n"),
+    [
+        ("threads", "vectorize", 20),
+        ("threads", "encode", 5),
+        ("threads", "solve", 3),
+        ("processes", "solve", 3),
+    ],
+)
+def test_a_training_killed_amid_a_step_goes_on(engine, stage, n, tmp_path, expected, tests_on_path):
     work = tmp_path / "work"
-    command = [sys.executable, "-c", KILLED, str(work), engine]
+    command = [sys.executable, "-c", KILLED, str(work), engine, stage, str(n)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     before = read_times(work)
-    assert any("solve" in name for name in before)
-    assert digests(train(work=work)) == expected
+    assert any(f"/{stage}" in name for name in before)
+    assert digests(train(work=work, cuts=SMALL_CUTS)) == expected
     after = read_times(work)
-    assert {name: after.get(name) for name in before} == before
+    assert {name: after.get(name) for name in before} == before  # nothing was done twice
+
+
+def test_progress_tells_every_step_and_how_far_its_tasks_are():
+    steps = []
+    train(settings={"tune": False}, progress=steps.append, cuts=SMALL_CUTS)
+    assert [step.stage for step in steps][:2] == ["pairs", "vectorize"]
+    assert steps[-1].stage == "neighbors"
+    for stage in ("vectorize", "solve", "pack"):
+        assert max(step.total for step in steps if step.stage == stage) > 2
+    assert all(0 < step.done <= step.total for step in steps)
+
+
+def die(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_once(marker):
+    if not Path(marker).exists():
+        Path(marker).touch()
+        die(marker)
+    return 7
+
+
+def fail(column):
+    raise DataError("must be there", column=column)
+
+
+@pytest.fixture
+def processes(tmp_path, tests_on_path):
+    pool = ProcessPool(2, tmp_path)
+    yield pool
+    pool.shutdown(cancel_futures=True)
+
+
+def test_a_process_that_dies_costs_its_own_task_alone(processes, tmp_path, caplog):
+    markers = [str(tmp_path / name) for name in "abc"]
+    Path(markers[2]).touch()
+    assert list(processes.map(die_once, markers)) == [7, 7, 7]
+    assert caplog.text.count("a process that did a task died, attempt 1") == 2
+    assert "attempt 2" not in caplog.text
+
+
+def test_a_task_that_kills_every_process_is_an_error(processes):
+    rule = "the process of a task died 3 times, perhaps for lack of memory"
+    with pytest.raises(DataError, match=rule):
+        processes.submit(die, None).result()
+    assert processes.submit(abs, -7).result() == 7
+
+
+def test_what_a_task_raises_in_a_process_is_raised_here(processes):
+    with pytest.raises(DataError, match="column 'q' must be there") as caught:
+        processes.submit(fail, "q").result()
+    assert caught.value.column == "q"
+
+
+def test_a_module_in_the_current_folder_does_not_hide_one_of_python(
+    processes, tmp_path, monkeypatch
+):
+    (tmp_path / "queue.py").write_text("raise SystemExit('hidden')")
+    monkeypatch.chdir(tmp_path)
+    assert processes.submit(abs, -7).result() == 7
+
+
+def make_rows(n) -> Csr:
+    ones = np.ones(n, np.float32)
+    return Csr(np.arange(n + 1), np.arange(n, dtype=np.int32), ones, n)
+
+
+def sum_rows(rows: Csr, chosen: range, *, threads: int) -> float:
+    return float(threads * rows.slice(chosen.start, chosen.stop).data.sum())
+
+
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_tasks_get_large_arrays_by_their_path(engine, tmp_path, tests_on_path):
+    from functools import partial
+
+    from test_work import sum_rows  # as other processes know it
+
+    with (
+        open_work(tmp_path / "work", KEY) as folder,
+        open_steps(threads=2, folder=folder, engine=engine) as step,
+    ):
+        rows = step("rows", make_rows, 10**6).slice(0, 10**6 - 1)
+        assert len(dumps(rows)) < 1000
+        assert step.map("sum", partial(sum_rows, rows), [range(5), range(3)]) == [10.0, 6.0]
+    with pytest.raises(TypeError, match="a task must get large arrays mapped; got 1,048,580 bytes"):
+        dumps(np.ones(MOST // 4 + 1, np.float32))
 
 
 @pytest.mark.parametrize(
@@ -294,67 +411,6 @@ def test_ray_that_is_not_installed_is_refused_with_what_installs_it(tmp_path, mo
     monkeypatch.setattr("matchset.learn.train_match_set.find_spec", lambda _: None)
     with pytest.raises(ValueError, match="'ray' needs Ray; pip install "):
         ms.train("no such file", work=tmp_path / "work", engine="ray")
-
-
-def test_a_task_that_is_done_twice_at_once_leaves_one_result(tmp_path):
-    results = WorkFolder(tmp_path)
-    results.put("a", {"value": 1})
-    results.put("a", {"value": 1})
-    assert results.get("a", "value") == 1
-    (tmp_path / "b").mkdir()  # taken apart: no manifest
-    (tmp_path / "b" / "rest.bin").touch()
-    results.put("b", {"value": 2})
-    assert results.get("b", "value") == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
-
-
-def test_a_module_in_the_current_folder_does_not_hide_one_of_python(
-    tmp_path, monkeypatch, tests_on_path
-):
-    (tmp_path / "queue.py").write_text("raise SystemExit('hidden')")
-    monkeypatch.chdir(tmp_path)
-    results = WorkFolder(tmp_path / "work")
-    run_stages([Stage.of(Task("a", give))], results, engines.ProcessEngine(results, 1))
-    assert results.get("a", "value") == 7
-
-
-def test_two_classes_of_results_must_not_have_one_name():
-    with pytest.raises(TypeError, match="must have distinct names; got Csr twice"):
-        keepable(type("Csr", (), {}))
-
-
-def test_values_come_back_as_they_were(tmp_path):
-    log, catalog = shop()
-    values = {"log": log, "catalog": catalog, "n": (1, [2.5, None], {"a": True}, np.float32(3))}
-    header, arrays = encode(values)
-    assert decode(header, arrays, "log") == log
-    assert list(decode(header, arrays, "catalog").titles) == list(catalog.titles)
-    assert decode(header, arrays, "n") == (1, [2.5, None], {"a": True}, 3.0)
-    with pytest.raises(TypeError, match="a result must be of arrays and known classes; got"):
-        encode({"a": object()})
-
-
-def test_the_longest_tasks_of_a_stage_begin_first_and_results_are_freed():
-    results, begun = MemoryResults(), []
-
-    def note(job, name):
-        begun.append(name)
-        return {"value": name}
-
-    costs = {"a": 1.0, "b": 3.0, "c": 2.0}
-    tasks = [Task(name, note, {"name": name}, cost=cost) for name, cost in costs.items()]
-    last = Stage.of(Task("last", note, {"name": "last"}), "many")
-    run_stages(
-        [Stage("many", lambda _: tasks), last], results, ThreadEngine(results, 1), kept=["last"]
-    )
-    assert begun == ["b", "c", "a", "last"]
-    assert list(results.values) == ["last"]
-
-
-def test_a_stage_that_needs_what_nobody_makes_is_an_error():
-    results = MemoryResults()
-    with pytest.raises(RuntimeError, match="stages must need what there is; got a"):
-        run_stages([Stage.of(Task("a", fail), "nothing")], results, ThreadEngine(results, 1))
 
 
 @given(st.integers(0, 200), st.integers(1, 30))

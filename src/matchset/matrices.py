@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +97,15 @@ def _find_entries(indices: Ids, columns: range) -> Offsets:
         for block in (indices[begin : begin + _BLOCK],)
     ]
     return np.concatenate([np.empty(0, np.int64), *found])
+
+
+def join_rows(parts: Sequence[Csr]) -> Csr:
+    """Put the rows of several matrices below each other."""
+    if len(parts) == 1:
+        return parts[0]
+    indptr = offsets_of(np.concatenate([np.diff(part.indptr) for part in parts]))
+    indices, data = (np.concatenate([part.arrays[i] for part in parts]) for i in (1, 2))
+    return Csr(indptr, indices, data, parts[0].n_cols)
 
 
 def offsets_of(counts: ArrayLike) -> Offsets:

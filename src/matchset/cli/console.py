@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rich.console import Console
@@ -19,25 +18,11 @@ from rich.text import Text
 from matchset.errors import InputError
 
 if TYPE_CHECKING:
-    from matchset.learn.train_tree import Progress as Step
+    from matchset.work.steps import Progress as Step
 
 Form: TypeAlias = Literal["table", "tsv", "jsonl", "json"]
 output = Console()
 errors = Console(stderr=True)
-
-STAGES = {
-    "read": "reading",
-    "vectorize": "queries to features",
-    "embed": "products to vectors",
-    "tree": "building the tree",
-    "solve": "solving",
-    "pack": "packing",
-    "fit": "training the network",
-    "encode": "titles to vectors",
-    "neighbors": "past queries",
-    "lexical": "words of titles",
-    "tune": "weighing the parts",
-}
 
 
 def print_text(text: object) -> None:
@@ -120,7 +105,7 @@ def training_bar() -> Iterator[TrainingBar]:
 
 
 class TrainingBar:
-    """Receives the steps of training and shows the stage, how far it is, and when all will end."""
+    """Receives the steps of training and shows how far each is."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
@@ -132,23 +117,17 @@ class TrainingBar:
             self._bar.stop()
 
     def __call__(self, step: Step) -> None:
-        """Show one step; the bar is the stage's, the time left that of the whole training."""
-        text = describe_step(step, datetime.now().astimezone())
-        self._bar.update(self._task, description=text, completed=step.done, total=step.total)
+        """Show one step."""
+        self._bar.update(
+            self._task, description=describe_step(step), completed=step.done, total=step.total
+        )
 
 
-def describe_step(step: Step, now: datetime) -> str:
-    """A step in words."""
-    name = STAGES.get(step.stage, step.stage)
-    steps = f", {step.done:,} of {step.total:,}" if step.total > 1 else ""
+def describe_step(step: Step) -> str:
+    """Return a step in words."""
     tuning = " (to weigh the parts)" if step.is_tuning else ""
-    if step.seconds_left is None:
-        return name + tuning + steps
-    end = now + timedelta(seconds=step.seconds_left)
-    day = "" if end.date() == now.date() else f"{end:%a} "
-    return (
-        f"{name}{tuning}{steps}; {format_seconds(step.seconds_left)} left, until {day}{end:%H:%M}"
-    )
+    items = f", {step.done:,} of {step.total:,}" if step.total > 1 else ""
+    return f"{step.stage}{tuning}{items}"
 
 
 def format_seconds(seconds: float) -> str:

@@ -12,13 +12,13 @@ from matchset.cli.console import print_text, training_bar
 from matchset.cli.flags import Columns, Settings, make_config
 from matchset.cli.interrupts import ending_soon
 from matchset.errors import ParameterError
-from matchset.learn.train_match_set import EngineName
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.registry import load
 from matchset.matchers.train import check_places
 from matchset.matchers.train import train as train_matcher
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.memory import limit_memory
+from matchset.work.pools import EngineName
 
 COLUMNS, SETTINGS = Columns(), Settings()
 

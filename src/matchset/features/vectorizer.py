@@ -66,6 +66,15 @@ class Vectorizer:
         vectorizer._adopt(vocabulary, vocabulary.to_native())
         return vectorizer
 
+    def to_stored(self) -> Vocabulary:
+        """Return what is kept of a fitted vectorizer."""
+        return self.vocabulary
+
+    @classmethod
+    def from_stored(cls, vocabulary: Vocabulary) -> Self:
+        """Return a vectorizer as it was kept."""
+        return cls.of(vocabulary)
+
     def fit(
         self,
         queries: Iterable[str],

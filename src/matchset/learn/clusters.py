@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from matchset import _native
+from matchset.learn.cuts import CUTS, Cuts, plan_parts
 from matchset.learn.label_tree import plan_offsets
 from matchset.matrices import Floats, Ids, Offsets, offsets_of, rows_of, take_entries
 from matchset.model.inverted_lists import (
@@ -16,6 +18,7 @@ from matchset.model.inverted_lists import (
     move_to_nearest,
     quantize,
 )
+from matchset.work.steps import Steps, open_steps
 
 _CUT_PASSES = 10  # of 2-means per cut at most
 _LARGEST = 1.5  # lists of more than this many times their size are cut
@@ -36,6 +39,20 @@ def build_inverted_lists(
     seed: int = 0,
     threads: int = 1,
 ) -> InvertedLists:
+    """Put vectors into clusters of about `list_size`, all in this process."""
+    with open_steps(threads=threads) as step:
+        return cluster_vectors(step, vectors, list_size=list_size, passes=passes, seed=seed)
+
+
+def cluster_vectors(
+    step: Steps,
+    vectors: ByteVectors,
+    *,
+    list_size: int = LIST_SIZE,
+    passes: int = PASSES,
+    seed: int = 0,
+    cuts: Cuts = CUTS,
+) -> InvertedLists:
     """Put vectors into clusters of about `list_size`, and those into groups of similar ones.
 
     Balanced two-way cuts give the first clusters; `passes` of k-means then move every vector to the
@@ -43,11 +60,14 @@ def build_inverted_lists(
     have grown to more than one and a half times their size are cut again, so that a search reads
     a bounded number of products.
     """
-    lists = cut_lists(vectors, list_size=list_size, seed=seed, threads=threads)
+    rule = {"seed": seed, "threads": step.threads}
+    lists = step("encode.lists", cut_lists, vectors, list_size=list_size, **rule)
     for number in range(passes):
-        nearest = find_nearest(lists, range(lists.n_lists), number, threads=threads)
+        task = partial(_find_nearest, lists, number)
+        ranges = plan_parts(lists.n_lists, cuts.lists)
+        nearest = np.concatenate(step.map(f"encode.nearest{number}", task, ranges, is_wide=True))
         size = list_size if number == passes - 1 else None
-        lists = regroup(lists, nearest, list_size=size, seed=seed, threads=threads)
+        lists = step(f"encode.lists{number}", regroup, lists, nearest, list_size=size, **rule)
     return lists
 
 
@@ -64,8 +84,8 @@ def cut_lists(
     return builder.group(chosen.take(order), offsets, placed[order], len(vectors))
 
 
-def find_nearest(lists: InvertedLists, chosen: range, number: int, *, threads: int) -> Ids:
-    """The nearest list of each product in a range of lists, in their order, in pass `number`."""
+def _find_nearest(lists: InvertedLists, number: int, chosen: range, *, threads: int) -> Ids:
+    """Return the nearest list of each product in a range of lists, in pass `number`."""
     is_near = number > 0 and lists.n_lists > MANY_LISTS
     return move_to_nearest(lists, chosen, is_near=is_near, threads=threads)
 

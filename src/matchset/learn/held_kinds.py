@@ -15,7 +15,6 @@ from matchset.data.positives import positives
 from matchset.learn.held_words import HeldWords, choose_words
 from matchset.matrices import Csr, from_scipy, offsets_of
 from matchset.strings import Strings
-from matchset.work.forms import keepable
 
 KINDS = ("recent days", "new queries", "new words", "new products", "new pairs")
 RECENT, QUERIES, WORDS, PRODUCTS, PAIRS = range(len(KINDS))
@@ -29,7 +28,6 @@ _FEW = 300  # queries of a kind; where the most recent days hold fewer, others a
 Rows = NDArray[np.int64]
 
 
-@keepable
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldBack:
     """A log without some of its positives, and those positives, by validation query."""

@@ -10,7 +10,6 @@ import numpy as np
 from matchset import _native
 from matchset.matrices import Csr, Ids, Offsets, offsets_of, positions_of
 from matchset.model.tree import LabelTree
-from matchset.work.forms import keepable
 
 
 def build_tree(
@@ -39,7 +38,6 @@ def cut_labels(
     return LabelTree(labels, plan_offsets(len(Z), splits))
 
 
-@keepable
 @dataclass(frozen=True, slots=True)
 class Subtree:
     """Labels that lie together in the order of the tree, and are still to be cut."""

@@ -11,15 +11,11 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import LearnConfig
+from matchset.learn.cuts import CUTS, Cuts
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.tree import LayerPart, LayerWeights
-from matchset.work.forms import keepable
 
 LANES = 16  # children that are solved side by side, in one pass over the instances
-# What a range of parents costs is counted in instances, each as often as it is passed over. A range
-# takes about 50 ms, or more if there would be too many ranges: some thousands of files are fine.
-LEAST_COST = 50_000
-MOST_RANGES = 2048
 # A parent that costs many times more, such as the root, is solved by several threads: by one for
 # each of these children, if there are so many.
 MANY_RANGES, LEAST_LANES, MOST_THREADS = 4, 4, 8
@@ -60,13 +56,7 @@ class Range:
     cost: float = 1.0
     threads: int = 1  # that share the work, if there are so many
 
-    @property
-    def name(self) -> str:
-        """A name for its result."""
-        return f"{self.level}-{self.begin}-{self.end}"
 
-
-@keepable
 @dataclass(frozen=True, slots=True, eq=False)
 class SolvedParents:
     """Weights of the children of some parents, as `LayerWeights` has them."""
@@ -87,13 +77,13 @@ class SolvedParents:
         )  # fmt: skip
 
 
-def plan_ranges(sizes: Sequence[tuple[Offsets, Offsets]]) -> list[Range]:
+def plan_ranges(sizes: Sequence[tuple[Offsets, Offsets]], cuts: Cuts = CUTS) -> list[Range]:
     """Ranges that cost about the same, for all levels; the data alone decides.
 
     A level is given by the offsets of each parent's instances and of its children.
     """
     costs = [np.diff(instances) * -(-np.diff(children) // LANES) for instances, children in sizes]
-    most = max(LEAST_COST, sum(int(cost.sum()) for cost in costs) // MOST_RANGES)
+    most = max(cuts.solve_cost, sum(int(cost.sum()) for cost in costs) // cuts.solve_ranges)
     found: list[Range] = []
     for level, (cost, (_, children)) in enumerate(zip(costs, sizes, strict=True)):
         for begin, end in _cut(cost, most):
@@ -172,11 +162,6 @@ def solver_rules(config: LearnConfig, seed: int) -> tuple[_native.SolverRule, _n
         max_weights=unlimited if config.max_weights is None else config.max_weights,
     )
     return rule, prune
-
-
-def order_parents(parts: Sequence[tuple[Range, SolvedParents]]) -> list[SolvedParents]:
-    """Ranges of a level one after another."""
-    return [part for _, part in sorted(parts, key=lambda found: found[0].begin)]
 
 
 def join_parents(parts: Sequence[SolvedParents]) -> LayerWeights:

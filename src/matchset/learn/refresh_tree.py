@@ -26,7 +26,6 @@ from matchset.learn.layers import (
     Range,
     SolvedParents,
     join_parents,
-    order_parents,
     plan_ranges,
     solve,
 )
@@ -232,8 +231,8 @@ def _solve_again(
         for begin, end in _find_runs(sources == _SOLVED):
             run = problem.take(Range(level, begin, end))
             ranges = plan_ranges([(run.instances.indptr, run.first_child)])
-            parts = pool.map(partial(_solve_range, run, config, seed, threads), ranges)
-            found[begin] = order_parents(list(zip(ranges, parts, strict=True)))
+            task = partial(_solve_range, run, config, seed, threads)
+            found[begin] = list(pool.map(task, ranges))
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from matchset.learn.train_match_set import TrainedMatchSet
-from matchset.learn.train_tree import Progress
+from matchset.work.steps import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ def summarize(trained: TrainedMatchSet, seconds: dict[str, float]) -> TrainSumma
         left_out=data.positives.n_left_out,
         features=data.vectorizer.n_features,
         tree=() if model.tree is None else model.tree.sizes,
-        weights=trained.n_weights,
-        unconverged=trained.n_unconverged,
+        weights=trained.parts.n_weights,
+        unconverged=trained.parts.n_unconverged,
         n_bytes=sum(sizes.values()),
         seconds=seconds,
         peak_memory=peak if sys.platform == "darwin" else 1024 * peak,
@@ -110,5 +110,5 @@ def summarize(trained: TrainedMatchSet, seconds: dict[str, float]) -> TrainSumma
         part_bytes={} if is_tree else sizes,
         reranker="" if is_tree else told,
         events=dict(data.positives.rule.weights),
-        sampled_pairs=trained.n_sampled,
+        sampled_pairs=trained.parts.n_sampled,
     )

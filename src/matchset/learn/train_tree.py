@@ -1,136 +1,315 @@
-"""Training of a tree: how do instances and their labels become a model?
-
-Every step is a stage of tasks (`matchset.work`). In memory they run one after another on all
-threads; with a work folder they can be resumed, or run on many machines. There is no other way to
-train.
-"""
+"""Training of a tree: how do instances and their labels become a model?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, cast, get_args
+from itertools import groupby, pairwise
+
+import numpy as np
 
 from matchset.config import LearnConfig, Precision, count_threads
-from matchset.learn.embed_tasks import plan_embedding, plan_sums
-from matchset.learn.label_tree_tasks import plan_subtrees, plan_top, plan_tree
-from matchset.learn.pack_tasks import plan_joining, plan_packing
-from matchset.learn.training_data import Examples
-from matchset.learn.tree_tasks import (
-    TrainedTree,
-    TreeSource,
-    is_teacher_forcing,
-    join_layers,
-    list_ranges,
-    plan_selection,
-    plan_solving,
-    propagate,
-    warn_of_tree,
+from matchset.learn.cuts import CUTS, Cuts, plan_parts
+from matchset.learn.embeddings import embed_labels
+from matchset.learn.label_tree import (
+    Subtree,
+    build_tree,
+    cut_top,
+    order_subtree,
+    plan_offsets,
+    plan_splits,
 )
-from matchset.work.engines import ThreadEngine
-from matchset.work.results import MemoryResults
-from matchset.work.tasks import Done, Stage, Task, run_stages
+from matchset.learn.layers import (
+    LayerProblem,
+    Range,
+    SolvedParents,
+    join_parents,
+    plan_ranges,
+    solve,
+)
+from matchset.learn.negatives import propagate_labels, select_instances
+from matchset.learn.training_data import Examples
+from matchset.matrices import Csr, Ids, join_rows, offsets_of
+from matchset.model.packed import PackedArrays, PackedTree, join_packed, pack_parents
+from matchset.model.tree import LabelTree, TreeModel
+from matchset.work.steps import Progress, Steps, ignore, open_steps
 
-# In the order in which they are reported: "read" by `matchers.train`, "embed" to "pack" by the
-# tree, "fit" and "encode" by the two towers and DSSM, "neighbors" to "tune" by a match set.
-StageName = Literal[
-    "read", "vectorize", "embed", "tree", "solve", "pack", "fit", "encode",
-    "neighbors", "lexical", "tune",
-]  # fmt: skip
-# Names of tasks that users know under another one; "embed.sums" is a step of "embed".
-_SHOWN = {"data": "vectorize", "reranker": "tune"}
-_MOST_LEVELS = 32  # a tree splits in two at least
+logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """A step that training has just finished; raising an exception on it cancels the training."""
+@dataclass(frozen=True, slots=True, eq=False)
+class SolvedTree:
+    """A tree, and the weights of ranges of its parents, in the order of levels and parents."""
 
-    stage: StageName
-    done: int  # tasks of the stage or of a step of it, steps of "fit"
-    total: int
-    is_tuning: bool = False  # whether it belongs to the parts that are trained to weigh them
-    seconds_left: float | None = None  # to the end of the training, estimated; None: not known
+    tree: LabelTree
+    ranges: list[Range]
+    parts: list[SolvedParents]
+
+    def level(self, level: int) -> list[SolvedParents]:
+        """Return the parts of a level."""
+        pairs = zip(self.ranges, self.parts, strict=True)
+        return [part for one, part in pairs if one.level == level]
+
+    @property
+    def n_unconverged(self) -> tuple[int, ...]:
+        """Classifiers of each level that used up `max_iter` before they converged."""
+        levels = range(self.tree.depth)
+        return tuple(sum(part.n_unconverged for part in self.level(n)) for n in levels)
+
+    @property
+    def n_weights(self) -> tuple[int, ...]:
+        """Weights of each level."""
+        levels = range(self.tree.depth)
+        return tuple(sum(len(part.weights) for part in self.level(n)) for n in levels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedTree:
+    """A model, and how many classifiers of each layer used up `max_iter` before they converged."""
+
+    model: TreeModel
+    n_unconverged: tuple[int, ...]
 
 
 def train(
     examples: Examples,
     config: LearnConfig,
     *,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[Progress], None] = ignore,
+    cuts: Cuts = CUTS,
 ) -> TrainedTree:
-    """Embed the labels, cluster them into a tree, then train all of its layers.
+    """Train a tree over matrices, and join its layers."""
+    with open_steps(threads=count_threads(config.threads), progress=progress) as step:
+        solved = train_tree(step, examples, config, cuts)
+    layers = tuple(join_parents(solved.level(level)) for level in range(solved.tree.depth))
+    model = TreeModel(solved.tree, layers, examples.X.n_cols, examples.Y.n_cols)
+    warn_of_tree(sum(solved.n_unconverged), model.n_weights, sum(solved.tree.sizes), config)
+    return TrainedTree(model, solved.n_unconverged)
+
+
+def train_tree(step: Steps, examples: Examples, config: LearnConfig, cuts: Cuts) -> SolvedTree:
+    """Embed the labels, cluster them into a tree, then solve all of its layers.
 
     Labels without a positive have nothing to learn from: they are left out of the tree and are
     never predicted.
     """
-    results, source = MemoryResults(), TreeSource("examples", "")
-    results.put(source.examples, {"examples": examples})
-    stages = tree_stages(source, config)
-    run_stages(
-        stages,
-        results,
-        ThreadEngine(results, count_threads(config.threads)),
-        kept={stage.name for stage in stages if not stage.name.startswith(("embed", "tree."))},
-        on_done=lambda done: tell(done, progress),
+    Z, placed = embed(step, examples, config, cuts)
+    tree = cluster(step, Z, placed, config, cuts)
+    levels = step("levels", propagate, examples, tree)
+    ranges = plan_level_ranges(tree, levels, len(examples.X), cuts)
+    if config.negatives == "tfn":  # teacher forcing: no layer waits for another
+        task = partial(_solve_range, examples, tree, levels, None, config)
+        return SolvedTree(tree, ranges, step.map("solve", task, ranges))
+    solved = SolvedTree(tree, [], [])
+    for level in range(tree.depth):
+        instances = step(f"select.{level}", _select, examples, solved, config, step.threads)
+        task = partial(_solve_range, examples, tree, levels, instances, config)
+        own = [one for one in ranges if one.level == level]
+        parts = solved.parts + step.map(f"solve.{level}", task, own)
+        solved = SolvedTree(tree, solved.ranges + own, parts)
+    return solved
+
+
+def embed(step: Steps, examples: Examples, config: LearnConfig, cuts: Cuts) -> tuple[Csr, Ids]:
+    """Return vectors of the labels that have positives, and which these are."""
+    parts = plan_parts(examples.Y.n_cols, cuts.labels)
+    found = step.map("embed", partial(_embed_range, examples, config), parts, is_wide=True)
+    Z = found[0][0] if len(found) == 1 else step("embed.join", join_rows, [Z for Z, _ in found])
+    placed = np.concatenate([some for _, some in found])
+    logger.info("%d of %d labels have positives", len(placed), examples.Y.n_cols)
+    return Z, placed
+
+
+def _embed_range(
+    examples: Examples, config: LearnConfig, labels: range, *, threads: int
+) -> tuple[Csr, Ids]:
+    """Return the vectors of the labels of a range that have positives, and which these are."""
+    by_label = examples.Y.transposed_columns(labels)
+    own = np.flatnonzero(np.diff(by_label.indptr)).astype(np.int32)
+    if len(own) < len(by_label):
+        by_label = by_label.take(own)
+    placed = own + np.int32(labels.start)
+    vectors = examples.label_vectors
+    Z = embed_labels(
+        examples.X,
+        by_label,
+        given=None if vectors is None else vectors.take(placed),
+        config=config,
+        threads=threads,
+        n_labels=np.diff(examples.Y.indptr) if config.pifa_normalize else None,
     )
-    trained = join_layers(results, source, list_ranges(results, source))
-    sizes = sum(trained.model.tree.sizes)
-    warn_of_tree(sum(trained.n_unconverged), trained.model.n_weights, sizes, config)
-    return trained
+    return Z, placed
 
 
-def tell(
-    done: Done, progress: Callable[[Progress], None], seconds_left: float | None = None
-) -> None:
-    """Report a step of a stage that users know: the others take little time."""
-    prefix, _, name = done.stage.rpartition("/")
-    name = name.partition(".")[0]
-    name = _SHOWN.get(name, name)
-    if name in get_args(StageName):
-        is_tuning = prefix.startswith("tune") and name != "tune"
-        stage = cast("StageName", name)
-        progress(Progress(stage, done.done, done.total, is_tuning, seconds_left))
+def cluster(step: Steps, Z: Csr, placed: Ids, config: LearnConfig, cuts: Cuts) -> LabelTree:
+    """Cut the labels into a tree: in one task, or the top in one and each subtree in another.
 
-
-def tree_stages(source: TreeSource, config: LearnConfig) -> list[Stage]:
-    """The stages of a tree.
-
-    With teacher forcing no layer waits for another, and all of them are one stage. Matcher-aware
-    negatives are what the layers above find, so each layer is a stage of its own.
+    Cuts are seeded by their place, so a subtree is cut as it would be inside the whole tree; a node
+    at the top is cut by a sample.
     """
-    p, data = source.prefix, source.examples
-    given = {"source": source, "config": config}
-    cut = (p + "embed", p + "tree.top", p + "tree.part")
-    stages = [
-        Stage(p + "embed.sums", partial(plan_sums, given), (data,)),
-        Stage(p + "embed", partial(plan_embedding, given), (data, p + "embed.sums")),
-        Stage(p + "tree.top", partial(plan_top, given), (p + "embed",)),
-        Stage(p + "tree.part", partial(plan_subtrees, given), (p + "embed", p + "tree.top")),
-        Stage(p + "tree", partial(plan_tree, given), cut),
-        Stage.of(Task(p + "levels", propagate, {"source": source}), data, p + "tree"),
-    ]
-    solved = (data, p + "tree", p + "levels")
-    if is_teacher_forcing(config):
-        return [*stages, Stage(p + "solve", partial(plan_solving, given), solved)]
-    for level in range(_MOST_LEVELS):
-        above = tuple(p + f"solve.{upper}" for upper in range(level))
-        select = partial(plan_selection, given, level)
-        stages.append(Stage(p + f"select.{level}", select, solved + above))
-        needs = (*solved, p + f"select.{level}")
-        stages.append(Stage(p + f"solve.{level}", partial(plan_solving, given, level), needs))
-    return stages
+    if len(placed) <= cuts.tree_labels:
+        return step("tree", _build_tree, Z, placed, config, step.threads)
+    sizes = {"most": cuts.tree_labels, "n_sampled": cuts.sampled_labels}
+    order, subtrees = step("tree.top", _cut_top, Z, config, step.threads, **sizes)
+    task = partial(_cut_subtree, Z, order, config)
+    parts = step.map("tree.part", task, subtrees, is_wide=True)
+    splits = plan_splits(len(placed), config.branching, config.max_leaf_size)
+    labels = placed[np.concatenate(parts)]
+    return step("tree", LabelTree, labels, plan_offsets(len(placed), splits))
 
 
-def pack_stages(source: TreeSource, config: LearnConfig, precision: Precision) -> list[Stage]:
-    """The stages that pack the layers of a tree, and join them."""
-    p, given = source.prefix, {"source": source, "precision": precision}
-    needs = [source.examples, p + "tree", p + "levels"]
-    levels = range(_MOST_LEVELS)
-    is_one = is_teacher_forcing(config)
-    needs += [p + "solve"] if is_one else [p + f"solve.{level}" for level in levels]
-    return [
-        Stage(p + "pack.part", partial(plan_packing, given), tuple(needs)),
-        Stage(p + "pack", partial(plan_joining, given), (*needs, p + "pack.part")),
-    ]
+def _build_tree(Z: Csr, placed: Ids, config: LearnConfig, threads: int) -> LabelTree:
+    tree = build_tree(
+        Z,
+        branching=config.branching,
+        max_leaf_size=config.max_leaf_size,
+        max_iter=config.kmeans_max_iter,
+        seed=config.seed,
+        threads=threads,
+    )
+    return LabelTree(placed[tree.labels], tree.offsets)
+
+
+def _cut_top(
+    Z: Csr, config: LearnConfig, threads: int, *, most: int, n_sampled: int
+) -> tuple[Ids, list[Subtree]]:
+    """Return the labels in the order of the subtrees, and these."""
+    return cut_top(
+        Z,
+        plan_splits(len(Z), config.branching, config.max_leaf_size),
+        most=most,
+        n_sampled=n_sampled,
+        max_iter=config.kmeans_max_iter,
+        seed=config.seed,
+        threads=threads,
+    )
+
+
+def _cut_subtree(Z: Csr, order: Ids, config: LearnConfig, subtree: Subtree, *, threads: int) -> Ids:
+    """Return the labels of a subtree, in the order of the whole tree."""
+    labels = order[subtree.begin : subtree.end]
+    inside = order_subtree(
+        Z.take(labels),
+        plan_splits(len(Z), config.branching, config.max_leaf_size),
+        subtree,
+        max_iter=config.kmeans_max_iter,
+        seed=config.seed,
+        threads=threads,
+    )
+    return labels[inside]
+
+
+def propagate(examples: Examples, tree: LabelTree) -> tuple[Csr, ...]:
+    """Return the positives of every node, level by level: nodes x instances."""
+    pairs = examples.Y if examples.pair_weights is None else examples.pair_weights
+    return tuple(rows.transposed() for rows in propagate_labels(pairs, tree))
+
+
+def plan_level_ranges(
+    tree: LabelTree, levels: Sequence[Csr], n_instances: int, cuts: Cuts
+) -> list[Range]:
+    """Return the ranges of parents of all levels; the positives alone decide where they are cut."""
+    root = np.array([0, n_instances], dtype=np.int64)
+    instances = [root, *(rows.indptr for rows in levels[: tree.depth - 1])]
+    return plan_ranges(list(zip(instances, tree.offsets, strict=True)), cuts)
+
+
+def _select(examples: Examples, solved: SolvedTree, config: LearnConfig, threads: int) -> Csr:
+    """Return parents x instances: what the children of the next level are trained on."""
+    tree = solved.tree
+    pairs = examples.Y if examples.pair_weights is None else examples.pair_weights
+    levels = sorted({one.level for one in solved.ranges})
+    layers = tuple(join_parents(solved.level(level)) for level in levels)
+    given = None if examples.negatives is None else propagate_labels(examples.negatives, tree)
+    return select_instances(
+        examples.X,
+        TreeModel(tree, layers, examples.X.n_cols, examples.Y.n_cols),
+        positives=propagate_labels(pairs, tree),
+        given=given,
+        config=config,
+        threads=threads,
+    )
+
+
+def _solve_range(
+    examples: Examples,
+    tree: LabelTree,
+    levels: Sequence[Csr],
+    instances: Csr | None,
+    config: LearnConfig,
+    chosen: Range,
+    *,
+    threads: int,
+) -> SolvedParents:
+    """Return the weights of a range of parents; with teacher forcing, `instances` are positives."""
+    level, n = chosen.level, len(examples.X)
+    if instances is None and level > 0:
+        instances = levels[level - 1]
+    elif instances is None:
+        everything = np.arange(n, dtype=np.int32)
+        instances = Csr(np.array([0, n]), everything, np.ones(n, dtype=np.float32), n)
+    problem = LayerProblem(
+        examples.X, instances, levels[level], tree.offsets[level], examples.instance_weights
+    )
+    seed = config.seed * 64 + level  # a tree is never that deep
+    return solve(problem.take(chosen), config, seed=seed, threads=min(threads, chosen.threads))
+
+
+def pack_tree(
+    step: Steps, solved: SolvedTree, examples: Examples, precision: Precision, cuts: Cuts
+) -> PackedTree:
+    """Pack the weights of a tree: in one task, or in several that pack ranges of its parents."""
+    n_features, n_labels, tree = examples.X.n_cols, examples.Y.n_cols, solved.tree
+    pairs = list(zip(solved.ranges, solved.parts, strict=True))
+    before = offsets_of([int(one.cost) for one in solved.ranges])
+    cut = np.flatnonzero(np.diff(before[:-1] // cuts.pack_cost)) + 1
+    chosen = [pairs[begin:end] for begin, end in pairwise([0, *cut.tolist(), len(pairs)])]
+    task = partial(_pack_ranges, tree, n_features, precision)
+    parts = step.map("pack", task, chosen, is_wide=True)
+    packed = parts[0] if len(parts) == 1 else step("pack.join", join_packed, parts)
+    n_weights = sum(solved.n_weights)
+    return PackedTree(tree.labels, *packed, tree.sizes, n_features, n_labels, n_weights, precision)
+
+
+def _pack_ranges(
+    tree: LabelTree,
+    n_features: int,
+    precision: Precision,
+    chosen: Sequence[tuple[Range, SolvedParents]],
+    *,
+    threads: int,
+) -> PackedArrays:
+    """Pack some parents of a tree by themselves."""
+    layers = []
+    for level, pairs in groupby(chosen, key=lambda pair: pair[0].level):
+        ranges, parts = zip(*pairs, strict=True)
+        first = tree.offsets[level][ranges[0].begin : ranges[-1].end + 1]
+        layers.append((first, [part.part for part in parts]))
+    return pack_parents(layers, n_features, is_whole=False, precision=precision, threads=threads)
+
+
+def warn_of_tree(
+    n_unconverged: int, n_weights: int, n_classifiers: int, config: LearnConfig
+) -> None:
+    """Warn of classifiers that did not converge, and of a threshold that left almost nothing.
+
+    It is absolute: the larger the values of features are, the smaller are the weights they need.
+    """
+    if n_unconverged:
+        logger.warning(
+            "%s of %s classifiers did not converge within max_iter=%d passes; "
+            "a smaller C, scaled features or a larger max_iter may help",
+            f"{n_unconverged:,}",
+            f"{n_classifiers:,}",
+            config.max_iter,
+        )
+    if config.threshold > 0 and n_weights < n_classifiers:
+        logger.warning(
+            "threshold=%g leaves %s weights for %s classifiers, fewer than one each; "
+            "a lower threshold or features of smaller values may help",
+            config.threshold,
+            f"{n_weights:,}",
+            f"{n_classifiers:,}",
+        )

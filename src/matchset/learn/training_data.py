@@ -23,12 +23,14 @@ from matchset.matrices import Csr, Floats, from_scipy
 from matchset.model.products import Products, make_products
 from matchset.strings import Strings
 from matchset.text import normalize_strings
-from matchset.work.forms import keepable
 
 logger = logging.getLogger(__name__)
 
 
-@keepable
+class NothingToLearnError(DataError):
+    """A log has no positive pair."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
     """The matrices to train on; rows of X, Y and the optional pair matrices are instances."""
@@ -59,6 +61,15 @@ class TrainingPairs:
     language: str | None  # in which words are stemmed; None: they are not
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """The texts as features."""
+
+    vectorizer: Vectorizer
+    examples: Examples  # queries, then titles if there are any
+    X_more: Csr | None = None  # products x features of the text beside titles
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TrainingData(TrainingPairs):
     """Queries, and titles if there are any, as instances; products as labels."""
@@ -66,6 +77,12 @@ class TrainingData(TrainingPairs):
     vectorizer: Vectorizer
     examples: Examples
     X_more: Csr | None = None  # products x features of the text beside titles
+
+    @classmethod
+    def of(cls, pairs: TrainingPairs, features: Features) -> TrainingData:
+        """Put pairs and features together."""
+        parts = (pairs, features)
+        return cls(**{one.name: getattr(part, one.name) for part in parts for one in fields(part)})
 
     @property
     def X(self) -> Csr:  # noqa: N802 (one meaning everywhere)
@@ -76,6 +93,13 @@ class TrainingData(TrainingPairs):
     def Y(self) -> Csr:  # noqa: N802
         """Queries x products."""
         return self.examples.Y.slice(0, len(self.positives.queries))
+
+    @property
+    def titles(self) -> Csr:
+        """Titles x features, for what reads them."""
+        if self.X_titles is None:
+            raise RuntimeError("parts that read titles must have some")
+        return self.X_titles
 
     @property
     def X_titles(self) -> Csr | None:  # noqa: N802
@@ -89,13 +113,7 @@ def prepare_training_data(
 ) -> TrainingData:
     """Find the positive pairs, number the products, fit the vectorizer, make the matrices."""
     pairs = find_pairs(log, catalog, config, threads=threads)
-    vectorizer, X, X_more = vectorize_texts(pairs, config, threads=threads)
-    return TrainingData(
-        **{field.name: getattr(pairs, field.name) for field in fields(pairs)},
-        vectorizer=vectorizer,
-        examples=make_examples(X, pairs.positives, config.title_weight),
-        X_more=X_more,
-    )
+    return TrainingData.of(pairs, make_features(pairs, config, threads=threads))
 
 
 def find_pairs(
@@ -105,7 +123,7 @@ def find_pairs(
     n_threads = count_threads(threads)
     pairs = positives(log, events=config.events, min_count=config.min_count, threads=n_threads)
     if len(pairs) == 0:
-        raise DataError(
+        raise NothingToLearnError(
             f"a log must have a positive pair to learn from; got none in {len(log):,} rows "
             f"with {dict(pairs.rule.weights)} and min_count {pairs.rule.min_count:g}"
             f"{hint_at_counts(pairs.rule)}"
@@ -156,10 +174,10 @@ def list_texts(queries: Strings, products: Products, config: TrainConfig) -> dic
     return texts
 
 
-def vectorize_texts(
+def make_features(
     pairs: TrainingPairs, config: TrainConfig, *, threads: int | None = None
-) -> tuple[Vectorizer, Csr, Csr | None]:
-    """The vectorizer, the rows of queries and titles, and those of the text beside titles."""
+) -> Features:
+    """Fit the vectorizer, and make the rows of queries, titles and the text beside titles."""
     texts = list_texts(pairs.queries, pairs.products, config)
     _, *public = texts.values()
     vectorizer = fit_vectorizer(
@@ -172,9 +190,9 @@ def vectorize_texts(
         threads=threads,
     )
     more = texts.pop("more", None)
-    X = vectorizer.transform(Strings.concatenate(list(texts.values())), threads=threads)
+    X = from_scipy(vectorizer.transform(Strings.concatenate(list(texts.values())), threads=threads))
     X_more = None if more is None else from_scipy(vectorizer.transform(more, threads=threads))
-    return vectorizer, from_scipy(X), X_more
+    return Features(vectorizer, make_examples(X, pairs.positives, config.title_weight), X_more)
 
 
 def name_products(

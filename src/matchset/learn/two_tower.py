@@ -12,16 +12,15 @@ import numpy as np
 
 from matchset import _native
 from matchset.config import count_threads
+from matchset.learn.cuts import CUTS, Cuts
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.inverted_lists import ByteVectors, quantize
 from matchset.model.towers import encode_products, encode_texts
 
 log = logging.getLogger(__name__)
 
-SECONDS_PER_STATE = 300.0  # of training that a crash may cost
 _BLOCK = 1 << 16  # texts whose features are numbered at once
 _ENTRIES = 1 << 26  # that are counted at once: NumPy makes 8 bytes of each
-_STEPS_PER_CALL = 32  # of training between two chances to report or to stop
 _FEW_PAIRS = 50_000  # with fewer, learning goes slower
 _FEW_PAIRS_PER_TITLE = 2  # with fewer, more is learned from titles alone
 _PAIRS_TO_SEE = 2_000_000  # in all epochs together, as far as their limits allow
@@ -166,6 +165,7 @@ def train_two_tower(
     progress: Callable[[int, int], None] = lambda _, __: None,
     start: TowerState | None = None,
     save: Callable[[TowerState], None] | None = None,
+    cuts: Cuts = CUTS,
 ) -> TwoTower:
     """Learn embeddings from queries x features, products x features and queries x products.
 
@@ -178,7 +178,7 @@ def train_two_tower(
     row_of = number_features(X_queries, X_titles, config.min_df, config.max_ngrams)
     data = select_pairs(X_queries, X_titles, Y, row_of, config)
     table, losses = train_table(
-        data, config, threads=threads, progress=progress, start=start, save=save
+        data, config, threads=threads, progress=progress, start=start, save=save, cuts=cuts
     )
     embeddings = quantize(table)
     rows = X_titles.indptr, X_titles.indices
@@ -248,11 +248,13 @@ def train_table(
     progress: Callable[[int, int], None] = lambda _, __: None,
     start: TowerState | None = None,
     save: Callable[[TowerState], None] | None = None,
+    cuts: Cuts = CUTS,
 ) -> tuple[Floats, Floats]:
     """Embeddings, (n_rows, dimensions), and the mean loss of each step."""
     config = config.settle(data.n_pairs, len(data.titled))
     state = start or _make_state(data.n_rows, config, threads=threads)
-    table, squares = state.table, state.squares
+    # What was read from a work folder is mapped, and cannot be written.
+    table, squares = (np.require(a, requirements="W") for a in (state.table, state.squares))
     flat = table.reshape(-1)
     n_batches = -(-data.n_pairs // config.batch_size)
     n_steps = (config.epochs or 0) * n_batches
@@ -270,8 +272,8 @@ def train_table(
         if step + n_batches <= state.n_done:
             continue
         order = _native.shuffled(data.n_pairs, seed=config.seed, epoch=step // n_batches)
-        for begin in range(max(0, state.n_done - step), n_batches, _STEPS_PER_CALL):
-            end = min(n_batches, begin + _STEPS_PER_CALL)
+        for begin in range(max(0, state.n_done - step), n_batches, cuts.tower_steps):
+            end = min(n_batches, begin + cuts.tower_steps)
             losses.append(
                 _native.train_towers(
                     data.queries,
@@ -292,7 +294,7 @@ def train_table(
                 )
             )
             log.info("step %d of %d: loss %.3f", step + end, n_steps, losses[-1].mean())
-            if save is not None and time.monotonic() - last >= SECONDS_PER_STATE:
+            if save is not None and time.monotonic() - last >= cuts.tower_seconds:
                 save(TowerState(step + end, table, squares, np.concatenate(losses)))
                 last = time.monotonic()
             progress(step + end, n_steps)

@@ -10,12 +10,13 @@ import scipy.sparse as sp
 
 from matchset.config import MAX_SEED, MAX_THREADS, LearnConfig, as_int, check_int, count_threads
 from matchset.errors import not_fitted
-from matchset.learn.train_tree import Progress, train
+from matchset.learn.train_tree import train
 from matchset.learn.training_data import Examples
 from matchset.matrices import Csr, drop_zeros, to_csr
 from matchset.model.packed import PackedTree, pack
 from matchset.model.search import search_rule
 from matchset.model.tree import TreeModel
+from matchset.work.steps import Progress
 
 _DEFAULT = LearnConfig()
 

@@ -24,16 +24,16 @@ from matchset.data.tables import TableSource
 from matchset.errors import ParameterError
 from matchset.learn.summary import Stopwatch, TrainSummary, summarize
 from matchset.learn.train_match_set import (
-    EngineName,
     TrainedMatchSet,
     check_engine,
     train_match_set,
 )
-from matchset.learn.train_tree import Progress
 from matchset.matchers.match_set import MatchSet, forget_names
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.storage.folders import check_target
+from matchset.work.pools import EngineName
+from matchset.work.steps import Progress
 
 logger = logging.getLogger(__name__)
 _FEW_QUERIES = 30  # with a positive product
@@ -83,7 +83,7 @@ def train(
         if summary.queries < _FEW_QUERIES:
             few = f"{summary.pairs:,} positive pairs of {summary.queries:,} queries"
             logger.warning("%s are too few to learn from; a log should have hundreds", few)
-        matcher = _make_matcher(trained, config, _make_provenance(summary, log))
+        matcher = make_matcher(trained, config, _make_provenance(summary, log))
         if out is not None:
             matcher.save(out, overwrite=overwrite)
         return matcher
@@ -106,17 +106,17 @@ def check_places(
         raise ParameterError(rule, parameter="work")
 
 
-def _make_matcher(
-    trained: TrainedMatchSet, config: TrainConfig, provenance: dict[str, Any]
+def make_matcher(
+    trained: TrainedMatchSet, config: TrainConfig, provenance: dict[str, Any] | None = None
 ) -> XRLinearMatcher | MatchSet:
-    """Make the matcher of the model: the tree alone is one of its own."""
+    """Return the matcher of a model: the tree alone is one of its own."""
     data, model = trained.data, trained.model
     shared: dict[str, Any] = {
         "products": data.products,
         "config": config,
         "query_hashes": np.sort(data.positives.queries.hashes()),
         "n_queries_of": data.n_queries_of,
-        "provenance": provenance,
+        "provenance": provenance or {},
     }
     if config.parts == ("tree",) and model.tree is not None:
         return XRLinearMatcher(vectorizer=data.vectorizer, tree=model.tree, **shared)

@@ -15,8 +15,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 
 from matchset.errors import ModelFileError, TargetExistsError
 from matchset.storage.atomic import is_ours, publish_folder, remove_leftovers, staging_folder
+from matchset.storage.codec import ArrayPieces
 from matchset.storage.handles import MANIFEST as MANIFEST
 from matchset.storage.handles import FolderHandle, PathLike, read_folder
 
@@ -34,26 +34,6 @@ MAX_MANIFEST = 16 << 20  # bytes; ours have some thousands
 _MAX_DIMENSIONS = 8
 Arrays = Mapping[str, NDArray[Any]]
 Inner = Mapping[str, Callable[[Path], None]]  # what writes each folder inside, by name
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ArrayPieces:
-    """An array that is written piece by piece, such as mapped files: it needs no memory as a whole.
-
-    It can only be written; opened again, it is an array.
-    """
-
-    pieces: Sequence[NDArray[Any]]  # at least one; all of one type, and of one dimension
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of all pieces."""
-        return self.pieces[0].dtype
-
-    @property
-    def shape(self) -> tuple[int]:
-        """The length of all pieces together."""
-        return (sum(map(len, self.pieces)),)
 
 
 def write_folder(

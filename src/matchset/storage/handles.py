@@ -46,7 +46,7 @@ class FolderHandle(os.PathLike[str]):
         except OSError:
             os.close(descriptor)
             raise
-        return open(self.path / name, "rb", opener=lambda *_: descriptor)
+        return open(os.fspath(self.path / name), "rb", opener=lambda *_: descriptor)
 
     def check_regular(self, name: str) -> None:
         """Raise an OSError unless a file is there and regular."""

@@ -1,1 +1,1 @@
-"""Who does the work of a training, in which order, and where are its results kept?"""
+"""Who does the work of a training, and where are its results kept?"""

@@ -25,8 +25,8 @@ from matchset.lab.dssm.batches import (
 )
 from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.dssm.space import pool_rows
-from matchset.learn.train_tree import Progress
 from matchset.matrices import Floats
+from matchset.work.steps import Progress
 
 logger = logging.getLogger(__name__)
 

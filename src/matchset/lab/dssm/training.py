@@ -24,8 +24,8 @@ from matchset.lab.dssm.batches import TrainingData, prepare_training_data
 from matchset.lab.dssm.exact import DSSM
 from matchset.lab.dssm.settings import DSSMConfig, import_extra
 from matchset.lab.dssm.space import Space, Tower
-from matchset.learn.train_tree import Progress
 from matchset.storage.folders import check_target
+from matchset.work.steps import Progress
 
 if TYPE_CHECKING:
     from matchset.lab.dssm.network import Fitted
