@@ -9,12 +9,13 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
+from pecos import run_pecos
+
 import matchset as ms
 from matchset.baselines import BM25, NearestQueries, Popularity, TitleSimilarity
 from matchset.config import LearnConfig, count_threads
 from matchset.data.positives import Positives
 from matchset.lab import DSSM, SentenceEncoder
-from matchset.lab.experiments.outsiders import run_pecos
 
 TREE = ms.TrainConfig(parts=("tree",))
 PAPER = replace(TREE, titles="none", language=None, learn=LearnConfig())  # queries alone

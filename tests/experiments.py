@@ -5,6 +5,8 @@ from dataclasses import replace
 from matchset.config import LearnConfig, TrainConfig
 from matchset.data.split import SplitOptions
 from matchset.lab.experiments.benchmark import make_benchmark
+from matchset.lab.experiments.contenders import SHOP_ROWS
+from matchset.lab.experiments.paper_rows import PAPER
 from matchset.lab.experiments.runner import Budget
 from matchset.lab.shop import simulate_shop
 from matchset.strings import Strings
@@ -13,6 +15,7 @@ BUDGET = Budget(ks=(5, 10, 20), resamples=50, flips=5_000, singles=20)
 CONFIG = TrainConfig(
     parts=("tree",), learn=LearnConfig(pifa_max_entries=128, branching=8, max_leaf_size=20)
 )
+FAST = [name for name in (*SHOP_ROWS, *PAPER) if name != "sentence_encoder"]
 HOSTILE = (
     "<script>alert(1)</script>",
     "\"quoted\" 'twice' & more",

@@ -308,7 +308,7 @@ def test_the_demo_runs_and_runs_again(demo, tmp_path):
         assert part in said
     assert f"report: {out / 'report.html'}\n" in said
     assert said.endswith(f"matchset demo --serve --products 150 --out {out}\n")
-    assert "Of 1,000 searches," in said
+    assert "Of 1,000 searches (each query by its traffic)," in said
     assert "These figures are of 5,000 test queries at most" in said
     assert "(stored)" in run("demo", "--products", 150, "--out", out)
     foreign = tmp_path / "mine"
@@ -319,8 +319,9 @@ def test_the_demo_runs_and_runs_again(demo, tmp_path):
 
 
 def test_matchers_are_compared_and_a_model_is_swept(shop, tmp_path):
-    out, log = tmp_path / "report", shop / "log.parquet"
-    options = ["--catalog", shop / "products.parquet", "-o", out, "--quick", "--branching", 8]
+    out, log, settings = tmp_path / "report", shop / "log.parquet", tmp_path / "settings.toml"
+    settings.write_text("[learn]\nbranching = 8\n")
+    options = ["--catalog", shop / "products.parquet", "-o", out, "--quick", "--config", settings]
     bm25 = BM25.from_catalog(ms.read_catalog(shop / "products.parquet"))
     queries = ms.split_by_time(ms.read_log(log), test_days=30).test.queries
     mine = tmp_path / "mine.csv"
@@ -329,7 +330,7 @@ def test_matchers_are_compared_and_a_model_is_swept(shop, tmp_path):
     said = run("compare", log, *options, *rows)
     assert "BM25: Recall@10/50/100" in said
     assert "mine: Recall@10/50/100" in said
-    assert "bought product among the first 10 than with mine" in said
+    assert "bought product among the first 10 of Match set than of mine" in said
     assert str(out / "report.html") in said
     assert "(stored)" in run("compare", log, *options, *rows)
     said = run("sweep", out / "models" / "match_set", log, "--split", "auto", "-o", out, "--quick")

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from experiments import BUDGET, CONFIG, count_training, make_small
+from experiments import BUDGET, CONFIG, FAST, count_training, make_small
 
 from matchset.config import count_threads
 from matchset.data.split import SplitOptions
 from matchset.evaluate.compare import Difference
 from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.overlap import Share
-from matchset.lab.experiments import baseline_rows, contenders
+from matchset.lab.experiments import paper_rows
 from matchset.lab.experiments import store as stores
 from matchset.lab.experiments.claims import (
     CLAIMS,
@@ -23,7 +23,7 @@ from matchset.lab.experiments.claims import (
 )
 from matchset.lab.experiments.comparison import LEFT_OUT, ZERO_RESULT, run_comparison
 from matchset.lab.experiments.contender import choose_contenders
-from matchset.lab.experiments.contenders import FAST, OURS, list_contenders
+from matchset.lab.experiments.contenders import OURS, PAPER_ROWS, SHOP_ROWS, list_contenders
 from matchset.lab.experiments.examples import choose_examples
 from matchset.lab.experiments.runner import ProgressListener, run_contenders
 from matchset.lab.experiments.store import Store, make_digest, measure_disk
@@ -49,7 +49,7 @@ def benchmark():
 @pytest.fixture(scope="module")
 def compared(benchmark, tmp_path_factory):
     out = tmp_path_factory.mktemp("compared")
-    return out, run_comparison(benchmark, out, BUDGET, names=FAST, price_per_hour=3600.0)
+    return out, run_comparison(benchmark, out, BUDGET, names=FAST)
 
 
 def contenders_of(benchmark):
@@ -62,9 +62,14 @@ def chosen(benchmark, made, names=NAMES):
     return count_training(choose_contenders(contenders_of(benchmark), names), made)
 
 
-def test_every_contender_is_listed_by_name(benchmark):
-    named = {each.name for each in contenders_of(benchmark) if each.group != "fusion"}
-    assert named == set(contenders.NAMES)
+def test_every_contender_is_listed_by_name_and_the_papers_run_only_if_asked_for(benchmark):
+    contenders = contenders_of(benchmark)
+    named = {each.name for each in contenders if each.group != "fusion"}
+    assert named == {*SHOP_ROWS, *PAPER_ROWS}
+    by_default = {each.name for each in choose_contenders(contenders, None)}
+    assert not by_default & set(PAPER_ROWS)
+    assert by_default >= set(SHOP_ROWS)
+    assert len(choose_contenders(contenders, None, with_paper=True)) == len(contenders)
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(benchmark, tmp_path):
@@ -233,7 +238,6 @@ def test_every_contender_is_measured_as_if_alone(benchmark, compared):
     for wanted in alone.scores:
         score = ours.score(wanted.k, wanted.segment, wanted.metric)
         assert score.value == pytest.approx(wanted.value, nan_ok=True)
-    assert ours.cost.price == pytest.approx(ours.cost.train_seconds)  # at 3600 an hour
     files = (out / "models" / OURS).iterdir()
     assert ours.cost.disk_bytes == sum(file.stat().st_size for file in files)
     for row in found.present()[1:]:
@@ -329,7 +333,7 @@ def test_without_a_catalog_the_contenders_that_need_titles_are_absent(benchmark,
 def test_a_contender_that_is_named_but_cannot_run_is_an_error_before_any_work(
     benchmark, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(baseline_rows, "find_spec", lambda name: None)
+    monkeypatch.setattr(paper_rows, "find_spec", lambda name: None)
     blind = replace(benchmark, catalog=None, digest="blind")
     out = tmp_path / "out"
     for asked, name, how in [(benchmark, "dssm", "pip install"), (blind, "bm25", "give --catalog")]:
@@ -340,17 +344,17 @@ def test_a_contender_that_is_named_but_cannot_run_is_an_error_before_any_work(
 
 
 def test_without_a_title_to_learn_from_the_neural_contenders_are_absent(benchmark, monkeypatch):
-    monkeypatch.setattr(baseline_rows, "find_spec", lambda name: name)
-    assert baseline_rows.why_no_dssm(benchmark) == ""
+    monkeypatch.setattr(paper_rows, "find_spec", lambda name: name)
+    assert paper_rows.why_no_dssm(benchmark) == ""
     strangers = Strings.of(f"x{number}" for number in range(len(benchmark.catalog)))
     nameless = Strings.of([""] * len(benchmark.catalog))
     for changed in ({"ids": strangers}, {"titles": nameless}):
         catalog = replace(benchmark.catalog, **changed)
-        assert "needs a title" in baseline_rows.why_no_dssm(replace(benchmark, catalog=catalog))
+        assert "needs a title" in paper_rows.why_no_dssm(replace(benchmark, catalog=catalog))
 
 
 def test_without_the_extra_the_neural_contenders_say_how_to_get_it(benchmark, monkeypatch):
-    monkeypatch.setattr(baseline_rows, "find_spec", lambda name: None)
+    monkeypatch.setattr(paper_rows, "find_spec", lambda name: None)
     rows = {row.name: row for row in contenders_of(benchmark)}
     assert "pip install 'torch>=" in rows["dssm"].absent
     with pytest.raises(ValueError, match="absent"):
@@ -380,8 +384,6 @@ def test_contenders_are_named_and_labelled_by_the_registry(benchmark):
     without = ("fusion", "run")  # their rows have names of their own
     assert [contender.name for contender in own] == [k for k in KINDS if k not in without]
     for contender in contenders:
-        if contender.name == "pecos":  # a recorded run, of an engine that is known
-            continue
         if contender.group in ("baseline", "paper"):
             assert contender.title.startswith(KINDS[contender.kind].label)
         assert contender.name.startswith(contender.kind)
@@ -425,11 +427,6 @@ def test_each_matcher_is_timed_in_two_parts(benchmark, tmp_path):
         assert len(timing.total) == 5
         assert (shares["vectorizing_p50"] > 0) is (row.name != "popularity")
         assert shares["total_p50"] > 0
-
-
-def test_a_price_must_be_one(benchmark, tmp_path):
-    with pytest.raises(ValueError, match="price_per_hour must be at least 0, and finite; got -1"):
-        run_comparison(benchmark, tmp_path, BUDGET, names=[], price_per_hour=-1.0)
 
 
 def test_training_sees_the_training_side_alone(benchmark):

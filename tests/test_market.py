@@ -302,12 +302,6 @@ def test_it_is_simulated_on_the_command_line(tmp_path: Path) -> None:
     assert len(read_log(str(tmp_path / "b" / "log")).products) > 50
 
 
-def test_compare_offers_both_kinds() -> None:
-    said = run("compare", "--help")
-    assert "--shop" in said
-    assert "marketplace" in said
-
-
 def test_what_customers_did_finds_more_than_titles_as_in_the_paper(market: Shop) -> None:
     """The paper's XR-Linear over its BM25; that of DSSM is measured by benchmarks/shops.py."""
     train, test = split_by_time(market.log, test_days=30)

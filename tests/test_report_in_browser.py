@@ -2,10 +2,10 @@
 
 import pytest
 from browser import DESKTOP, PHONE, visit
-from experiments import BUDGET, HOSTILE, make_small
+from experiments import BUDGET, FAST, HOSTILE, make_small
 
 from matchset.lab.experiments.comparison import run_comparison
-from matchset.lab.experiments.contenders import FAST, OURS
+from matchset.lab.experiments.contenders import OURS
 from matchset.lab.experiments.sweeps import run_sweep
 from matchset.lab.report.page import write_report
 from matchset.matchers.match_set import MatchSet

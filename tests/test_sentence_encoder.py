@@ -8,10 +8,13 @@ import pytest
 from bookshelf import IDS, QUERIES, make_catalog
 from contract import CHECKS, Subject, name_of
 from encoders import DIMENSIONS, install_stand_in, make_encoder
+from experiments import BUDGET, make_small
 
 import matchset as ms
 from matchset.errors import ParameterError
 from matchset.lab import SentenceEncoder
+from matchset.lab.experiments import baseline_rows as baselines
+from matchset.lab.experiments.comparison import run_comparison
 from matchset.strings import Strings
 
 pytestmark = pytest.mark.torch  # usearch is in the same extra
@@ -87,3 +90,31 @@ def test_a_real_encoder_knows_that_a_bloom_is_a_flower():
     assert "rose" in matcher.match("a bloom for my sweetheart").titles[0].lower()
     several = matcher.match(["a bloom", "something to drink from"])
     assert several[1] == matcher.match("something to drink from")
+
+
+@pytest.fixture
+def benchmark():
+    return make_small()
+
+
+def test_a_row_of_an_encoder_is_absent_until_there_is_one(benchmark, folder, monkeypatch):
+    assert baselines.make_encoder(benchmark, None).absent.endswith("give --encoder")
+    monkeypatch.setattr(baselines, "find_spec", lambda name: None)
+    assert "pip install" in baselines.make_encoder(benchmark, folder).absent
+
+
+def test_a_sentence_encoder_is_a_row_with_its_name_in_a_note(benchmark, tmp_path, monkeypatch):
+    install_stand_in(monkeypatch)
+    monkeypatch.setattr(baselines, "find_spec", lambda name: name)
+    folder = make_encoder(tmp_path / "my-encoder")
+    found = run_comparison(
+        benchmark,
+        tmp_path / "out",
+        BUDGET,
+        names=["sentence_encoder", "popularity"],
+        encoder=folder,
+    )
+    row = found.row("sentence_encoder")
+    assert row.recall(20) > found.row("popularity").recall(20)
+    assert row.note == "the encoder is my-encoder; disk does not count it"
+    assert row.cost.latency["vectorizing_p50"] > 0

@@ -22,13 +22,12 @@ from matchset.errors import ParameterError
 from matchset.evaluate.pair_segments import find_seen_in_training
 from matchset.lab.experiments.benchmark import Benchmark, make_benchmark, take_test
 from matchset.lab.experiments.comparison import run_comparison
-from matchset.lab.experiments.contenders import NAMES
-from matchset.lab.experiments.outsiders import Outside
+from matchset.lab.experiments.contenders import PAPER_ROWS, SHOP_ROWS
 from matchset.lab.experiments.runner import QUICK, Budget, ProgressListener
 from matchset.lab.experiments.sweeps import Swept, find_graph, run_sweep, take_models
 from matchset.lab.report.page import require_plots, write_report
 from matchset.lab.report.verdict import describe_verdict
-from matchset.lab.shop import ShopKind, simulate_shop
+from matchset.lab.shop import simulate_shop
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import RecordedRun, read_run
 from matchset.matchers.registry import load
@@ -39,11 +38,11 @@ SHOP = {"products": 50_000, "queries": 200_000}
 QUICK_SHOP = {"products": 5_000, "queries": 20_000}
 QUICK_SAMPLE = 5_000
 COLUMNS, LOG_COLUMNS = Columns(), LogColumns()
-SETTINGS, OPTIONS = Settings(), SplitOptions()
+OPTIONS = SplitOptions()
 Split = Annotated[SplitOptions, Parameter(name="*")]
 ROWS_HELP = (
-    f"Rows to run: {', '.join(NAMES)}. By default all that can run here. "
-    "Rows stored earlier are in the report too."
+    f"Rows to run: {', '.join(SHOP_ROWS)}; of the paper: {', '.join(PAPER_ROWS)}. By default all "
+    "but the paper's that can run here. Rows stored earlier are in the report too."
 )
 
 
@@ -55,19 +54,15 @@ def compare(
     catalog: Path | None = None,
     run: Annotated[list[Path] | None, Parameter(negative="")] = None,
     encoder: Path | None = None,
-    pecos: Path | None = None,
     rows: Annotated[
         list[str] | None, Parameter(help=ROWS_HELP, consume_multiple=True, negative="")
     ] = None,
-    name: str | None = None,
-    title: str = "",
-    quick: bool = False,
-    shop: ShopKind = "shop",
-    price_per_hour: float | None = None,
+    paper: Annotated[bool, Parameter(negative="")] = False,
+    name: str = "a search log",
+    quick: Annotated[bool, Parameter(negative="")] = False,
     config: Path | None = None,
     split: Split = OPTIONS,
     columns: Columns = COLUMNS,
-    settings: Annotated[Settings, Parameter(name="*", group="Settings")] = SETTINGS,  # type: ignore[valid-type]
 ) -> None:
     """Compare the match set with your own search and with known methods, as a web page.
 
@@ -89,38 +84,30 @@ def compare(
         counts as an empty answer. `matchset split` writes the test.
     encoder
         Folder of a sentence encoder (sentence-transformers), for the row sentence_encoder.
-    pecos
-        A Python that has libpecos, such as ENV/bin/python, for the row pecos.
     rows
-        Rows to run, as listed by `NAMES` of `lab.experiments.contenders`.
+        Rows to run, as listed by `SHOP_ROWS` of `lab.experiments.contenders`.
+    paper
+        Run the rows of the paper too: XR-Linear as published, and DSSM, which takes minutes.
     name
-        Name of the data in the report, such as "Home Depot" (default: a search log).
-    title
-        Title of the report.
+        Name of the data in the report, such as "Home Depot".
     quick
         Use a small shop, fewer test queries and a shorter training of DSSM.
-    shop
-        Kind of shop to simulate if no log is given.
-    price_per_hour
-        Cost of an hour of this machine, to report the cost of each training.
     config
-        TOML file of settings, as for `matchset train`.
+        TOML file of settings, as for `matchset train`: `min_count = 2.33`, or `threads = 4` below
+        a line [learn].
     split
         How the log is split (default: auto).
     columns
         Columns of log and catalog.
-    settings
-        Settings of the match set; each overrides that of the file.
 
     """
     require_plots()
     refuse_model(out)
-    chosen = make_config(config, settings)
-    hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config, **hide_runs(run or [])}
-    hidden |= {"ENCODER": encoder, "PYTHON": pecos}
+    chosen = make_config(config, Settings())
     runs = read_runs(run or [])
-    benchmark = read_benchmark(log or [], catalog, chosen, split, columns, quick=quick, shop=shop)
-    benchmark = benchmark.named(name, title)
+    benchmark = read_benchmark(log or [], catalog, chosen, split, columns, quick=quick, name=name)
+    hidden = {"OUT": out, "CATALOG": catalog, "CONFIG": config, "ENCODER": encoder}
+    hidden |= {f"RUN{number or ''}": file for number, file in enumerate(run or [])}
     with showing_progress() as progress:
         findings = run_comparison(
             benchmark,
@@ -128,8 +115,8 @@ def compare(
             replace(QUICK if quick else Budget(), seed=chosen.learn.seed),
             names=rows,
             runs=runs,
-            outside=Outside(encoder, pecos),
-            price_per_hour=price_per_hour,
+            encoder=encoder,
+            with_paper=paper,
             command=format_command(hidden, log or []),
             progress=progress,
         )
@@ -144,7 +131,6 @@ def sweep(
     *,
     out: Annotated[Path, Parameter(alias="-o")],
     quick: bool = False,
-    shop: ShopKind = "shop",
     parts: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     seed: int = 0,
     split: Split = OPTIONS,
@@ -165,8 +151,6 @@ def sweep(
         Folder for the report; give the folder of `matchset compare` to have both in one report.
     quick
         Use a small shop and fewer test queries.
-    shop
-        Kind of shop to simulate without a model.
     parts
         Parts to train if no model is given (default: all). `tree` gives the paper's tables: it
         sweeps the tree alone, also that of a given match set.
@@ -187,7 +171,7 @@ def sweep(
     with showing_progress() as progress:
         if model is None or not log:
             config = read_config({"learn": {"seed": seed}, **({"parts": parts} if parts else {})})
-            benchmark = simulate_benchmark(config, split, quick=quick, shop=shop)
+            benchmark = simulate_benchmark(config, split, quick=quick)
             qrels, origin = benchmark.qrels, benchmark.facts.origin
             matcher, graph, reason = take_models(benchmark, out, budget, progress=progress)
         else:
@@ -213,7 +197,7 @@ def sweep(
 
 
 def open_swept(model: Path, parts: Sequence[str] | None) -> Swept:
-    """A model whose tree can be varied, or the tree alone of a match set."""
+    """Open a model whose tree can be varied, or the tree alone of a match set."""
     matcher = load(model)
     if not isinstance(matcher, XRLinearMatcher | MatchSet):
         rule = "a sweep needs a match set or an XR-Linear model"
@@ -233,7 +217,7 @@ def open_swept(model: Path, parts: Sequence[str] | None) -> Swept:
 
 
 def read_runs(files: Sequence[Path]) -> dict[str, RecordedRun]:
-    """What engines of the user's own answered, by the names of the files."""
+    """Read what engines of the user's own answered, by the names of the files."""
     runs: dict[str, RecordedRun] = {}
     for file in files:
         if file.stem in runs:
@@ -241,11 +225,6 @@ def read_runs(files: Sequence[Path]) -> dict[str, RecordedRun]:
             raise ParameterError(rule, parameter="run")
         runs[file.stem] = read_run(str(file))
     return runs
-
-
-def hide_runs(files: Sequence[Path]) -> dict[str, Path]:
-    """Placeholders for the paths of runs."""
-    return {f"RUN{number or ''}": file for number, file in enumerate(files)}
 
 
 def read_benchmark(
@@ -256,38 +235,34 @@ def read_benchmark(
     columns: Columns,
     *,
     quick: bool,
-    shop: ShopKind = "shop",
+    name: str,
 ) -> Benchmark:
     """Read a log and its catalog, or simulate a shop if there is no log."""
     if sources:
         log, goods = columns.read(sources), columns.read_catalog(catalog)
         plan = limit_sample(split, quick=quick)
-        return make_benchmark(log, goods, config, plan, origin="a search log")
+        return make_benchmark(log, goods, config, plan, origin=name)
     if catalog is not None:
         raise ValueError(f"a catalog needs a log; got {catalog} alone")
-    return simulate_benchmark(config, split, quick=quick, shop=shop)
+    return simulate_benchmark(config, split, quick=quick)
 
 
-def simulate_benchmark(
-    config: TrainConfig, split: SplitOptions, *, quick: bool, shop: ShopKind = "shop"
-) -> Benchmark:
+def simulate_benchmark(config: TrainConfig, split: SplitOptions, *, quick: bool) -> Benchmark:
     """Simulate a shop to experiment on."""
-    size = QUICK_SHOP if quick else SHOP
-    queries = size["queries"] if shop == "shop" else None  # None: the marketplace's own density
-    seed = config.learn.seed
-    made = simulate_shop(kind=shop, products=size["products"], queries=queries, seed=seed)
-    origin = f"a simulated {shop} of {size['products']:,} products (seed {seed})"
+    size, seed = QUICK_SHOP if quick else SHOP, config.learn.seed
+    shop = simulate_shop(products=size["products"], queries=size["queries"], seed=seed)
+    origin = f"a simulated shop of {size['products']:,} products (seed {seed})"
     plan = limit_sample(split, quick=quick)
-    return make_benchmark(made.log, made.catalog, config, plan, origin=origin)
+    return make_benchmark(shop.log, shop.catalog, config, plan, origin=origin)
 
 
 def limit_sample(split: SplitOptions, *, quick: bool) -> SplitOptions:
-    """The same options, with fewer test queries for a quick run."""
+    """Return the same options, with fewer test queries for a quick run."""
     return replace(split, sample=min(split.sample, QUICK_SAMPLE)) if quick else split
 
 
 def format_command(hidden: Mapping[str, Path | None], logs: Iterable[str]) -> str:
-    """The command as it was given, with a placeholder instead of each path."""
+    """Return the command as it was given, with a placeholder instead of each path."""
     words = {Path(path): word for word, path in hidden.items() if path is not None}
     words |= {Path(path): f"LOG{number or ''}" for number, path in enumerate(logs)}
 

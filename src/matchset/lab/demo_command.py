@@ -28,7 +28,6 @@ from matchset.evaluate.evaluation import evaluate
 from matchset.lab.compare_command import QUICK_SAMPLE, showing_progress
 from matchset.lab.experiments.benchmark import make_benchmark
 from matchset.lab.experiments.comparison import run_comparison
-from matchset.lab.experiments.contenders import FAST
 from matchset.lab.experiments.runner import QUICK
 from matchset.lab.report.page import require_plots, write_report
 from matchset.lab.report.verdict import describe_verdict
@@ -169,9 +168,7 @@ def _compare(log: Log, catalog: Catalog, out: Path, *, origin: str) -> None:
     options = SplitOptions(sample=QUICK_SAMPLE)
     benchmark = make_benchmark(log, catalog, TrainConfig(), options, origin=origin)
     with showing_progress() as progress:
-        found = run_comparison(
-            benchmark, out, QUICK, names=FAST, command="matchset demo", progress=progress
-        )
+        found = run_comparison(benchmark, out, QUICK, command="matchset demo", progress=progress)
     report = write_report(out, comparison=found)
     print_heading("What matters")
     print_text(describe_verdict(found))
@@ -227,9 +224,6 @@ def _print_invitation(address: str) -> None:
 
 
 def _own_name() -> str:
-    """The program as a user can type it: `make demo` does not put it on the path."""
-    called = Path(sys.argv[0])
-    found = shutil.which("matchset")
-    if called.name != "matchset" or (found is not None and called.samefile(found)):
-        return "matchset"
-    return shlex.quote(sys.argv[0])
+    """Return the program as a user can type it: `make demo` does not put it on the path."""
+    is_on_path = Path(sys.argv[0]).name == "matchset" and shutil.which("matchset") is not None
+    return "matchset" if is_on_path else shlex.quote(sys.argv[0])

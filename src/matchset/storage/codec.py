@@ -9,6 +9,7 @@ annotated union, and never name a class of its own.
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -121,7 +122,7 @@ def _own(kind: Any) -> Codec:
     if hasattr(kind, "to_stored"):
         stored = get_type_hints(kind.to_stored)["return"]
         return _instead(kind, kind.to_stored, stored, kind.from_stored)
-    if is_dataclass(kind):
+    if is_dataclass(kind) or hasattr(kind, "_fields"):  # a named tuple
         return _dataclass(kind)
     raise TypeError(f"a value to keep must be of arrays and dataclasses; got {kind}")
 
@@ -162,12 +163,17 @@ def _scalar(rule: str, *kinds: type) -> Codec:
 
 
 def _number() -> Codec:
+    """Numbers; JSON has null for one that is not known, NaN."""
     number = _scalar("a number", int, float)
 
-    def check(value: Any, at: str, _: Any) -> float:
-        return float(_build(at, float, number.decode(value, at, _)))
+    def write(value: Any, at: str, _: Any) -> float | None:
+        known = float(_build(at, float, number.encode(value, at, _)))
+        return known if known == known else None
 
-    return Codec(check, check)
+    def read(value: Any, at: str, _: Any) -> float:
+        return math.nan if value is None else float(_build(at, float, number.decode(value, at, _)))
+
+    return Codec(write, read)
 
 
 def _anything() -> Codec:
@@ -400,6 +406,8 @@ class _Fields:
     @cached_property
     def codecs(self) -> dict[str, Codec]:
         hints = get_type_hints(self.kind)
+        if not is_dataclass(self.kind):
+            return {name: codec_of(hints[name]) for name in self.kind._fields}
         kept = [each for each in fields(self.kind) if each.init]
         return {
             each.name: codec_of(hints[each.name])

@@ -36,10 +36,9 @@ class Benchmark:
     facts: DataFacts  # for the report
     digest: str  # of the above, except for settings that single contenders depend on
 
-    def named(self, name: str | None, title: str) -> Benchmark:
-        """The same with a name of the data, if there is one, and a title of the report."""
-        origin = self.facts.origin if name is None else name
-        return replace(self, facts=replace(self.facts, origin=origin, title=title))
+    def named(self, origin: str) -> Benchmark:
+        """Return the same with a name of the data."""
+        return replace(self, facts=replace(self.facts, origin=origin))
 
     def examples(self) -> NDArray[np.int64]:
         """Indices of a random sample of the test queries that may be shown."""
@@ -123,7 +122,6 @@ def describe(
     test = report.test_pairs, report.test_queries, report.test_products
     return DataFacts(
         origin="",
-        title="",
         train=Side(*train, _days(split.train), str(pairs.rule)),
         test=Side(*test, _days(split.test), str(relevant.rule)),
         n_queries=len(relevant.queries),

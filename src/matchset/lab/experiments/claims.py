@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from matchset.evaluate.compare import Difference
 from matchset.evaluate.significance import ALPHA
-from matchset.lab.experiments.baseline_rows import GRAPH, LEXICAL
+from matchset.lab.experiments.baseline_rows import LEXICAL
+from matchset.lab.experiments.paper_rows import GRAPH
 from matchset.lab.experiments.vocabularies import BIGRAMS, MORE_BIGRAMS, TRIGRAMS, UNIGRAMS
 
 # The paper's order, better first; its XR-Linear is the variant with trigrams.

@@ -15,7 +15,6 @@ from matchset.evaluate.evaluation import Evaluation, Score
 from matchset.evaluate.overlap import IncrementalRecall, incremental_recall
 from matchset.evaluate.pair_segments import Bools
 from matchset.evaluate.significance import bootstrap, mean
-from matchset.lab.experiments.baseline_rows import NOTHING_OUTSIDE
 from matchset.lab.experiments.benchmark import Benchmark, digest_qrels
 from matchset.lab.experiments.claims import CLAIMS
 from matchset.lab.experiments.contender import Contender, choose_contenders
@@ -29,7 +28,6 @@ from matchset.lab.experiments.findings import (
     Row,
     Setting,
 )
-from matchset.lab.experiments.outsiders import Outside
 from matchset.lab.experiments.runner import SILENT, Budget, ProgressListener, run_contenders
 from matchset.lab.experiments.store import Measurement, Store, describe_machine, list_versions
 from matchset.lab.experiments.vocabularies import choose_vocabularies
@@ -49,8 +47,8 @@ def run_comparison(
     *,
     names: Iterable[str] | None = None,
     runs: Mapping[str, RecordedRun] | None = None,
-    outside: Outside = NOTHING_OUTSIDE,
-    price_per_hour: float | None = None,
+    encoder: Path | None = None,
+    with_paper: bool = False,
     command: str = "",
     progress: ProgressListener = SILENT,
 ) -> ComparisonFindings:
@@ -58,13 +56,12 @@ def run_comparison(
 
     Results that are stored there, from the same data and configuration, are used again, also those
     of contenders not in `names`. A contender in `names` that cannot run here is an error. `runs`
-    are what engines of the user's own answered, by name; `outside` is what other rows need.
+    are what engines of the user's own answered, by name; `encoder` is the folder of a sentence
+    encoder. Rows of the paper run only if they are in `names`, or `with_paper`.
     """
-    if price_per_hour is not None and not 0 <= price_per_hour < float("inf"):
-        raise ValueError(f"price_per_hour must be at least 0, and finite; got {price_per_hour}")
     vocabularies = choose_vocabularies(benchmark.pairs.queries, benchmark.config.vectorizer)
-    contenders = list_contenders(benchmark, vocabularies, runs, outside, is_quick=budget.is_quick)
-    chosen = choose_contenders(contenders, names)
+    contenders = list_contenders(benchmark, vocabularies, runs, encoder, is_quick=budget.is_quick)
+    chosen = choose_contenders(contenders, names, with_paper=with_paper)
     if names is not None:
         _require_present(chosen)
     store = Store(out).prepare()
@@ -81,7 +78,7 @@ def run_comparison(
         data=benchmark.facts,
         vocabularies=vocabularies.to_dict(),
         rows=tuple(
-            _describe_result(each, results.get(each.name), unanswered, budget, price_per_hour)
+            _describe_result(each, results.get(each.name), unanswered, budget)
             for each in contenders
         ),
         differences=compared.differences,
@@ -191,7 +188,6 @@ def _describe_result(
     result: Measurement | None,
     unanswered: Bools | None,
     budget: Budget,
-    price_per_hour: float | None,
 ) -> Row:
     """A row; `unanswered` are the queries that make up the segment of zero results."""
     about = contender.name, contender.kind, contender.title, contender.group
@@ -200,14 +196,12 @@ def _describe_result(
     cost = None
     if len(result.timing.total):
         edges, counts = _count_latencies(result)
-        hours = result.train_seconds / 3600
         cost = Cost(
             result.train_seconds,
             result.disk_bytes,
             result.timing.to_dict(),
             edges,
             counts,
-            None if price_per_hour is None else hours * price_per_hour,
         )
     scores = result.evaluation.scores
     if unanswered is not None and unanswered.any():

@@ -33,6 +33,7 @@ class Contender:
     needs: tuple[str, ...] = ()  # contenders whose models it is made of
     absent: str = ""  # why it cannot run here, and what would help
     note: str = ""  # for the report
+    is_paper: bool = False  # whether it runs only where the paper's rows are asked for
 
     @property
     def depth(self) -> int:
@@ -52,17 +53,17 @@ class Contender:
 
 
 def choose_contenders(
-    contenders: Sequence[Contender], names: Iterable[str] | None
+    contenders: Sequence[Contender], names: Iterable[str] | None, *, with_paper: bool = False
 ) -> list[Contender]:
-    """The named contenders and those that they are made of; by default all.
+    """Return the named contenders and those that they are made of; by default the shop's.
 
     The user's own engines always take part, and a fusion of those that do.
     """
-    if names is None:
-        return list(contenders)
     known = {contender.name: contender for contender in contenders}
     wanted = {contender.name for contender in contenders if contender.group == "engine"}
-    for name in names:
+    if names is None:
+        wanted |= {name for name, each in known.items() if with_paper or not each.is_paper}
+    for name in names or ():
         if name not in known:
             raise ValueError(f"rows must be among {', '.join(known)}; got {name!r}")
         wanted |= {name, *known[name].needs}

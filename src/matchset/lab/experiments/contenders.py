@@ -16,22 +16,17 @@ from matchset.config import PARTS
 from matchset.errors import DataError
 from matchset.lab.experiments.baseline_rows import (
     BASELINES,
-    EXACT,
+    ENCODER,
     EXPANDED,
     FLOOR,
-    GRAPH,
-    INT8,
     LEXICAL,
-    NOTHING_OUTSIDE,
-    PAPER,
-    SMALL_INT8,
     STEMMED,
     list_baselines,
 )
 from matchset.lab.experiments.benchmark import Benchmark
 from matchset.lab.experiments.contender import NO_CATALOG, Contender, of_kind
 from matchset.lab.experiments.findings import OURS, Group
-from matchset.lab.experiments.outsiders import ENCODER, PECOS, Outside
+from matchset.lab.experiments.paper_rows import EXACT, GRAPH, INT8, PAPER, SMALL_INT8
 from matchset.lab.experiments.store import make_digest
 from matchset.lab.experiments.vocabularies import Vocabularies
 from matchset.matchers.base import Matcher
@@ -43,9 +38,8 @@ from matchset.matchers.train import train
 
 PARTS_ROWS = tuple(f"{OURS}_{which}{part}" for which in ("", "without_") for part in PARTS)
 TITLE_PARTS = ("towers", "lexical")
-# All but the neural ones, which take minutes.
-FAST = (OURS, *PARTS_ROWS, XR_LINEAR, *PAPER, STEMMED, EXPANDED, *BASELINES)
-NAMES = (*FAST, EXACT, GRAPH, INT8, SMALL_INT8, ENCODER, PECOS)  # of all but the user's engines
+SHOP_ROWS = (OURS, *PARTS_ROWS, XR_LINEAR, STEMMED, EXPANDED, *BASELINES, ENCODER)
+PAPER_ROWS = (*PAPER, EXACT, GRAPH, INT8, SMALL_INT8)  # DSSM takes minutes
 # Left out of plots and examples: close to another contender, or the floor.
 MINOR = frozenset({EXACT, SMALL_INT8, FLOOR})
 
@@ -54,14 +48,14 @@ def list_contenders(
     benchmark: Benchmark,
     vocabularies: Vocabularies,
     runs: Mapping[str, RecordedRun] | None = None,
-    outside: Outside = NOTHING_OUTSIDE,
+    encoder: Path | None = None,
     *,
     is_quick: bool = False,
 ) -> list[Contender]:
     """All contenders in the order of the table; `runs` are engines of the user's own, by name."""
     ours = _make_ours(benchmark)
     engines = [_make_engine(name, run, benchmark) for name, run in (runs or {}).items()]
-    baselines = list_baselines(benchmark, vocabularies, outside, is_quick=is_quick)
+    baselines = list_baselines(benchmark, vocabularies, encoder, is_quick=is_quick)
     lexical = find_lexical(baselines)
     beside = engines or ([lexical] if lexical is not None else [])
     fusions = [_fuse(ours, other) for other in beside]

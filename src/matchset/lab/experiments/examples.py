@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog
-from matchset.lab.experiments.baseline_rows import GRAPH, LEXICAL, STEMMED
+from matchset.lab.experiments.baseline_rows import LEXICAL, STEMMED
 from matchset.lab.experiments.benchmark import Benchmark
 from matchset.lab.experiments.findings import OURS, Answer, Example
+from matchset.lab.experiments.paper_rows import GRAPH
 from matchset.lab.experiments.store import Measurement
 from matchset.matchers.nearest_queries import NearestQueries
 from matchset.matchers.registry import XR_LINEAR

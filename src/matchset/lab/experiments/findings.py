@@ -7,28 +7,18 @@ command takes what it did not measure itself.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import (
-    Any,
-    Literal,
-    NamedTuple,
-    TypeAlias,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from matchset.evaluate.calibration import Cutoff, ReliabilityBin
 from matchset.evaluate.compare import Difference
 from matchset.evaluate.evaluation import Score
 from matchset.evaluate.overlap import IncrementalRecall, Share
 from matchset.matchers.registry import MATCH_SET
+from matchset.storage.codec import decode
 
 RESULTS = "results.json"
 FORMAT = 3  # of that file
@@ -69,7 +59,6 @@ class DataFacts:
     """What an experiment was made on."""
 
     origin: str  # "Home Depot", "a search log"
-    title: str  # of the report, if the user gave one
     train: Side
     test: Side
     n_queries: int  # of the test, after sampling
@@ -90,7 +79,6 @@ class Cost:
     latency: Mapping[str, float]  # seconds, see `Timing.to_dict`
     edges: tuple[float, ...]  # of a histogram of latencies, in seconds
     counts: tuple[int, ...]
-    price: float | None  # of training
 
 
 @dataclass(frozen=True)
@@ -195,7 +183,7 @@ class SweepRow:
     """A model at one setting."""
 
     setting: float  # the threshold, beam or expansion_search
-    recall: Mapping[int, Share]  # at each k
+    recall: tuple[Share, ...]  # at each k of the setting
     latency: Mapping[str, float]
     queries_per_second: float | None = None
     weights: int | None = None
@@ -234,28 +222,6 @@ def read_findings(folder: Path) -> Findings:
         plain = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
         if plain["matchset"] != FORMAT:
             return Findings()
-        return Findings(
-            from_plain(ComparisonFindings | None, plain["comparison"]),
-            from_plain(SweepFindings | None, plain["sweep"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return decode(Findings, {name: plain[name] for name in ("comparison", "sweep")}, {})
+    except (OSError, ValueError, KeyError, TypeError):
         return Findings()
-
-
-def from_plain(kind: Any, value: Any) -> Any:
-    """A value of a type, from what `to_plain` made of it; another form is an error of any kind."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        inner = next(each for each in arguments if each is not NoneType)
-        return None if value is None else from_plain(inner, value)
-    if origin is tuple:
-        inner = [arguments[0]] * len(value) if arguments[1:] == (...,) else arguments
-        return tuple(from_plain(each, part) for each, part in zip(inner, value, strict=True))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        make = int if arguments[0] is int else str
-        return {make(key): from_plain(arguments[1], each) for key, each in value.items()}
-    if is_dataclass(kind) or hasattr(kind, "_fields"):
-        types = get_type_hints(kind)
-        names = kind._fields if hasattr(kind, "_fields") else [f.name for f in fields(kind)]
-        return kind(**{name: from_plain(types[name], value[name]) for name in names})
-    return math.nan if kind is float and value is None else value

@@ -19,17 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from matchset.cli.console import to_plain
 from matchset.config import count_threads
 from matchset.data.catalog import Catalog
 from matchset.data.log import Log
 from matchset.errors import ModelFileError
 from matchset.evaluate.evaluation import Evaluation, Score
 from matchset.evaluate.qrels import Qrels
-from matchset.lab.experiments.findings import from_plain
 from matchset.lab.experiments.timing import Timing
 from matchset.matchers.base import Matcher
 from matchset.storage.atomic import remove_leftovers, staging_folder
+from matchset.storage.codec import decode, encode
 from matchset.storage.folders import MANIFEST, open_folder, write_folder
 from matchset.strings import Strings
 
@@ -147,7 +146,7 @@ class Store:
         here = describe_machine()
         if header.get("digest") != digest or header.pop("machine", here) != here:
             return None
-        scores = tuple(from_plain(Score, score) for score in header.pop("scores"))
+        scores = decode(tuple[Score, ...], header.pop("scores"), {})
         evaluation = Evaluation(
             scores,
             tuple(header.pop("ks")),
@@ -174,7 +173,10 @@ class Store:
         }
         names = ("digest", "features", "train_seconds", "disk_bytes", "answers")
         header = {name: getattr(result, name) for name in names}
-        found = {"scores": to_plain(result.evaluation.scores), "ks": list(result.evaluation.ks)}
+        found = {
+            "scores": encode(result.evaluation.scores, tuple[Score, ...])[0],
+            "ks": list(result.evaluation.ks),
+        }
         _write(
             self.path / "rows" / name,
             RESULT,

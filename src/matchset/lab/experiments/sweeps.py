@@ -15,11 +15,11 @@ from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.overlap import Share
 from matchset.evaluate.qrels import Qrels
 from matchset.lab.dssm.hnsw import DSSMWithHNSW
-from matchset.lab.experiments.baseline_rows import GRAPH, why_no_dssm
 from matchset.lab.experiments.benchmark import Benchmark, digest_qrels
 from matchset.lab.experiments.contender import choose_contenders
 from matchset.lab.experiments.contenders import list_contenders
 from matchset.lab.experiments.findings import OURS, Setting, SweepFindings, SweepRow, read_findings
+from matchset.lab.experiments.paper_rows import GRAPH, why_no_dssm
 from matchset.lab.experiments.runner import SILENT, Budget, ProgressListener, run_contenders
 from matchset.lab.experiments.store import Store, describe_machine, list_versions, measure_disk
 from matchset.lab.experiments.timing import measure_throughput, time_queries
@@ -111,7 +111,7 @@ def sweep_thresholds(
         )
         rows.append(row)
         size = f"{disk_bytes / 1e6:.1f} MB"
-        progress.done(f"threshold {threshold:g}: {_summarize(row)}, {size}")
+        progress.done(f"threshold {threshold:g}: {_summarize(row, budget)}, {size}")
     return rows
 
 
@@ -130,7 +130,7 @@ def sweep_beams(
         speed = measure_throughput(widened, choose_batch(qrels, budget))
         row = SweepRow(beam, *measure(widened, qrels, budget), queries_per_second=speed)
         rows.append(row)
-        progress.done(f"beam {beam}: {_summarize(row)}, {speed:,.0f} queries/s")
+        progress.done(f"beam {beam}: {_summarize(row, budget)}, {speed:,.0f} queries/s")
     return rows
 
 
@@ -179,7 +179,7 @@ def sweep_graph(
         speed = measure_throughput(expanded, choose_batch(qrels, budget))
         row = SweepRow(expansion, *measure(expanded, qrels, budget), queries_per_second=speed)
         rows.append(row)
-        progress.done(f"expansion_search {expansion}: {_summarize(row)}")
+        progress.done(f"expansion_search {expansion}: {_summarize(row, budget)}")
     return rows
 
 
@@ -219,13 +219,13 @@ def find_graph(qrels: Qrels, out: Path) -> tuple[DSSMWithHNSW | None, str]:
 
 def measure(
     matcher: Matcher, qrels: Qrels, budget: Budget
-) -> tuple[dict[int, Share], dict[str, float]]:
-    """Recall with its interval at each k, and the latency of single queries."""
+) -> tuple[tuple[Share, ...], dict[str, float]]:
+    """Return recall with its interval at each k, and the latency of single queries."""
     found = evaluate(
         matcher, qrels, ks=budget.ks, seed=budget.seed, segments=(), resamples=budget.resamples
     )
-    scores = {k: found.score("recall", k) for k in budget.ks}
-    recall = {k: Share(s.value, s.low, s.high) for k, s in scores.items()}
+    scores = [found.score("recall", k) for k in budget.ks]
+    recall = tuple(Share(score.value, score.low, score.high) for score in scores)
     timing = time_queries(matcher, qrels.queries, sample=budget.singles, seed=budget.seed)
     return recall, timing.to_dict()
 
@@ -236,7 +236,6 @@ def choose_batch(qrels: Qrels, budget: Budget) -> Strings:
     return qrels.queries.take(order[:BATCH])
 
 
-def _summarize(row: SweepRow) -> str:
-    deepest = max(row.recall)
-    recall, latency = row.recall[deepest].value, row.latency["total_p50"]
-    return f"Recall@{deepest} {100 * recall:.1f} %, p50 {1e3 * latency:.3f} ms"
+def _summarize(row: SweepRow, budget: Budget) -> str:
+    recall, latency = row.recall[-1].value, row.latency["total_p50"]
+    return f"Recall@{budget.ks[-1]} {100 * recall:.1f} %, p50 {1e3 * latency:.3f} ms"

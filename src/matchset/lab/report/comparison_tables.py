@@ -18,7 +18,6 @@ from matchset.lab.report.formats import (
     format_latency,
     format_percent,
     format_points,
-    format_price,
     format_seconds,
 )
 from matchset.matchers.display import percent, with_margin
@@ -48,7 +47,6 @@ COSTS: dict[str, Column] = {  # a header: which number, and how it is written
     "search, p50": _latency("search_p50"),
     "search, p99": _latency("search_p99"),
 }
-PRICE: Column = (lambda cost: cost.price or 0.0, format_price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +150,9 @@ def cost_table(found: ComparisonFindings) -> Table:
     """List what each matcher costs; the least of each column is bold."""
     rows = [row for row in found.present("ours", "fusion", "baseline") if row.cost is not None]
     costs = {row.name: row.cost for row in rows if row.cost is not None}
-    has_price = any(cost.price is not None for cost in costs.values())
-    columns = COSTS | ({"price": PRICE} if has_price else {})
 
     def list_cells(name: str) -> Iterator[Cell]:
-        for get, show in columns.values():
+        for get, show in COSTS.values():
             value = get(costs[name])
             others = (get(costs[each]) for each in costs if each != FLOOR)
             least = min(filter(None, others), default=0.0)
@@ -164,7 +160,7 @@ def cost_table(found: ComparisonFindings) -> Table:
             yield Cell(show(value), value, is_best=is_best)
 
     lines = [make_line(row, list(list_cells(row.name))) for row in rows]
-    return Table("What each matcher costs", ["matcher", *columns], {"": lines})
+    return Table("What each matcher costs", ["matcher", *COSTS], {"": lines})
 
 
 def segment_table(found: ComparisonFindings) -> Table:

@@ -6,20 +6,21 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import NamedTuple
 
-from matchset.cli.console import to_plain
 from matchset.evaluate.evaluation import Score
-from matchset.evaluate.overlap import Share
+from matchset.evaluate.overlap import IncrementalRecall, Share
 from matchset.lab.experiments.findings import (
     FORMAT,
     OURS,
     ComparisonFindings,
     Findings,
+    MatchSetFacts,
     Row,
     SweepFindings,
-    SweepRow,
 )
+from matchset.storage.codec import encode
 
 
 class Number(NamedTuple):
@@ -36,73 +37,74 @@ class Number(NamedTuple):
 
 
 def to_json(findings: Findings) -> str:
-    """All findings."""
-    plain = {"matchset": FORMAT, **to_plain(findings)}
+    """Return all findings; an unknown number is null."""
+    plain = {"matchset": FORMAT, **encode(findings)[0]}
     return json.dumps(plain, indent=1, allow_nan=False) + "\n"
 
 
 def to_csv(findings: Findings) -> str:
-    """All numbers, with a header; an unknown one is empty."""
+    """Return all numbers, with a header; an unknown one is empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(Number._fields)
-    writer.writerows(map(to_plain_row, list_numbers(findings)))
+    for number in list_numbers(findings):
+        writer.writerow(value if value == value else None for value in number)
     return out.getvalue()
 
 
-def to_plain_row(number: Number) -> list[object]:
-    """The fields, with nothing for NaN."""
-    return list(to_plain(number).values())
-
-
 def list_numbers(findings: Findings) -> Iterator[Number]:
-    """Every number of the report."""
+    """Yield every number of the report."""
     if findings.comparison is not None:
-        yield from _compared(findings.comparison)
+        yield from _list_compared(findings.comparison)
     if findings.sweep is not None:
-        yield from _swept(findings.sweep)
+        yield from _list_swept(findings.sweep)
 
 
-def _compared(found: ComparisonFindings) -> Iterator[Number]:
+def _list_compared(found: ComparisonFindings) -> Iterator[Number]:
     if found.adds is not None:
         names = f"{OURS} and {found.opponent}"
-        for share in ("overlap", "recall_first", "recall_second", "both", "only_first",
-                      "only_second", "interleaved", "union"):  # fmt: skip
-            yield Number("adds", names, share, found.adds.k, None, *getattr(found.adds, share))
+        for field in fields(IncrementalRecall):
+            if isinstance(share := getattr(found.adds, field.name), Share):
+                yield Number("adds", names, field.name, found.adds.k, None, *share)
     for row in found.present():
-        yield from _row(row)
-    for d in found.differences:
-        name = f"{d.first} over {d.second}"
-        yield Number("differences", name, "recall", d.k, None, d.value, d.low, d.high)
-        yield Number("differences", name, "p_holm", d.k, None, d.p_holm)
-        yield Number("differences", name, "searches", d.k, None, *d.searches)
-        yield Number("differences", name, "queries", d.k, None, *d.queries)
+        yield from _list_row(row)
+    for gap in found.differences:
+        at = "differences", f"{gap.first} over {gap.second}"
+        yield Number(*at, "recall", gap.k, None, gap.value, gap.low, gap.high)
+        yield Number(*at, "p_holm", gap.k, None, gap.p_holm)
+        yield Number(*at, "searches", gap.k, None, *gap.searches)
+        yield Number(*at, "queries", gap.k, None, *gap.queries)
     if found.match_set is not None:
-        for each in found.match_set.reliability:
-            name = f"{each.low:g} to {each.low + 0.1:g}"
-            for measure in ("answers", "mean_score", "share"):
-                yield Number("reliability", name, measure, None, None, getattr(each, measure))
-        for cut in found.match_set.cutoffs:
-            for measure in ("recall", "recall_by_traffic", "size", "empty"):
-                name = f"min_score {cut.min_score:g}"
-                yield Number("cutoffs", name, measure, found.k, None, getattr(cut, measure))
+        yield from _list_scores(found.match_set, found.k)
 
 
-def _row(row: Row) -> Iterator[Number]:
+def _list_scores(facts: MatchSetFacts, k: int) -> Iterator[Number]:
+    """Yield what scores mean, and what a least score costs."""
+    for part in facts.reliability:
+        name = f"{part.low:g} to {part.low + 0.1:g}"
+        for measure in ("answers", "mean_score", "share"):
+            yield Number("reliability", name, measure, None, None, getattr(part, measure))
+    for cut in facts.cutoffs:
+        name = f"min_score {cut.min_score:g}"
+        for measure in ("recall", "recall_by_traffic", "size", "empty"):
+            yield Number("cutoffs", name, measure, k, None, getattr(cut, measure))
+
+
+def _list_row(row: Row) -> Iterator[Number]:
     for score in row.scores:
-        yield from _score(row.name, score)
+        yield from _list_score(row.name, score)
+    at = "comparison", row.name
     if row.features is not None:
-        yield Number("comparison", row.name, "features", None, None, row.features)
+        yield Number(*at, "features", None, None, row.features)
     if row.cost is not None:
-        for measure in ("train_seconds", "disk_bytes", "price"):
-            if (value := getattr(row.cost, measure)) is not None:
-                yield Number("comparison", row.name, measure, None, None, value)
-        for part, spent in row.cost.latency.items():
-            yield Number("comparison", row.name, f"latency_{part}", None, None, spent)
+        yield Number(*at, "train_seconds", None, None, row.cost.train_seconds)
+        yield Number(*at, "disk_bytes", None, None, row.cost.disk_bytes)
+        for part, seconds in row.cost.latency.items():
+            yield Number(*at, f"latency_{part}", None, None, seconds)
 
 
-def _score(name: str, score: Score) -> Iterator[Number]:
-    """The score, by traffic too, and the limit of products seen in training."""
+def _list_score(name: str, score: Score) -> Iterator[Number]:
+    """Yield the score, by traffic too, and the limit of products seen in training."""
     at = score.k, score.segment
     yield Number("comparison", name, score.metric, *at, score.value, score.low, score.high)
     by_traffic = score.by_traffic, score.by_traffic_low, score.by_traffic_high
@@ -111,7 +113,7 @@ def _score(name: str, score: Score) -> Iterator[Number]:
         yield Number("comparison", name, "recall_seen_limit", *at, score.seen_limit)
 
 
-def _swept(sweep: SweepFindings) -> Iterator[Number]:
+def _list_swept(sweep: SweepFindings) -> Iterator[Number]:
     tables = (
         ("thresholds", "threshold", sweep.thresholds),
         ("beams", "beam", sweep.beams),
@@ -119,15 +121,11 @@ def _swept(sweep: SweepFindings) -> Iterator[Number]:
     )
     for table, setting, rows in tables:
         for row in rows:
-            yield from _setting(table, f"{setting} {row.setting:g}", row)
-
-
-def _setting(table: str, name: str, row: SweepRow) -> Iterator[Number]:
-    shares: dict[int, Share] = dict(row.recall)
-    for k, share in shares.items():
-        yield Number(table, name, "recall", k, "all", *share)
-    for measure in ("weights", "disk_bytes", "memory_bytes", "queries_per_second"):
-        if (value := getattr(row, measure)) is not None:
-            yield Number(table, name, measure, None, None, value)
-    for part, spent in row.latency.items():
-        yield Number(table, name, f"latency_{part}", None, None, spent)
+            at = table, f"{setting} {row.setting:g}"
+            for k, share in zip(sweep.setting.ks, row.recall, strict=True):
+                yield Number(*at, "recall", k, "all", *share)
+            for measure in ("weights", "disk_bytes", "memory_bytes", "queries_per_second"):
+                if (value := getattr(row, measure)) is not None:
+                    yield Number(*at, measure, None, None, value)
+            for part, seconds in row.latency.items():
+                yield Number(*at, f"latency_{part}", None, None, seconds)

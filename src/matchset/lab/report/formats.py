@@ -41,11 +41,6 @@ def format_bytes(n_bytes: float) -> str:
     return f"{n_bytes / 1e9:.2f}\u00a0GB"
 
 
-def format_price(value: float) -> str:
-    """Return a cost, in the currency of --price-per-hour."""
-    return three_digits(value) if value == 0 or value >= 1e-6 else "< 0.000001"
-
-
 def format_count(value: float) -> str:
     """Return a number of queries in a thousand, with its sign if it is negative."""
     shown = f"{value:.1f}" if abs(value) < 10 else f"{value:.0f}"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from matchset.evaluate.significance import ALPHA
 from matchset.lab.dssm.settings import DSSMConfig
-from matchset.lab.experiments.baseline_rows import EXACT, GRAPH, QUICK_EPOCHS
 from matchset.lab.experiments.findings import (
     OURS,
     RESULTS,
@@ -21,6 +20,7 @@ from matchset.lab.experiments.findings import (
     SweepFindings,
     read_findings,
 )
+from matchset.lab.experiments.paper_rows import EXACT, GRAPH, QUICK_EPOCHS
 from matchset.lab.report import comparison_tables as tables
 from matchset.lab.report import figures, paper_tables, sweep_figures
 from matchset.lab.report.exports import to_csv, to_json
@@ -110,7 +110,7 @@ def _add_comparison(context: dict[str, Any], found: ComparisonFindings) -> None:
     verdict = find_verdict(found)
     headings["verdict"] = "Verdict"
     context |= {
-        "title": found.data.title or COMPARED,
+        "title": COMPARED,
         "verdict": verdict,
         "tiles": _list_tiles(found, verdict),
         "titles": {row.name: row.title for row in found.rows},

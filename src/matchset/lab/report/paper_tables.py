@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from matchset.lab.experiments.baseline_rows import GRAPH, LEXICAL
+from matchset.lab.experiments.baseline_rows import LEXICAL
 from matchset.lab.experiments.claims import CONFIRMED, REVERSED, Claim, check_claims
 from matchset.lab.experiments.findings import ComparisonFindings, SweepFindings, SweepRow
+from matchset.lab.experiments.paper_rows import GRAPH
 from matchset.lab.experiments.vocabularies import BIGRAMS, MORE_BIGRAMS, TRIGRAMS, UNIGRAMS
 from matchset.lab.report.comparison_tables import (
     Cell,
@@ -92,7 +93,7 @@ def threshold_table(sweep: SweepFindings) -> Table:
             Cell(format_bytes(row.disk_bytes or 0), row.disk_bytes),
             Cell(format_bytes(row.memory_bytes or 0), row.memory_bytes),
         ]
-        lines.append(_setting_line(sweep, row, sizes, _latency_cells(row), sweep.own_threshold))
+        lines.append(_setting_line(row, sizes, _latency_cells(row), sweep.own_threshold))
     return Table("Pruning", headers, {"": lines})
 
 
@@ -103,19 +104,15 @@ def beam_table(sweep: SweepFindings, rows: Sequence[SweepRow], setting: str) -> 
     lines = []
     for row in rows:
         speed = Cell(f"{row.queries_per_second:,.0f}", row.queries_per_second)
-        lines.append(_setting_line(sweep, row, _latency_cells(row), [speed], own))
+        lines.append(_setting_line(row, _latency_cells(row), [speed], own))
     return Table(setting, headers, {"": lines})
 
 
 def _setting_line(
-    sweep: SweepFindings,
-    row: SweepRow,
-    first: Sequence[Cell],
-    last: Sequence[Cell],
-    own: float | None,
+    row: SweepRow, first: Sequence[Cell], last: Sequence[Cell], own: float | None
 ) -> Line:
     """Return a line of a sweep; that of the model's own setting is marked."""
-    cells = [*(share_cell(row.recall[k]) for k in sweep.setting.ks), *first, *last]
+    cells = [*map(share_cell, row.recall), *first, *last]
     if row.setting == own:
         return Line(f"{row.setting:g} (its own)", cells, kind="ours")
     return Line(f"{row.setting:g}", cells)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchset.lab.experiments.baseline_rows import GRAPH
 from matchset.lab.experiments.findings import SweepFindings, SweepRow
+from matchset.lab.experiments.paper_rows import GRAPH
 from matchset.lab.report.figures import leave_room, set_log_scale
 from matchset.lab.report.formats import format_percent
 from matchset.lab.report.plots import (
@@ -27,8 +27,8 @@ def draw_beams(sweep: SweepFindings) -> Plot:
     rows, ks = sweep.beams, sweep.setting.ks
     beams = [row.setting for row in rows]
     with drawing() as (figure, (axes,)):
-        for k, color, marker in zip(ks, SERIES, MARKERS, strict=False):
-            values = 100 * np.array([row.recall[k] for row in rows])
+        for at, (k, color, marker) in enumerate(zip(ks, SERIES, MARKERS, strict=False)):
+            values = 100 * np.array([row.recall[at] for row in rows])
             axes.plot(beams, values[:, 0], color=color, marker=marker, label=f"Recall@{k}")
             axes.fill_between(
                 beams, values[:, 1], values[:, 2], color=color, alpha=0.18, linewidth=0
@@ -38,7 +38,7 @@ def draw_beams(sweep: SweepFindings) -> Plot:
         axes.axvline(sweep.own_beam, color=MUTED, linewidth=1, linestyle=":")
         leave_room(axes)
         figure.legend(loc="outside lower center", ncols=len(ks))
-    ends = [f"{row.setting:g}: {format_percent(row.recall[max(ks)].value)}" for row in rows]
+    ends = [f"{row.setting:g}: {format_percent(row.recall[-1].value)}" for row in rows]
     summary = f"Recall@{max(ks)} by beam. {'; '.join(ends)}."
     return embed(
         figure, "plot-beams", summary=summary, caption="Recall against the width of the beam."
@@ -50,8 +50,8 @@ def draw_thresholds(sweep: SweepFindings) -> Plot:
     rows, ks = sweep.thresholds, sweep.setting.ks
     thresholds = [row.setting for row in rows]
     with drawing(2, height=4.4) as (figure, (upper, lower)):
-        for k, color, marker in zip(ks, SERIES, MARKERS, strict=False):
-            values = 100 * np.array([row.recall[k] for row in rows])
+        for at, (k, color, marker) in enumerate(zip(ks, SERIES, MARKERS, strict=False)):
+            values = 100 * np.array([row.recall[at] for row in rows])
             upper.plot(thresholds, values[:, 0], color=color, marker=marker, label=f"Recall@{k}")
             upper.fill_between(
                 thresholds, values[:, 1], values[:, 2], color=color, alpha=0.18, linewidth=0
@@ -67,7 +67,7 @@ def draw_thresholds(sweep: SweepFindings) -> Plot:
         lower.set_xlabel(f"pruning threshold (its own: {sweep.own_threshold:g})")
         figure.legend(loc="outside lower center", ncols=3)
     ends = [
-        f"{row.setting:g}: {format_percent(row.recall[max(ks)].value)}, "
+        f"{row.setting:g}: {format_percent(row.recall[-1].value)}, "
         f"{(row.disk_bytes or 0) / 1e6:.1f} MB"
         for row in rows
     ]
@@ -78,13 +78,13 @@ def draw_thresholds(sweep: SweepFindings) -> Plot:
 
 def draw_throughput(sweep: SweepFindings) -> Plot:
     """Draw throughput against recall: the upper right is best."""
-    k, graphs = max(sweep.setting.ks), sweep.graphs
+    k, graphs = sweep.setting.ks[-1], sweep.graphs
     curves = [(sweep.kind, f"{sweep.title}, beams", sweep.beams)]
     if graphs:
         curves.append((GRAPH, f"{find_kind(GRAPH).label}, expansion", graphs))
     with drawing() as (figure, (axes,)):
         for kind, title, rows in curves:
-            recalls = [100 * row.recall[k].value for row in rows]
+            recalls = [100 * row.recall[-1].value for row in rows]
             speeds = [row.queries_per_second or 0.0 for row in rows]
             axes.plot(recalls, speeds, color=color_of(kind), marker=marker_of(kind), label=title)
             for point in {0, len(rows) // 2, len(rows) - 1}:
@@ -97,7 +97,7 @@ def draw_throughput(sweep: SweepFindings) -> Plot:
         axes.margins(x=0.08, y=0.12)
         figure.legend(loc="outside lower center", ncols=2)
     ends = [
-        f"{title}: {', '.join(_format_speed(row, k) for row in (rows[0], rows[-1]))}"
+        f"{title}: {', '.join(map(_format_speed, (rows[0], rows[-1])))}"
         for _, title, rows in curves
     ]
     summary = f"Queries per second against Recall@{k}, first and last point. {'; '.join(ends)}."
@@ -106,6 +106,6 @@ def draw_throughput(sweep: SweepFindings) -> Plot:
     return embed(figure, "plot-throughput", summary=summary, caption=caption)
 
 
-def _format_speed(row: SweepRow, k: int) -> str:
-    recall = format_percent(row.recall[k].value)
+def _format_speed(row: SweepRow) -> str:
+    recall = format_percent(row.recall[-1].value)
     return f"{row.queries_per_second:,.0f} per second at {recall}"
