@@ -23,8 +23,8 @@ INSTALL := install --no-build-isolation --no-deps --config-settings=build-dir=bu
 help: ## Say what each command does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
-demo: $(VENV)/installed ## Run the main job on a simulated shop
-	@echo "the demo: a minute on two quiet cores; what an earlier one finished is kept"
+demo: $(VENV)/installed ## Run the main job on a small made-up shop
+	@echo "the demo: half a minute on two quiet cores"
 	$(BIN)/matchset demo
 
 test: $(VENV)/installed $(VENV)/test ## Test the installed package

@@ -26,7 +26,7 @@ CORE = [
     ["learn"],
     ["matchers"],
     ["evaluate"],
-    ["baselines"],
+    ["baselines", "example_shop"],
     ["cli"],
 ]
 ROOMS = [*CORE, ["online"], ["client"], ["serve"], ["lab"], ["__main__"]]
@@ -84,7 +84,7 @@ def test_the_public_face_is_small():
     assert all(getattr(matchset, name) is not None for name in matchset.__all__)
 
 
-@pytest.mark.parametrize("package", ["", "lab"])
+@pytest.mark.parametrize("package", ["", "lab", "online"])
 def test_type_checkers_know_the_names_that_are_offered(package):
     tree = ast.parse((PACKAGE / package / "__init__.py").read_text())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]

@@ -115,7 +115,7 @@ def test_a_callable_is_evaluated_compared_and_recorded(test):
     assert asked[0] == (3, 3)
     compared = ms.compare_matchers({"a": engine, "b": Recited.of(ANSWERS, 10)}, test, resamples=5)
     assert compared.difference("a", "b").value == 0
-    assert ms.incremental_recall(engine, scored, test, k=3, resamples=5).overlap.value == 1
+    assert ms.online.incremental_recall(engine, scored, test, k=3, resamples=5).overlap.value == 1
     assert len(ms.lab.measure_latency(engine, ["rose"] * 3).seconds) == 3
     run = ms.baselines.record_run(engine, test.queries, 3)
     fused = ms.Fusion([run, Recited.of({"soil": [5]}, 10)], names=["mine", "theirs"])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matchset.data.split import split_by_time as split_by_time
     from matchset.evaluate.compare import compare_matchers as compare_matchers
     from matchset.evaluate.evaluation import evaluate as evaluate
-    from matchset.evaluate.overlap import incremental_recall as incremental_recall
+    from matchset.example_shop import demo_shop as demo_shop
     from matchset.matchers.base import Matcher as Matcher
     from matchset.matchers.estimator import XRLinear as XRLinear
     from matchset.matchers.fusion import Fusion as Fusion
@@ -51,9 +51,9 @@ else:
         "matchset.data.log_reader": ("read_log", "read_ubi"),
         "matchset.data.positives": ("positives",),
         "matchset.data.split": ("split_by_query", "split_by_time"),
+        "matchset.example_shop": ("demo_shop",),
         "matchset.evaluate.compare": ("compare_matchers",),
         "matchset.evaluate.evaluation": ("evaluate",),
-        "matchset.evaluate.overlap": ("incremental_recall",),
         "matchset.matchers.base": ("Matcher",),
         "matchset.matchers.estimator": ("XRLinear",),
         "matchset.matchers.fusion": ("Fusion", "fuse_matches"),

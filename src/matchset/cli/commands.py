@@ -49,6 +49,7 @@ PLUGINS = "matchset.commands"  # group of entry points: a command's name, and wh
 CORE = {
     "changing": ("add", "update", "remove", "refresh", "merge"),
     "commands": ("completion",),
+    "demo": ("demo",),
     "evaluate": ("evaluate",),
     "inspection": ("inspect",),
     "logs": ("describe", "split"),
