@@ -297,19 +297,11 @@ def test_the_demo_runs_and_runs_again(tmp_path):
     said = run("demo", "--out", out)
     for part in ("Training", "never seen", "BM25, stemmed", "Match('couch', 3 products)"):
         assert part in said
-<<<<<<< HEAD
-    assert f"report: {out / 'report.html'}\n" in said
-    assert said.endswith(f"matchset demo --serve --products 150 --out {out}\n")
-    assert "Of 1,000 searches (each query by its traffic)," in said
-    assert "These figures are of 5,000 test queries at most" in said
-    assert "(stored)" in run("demo", "--products", 150, "--out", out)
-=======
     assert f"matchset compare {out / 'events.csv'} --catalog {out / 'products.csv'}" in said
     assert len(ms.load(out / "model").match("couch")) > 0
     (out / "model").rename(tmp_path / "model")
     run("demo", "--out", out)
     assert ms.load(out / "model").match("couch") == ms.load(tmp_path / "model").match("couch")
->>>>>>> 73a3fec (cli: Show a small made-up shop in the demo, and leave the large ones to the lab)
     foreign = tmp_path / "mine"
     foreign.mkdir()
     (foreign / "letter.txt").write_text("dear")
