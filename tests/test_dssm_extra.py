@@ -9,7 +9,7 @@ from towers import CONFIG, make_log
 
 import matchset as ms
 from matchset.lab import DSSMConfig
-from matchset.lab.dssm.hnsw import GraphConfig, build_graph
+from matchset.lab.dssm.hnsw import build_graph
 from matchset.lab.dssm.settings import read_dssm_config
 
 HOW = r"which is not installed; install it with: pip install 'torch>=[0-9.]+' 'usearch>=[0-9.]+'"
@@ -35,9 +35,8 @@ def test_training_without_pytorch_says_how_to_get_it():
 
 @pytest.mark.usefixtures("no_extra")
 def test_a_graph_without_usearch_says_how_to_get_it():
-    vectors = make_pairs().pairs.toarray()
     with pytest.raises(ImportError, match=f"DSSM needs usearch, {HOW}"):
-        build_graph(vectors, make_pairs().pairs.indices, GraphConfig(), threads=1)
+        build_graph(make_pairs().pairs.toarray(), threads=1)
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments import BUDGET, CONFIG, FAST, HOSTILE, make_small
+from experiments import BUDGET, FAST, HOSTILE, make_small
 
 from matchset.data.split import SplitOptions
 from matchset.evaluate.calibration import ReliabilityBin
 from matchset.evaluate.overlap import Share
 from matchset.lab.compare_command import format_command
-from matchset.lab.experiments.benchmark import take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import OURS
 from matchset.lab.experiments.findings import FORMAT, RESULTS, Findings, Row, read_findings
 from matchset.lab.experiments.store import RESULT
-from matchset.lab.experiments.sweeps import find_graph, run_sweep
+from matchset.lab.experiments.sweeps import run_sweep
 from matchset.lab.report import plots
 from matchset.lab.report.comparison_tables import cost_table, recall_table
 from matchset.lab.report.figures import fill_of, is_variant
@@ -35,7 +34,6 @@ from matchset.lab.report.formats import (
 )
 from matchset.lab.report.page import make_page, require_plots, write_report
 from matchset.lab.report.verdict import describe_verdict, find_verdict
-from matchset.lab.shop import simulate_shop
 from matchset.matchers.bm25 import BM25
 from matchset.matchers.match_set import MatchSet
 from matchset.matchers.recorded_run import record_run
@@ -97,15 +95,12 @@ def report(benchmark, tmp_path_factory):
         command="matchset compare <x> & y",
     )
     write_report(out, comparison=comparison)
-    graph, reason = find_graph(benchmark.qrels, out)
     sweep = run_sweep(
         MatchSet.load(out / "models" / OURS),
         benchmark.qrels,
         out,
         BUDGET,
         origin="a small shop",
-        graph=graph,
-        no_graph=reason,
     )
     return write_report(out, sweep=sweep)
 
@@ -382,7 +377,6 @@ def test_without_dssm_nothing_is_said_of_it(page, found):
     assert all(row.absent for row in found.rows if "dssm" in row.name)
     assert "Our DSSM is trained" not in page.text
     assert "the numbers are beams." in page.text
-    assert "expansion_search of the graph" not in page.text
     present = tuple(
         replace(row, absent="", features=1) if row.name == "dssm" else row for row in found.rows
     )
@@ -404,7 +398,6 @@ def test_the_papers_tables_are_there_only_if_its_rows_were_run(report, page, fou
     text = report.read_text(encoding="utf-8")
     shown = re.findall(r'<td class="n paper">([^<]+)</td>', text)
     assert shown == ["54.86", "57.70", "58.88", "60.30", "21.72"]  # DSSM was not run
-    assert "expansion_search" not in page.text
     own = tuple(row for row in found.rows if row.group != "paper")
     without = Page(show(found, rows=own)).text
     assert "KDD 2021" in page.text
@@ -490,13 +483,6 @@ def test_a_sweep_alone_is_a_report_too(report, tmp_path):
     assert re.search(r"Measured on [\d,]+ test queries of a small shop, \d{4}-", page.text)
     with pytest.raises(FileNotFoundError, match="must hold a comparison or a sweep; got neither"):
         write_report(tmp_path / "nothing")
-
-
-def test_a_graph_is_taken_only_from_a_comparison_with_the_same_test(report):
-    log = simulate_shop(products=300, queries=900, seed=5).log
-    graph, reason = find_graph(take_test(log, CONFIG, SplitOptions(split="none")), report.parent)
-    assert graph is None
-    assert "matchset compare" in reason
 
 
 def test_without_matplotlib_it_is_an_error_before_any_work(monkeypatch):

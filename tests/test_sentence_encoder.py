@@ -41,7 +41,7 @@ def test_the_nearest_titles_come_first_with_their_cosines(matcher):
     query = matcher.encoder.encode(Strings.of(["red rose"]))[0]
     match = matcher.match("red rose")
     cosines = matcher.vectors @ query
-    placed = matcher.placed
+    placed = matcher.graph.labels
     order = placed[np.argsort(-cosines[placed], kind="stable")]
     assert list(match.ids) == [IDS[i] for i in order]
     np.testing.assert_allclose(match.scores, cosines[order], atol=1e-6)

@@ -12,17 +12,15 @@ from matchset.lab.experiments.benchmark import make_benchmark, take_test
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.runner import ProgressListener
 from matchset.lab.experiments.sweeps import (
-    find_graph,
     measure,
     run_sweep,
     sweep_beams,
-    sweep_graph,
     sweep_thresholds,
-    take_models,
+    take_model,
 )
-from matchset.lab.report.page import write_report
 from matchset.lab.shop import simulate_shop
 from matchset.matchers.train import train
+from matchset.matchers.xr_linear import XRLinearMatcher
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +40,6 @@ def test_pruning_and_the_beam_are_swept(benchmark, matcher, tmp_path):
         benchmark.qrels,
         tmp_path,
         BUDGET,
-        no_graph="none here",
         progress=ProgressListener(heard.append),
     )
     weights = [row.weights for row in found.thresholds]
@@ -53,7 +50,6 @@ def test_pruning_and_the_beam_are_swept(benchmark, matcher, tmp_path):
     assert all(row.queries_per_second > 0 for row in found.beams)
     assert len(heard) == 16
     assert heard[-1].startswith("beam 100: Recall@20 ")
-    assert (found.graphs, found.no_graphs) == ((), "none here")
 
 
 def test_a_match_set_is_swept_around_its_own_settings(benchmark, tmp_path):
@@ -96,15 +92,16 @@ def test_a_dssm_is_trained_once_for_both_of_its_contenders(benchmark, tmp_path):
     progress = ProgressListener(begun=begun.append)
     found = run_comparison(benchmark, tmp_path, quick, names=["dssm_hnsw"], progress=progress)
     assert begun == ["DSSM", "DSSM + HNSW"]
-    write_report(tmp_path, comparison=found)
     graph, exact = found.row("dssm_hnsw"), found.row("dssm")
     assert graph.cost.train_seconds > exact.cost.train_seconds
     assert exact.cost.latency["vectorizing_p50"] > 0
-    graph, reason = find_graph(benchmark.qrels, tmp_path)
-    assert reason == ""
-    swept = sweep_graph(graph, benchmark.qrels, quick, expansions=[10, 50])
-    assert [row.setting for row in swept] == [10, 50]
-    ours, again, reason = take_models(benchmark, tmp_path, quick, progress=progress)
-    assert (len(begun), reason) == (2, "")  # nothing again; the tree is no contender
-    assert again is not None
-    assert len(ours.products) == len(benchmark.catalog)
+
+
+def test_the_model_of_a_comparison_is_swept_again_or_the_tree_alone(benchmark, tmp_path):
+    begun = []
+    progress = ProgressListener(begun=begun.append)
+    for _ in range(2):
+        assert len(take_model(benchmark, tmp_path, BUDGET, progress=progress).products) > 0
+    tree = replace(benchmark, config=replace(benchmark.config, parts=("tree",)))
+    assert isinstance(take_model(tree, tmp_path, BUDGET), XRLinearMatcher)
+    assert len(begun) == (benchmark.config.parts != ("tree",))

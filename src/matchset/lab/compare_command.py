@@ -24,7 +24,7 @@ from matchset.lab.experiments.benchmark import Benchmark, make_benchmark, take_t
 from matchset.lab.experiments.comparison import run_comparison
 from matchset.lab.experiments.contenders import PAPER_ROWS, SHOP_ROWS
 from matchset.lab.experiments.runner import QUICK, Budget, ProgressListener
-from matchset.lab.experiments.sweeps import Swept, find_graph, run_sweep, take_models
+from matchset.lab.experiments.sweeps import Swept, run_sweep, take_model
 from matchset.lab.report.page import require_plots, write_report
 from matchset.lab.report.verdict import describe_verdict
 from matchset.lab.shop import simulate_shop
@@ -173,7 +173,7 @@ def sweep(
             config = read_config({"learn": {"seed": seed}, **({"parts": parts} if parts else {})})
             benchmark = simulate_benchmark(config, split, quick=quick)
             qrels, origin = benchmark.qrels, benchmark.facts.origin
-            matcher, graph, reason = take_models(benchmark, out, budget, progress=progress)
+            matcher = take_model(benchmark, out, budget, progress=progress)
         else:
             matcher = open_swept(model, parts)
             whole = replace(split, split=split.split or "none")
@@ -181,7 +181,6 @@ def sweep(
             qrels = take_test(columns.read(log), matcher.config, plan)
             warn_if_trained_on(qrels, find_seen_in_training(qrels, None, matcher))
             origin = "a search log"
-            graph, reason = find_graph(qrels, out)
         findings = run_sweep(
             matcher,
             qrels,
@@ -189,8 +188,6 @@ def sweep(
             budget,
             command=command,
             origin=origin,
-            graph=graph,
-            no_graph=reason,
             progress=progress,
         )
     print_text(f"report: {write_report(out, sweep=findings)}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from matchset.filters.filter import Filter
-from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW, GraphConfig, build_graph
+from matchset.lab.dssm.hnsw import DSSMWithHNSW
 from matchset.lab.dssm.int8 import DSSMWithInt8, round_space
 from matchset.lab.dssm.space import Space, SpaceMatcher, find_nearest, read_space, store_space
 from matchset.matchers.saved import OpenPart, Sections
@@ -26,38 +26,24 @@ class DSSM(SpaceMatcher):
     space: Space
 
     def search(self, vectors: Floats, k: int, *, where: Filter | None = None) -> Csr:
-        """Labels and cosines of the k nearest products of each vector, best first.
+        """Return labels and cosines of the k nearest products of each vector, best first.
 
         Vectors are what `encode` gives; one of zeros gets nothing.
         """
         return find_nearest(self.space.vectors, vectors, k, labels=self.space.allow(where))
 
-    def with_hnsw(
-        self,
-        *,
-        connectivity: int = DEFAULT_GRAPH.connectivity,
-        expansion_add: int = DEFAULT_GRAPH.expansion_add,
-        expansion_search: int = DEFAULT_GRAPH.expansion_search,
-        dtype: str = DEFAULT_GRAPH.dtype,
-        threads: int = 1,
-    ) -> DSSMWithHNSW:
-        """The same space, searched through a graph of neighbors (usearch, the extra `dssm`).
+    def with_hnsw(self, *, threads: int | None = 1) -> DSSMWithHNSW:
+        """Search the same space through a graph of neighbors (usearch, the extra `dssm`).
 
-        The defaults are those of the XR-Linear paper: its M0 = 32 is the degree of the lowest
-        level, twice the `connectivity`. An `expansion_search` below k has no effect;
-        `with_expansion` changes it without building again. With one thread the same vectors give
+        The graph has the settings of the XR-Linear paper. With one thread the same vectors give
         the same graph; more threads build it faster, but not reproducibly.
         """
-        graph = build_graph(
-            self.space.vectors,
-            self.space.placed,
-            GraphConfig(connectivity, expansion_add, expansion_search, dtype),
-            threads=threads,
-        )
-        return DSSMWithHNSW(self.space, graph)
+        matcher = DSSMWithHNSW(self.space, threads)
+        matcher.graph  # noqa: B018  # built now, not by the first query
+        return matcher
 
     def with_int8(self, dimensions: int | None = None) -> DSSMWithInt8:
-        """The same space with a byte per dimension, scanned whole, perhaps in fewer dimensions."""
+        """Scan the same space whole, with a byte per dimension, perhaps in fewer dimensions."""
         return round_space(self.space, dimensions)
 
     def _sections(self) -> Sections:

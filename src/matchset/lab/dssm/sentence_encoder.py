@@ -14,25 +14,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.config import count_threads
 from matchset.data.catalog import Catalog
 from matchset.errors import ParameterError
 from matchset.filters.filter import Filter
-from matchset.lab.dssm.hnsw import (
-    DEFAULT_GRAPH,
-    Graph,
-    build_graph,
-    read_graph,
-    search_graph,
-    store_graph,
-)
+from matchset.lab.dssm.hnsw import Graph, build_graph
 from matchset.lab.dssm.settings import import_extra
 from matchset.matchers.base import Matcher
 from matchset.matchers.saved import OpenPart, Sections
-from matchset.matrices import Csr, Floats, Ids
+from matchset.matrices import Csr, Floats
 from matchset.model.products import Products, make_products, read_products, store_products
-from matchset.storage.handles import FolderHandle
-from matchset.storage.sections import Section, verify
+from matchset.storage.sections import Section
 from matchset.strings import Strings
 from matchset.text import normalize_strings
 
@@ -112,13 +103,13 @@ class SentenceEncoder(Matcher):
     products: Products
     encoder: Encoder
     vectors: Floats  # unit length, zeros for empty titles, (n_products, dimensions)
-    graph: Graph
+    threads: int | None = 1  # that build the graph; with more it is another one each time
 
     def __post_init__(self) -> None:
-        wanted = (len(self.products), self.graph.dimensions)
-        if self.vectors.shape != wanted or self.vectors.dtype != np.float32:
-            found = f"{self.vectors.dtype} of {self.vectors.shape}"
-            raise ValueError(f"vectors must be float32 of {wanted}; got {found}")
+        shape, n = self.vectors.shape, len(self.products)
+        if len(shape) != 2 or shape[0] != n or self.vectors.dtype != np.float32:
+            found = f"{self.vectors.dtype} of {shape}"
+            raise ValueError(f"vectors must be float32 of {n} products; got {found}")
 
     @classmethod
     def from_catalog(
@@ -128,58 +119,49 @@ class SentenceEncoder(Matcher):
         encoder = Encoder.of(folder)
         vectors = encoder.encode(catalog.titles, at_once=_TITLES_AT_ONCE)
         vectors[_is_empty(catalog.titles)] = 0
-        graph = build_graph(
-            vectors, _find_placed(vectors), DEFAULT_GRAPH, threads=count_threads(threads)
-        )
-        return cls(make_products(catalog.ids, catalog), encoder, vectors, graph)
+        matcher = cls(make_products(catalog.ids, catalog), encoder, vectors, threads)
+        matcher.graph  # noqa: B018  # built now, not by the first query
+        return matcher
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The paper's graph, built when it is first searched."""
+        return build_graph(self.vectors, threads=self.threads)
 
     @property
     def vectorize(self) -> Callable[[str], Floats]:
         """The query's vector."""
         return lambda query: self.encoder.encode(Strings.of([query]))
 
-    @cached_property
-    def placed(self) -> Ids:
-        """Labels of the products that have a vector, ascending."""
-        return _find_placed(self.vectors)
-
     def _search(self, queries: Strings, k: int, where: Filter | None) -> Csr:
-        encoded = np.zeros((len(queries), self.graph.dimensions), dtype=np.float32)
+        encoded = np.zeros((len(queries), self.vectors.shape[1]), dtype=np.float32)
         if len(rows := np.flatnonzero(~_is_empty(queries))):
             encoded[rows] = self.encoder.encode(queries.take(rows))
-        return search_graph(self.graph, self.vectors, encoded, k, labels=self.placed, where=where)
-
-    @classmethod
-    def _load(cls, folder: FolderHandle) -> Self:
-        verify(
-            folder
-        )  # as for any graph: damage that leads nowhere else would change what is found
-        return super()._load(folder)
+        return self.graph.search_allowed(encoded, k, where)
 
     def _sections(self) -> Sections:
         return {
             "products": store_products(self.products),
-            "titles": Section({"encoder": self.encoder.digest}, {"vectors": self.vectors}),
-            "graph": store_graph(self.graph),
+            "titles": Section(
+                {"encoder": self.encoder.digest, "threads": self.threads}, {"vectors": self.vectors}
+            ),
         }
 
     @classmethod
     def _read(cls, sections: Sections, _: OpenPart) -> Self:
         titles = sections["titles"]
         vectors = np.asarray(titles.arrays["vectors"])
-        graph = read_graph(sections["graph"], _find_placed(vectors), vectors.shape[1])
-        encoder = Encoder(str(titles.header["encoder"]))
-        return cls(read_products(sections["products"]), encoder, vectors, graph)
+        encoder, products = (
+            Encoder(str(titles.header["encoder"])),
+            read_products(sections["products"]),
+        )
+        return cls(products, encoder, vectors, titles.header["threads"])
 
     def __repr__(self) -> str:
-        shape = f"{len(self.products):,} products, {self.graph.dimensions} dimensions"
+        shape = f"{len(self.products):,} products, {self.vectors.shape[1]} dimensions"
         return f"{type(self).__name__}({shape})"
 
 
 def _is_empty(texts: Strings) -> NDArray[np.bool_]:
     """Which texts have nothing to encode, (n_texts,)."""
     return np.equal(normalize_strings(texts).lengths, 0)
-
-
-def _find_placed(vectors: Floats) -> Ids:
-    return np.flatnonzero(vectors.any(axis=1)).astype(np.int32)

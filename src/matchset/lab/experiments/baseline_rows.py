@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from matchset.data.catalog import Catalog
 from matchset.errors import install_command
 from matchset.features.analysis import choose_language
-from matchset.lab.dssm.hnsw import DEFAULT_GRAPH
+from matchset.lab.dssm.hnsw import CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH
 from matchset.lab.dssm.sentence_encoder import EXTRA, SentenceEncoder, digest_folder
 from matchset.lab.experiments.benchmark import Benchmark
 from matchset.lab.experiments.contender import NO_CATALOG, Contender, of_kind
@@ -73,7 +72,7 @@ def make_encoder(benchmark: Benchmark, folder: Path | None) -> Contender:
         threads = benchmark.config.learn.threads
         return SentenceEncoder.from_catalog(_require(benchmark.catalog), folder, threads=threads)
 
-    config: dict[str, Any] = {"graph": asdict(DEFAULT_GRAPH)}
+    config: dict[str, Any] = {"graph": (CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH)}
     if folder is not None:
         config["encoder"] = digest_folder(folder)
     note = "" if folder is None else f"the encoder is {folder.name}; disk does not count it"

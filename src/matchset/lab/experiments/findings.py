@@ -182,7 +182,7 @@ class ComparisonFindings:
 class SweepRow:
     """A model at one setting."""
 
-    setting: float  # the threshold, beam or expansion_search
+    setting: float  # the threshold or beam
     recall: tuple[Share, ...]  # at each k of the setting
     latency: Mapping[str, float]
     queries_per_second: float | None = None
@@ -204,8 +204,6 @@ class SweepFindings:
     own_beam: int
     thresholds: tuple[SweepRow, ...]  # at the model's own beam
     beams: tuple[SweepRow, ...]  # at the model's own threshold
-    graphs: tuple[SweepRow, ...]  # of DSSM, by expansion_search
-    no_graphs: str  # why there are none
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 from matchset.config import LearnConfig, TrainConfig, count_threads
 from matchset.errors import install_command
 from matchset.lab.dssm.exact import DSSM
-from matchset.lab.dssm.hnsw import DEFAULT_GRAPH, DSSMWithHNSW
+from matchset.lab.dssm.hnsw import CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH, DSSMWithHNSW
 from matchset.lab.dssm.int8 import DSSMWithInt8
 from matchset.lab.dssm.settings import DSSMConfig
 from matchset.lab.dssm.training import train_dssm
@@ -107,7 +107,7 @@ def list_dssms(benchmark: Benchmark, *, is_quick: bool) -> list[Contender]:
     options: dict[str, Any] = {"absent": why_no_dssm(benchmark), "is_stored": True}
     options |= {"is_paper": True}
     varied = {**options, "needs": (EXACT,)}
-    graph = {**settings, "graph": asdict(DEFAULT_GRAPH)}
+    graph = {**settings, "graph": (CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH)}
     whole, few = ({**settings, "int8": size} for size in (config.dimensions, FEW_DIMENSIONS))
     title = f"{find_kind(INT8).label}, {FEW_DIMENSIONS} dimensions"
     return [

@@ -1,4 +1,4 @@
-"""Sweeps: what do pruning, the beam and the search of a graph cost, and what do they gain?"""
+"""Sweeps: what do pruning and the beam cost, and what do they gain?"""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from matchset.config import count_threads
 from matchset.evaluate.evaluation import evaluate
 from matchset.evaluate.overlap import Share
 from matchset.evaluate.qrels import Qrels
-from matchset.lab.dssm.hnsw import DSSMWithHNSW
 from matchset.lab.experiments.benchmark import Benchmark, digest_qrels
 from matchset.lab.experiments.contender import choose_contenders
 from matchset.lab.experiments.contenders import list_contenders
-from matchset.lab.experiments.findings import OURS, Setting, SweepFindings, SweepRow, read_findings
-from matchset.lab.experiments.paper_rows import GRAPH, why_no_dssm
+from matchset.lab.experiments.findings import OURS, Setting, SweepFindings, SweepRow
 from matchset.lab.experiments.runner import SILENT, Budget, ProgressListener, run_contenders
 from matchset.lab.experiments.store import Store, describe_machine, list_versions, measure_disk
 from matchset.lab.experiments.timing import measure_throughput, time_queries
@@ -34,7 +32,6 @@ from matchset.strings import Strings
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45)
 BEAMS = (1, 5, 10, 15, 20, 25, 30, 50, 75, 100)
-EXPANSIONS = (10, 50, 100, 250, 500, 1000)
 BATCH = 10_000  # queries in the batch for throughput
 
 Swept: TypeAlias = XRLinearMatcher | MatchSet
@@ -48,18 +45,12 @@ def run_sweep(
     *,
     command: str = "",
     origin: str = "a log",
-    graph: DSSMWithHNSW | None = None,
-    no_graph: str = "",
     progress: ProgressListener = SILENT,
 ) -> SweepFindings:
-    """Sweep threshold and beam of a tree around the model's own, and the graph of a DSSM.
-
-    `origin` describes the test data. If there is no `graph`, `no_graph` is the reason.
-    """
+    """Sweep threshold and beam of a tree around the model's own; `origin` is the test data's."""
     Store(out).prepare()
     thresholds = sweep_thresholds(matcher, qrels, budget, folder=out, progress=progress)
     beams = sweep_beams(matcher, qrels, budget, progress=progress)
-    graphs = [] if graph is None else sweep_graph(graph, qrels, budget, progress=progress)
     return SweepFindings(
         setting=Setting(
             command=command,
@@ -80,8 +71,6 @@ def run_sweep(
         own_beam=_beam_of(matcher),
         thresholds=tuple(thresholds),
         beams=tuple(beams),
-        graphs=tuple(graphs),
-        no_graphs=no_graph,
     )
 
 
@@ -94,7 +83,7 @@ def sweep_thresholds(
     thresholds: Sequence[float] = THRESHOLDS,
     progress: ProgressListener = SILENT,
 ) -> list[SweepRow]:
-    """Recall, weights, disk, memory and latency at the model's own threshold and above."""
+    """Measure recall, weights, disk, memory and latency at the model's own threshold and above."""
     rows = []
     own = matcher.config.learn.threshold
     for threshold in (own, *(value for value in thresholds if value > own)):
@@ -123,7 +112,7 @@ def sweep_beams(
     beams: Sequence[int] = BEAMS,
     progress: ProgressListener = SILENT,
 ) -> list[SweepRow]:
-    """Recall, latency and throughput of each beam, the model's own among them."""
+    """Measure recall, latency and throughput of each beam, the model's own among them."""
     rows = []
     for beam in sorted({*beams, _beam_of(matcher)}):
         widened = _widen(matcher, beam)
@@ -148,14 +137,14 @@ def _beam_of(matcher: Swept) -> int:
 
 
 def _widen(matcher: Swept, beam: int) -> Swept:
-    """The same model with another beam."""
+    """Return the same model with another beam."""
     if isinstance(matcher, XRLinearMatcher):
         return matcher.with_beam(beam)
     return matcher.with_bounds(replace(matcher.model.bounds, tree_beam=beam))
 
 
 def _prune(matcher: Swept, threshold: float) -> Swept:
-    """The same model with fewer weights in its tree; the re-ranker stays."""
+    """Return the same model with fewer weights in its tree; the re-ranker stays."""
     if threshold <= matcher.config.learn.threshold:
         return matcher
     if isinstance(matcher, XRLinearMatcher):
@@ -164,57 +153,22 @@ def _prune(matcher: Swept, threshold: float) -> Swept:
     return replace(matcher, model=replace(matcher.model, tree=tree))
 
 
-def sweep_graph(
-    matcher: DSSMWithHNSW,
-    qrels: Qrels,
-    budget: Budget,
-    *,
-    expansions: Sequence[int] = EXPANSIONS,
-    progress: ProgressListener = SILENT,
-) -> list[SweepRow]:
-    """Recall, latency and throughput of DSSM + HNSW by the number of candidates it keeps."""
-    rows = []
-    for expansion in expansions:
-        expanded = matcher.with_expansion(expansion)
-        speed = measure_throughput(expanded, choose_batch(qrels, budget))
-        row = SweepRow(expansion, *measure(expanded, qrels, budget), queries_per_second=speed)
-        rows.append(row)
-        progress.done(f"expansion_search {expansion}: {_summarize(row, budget)}")
-    return rows
-
-
-def take_models(
+def take_model(
     benchmark: Benchmark, out: Path, budget: Budget, *, progress: ProgressListener = SILENT
-) -> tuple[Swept, DSSMWithHNSW | None, str]:
-    """Our model and DSSM's, from a stored comparison of the same data or newly trained.
+) -> Swept:
+    """Return our model, from a stored comparison of the same data or newly trained.
 
-    With parts=("tree",) ours is the tree alone. If DSSM cannot run, the reason is returned instead.
+    With parts=("tree",) it is the tree alone.
     """
+    if benchmark.config.parts == ("tree",):
+        return train(benchmark.train, benchmark.catalog, benchmark.config)
     vocabularies = choose_vocabularies(benchmark.pairs.queries, benchmark.config.vectorizer)
     contenders = list_contenders(benchmark, vocabularies, is_quick=budget.is_quick)
     store = Store(out).prepare()
-    is_tree = benchmark.config.parts == ("tree",)
-    chosen = choose_contenders(contenders, [GRAPH] if is_tree else [OURS, GRAPH])
-    run_contenders(chosen, benchmark, store, budget, progress=progress)
-    reason = why_no_dssm(benchmark)
-    graph = None if reason else DSSMWithHNSW.load(store.model(GRAPH))
-    if is_tree:
-        ours = train(benchmark.train, benchmark.catalog, benchmark.config)
-        return ours, graph, reason
-    return MatchSet.load(store.model(OURS)), graph, reason
-
-
-def find_graph(qrels: Qrels, out: Path) -> tuple[DSSMWithHNSW | None, str]:
-    """The DSSM of a stored comparison with the same test, or the reason why there is none."""
-    compared = read_findings(out).comparison
-    if compared is None or compared.setting.qrels != digest_qrels(qrels):
-        return None, "run `matchset compare` with the same test and the same --out first."
-    row = next(row for row in compared.rows if row.name == GRAPH)
-    if row.absent:
-        return None, row.absent
-    if not Store(out).model(GRAPH).exists():
-        return None, "its model is gone; `matchset compare` with the same --out makes it again."
-    return DSSMWithHNSW.load(Store(out).model(GRAPH)), ""
+    run_contenders(
+        choose_contenders(contenders, [OURS]), benchmark, store, budget, progress=progress
+    )
+    return MatchSet.load(store.model(OURS))
 
 
 def measure(
@@ -231,7 +185,7 @@ def measure(
 
 
 def choose_batch(qrels: Qrels, budget: Budget) -> Strings:
-    """Test queries in random order, for throughput: their own order is sorted."""
+    """Return test queries in random order, for throughput: their own order is sorted."""
     order = np.random.default_rng(budget.seed).permutation(len(qrels))
     return qrels.queries.take(order[:BATCH])
 

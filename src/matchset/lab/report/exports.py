@@ -117,7 +117,6 @@ def _list_swept(sweep: SweepFindings) -> Iterator[Number]:
     tables = (
         ("thresholds", "threshold", sweep.thresholds),
         ("beams", "beam", sweep.beams),
-        ("graphs", "expansion_search", sweep.graphs),
     )
     for table, setting, rows in tables:
         for row in rows:

@@ -160,10 +160,9 @@ def _add_sweep(context: dict[str, Any], sweep: SweepFindings) -> None:
     }
     context["tables"] |= {
         "thresholds": paper_tables.threshold_table(sweep),
-        "beams": paper_tables.beam_table(sweep, sweep.beams, "beam"),
-        "graphs": paper_tables.beam_table(sweep, sweep.graphs, "expansion_search"),
+        "beams": paper_tables.beam_table(sweep),
     }
-    context |= {"is_paper_tree": sweep.kind == XR_LINEAR, "graph_label": find_kind(GRAPH).label}
+    context["is_paper_tree"] = sweep.kind == XR_LINEAR
 
 
 def _add_data(context: dict[str, Any], found: ComparisonFindings) -> None:

@@ -97,20 +97,17 @@ def threshold_table(sweep: SweepFindings) -> Table:
     return Table("Pruning", headers, {"": lines})
 
 
-def beam_table(sweep: SweepFindings, rows: Sequence[SweepRow], setting: str) -> Table:
-    """List what a wider beam, or a longer search of a graph, costs, and what it gains."""
-    headers = [setting, *recall_headers(sweep.setting.ks), *LATENCY_HEADERS, "queries per second"]
-    own = sweep.own_beam if setting == "beam" else None
+def beam_table(sweep: SweepFindings) -> Table:
+    """List what a wider beam costs, and what it gains."""
+    headers = ["beam", *recall_headers(sweep.setting.ks), *LATENCY_HEADERS, "queries per second"]
     lines = []
-    for row in rows:
+    for row in sweep.beams:
         speed = Cell(f"{row.queries_per_second:,.0f}", row.queries_per_second)
-        lines.append(_setting_line(row, _latency_cells(row), [speed], own))
-    return Table(setting, headers, {"": lines})
+        lines.append(_setting_line(row, _latency_cells(row), [speed], sweep.own_beam))
+    return Table("The beam", headers, {"": lines})
 
 
-def _setting_line(
-    row: SweepRow, first: Sequence[Cell], last: Sequence[Cell], own: float | None
-) -> Line:
+def _setting_line(row: SweepRow, first: Sequence[Cell], last: Sequence[Cell], own: float) -> Line:
     """Return a line of a sweep; that of the model's own setting is marked."""
     cells = [*map(share_cell, row.recall), *first, *last]
     if row.setting == own:

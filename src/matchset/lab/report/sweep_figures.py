@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchset.lab.experiments.findings import SweepFindings, SweepRow
-from matchset.lab.experiments.paper_rows import GRAPH
+from matchset.lab.experiments.findings import SweepFindings
 from matchset.lab.report.figures import leave_room, set_log_scale
 from matchset.lab.report.formats import format_percent
 from matchset.lab.report.plots import (
@@ -19,7 +18,6 @@ from matchset.lab.report.plots import (
     embed,
     marker_of,
 )
-from matchset.matchers.registry import find_kind
 
 
 def draw_beams(sweep: SweepFindings) -> Plot:
@@ -78,34 +76,24 @@ def draw_thresholds(sweep: SweepFindings) -> Plot:
 
 def draw_throughput(sweep: SweepFindings) -> Plot:
     """Draw throughput against recall: the upper right is best."""
-    k, graphs = sweep.setting.ks[-1], sweep.graphs
-    curves = [(sweep.kind, f"{sweep.title}, beams", sweep.beams)]
-    if graphs:
-        curves.append((GRAPH, f"{find_kind(GRAPH).label}, expansion", graphs))
+    k, rows, kind = sweep.setting.ks[-1], sweep.beams, sweep.kind
+    recalls = [100 * row.recall[-1].value for row in rows]
+    speeds = [row.queries_per_second or 0.0 for row in rows]
     with drawing() as (figure, (axes,)):
-        for kind, title, rows in curves:
-            recalls = [100 * row.recall[-1].value for row in rows]
-            speeds = [row.queries_per_second or 0.0 for row in rows]
-            axes.plot(recalls, speeds, color=color_of(kind), marker=marker_of(kind), label=title)
-            for point in {0, len(rows) // 2, len(rows) - 1}:
-                value = f"{rows[point].setting:g}"
-                at = (recalls[point], speeds[point])
-                axes.annotate(value, at, (4, 5), textcoords="offset points", fontsize=8)
+        axes.plot(recalls, speeds, color=color_of(kind), marker=marker_of(kind), label=sweep.title)
+        for point in {0, len(rows) // 2, len(rows) - 1}:
+            at = (recalls[point], speeds[point])
+            value = f"{rows[point].setting:g}"
+            axes.annotate(value, at, (4, 5), textcoords="offset points", fontsize=8)
         set_log_scale(axes.yaxis, axes.set_yscale, (1.0, 2.0, 5.0))
         axes.set_xlabel(f"Recall@{k}, %")
         axes.set_ylabel("queries per second, one thread")
         axes.margins(x=0.08, y=0.12)
         figure.legend(loc="outside lower center", ncols=2)
-    ends = [
-        f"{title}: {', '.join(map(_format_speed, (rows[0], rows[-1])))}"
-        for _, title, rows in curves
-    ]
-    summary = f"Queries per second against Recall@{k}, first and last point. {'; '.join(ends)}."
-    numbers = "beams, or expansion_search of the graph" if graphs else "beams"
-    caption = f"Throughput against recall; the numbers are {numbers}."
+    ends = (
+        f"{row.queries_per_second:,.0f} per second at {format_percent(row.recall[-1].value)}"
+        for row in (rows[0], rows[-1])
+    )
+    summary = f"Queries per second against Recall@{k}, first and last beam: {', '.join(ends)}."
+    caption = "Throughput against recall; the numbers are beams."
     return embed(figure, "plot-throughput", summary=summary, caption=caption)
-
-
-def _format_speed(row: SweepRow) -> str:
-    recall = format_percent(row.recall[-1].value)
-    return f"{row.queries_per_second:,.0f} per second at {recall}"
