@@ -1,7 +1,7 @@
 """Files as shops have them: each is read, or refused with an error that says what to do.
 
-(a) a German CSV, (b) nested JSON Lines, (c) Parquet with epoch milliseconds, (d) a catalog with
-HTML, gaps, duplicates and prices as text; each as a new user would read it, in Python and in the
+(a) a German CSV, (b) nested JSON Lines, (c) a catalog with HTML, gaps, duplicates and prices as
+text; each as a new user would read it, in Python and in the
 command line.
 """
 
@@ -151,14 +151,6 @@ def test_times_of_other_forms_are_read_with_the_format_that_the_error_says(texts
     assert [str(day) for day in ms.read_log(rows, time_format=said).days] == days
 
 
-def test_a_day_that_may_be_a_month_is_not_guessed(tmp_path):
-    path = write(tmp_path / "log.csv", "query,sku,date\na,1,03/04/2026\nb,2,05/06/2026\n")
-    with pytest.raises(DataError, match="say time_format='%d/%m/%Y' or time_format='%m/%d/%Y'"):
-        ms.read_log(path)
-    log = ms.read_log(path, time_format="%m/%d/%Y")
-    assert str(log.days[0]) == "2026-03-04"
-
-
 @pytest.mark.parametrize("text", ["01-03-26", "12:30", "yesterday"])
 def test_times_of_which_none_can_be_read_are_an_error_with_an_example(text):
     rows = pd.DataFrame({"query": ["a", "b"], "sku": ["1", "2"], "time": [text, text]})
@@ -286,31 +278,7 @@ def test_json_lines_with_a_byte_order_mark_are_read(tmp_path):
     assert list(ms.read_log(path).spellings) == ["süß"]
 
 
-# (c) Parquet, epoch milliseconds
-
-
-def test_parquet_with_epoch_milliseconds_needs_no_option(tmp_path, caplog):
-    path = tmp_path / "events.parquet"
-    start = 1_772_323_200_000  # 2026-03-01
-    rows = {
-        "search_term": [f"sofa {n % 5}" for n in range(50)],
-        "sku": [f"p{n % 9}" for n in range(50)],
-        "action": ["order" if n % 3 else "click" for n in range(50)],
-        "ts": start + 3_600_000 * np.arange(50),
-    }
-    pl.DataFrame(rows).write_parquet(path)
-    log = ms.read_log(path)
-    assert [str(day) for day in log.days] == ["2026-03-01", "2026-03-03"]
-    assert log.report.is_clean
-    assert not caplog.text
-
-
-def test_query_text_is_a_usual_name():
-    rows = pd.DataFrame({"query_text": ["a"], "product_id": ["1"]})
-    assert list(ms.read_log(rows).queries) == ["a"]
-
-
-# (d) A catalog with HTML, gaps, duplicates and prices as text
+# (c) A catalog with HTML, gaps, duplicates and prices as text
 
 
 def test_prices_and_german_dates_are_read_as_the_warnings_say(tmp_path, caplog):
@@ -379,13 +347,6 @@ def test_the_decimal_sign_can_be_said(tmp_path):
     read = [ms.read_catalog(path, decimal=sign).attributes for sign in ",."]
     assert [one["price"].values.tolist() for one in read] == [[1299, 3000], [1.299, 3]]
     assert [one["kg"].values.tolist() for one in read] == [[1250, 2], [1.25, 2]]
-
-
-def test_ids_and_sizes_stay_as_they_are(tmp_path, caplog):
-    path = write(tmp_path / "c.csv", "sku,title,code,size\n1,a,00123,38\n2,b,00456,M\n")
-    kinds = {name: one.kind for name, one in ms.read_catalog(path).attributes.items()}
-    assert kinds == {"code": "text", "size": "text"}
-    assert not caplog.text
 
 
 def test_a_catalog_without_product_ids_is_an_error(tmp_path):

@@ -8,11 +8,9 @@ from rich.console import Console
 
 from matchset.config import TrainConfig
 from matchset.data.positives import positives
-from matchset.data.split import compare, split_by_time
+from matchset.data.split import split_by_time
 from matchset.errors import DataError
-from matchset.evaluate import evaluation
 from matchset.evaluate.evaluation import evaluate
-from matchset.evaluate.metrics import METRICS
 from matchset.evaluate.pair_segments import SEGMENTS, is_head
 from matchset.evaluate.qrels import make_qrels
 from matchset.lab.shop import simulate_shop
@@ -155,11 +153,6 @@ def test_a_sample_is_seeded_and_keeps_whole_queries():
         assert some.traffic[index] == sum(relevant[query].values())
 
 
-def test_products_that_the_matcher_does_not_know_are_missed():
-    result = evaluate(Recited.of({"rose": [0]}, 1), make_positives({"rose": {0: 1, 7: 1}}, 8))
-    assert result.recall() == 0.5
-
-
 def test_the_relevance_rule_of_a_log_is_used(shop):
     _, split = shop
     matcher = Popularity.from_positives(positives(split.train))
@@ -203,29 +196,11 @@ def test_a_k_beyond_the_catalog_is_evaluated():
         run(ks=[4, most + 1])
 
 
-def test_per_query_recalls_are_kept():
-    result = run()
-    assert list(result.queries) == list(RELEVANT)
-    np.testing.assert_allclose(result.recalls[:, 2], [2 / 3, 1, 0])
-
-
 def test_a_product_that_is_returned_twice_counts_at_its_first_rank():
     test = make_positives({"rose": {1: 1, 2: 1}}, 4)
     result = evaluate(Recited.of({"rose": [1, 3, 1]}, 4), test, ks=(1, 3), resamples=5)
     assert (result.recall(1), result.recall(3)) == (0.5, 0.5)
     assert result.score("mrr", 3).value == 1
-
-
-def test_the_order_of_the_metrics_changes_no_score(monkeypatch):
-    train = make_positives(TRAIN, 6)
-    usual = run(train=train)
-    monkeypatch.setattr(evaluation, "METRICS", dict(reversed(METRICS.items())))
-    other = run(train=train)
-    np.testing.assert_array_equal(other.recalls, usual.recalls)
-    for score in usual.scores:
-        found = other.score(score.metric, score.k, score.segment)
-        np.testing.assert_array_equal(found.seen_limit, score.seen_limit)
-        assert found.value == score.value or np.isnan(score.value)
 
 
 def test_what_cannot_be_evaluated_is_an_error():
@@ -240,10 +215,3 @@ def test_what_cannot_be_evaluated_is_an_error():
             run(**options)
     with pytest.raises(DataError, match="a test must have relevant pairs; got none"):
         evaluate(Recited.of({}, 1), make_positives({}, 1))
-
-
-def test_the_split_report_and_the_evaluation_agree_on_warm_products():
-    train, test = make_positives(TRAIN, 6), make_positives(RELEVANT, 6)
-    assert compare(train, test, k=4).seen_limit == pytest.approx(
-        run(train=train).score("recall", 4).seen_limit
-    )

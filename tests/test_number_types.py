@@ -3,7 +3,6 @@
 import json
 import math
 from decimal import Decimal
-from pathlib import Path
 
 import pandas as pd
 import polars as pl
@@ -63,17 +62,6 @@ def test_w1_float32_nulls_stay_nulls_and_bad_counts_stay_bad():
     assert log.report.bad_count == 4
     catalog = read_catalog(pa.table({"sku": list("abcde"), "title": list("abcde"), "x": count}))
     assert catalog.attributes["x"].is_null.tolist() == [False, True, True, False, False]
-
-
-def test_w1_home_depots_ratings_as_float32_have_the_positives_of_float64(tmp_path):
-    path = Path(__file__).parents[2] / "shared" / "data" / "homedepot" / "pairs.tsv"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/homedepot/pairs.tsv")
-    table = pl.read_csv(path, separator="\t", quote_char=None)
-    for dtype in (pl.Float32, pl.Float64):
-        table.with_columns(pl.col("relevance").cast(dtype)).write_parquet(tmp_path / "log.parquet")
-        log = read_log(tmp_path / "log.parquet", query="query_text", count="relevance")
-        assert len(positives(log, min_count=2.33)) == 50_413
 
 
 def test_w2_integers_beyond_2_to_the_53_stay_distinct(tmp_path):
