@@ -223,7 +223,7 @@ def test_other_files_are_out_of_reach(tmp_path):
 @pytest.mark.parametrize("column", ["title", "sku", "brand"])
 def test_n3_a_text_that_is_too_long_is_shown_with_its_row(tmp_path, name, column):
     rows = [{"sku": str(row), "title": f"mug {row}", "brand": "acme"} for row in range(3)]
-    most = 1_000_000 if column == "brand" else 10_000
+    most = 100_000 if column == "brand" else 10_000
     rows[1][column] = "x" * most
     path = write_rows(tmp_path / name, rows)
     assert len(read_catalog(path)) == 3

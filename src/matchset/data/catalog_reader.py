@@ -34,6 +34,8 @@ from matchset.text import clean_markup
 
 logger = logging.getLogger(__name__)
 
+_MOST_CELL = 100_000  # bytes of any other text: a small packed file must not become gigabytes
+
 Duplicates: TypeAlias = Literal["error", "first", "last"]
 
 
@@ -135,7 +137,7 @@ class _Part:
 
 def _limit(text: str, column: str, role: str = "") -> str:
     """Return SQL that fails at the first text that is too long, before more are in memory."""
-    most = MOST_BYTES if role in ("product", "title") else 1_000_000
+    most = MOST_BYTES if role in ("product", "title") else _MOST_CELL
     rule = quote_text(f": column {column!r} must have at most {most:,} bytes; got ")
     said = f"'row ' || row_number() OVER () || {rule} || format('{{:,}}', strlen({text}))"
     return f"if(strlen({text}) > {most}, error({said}), {text})"

@@ -66,35 +66,33 @@ def _expand(entry: PathLike) -> list[DataFile]:
         raise TypeError(f"source must be a path or a list of paths; got {type(entry).__name__}")
     path = Path(entry)
     if path.is_dir():
-        return _expand_folder(path)
+        return _check_one_format(_find_inside(path, path), path)
     if path.exists() or path.is_symlink():
         return [_check_file(path)]
     matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 (absolute patterns)
     if not matches:
         raise DataError("there is no such file, and no file matches", path=path)
     n_fixed = next(n for n, part in enumerate(path.parts) if glob.has_magic(part))
-    files = []
-    for match in map(Path, matches):
-        if match.is_dir():
-            files += _expand_folder(match)
-        else:
-            files.append(_check_file(match, is_partitioned=_has_keys(match.parts[n_fixed:])))
-    return _check_one_format(files, path)
+    base = Path(*path.parts[:n_fixed])
+    return _check_one_format([file for m in matches for file in _find_inside(Path(m), base)], path)
 
 
-def _expand_folder(folder: Path) -> list[DataFile]:
-    files = []
-    for path in sorted(folder.rglob("*")):
-        inner = path.relative_to(folder).parts
-        if not path.is_dir() and not any(part.startswith((".", "_")) for part in inner):
-            files.append(_check_file(path, is_partitioned=_has_keys(inner)))
-    if not files:
-        raise DataError("a folder must hold at least one data file; got none", path=folder)
-    return _check_one_format(files, folder)
-
-
-def _has_keys(parts: tuple[str, ...]) -> bool:
-    return any("=" in part for part in parts[:-1])
+def _find_inside(path: Path, base: Path) -> list[DataFile]:
+    """Return a file, or the files inside a folder; folders key=value below `base` are columns."""
+    paths = [path]
+    if path.is_dir():
+        paths = [
+            inner
+            for inner in sorted(path.rglob("*"))
+            if not inner.is_dir()
+            and not any(part.startswith((".", "_")) for part in inner.relative_to(path).parts)
+        ]
+        if not paths:
+            raise DataError("a folder must hold at least one data file; got none", path=path)
+    return [
+        _check_file(each, is_partitioned=any("=" in p for p in each.relative_to(base).parts[:-1]))
+        for each in paths
+    ]
 
 
 def _check_file(path: PathLike, *, is_partitioned: bool = False) -> DataFile:

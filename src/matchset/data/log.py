@@ -27,7 +27,7 @@ from matchset.text import normalize_strings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MAX_EVENTS = 256  # the index of an event is one byte
+MOST_EVENTS = 256  # the index of an event is one byte
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,8 +179,8 @@ def make_log(
     dropped, as are queries and products without a row. A caller that has normalized the queries or
     counted the dropped rows already passes `normal` and `report`.
     """
-    if len(events) > _MAX_EVENTS:
-        rule = f"the event column must hold at most {_MAX_EVENTS} kinds of event"
+    if len(events) > MOST_EVENTS:
+        rule = f"the event column must hold at most {MOST_EVENTS} kinds of event"
         raise DataError(f"{rule}; got {len(events):,}, such as {events[0]!r}")
     if normal is None:
         normal = normalize_strings(queries)

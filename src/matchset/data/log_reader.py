@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from matchset.data.columns import LOG_NAMES, VISITOR_NAMES, ColumnChoice, choose_columns
 from matchset.data.grouping import compact
-from matchset.data.log import Log, make_log
+from matchset.data.log import MOST_EVENTS, Log, make_log
 from matchset.data.log_rows import LogRows, LogTable, keep_texts, read_rows
 from matchset.data.row_faults import SHOW_MORE, refuse_faults
 from matchset.data.tables import Table, TableSource, open_tables
@@ -177,13 +177,16 @@ def to_log(rows: LogRows, *, name: str) -> Log:
     if not rows.report.is_clean or rows.report.searches:
         level = logging.INFO if rows.report.is_clean else logging.WARNING
         logger.log(level, "%s", InputError(str(rows.report), source=name, advice=SHOW_MORE))
-    used, event = compact(columns.pop("event"), len(rows.texts["event"]))
+    events, event = rows.texts["event"], columns.pop("event")
+    if len(events) > MOST_EVENTS:  # rows that are not kept may have others
+        used, event = compact(event, len(events))
+        events = events.take(used)
     return make_log(
         queries=clean_markup(rows.texts["query"]),
         normal=rows.normal,
         products=rows.texts["product"],
-        events=list(rows.texts["event"].take(used)),
-        event=event.astype(np.uint8) if len(used) <= 256 else event,
+        events=list(events),
+        event=event if len(events) > MOST_EVENTS else event.astype(np.uint8),
         report=rows.report,
         **columns,
     )

@@ -39,7 +39,7 @@ class ReadReport:
     @classmethod
     def of(cls, fault: NDArray[np.uint8], *, searches: int = 0, joined: int = 0) -> ReadReport:
         """Count the rows of each `Fault`; `searches` of those without a product are none."""
-        counts = np.bincount(fault, minlength=len(Fault)).tolist()
+        counts = [int(np.count_nonzero(fault == each)) for each in Fault]
         return cls(
             rows=len(fault),
             without_query=counts[Fault.QUERY],
@@ -54,6 +54,11 @@ class ReadReport:
     def dropped(self) -> int:
         """Rows that are not in the log, though they should say something."""
         return self.without_query + self.without_product + self.bad_count
+
+    @property
+    def kept(self) -> int:
+        """Rows that are in the log."""
+        return self.rows - self.dropped - self.searches
 
     @property
     def is_clean(self) -> bool:

@@ -50,7 +50,7 @@ def refuse_faults(
         raise DataError(f"every click must follow a search; got {report}", **_locate(tables[0]))
     if report.bad_count and tables[0].decimal is None:
         _refuse_first(connection, tables, _HAS_COMMA)
-    if report.rows and not rows.is_kept.any():
+    if report.rows and not report.kept:
         rule = f"must have a row that can be used; got {report}"
         raise DataError(rule, advice=SHOW_MORE, **_locate(tables[0]))
     if report.bad_timestamp and not (rows.is_kept & (rows.columns["day"] != NO_DAY)).any():

@@ -166,29 +166,23 @@ def split_by_query(
     query is in training. With `test_share`, that share of the queries is the test set, and folds do
     not matter.
     """
-    if test_share is not None:
-        return _split_by_share(log, test_share, seed)
-    if folds < 2:
-        raise ParameterError(f"must be at least 2; got {folds}", parameter="folds")
-    if not 0 <= fold < folds:
-        raise ParameterError(f"must be from 0 to {folds - 1}; got {fold}", parameter="fold")
-    if len(log.queries) < folds:
-        rule = f"a log must have at least {folds} queries, one per fold"
-        raise DataError(f"{rule}; got {len(log.queries)}")
-    number = np.random.default_rng(seed).permutation(len(log.queries))
-    is_test = (number % folds == fold)[log.query]
-    return Split(log.select(~is_test), log.select(is_test))
-
-
-def _split_by_share(log: Log, test_share: float, seed: int) -> Split:
-    if not 0 < test_share < 1:
-        raise ParameterError(f"must be between 0 and 1; got {test_share}", parameter="test_share")
     n_queries = len(log.queries)
-    n_test = round(test_share * n_queries)
-    if not 0 < n_test < n_queries:
-        found = f"got {test_share} of {n_queries:,} queries"
-        raise DataError(f"a split must leave queries on both sides; {found}")
-    is_test = (np.random.default_rng(seed).permutation(n_queries) < n_test)[log.query]
+    if test_share is None:
+        if folds < 2:
+            raise ParameterError(f"must be at least 2; got {folds}", parameter="folds")
+        if not 0 <= fold < folds:
+            raise ParameterError(f"must be from 0 to {folds - 1}; got {fold}", parameter="fold")
+        if n_queries < folds:
+            rule = f"a log must have at least {folds} queries, one per fold"
+            raise DataError(f"{rule}; got {n_queries}")
+    elif not 0 < test_share < 1:
+        raise ParameterError(f"must be between 0 and 1; got {test_share}", parameter="test_share")
+    elif not 0 < round(test_share * n_queries) < n_queries:
+        got = f"{test_share} of {n_queries:,} queries"
+        raise DataError(f"a split must leave queries on both sides; got {got}")
+    number = np.random.default_rng(seed).permutation(n_queries)
+    is_in = number % folds == fold if test_share is None else number < round(test_share * n_queries)
+    is_test = is_in[log.query]
     return Split(log.select(~is_test), log.select(is_test))
 
 
