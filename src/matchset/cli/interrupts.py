@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from matchset.cli.console import print_error
+from matchset.data.spill import remove_spilled
 
 STOPPED = "matchset: stopped; nothing was saved"
 _SECONDS = 1.0  # for what is running to end by itself
@@ -56,4 +57,5 @@ def _watch(seen: socket.socket, stop: Callable[[], None]) -> None:
     except TimeoutError:
         stop()
         print_error(STOPPED)
+        remove_spilled()
         os._exit(128 + number[0])

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -16,6 +15,7 @@ import duckdb
 from matchset.config import count_threads
 from matchset.data.arrow import ArrowSource
 from matchset.data.encodings import suggest_encoding
+from matchset.data.spill import spill_folder
 from matchset.errors import DataError
 from matchset.memory import memory_for_tables
 from matchset.storage.atomic import atomic_file
@@ -25,15 +25,9 @@ _ADVICE = re.compile(r"Possible |Try setting|LINE \d+:")  # about DuckDB's optio
 _INTERRUPTED = re.compile(r"INTERRUPT Error|Query interrupted")
 _NOT_UTF8 = re.compile("not utf-8 encoded|invalid UTF-8")
 _LIMIT_REACHED = re.compile(r"/.* used\)")  # of ours; else the system refused
-_SPILL = "matchset-spill-"  # how temporary folders begin; what is spilled are queries
 _DISK_FULL = os.strerror(errno.ENOSPC)
 _BROKEN_LINES = "The CSV Parser state machine reached an invalid state"
 _GLOB_SIGNS = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
-
-
-def spill_folder() -> TemporaryDirectory[str]:
-    """Make a temporary folder that only this user can read; it is removed when it is closed."""
-    return TemporaryDirectory(prefix=_SPILL, ignore_cleanup_errors=True)
 
 
 @contextmanager
@@ -49,7 +43,7 @@ def open_session(
     """
     with spill_folder() as folder:
         settings = {
-            "temp_directory": quote_text(folder),
+            "temp_directory": quote_text(str(folder)),
             "threads": "1" if is_ordered else str(count_threads(None)),
             "preserve_insertion_order": str(is_ordered).lower(),
             "autoinstall_known_extensions": "false",

@@ -21,11 +21,11 @@ from matchset.data.duckdb_session import (
     quote_files,
     quote_name,
     quote_text,
-    spill_folder,
 )
 from matchset.data.encodings import check_encoding, check_gzip, open_text, to_utf8
 from matchset.data.files import DataFile, PathLike, find_files
 from matchset.data.nested import find_fields
+from matchset.data.spill import spill_folder
 from matchset.errors import DataError
 
 # Paths, or a table in memory of any library; `Any` because pandas and polars are not imported.
@@ -102,7 +102,7 @@ def open_tables(
     found = [None if is_frame(source) else find_files(source) for source in sources]
     check_gzip([file.path for files in found for file in files or ()])
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(spill_folder()))
+        folder = stack.enter_context(spill_folder())
         found = [
             None if files is None else to_utf8(files, encoding, folder / str(index))
             for index, files in enumerate(found)
