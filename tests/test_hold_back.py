@@ -20,6 +20,7 @@ from matchset.data.log import make_log
 from matchset.learn.held_kinds import (
     ELSEWHERE,
     KINDS,
+    MISSPELT,
     MOST,
     PAIRS,
     PRODUCTS,
@@ -54,6 +55,13 @@ def asked_of(held, i):
     return {held.products[column] for column in columns}
 
 
+def as_asked(held):
+    """The queries that customers asked, without those that were misspelt."""
+    rows = np.flatnonzero(held.kinds != MISSPELT)
+    parts = {name: getattr(held, name).take(rows) for name in ("queries", "pairs")}
+    return dataclasses.replace(held, kinds=held.kinds[rows], **parts)
+
+
 def count_pairs(log):
     """Events of each pair of query and product."""
     found = {}
@@ -64,11 +72,11 @@ def count_pairs(log):
 
 
 SETTINGS = {  # days of the log, whether there is a catalog, kinds that are held back
-    "without times": (None, True, {QUERIES, WORDS, PRODUCTS, PAIRS}),
-    "a short log": (10, True, {QUERIES, WORDS, PRODUCTS, PAIRS}),
-    "a long log": (60, True, {RECENT, WORDS, PRODUCTS}),
-    "without a catalog": (None, False, {QUERIES, PAIRS}),
-    "a long log without a catalog": (60, False, {RECENT}),
+    "without times": (None, True, {QUERIES, WORDS, PRODUCTS, PAIRS, MISSPELT}),
+    "a short log": (10, True, {QUERIES, WORDS, PRODUCTS, PAIRS, MISSPELT}),
+    "a long log": (60, True, {RECENT, WORDS, PRODUCTS, MISSPELT}),
+    "without a catalog": (None, False, {QUERIES, PAIRS, MISSPELT}),
+    "a long log without a catalog": (60, False, {RECENT, MISSPELT}),
 }
 
 
@@ -88,11 +96,26 @@ def test_each_situation_has_its_kinds_and_at_most_a_fifth_is_held_back(case):
     assert all(counts[kind] <= MOST[kind] for kind in kinds)
     n = len(ms.positives(log))
     assert 0.8 * n <= len(ms.positives(held.rest)) < n
-    assert all(asked_of(held, i) for i in np.flatnonzero(held.kinds != RECENT))
+    by_chance = np.flatnonzero(~np.isin(held.kinds, (RECENT, MISSPELT)))
+    assert all(asked_of(held, i) for i in by_chance)
+
+
+def test_some_queries_are_asked_again_with_a_letter_wrong(case):
+    _, _, held, _ = case
+    asked = as_asked(held)
+    known = {word for query in asked.queries for word in query.split()}
+    twins = [(len(q.split()), asked_of(asked, i)) for i, q in enumerate(asked.queries)]
+    new = []
+    for i in np.flatnonzero(held.kinds == MISSPELT):
+        words = held.queries[i].split()
+        assert (len(words), asked_of(held, i)) in twins
+        new.append(sum(word not in known for word in words))
+    assert np.mean(np.array(new) == 1) > 0.9
 
 
 def test_what_is_held_back_is_held_back_whole(case):
     log, catalog, held, _ = case
+    held = as_asked(held)
     before, rest = count_pairs(log), count_pairs(held.rest)
     asked_before, asked_in_rest = {q for q, _ in before}, {q for q, _ in rest}
     words_in_rest = {word for query in asked_in_rest for word in query.split()}
@@ -128,7 +151,7 @@ def test_what_is_held_back_is_held_back_whole(case):
 
 def test_with_times_the_most_recent_tenth_is_held_back():
     log, _ = make_shop(days=100)
-    held = hold_back(log, None, make_config())
+    held = as_asked(hold_back(log, None, make_config()))
     assert set(held.kinds.tolist()) == {RECENT}
     last = held.rest.day.max()
     assert 85 <= last <= 95
@@ -148,7 +171,7 @@ def test_what_the_recent_days_have_enough_of_is_not_added(monkeypatch):
     log, catalog = make_brands(60)
     for module in ("held_kinds", "held_words"):
         monkeypatch.setattr(f"matchset.learn.{module}._FEW", 0, raising=False)
-    held = hold_back(log, catalog, make_config())
+    held = as_asked(hold_back(log, catalog, make_config()))
     assert set(held.kinds.tolist()) == {RECENT}
     assert len(held.left) == len(held.cold) == 0
 

@@ -61,15 +61,6 @@ def describe(trained, queries, bounds):
     return model.describe(trained.data.vectorizer.native, Strings.of(queries))
 
 
-def test_texts_are_described_in_blocks_of_any_size(trained, monkeypatch):
-    whole = describe(trained, QUERIES, WIDE)
-    monkeypatch.setattr("matchset.model.match_set_model._BLOCK", 2)
-    blocks = describe(trained, QUERIES, WIDE)
-    for each in dataclasses.fields(whole):
-        one, two = (getattr(found, each.name) for found in (whole, blocks))
-        np.testing.assert_array_equal(one, two)
-
-
 def test_words_of_titles_are_counted_in_blocks_of_any_size(trained, monkeypatch):
     X, vocabulary = trained.data.X_titles, trained.data.vectorizer.vocabulary
     whole = store_lexical(index_titles(X, vocabulary))

@@ -208,10 +208,12 @@ def test_words_decide_validation_as_they_decide_answers():
 def test_queries_of_new_products_weigh_as_many_as_are_assumed():
     kinds = np.repeat([QUERIES, PRODUCTS, PAIRS], [50, 30, 20]).astype(np.uint8)
     data = dataclasses.replace(make_candidates(100, n_days=0), kinds=kinds)
-    shares = weigh_kinds(data, 0.2)
+    every = np.ones(100, bool)
+    shares = weigh_kinds(data, every, 0.2)
     totals = [shares[kinds == kind].sum() for kind in (QUERIES, PRODUCTS, PAIRS)]
     assert totals == pytest.approx([50, 10, 40])
-    assert np.all(weigh_kinds(dataclasses.replace(data, n_days=30), 0.2) == 1)
+    assert np.all(weigh_kinds(dataclasses.replace(data, n_days=30), every, 0.2) == 1)
+    assert not weigh_kinds(data, ~every, 0.2).any()
 
 
 def test_queries_that_are_not_what_they_were_held_back_for_are_left_out():
@@ -219,9 +221,8 @@ def test_queries_that_are_not_what_they_were_held_back_for_are_left_out():
     situations = np.tile([NEW_QUERY, KNOWN_QUERY, NEW_WORD], 3).astype(np.uint8)
     for n_days, wanted in ((0, [1, 3, 4, 5, 6, 7, 8]), (30, [1, 5, 6, 7, 8])):
         data = make_candidates(9, situations=situations, n_days=n_days)
-        left = dataclasses.replace(data, kinds=kinds).drop_others()
-        assert left.kinds.tolist() == kinds[wanted].tolist()
-        assert left.candidates.situations.tolist() == situations[wanted].tolist()
+        is_other = dataclasses.replace(data, kinds=kinds).is_other
+        assert np.flatnonzero(~is_other).tolist() == wanted
 
 
 @pytest.mark.parametrize("has_impressions", [False, True])
@@ -255,7 +256,7 @@ def test_tuning_tells_what_each_part_was_worth(tuned):
     alone = {f"{part} alone" for part in tuned.model.parts}
     assert set(facts["recall"]) == {"all", *without, *alone}
     assert min(tuned.model.reranker.table()["same_query"]) >= 0
-    assert set(facts["kinds"]) == {"new queries", "new products", "new pairs"}
+    assert set(facts["kinds"]) == {"new queries", "new products", "new pairs", "misspelt"}
     assert sum(kind["queries"] for kind in facts["kinds"].values()) == facts["queries"]
 
 

@@ -9,12 +9,7 @@ from scipy.optimize import brentq
 
 from matchset.config import PARTS
 from matchset.learn.fit_reranker import choose_same_query, fit_weights
-from matchset.learn.score_calibration import (
-    calibrate,
-    fit_isotonic,
-    measure_growth,
-    select_calibrating,
-)
+from matchset.learn.score_calibration import calibrate, fit_isotonic, measure_growth
 from matchset.model.reranker import FEATURES, KNOWN_QUERY, NEW_QUERY, NEW_WORD, SITUATIONS
 
 
@@ -26,7 +21,8 @@ def fit(data, **settings):
 
 def calibrate_new(data, weights):
     """The lines of the situation in which all of the queries are."""
-    lines = calibrate(data, weights)[NEW_QUERY]
+    scores = data.score(weights)
+    lines = calibrate(data, scores, data.rank(scores))[NEW_QUERY]
     return lines.knots, lines.log_odds
 
 
@@ -53,9 +49,9 @@ def test_a_situation_with_few_positives_has_the_lines_of_all_with_a_shrunken_shi
     data = dataclasses.replace(data, halves=np.where(is_lost, 0, data.halves).astype(np.uint8))
     weights = np.zeros((len(SITUATIONS), 2, len(FEATURES)), np.float32)
     weights[..., 1] = 1.0
-    counted = select_calibrating(data)
+    counted, scores = data.keep(data.is_judged), data.score(weights)
     assert np.array_equal(counted.is_known, counted.is_known & counted.is_positive)
-    lines = calibrate(counted, weights)
+    lines = calibrate(data, scores, data.rank(scores))
     own, moved, common = (lines[i] for i in (NEW_QUERY, KNOWN_QUERY, NEW_WORD))
     scores, known = counted.score(weights), counted.candidates.situations[counted.row] == 1
     every = fit_isotonic(scores, counted.is_positive)

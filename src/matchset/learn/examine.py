@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matchset.data.catalog import Catalog
 from matchset.learn.fit_reranker import fit_reranker
-from matchset.learn.held_kinds import ELSEWHERE, RECENT, HeldBack
+from matchset.learn.held_kinds import ELSEWHERE, MISSPELT, RECENT, HeldBack
 from matchset.learn.labeled_candidates import LabeledCandidates, label_candidates
 from matchset.learn.training_data import TrainingData
 from matchset.matrices import Csr
@@ -21,7 +21,7 @@ from matchset.model.reranker import LEAST_NEW, Reranker
 from matchset.strings import Strings
 
 _LEAST_SHOWN = 2 / 3  # of the products, in a log with impressions
-
+_BLOCK = 128  # queries that are described at once
 
 # Candidates of validation queries; share of new products among the answers.
 Examination: TypeAlias = tuple[LabeledCandidates, float]
@@ -58,19 +58,20 @@ def describe_held(
     is_cold = np.append(data.n_queries_of == 0, np.ones(len(ids) - len(data.products), np.bool_))
     share = _measure_new(pairs, held, is_cold)
     bounds = replace(model.bounds, cold_share=share)
-    labeled = label_candidates(
-        model.describe(data.vectorizer.native, held.queries, bounds=bounds, threads=threads),
-        pairs,
-        held.kinds,
-        n_days=held.n_days,
-    )
-    is_out = (held.cold.index_of(ids) >= 0)[labeled.candidates.labels]
-    is_out &= (held.kinds == RECENT)[labeled.row]
-    if held.shown is not None:
-        is_shown = held.shown.index_of(ids) >= 0
-        if is_shown.mean() >= _LEAST_SHOWN:
-            is_out |= ~is_shown[labeled.candidates.labels]
-    return labeled.keep(~is_out).drop_others(), share
+    is_shown = np.ones(len(ids), np.bool_) if held.shown is None else held.shown.index_of(ids) >= 0
+    is_out = ~is_shown & (is_shown.mean() >= _LEAST_SHOWN)
+    is_gone = held.cold.index_of(ids) >= 0
+    is_recent = np.isin(held.kinds, (RECENT, MISSPELT)) & held.is_by_time
+    blocks = []
+    for begin in range(0, max(1, len(held.queries)), _BLOCK):
+        end = min(begin + _BLOCK, len(held.queries))
+        texts, kinds = held.queries[begin:end], held.kinds[begin:end]
+        found = model.describe(data.vectorizer.native, texts, bounds=bounds, threads=threads)
+        block = label_candidates(found, pairs.slice(begin, end), kinds, n_days=held.n_days)
+        labels = block.candidates.labels
+        is_left_out = is_out[labels] | (is_gone[labels] & is_recent[begin:end][block.row])
+        blocks.append(block.select(~block.is_other, ~is_left_out))
+    return LabeledCandidates.join(blocks), share
 
 
 def _measure_new(pairs: Csr, held: HeldBack, is_cold: NDArray[np.bool_]) -> float:

@@ -17,8 +17,13 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.learn.held_kinds import KINDS, PAIRS, PRODUCTS, RECENT
-from matchset.learn.labeled_candidates import LabeledCandidates, recall_of
-from matchset.learn.score_calibration import calibrate, select_calibrating
+from matchset.learn.labeled_candidates import (
+    LabeledCandidates,
+    find_recall,
+    mean_recall,
+    recall_of,
+)
+from matchset.learn.score_calibration import calibrate
 from matchset.matrices import Floats
 from matchset.model.match_set_model import SOURCES
 from matchset.model.reranker import (
@@ -42,6 +47,7 @@ DEVIATION_RIDGE, RIDGE, FIXED = 10.0, 0.3, 1e9
 _COMPARED = 1000  # queries on which choices of parts, and of a weight, are compared
 _LEAST_SHOWING = 20  # queries by which the weight of `same_query` is chosen
 _TIED = 2e-4  # of recall
+_SCALED = 100_000  # candidates that tell the deviations of features
 _SAME_QUERY_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
 _CONSTANT, _SAME_QUERY, _WORDS_DECIDE = (
     FEATURES.index(name) for name in ("constant", "same_query", "words_decide")
@@ -81,12 +87,12 @@ def fit_reranker(
 
     whole = fit(data, parts)
     same_query = float(whole.weights[0, 0, _SAME_QUERY])
-    few = data.select(np.arange(n_queries) % max(1, n_queries // _COMPARED) == 0)
+    few = data.select(np.arange(n_queries) % -(-n_queries // _COMPARED) == 0)
     subsets = [fit(few, some, same_query) for some in list_subsets(parts)]
     worth = {_name(each.parts, parts): each.facts["recall"]["all"] for each in subsets}
     # Fitted to as few queries as the others: more would look worse beside them.
     like_them = fit(few, parts, same_query).facts["recall"]["all"]
-    facts = {**whole.facts, "recall": {"all": like_them, **worth}, "kinds": _judge(data, whole)}
+    facts = {**whole.facts, "recall": {"all": like_them, **worth}}
     if whole.warning:
         logger.warning("%s", whole.warning)
     # Of a few answers, fewer parts learn what is not so.
@@ -106,15 +112,13 @@ def _name(some: tuple[str, ...], parts: tuple[str, ...]) -> str:
     return f"without {' and '.join(name for name in parts if name not in some)}"
 
 
-def _judge(data: LabeledCandidates, reranker: Reranker) -> dict[str, dict[str, Any]]:
-    """Count the queries of each kind, and measure the recall of each."""
-    judged = {}
-    for kind, name in enumerate(KINDS):
-        own = data.select(data.kinds == kind)
-        if len(own.n_positive):
-            recall = _recall_as_judged(own, reranker.weights)
-            judged[name] = {"queries": len(own.n_positive), "recall": recall}
-    return judged
+def _judge(data: LabeledCandidates, recall: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
+    """Count the queries of each kind, and tell the recall of each."""
+    return {
+        name: {"queries": int(np.count_nonzero(own)), "recall": mean_recall(recall[:, own])}
+        for name, own in ((name, data.kinds == kind) for kind, name in enumerate(KINDS))
+        if own.any()
+    }
 
 
 def _fit_to(
@@ -126,12 +130,13 @@ def _fit_to(
     same_query: float | None,
     threads: int,
 ) -> Reranker:
-    """A re-ranker of some parts: features and candidates of the others are gone.
+    """Fit a re-ranker to some parts: features and candidates of the others are gone.
 
     Recall is that of the queries that it was fitted to.
     """
     own = np.uint8(sum(SOURCES[name] for name in some))
-    data = data.keep((data.candidates.sources & own) > 0)
+    is_proposed = (data.candidates.sources & own) > 0
+    data = data if is_proposed.all() else data.keep(is_proposed)
     dropped = {
         FEATURES.index(name) for part in parts if part not in some for name in PART_FEATURES[part]
     }
@@ -150,18 +155,21 @@ def _fit_to(
         choose_same_query(data, weights) if same_query is None else same_query
     )
     weights[..., sorted(dropped)] = 0
-    measured = select_calibrating(data)
+    scores = data.score(weights)
+    rank = data.rank(scores)
+    recall = find_recall(data, rank)
     facts: dict[str, Any] = {
         "is_learned": True,
         "queries": len(data.n_positive),
         "queries_with_positive_candidate": _count_useful(data),
-        "positives": int(np.count_nonzero(measured.is_positive)),
+        "positives": int(np.count_nonzero(data.is_positive & data.is_measured[data.row])),
         "by_time": data.is_by_time,
         "days": data.n_days,
         "new_share": new_share,
-        "recall": {"all": _recall_as_judged(data, weights)},
+        "recall": {"all": mean_recall(recall[:, data.is_measured])},
+        "kinds": _judge(data, recall),
     }
-    return Reranker(weights, calibrate(measured, weights), facts, some)
+    return Reranker(weights, calibrate(data, scores, rank), facts, some)
 
 
 def fit_weights(
@@ -173,28 +181,28 @@ def fit_weights(
     left, a softmax would put them above everything: so it learns from the other candidates alone,
     and the weight of `same_query` is chosen by itself.
     """
-    is_new = ~data.is_known
-    has_new = np.bincount(data.row[data.is_positive & is_new], minlength=len(data.n_positive)) > 0
-    learned = data.select(has_new, is_new)
-    shares = weigh_kinds(learned, new_share)
-    center = np.tile(prior_mean(parts), (len(SITUATIONS), 1, 1))
-    weights = _fit(learned, shares, center, threads=threads)
-    is_recent = learned.kinds == RECENT
+    has_new = np.bincount(
+        data.row[data.is_positive & ~data.is_known], minlength=len(data.n_positive)
+    )
+    shares = weigh_kinds(data, has_new > 0, new_share)
+    weights = _fit(data, shares, prior_mean(parts), threads=threads)
+    is_recent = data.kinds == RECENT
     if is_recent.any():  # what was added tells how to order new products, not how many there are
-        shares = is_recent.astype(np.float64)
-        weights = _fit(learned, shares, weights, only_constants=True, threads=threads)
+        weights[:, COLD, _CONSTANT] += _shift_cold(data, weights, shares * is_recent, threads)
     return weights
 
 
-def weigh_kinds(data: LabeledCandidates, new_share: float) -> NDArray[np.float64]:
-    """Share of each query in the loss: where chance decided, those of new products are as many.
+def weigh_kinds(
+    data: LabeledCandidates, teaches: NDArray[np.bool_], new_share: float
+) -> NDArray[np.float64]:
+    """Share the loss among queries: where chance decided, those of new products are as many.
 
-    That is among the queries that training knows.
+    That is among the queries that training knows, of those that teach something.
     """
-    shares = np.ones(len(data.kinds))
+    shares = teaches.astype(np.float64)
     if data.is_by_time:
         return shares
-    is_new, is_old = data.kinds == PRODUCTS, data.kinds == PAIRS
+    is_new, is_old = (teaches & (data.kinds == kind) for kind in (PRODUCTS, PAIRS))
     n = np.count_nonzero(is_new | is_old)
     if is_new.any() and is_old.any():
         shares[is_new] = new_share * n / np.count_nonzero(is_new)
@@ -219,7 +227,7 @@ def choose_same_query(data: LabeledCandidates, weights: Floats) -> float:
     for weight in _SAME_QUERY_WEIGHTS:
         tried = weights.copy()
         tried[..., _SAME_QUERY] = weight
-        recalls.append(sum(_recall_as_judged(judged, tried)) / 3)
+        recalls.append(sum(recall_of(judged, tried)) / 3)
     least = max(recalls) - _TIED
     return next(w for w, r in zip(_SAME_QUERY_WEIGHTS, recalls, strict=True) if r >= least)
 
@@ -232,43 +240,70 @@ def _count_useful(data: LabeledCandidates) -> int:
 def _fit(
     data: LabeledCandidates,
     shares: NDArray[np.float64],
-    around: NDArray[np.floating],
+    prior: NDArray[np.float64],
     *,
-    only_constants: bool = False,
     threads: int,
 ) -> Floats:
-    """Return the weights of least loss near others; or change the constants of cold products."""
+    """Return the weights of least loss near the prior."""
     features, groups = data.candidates.features, data.groups
-    center: NDArray[np.float64] = around.astype(np.float64)
     unused = [_SAME_QUERY, _WORDS_DECIDE]
+    center = np.tile(prior, (len(SITUATIONS), 1, 1))
     center[..., unused] = 0
-    # As if features were divided by their deviations. Powers of two, so that the last bits of a
-    # deviation do not matter.
-    scale = np.array([[_scale(x) for x in features[groups % 2 == kind].T] for kind in (0, 1)])
-    shape = (len(SITUATIONS), 2, len(FEATURES))
-    if only_constants:
-        is_open = np.zeros(shape, dtype=np.bool_)
-        is_open[:, COLD, _CONSTANT] = True
-        precision = np.diag(np.where(is_open, RIDGE, FIXED).reshape(-1))
-    else:
-        precision = _couple(np.square(scale))
-    is_unused = np.zeros(shape, dtype=np.bool_)
+    # As if features were divided by their deviations, which some of the candidates tell. Powers of
+    # two, so that the last bits of a deviation do not matter.
+    some = np.flatnonzero(~data.is_known)
+    some = some[:: 1 + len(some) // _SCALED]
+    by_kind = (features[some][groups[some] % 2 == kind] for kind in (0, 1))
+    scale = np.array([[_scale(values) for values in each.T] for each in by_kind])
+    is_unused = np.zeros(center.shape, dtype=np.bool_)
     is_unused[..., unused] = True
+    precision = _couple(np.square(scale))
     precision[np.diag_indices_from(precision)] += FIXED * is_unused.reshape(-1)
+    n_kinds = 2 * len(SITUATIONS)
+    weights = _fit_softmax(data, features, groups, shares, center, precision, n_kinds, threads)
+    weights[..., unused] = 0
+    return weights
+
+
+def _shift_cold(
+    data: LabeledCandidates, weights: Floats, shares: NDArray[np.float64], threads: int
+) -> Floats:
+    """Return what cold products need beside their scores, in each situation."""
+    groups = data.groups
+    features = np.stack([data.score(weights), groups % 2 == COLD], axis=1).astype(np.float32)
+    center = np.tile([1.0, 0.0], (len(SITUATIONS), 1))
+    precision = np.diag(np.tile([FIXED, RIDGE], len(SITUATIONS)))
+    n = len(SITUATIONS)
+    found = _fit_softmax(data, features, groups // 2, shares, center, precision, n, threads)
+    return np.asarray(found[:, 1])
+
+
+def _fit_softmax(
+    data: LabeledCandidates,
+    features: Floats,
+    kinds: NDArray[np.uint8],
+    shares: NDArray[np.float64],
+    center: NDArray[np.float64],
+    precision: NDArray[np.float64],
+    n_kinds: int,
+    threads: int,
+) -> Floats:
+    """Fit weights of each kind of candidate that the very same query did not lead to."""
+    is_new = ~data.is_known
+    if not is_new.all():
+        data, features, kinds = data.keep(is_new), features[is_new], kinds[is_new]
     found = _native.fit_softmax(
         features.reshape(-1),
         data.candidates.offsets,
         data.is_positive.view(np.uint8),
-        groups,
+        kinds,
         shares,
         center.reshape(-1),
         precision.reshape(-1),
-        n_kinds=2 * len(SITUATIONS),
+        n_kinds=n_kinds,
         threads=threads,
     )
-    weights: Floats = np.asarray(found).astype(np.float32).reshape(shape)
-    weights[..., unused] = 0
-    return weights
+    return np.asarray(found).astype(np.float32).reshape(center.shape)
 
 
 def _couple(squares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -292,10 +327,3 @@ def _scale(values: Floats) -> float:
         return 1.0
     share, exponent = math.frexp(deviation)  # from a half to one
     return math.ldexp(1.0, exponent - (share < math.sqrt(0.5)))
-
-
-def _recall_as_judged(data: LabeledCandidates, weights: Floats) -> list[float]:
-    """Recall; without times, known answers of a query that are not positive again are left out."""
-    return recall_of(
-        data if data.is_by_time else data.keep(data.is_positive | ~data.is_known), weights
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +17,18 @@ from matchset.learn.held_words import HeldWords, choose_words
 from matchset.matrices import Csr, from_scipy, offsets_of
 from matchset.strings import Strings
 
-KINDS = ("recent days", "new queries", "new words", "new products", "new pairs")
-RECENT, QUERIES, WORDS, PRODUCTS, PAIRS = range(len(KINDS))
+KINDS = ("recent days", "new queries", "new words", "new products", "new pairs", "misspelt")
+RECENT, QUERIES, WORDS, PRODUCTS, PAIRS, MISSPELT = range(len(KINDS))
 ELSEWHERE = 4  # bit of a pair that is positive, but not what this validation query asks for
-MOST = {RECENT: 3000, QUERIES: 1500, WORDS: 1000, PRODUCTS: 1000, PAIRS: 1500}  # queries
+MOST = {RECENT: 2000, QUERIES: 1500, WORDS: 1000, PRODUCTS: 1000, PAIRS: 1500, MISSPELT: 400}
 # Of the positives, at most: a fifth of them in all, with the titles that leave beside words.
 _SHARES = {QUERIES: 0.05, WORDS: 0.015, PRODUCTS: 0.03, PAIRS: 0.02}
 _LEAST_QUERIES = 300
 _FEW = 300  # queries of a kind; where the most recent days hold fewer, others are added
+_LEAST_LETTERS = 4  # of a word that is misspelt
 
 Rows = NDArray[np.int64]
+_Part = tuple[Strings, Csr, NDArray[Any]]  # queries, their pairs, their kinds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,7 +84,7 @@ class Choice:
         parts.append(self._mark_pairs(singles))
         if recent is not None:
             parts.append(self._mark_recent(recent, words))
-        queries, pairs, kinds = _join(parts)
+        queries, pairs, kinds = _join([*parts, self._misspell(_join(parts))])
         order = self.rng.permutation(len(queries))
         products = [self.found.products] + ([] if recent is None else [recent.products])
         return HeldBack(
@@ -200,7 +203,7 @@ class Choice:
         is_asked = self.is_out[rows][pairs.row_of_entry] | self.is_gone[pairs.indices]
         return replace(pairs, data=np.where(is_asked, 3, ELSEWHERE).astype(np.float32))
 
-    def _mark_pairs(self, singles: Rows) -> tuple[Strings, Csr, Rows]:
+    def _mark_pairs(self, singles: Rows) -> _Part:
         """Mark the pairs of queries of which one event was held."""
         rows = self.found.queries.index_of(self.log.queries.take(self.log.query[singles]))
         columns = self.found.products.index_of(self.log.products.take(self.log.product[singles]))
@@ -209,7 +212,7 @@ class Choice:
         marked = replace(pairs, data=np.where(is_asked, 3, ELSEWHERE).astype(np.float32))
         return self.found.queries.take(rows), marked, np.full(len(rows), PAIRS)
 
-    def _mark_recent(self, recent: HeldBack, words: HeldWords) -> tuple[Strings, Csr, Rows]:
+    def _mark_recent(self, recent: HeldBack, words: HeldWords) -> _Part:
         """Mark what recent queries ask for; products that were held are no part of it."""
         pairs = recent.pairs
         gone = self.found.products.take(np.flatnonzero(self.is_gone))
@@ -220,6 +223,16 @@ class Choice:
         indices = (pairs.indices + len(self.found.products)).astype(np.int32)
         marked = Csr(pairs.indptr, indices, data, width)
         return recent.queries, marked, np.where(words.in_later, WORDS, RECENT)
+
+    def _misspell(self, part: _Part) -> _Part:
+        """Ask some of the queries again with a letter wrong, where words are nobody's."""
+        queries, pairs, kinds = part
+        rows = self.rng.permutation(np.flatnonzero((kinds != WORDS) & (kinds != PRODUCTS)))
+        rows = rows[: min(MOST[MISSPELT], len(rows) // 5)]
+        texts = {row: misspell(queries[row], self.rng) for row in rows.tolist()}
+        texts = {row: text for row, text in texts.items() if text != queries[row]}
+        rows = np.array(list(texts), np.int64)
+        return Strings.of(list(texts.values())), pairs.take(rows), np.full(len(rows), MISSPELT)
 
     def _take_away(self, singles: Rows) -> Log:
         """Return the log without what is held back."""
@@ -236,8 +249,22 @@ class Choice:
         return replace(log, count=count).select(is_kept, threads=self.threads)
 
 
-def _join(parts: Sequence[tuple[Strings, Csr, Rows]]) -> tuple[Strings, Csr, NDArray[np.uint8]]:
-    """The queries of all parts, their pairs and kinds."""
+def misspell(query: str, rng: np.random.Generator) -> str:
+    """Leave out, double or swap a letter of one of the longer words, if there is one."""
+    words = query.split()
+    places = [i for i, word in enumerate(words) if len(word) >= _LEAST_LETTERS and word.isalpha()]
+    if not places:
+        return query
+    place = places[rng.integers(len(places))]
+    word, at = words[place], int(rng.integers(len(words[place]) - 1))
+    one, two = word[at], word[at + 1]
+    edits = two, one + one + two, two + one
+    words[place] = word[:at] + edits[rng.integers(len(edits))] + word[at + 2 :]
+    return " ".join(words)
+
+
+def _join(parts: Sequence[_Part]) -> _Part:
+    """Return the queries of all parts, their pairs and kinds."""
     queries, pairs, kinds = zip(*parts, strict=True)
     joined = Csr(
         offsets_of(np.concatenate([np.diff(each.indptr) for each in pairs])),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from matchset.learn.held_kinds import ELSEWHERE, PRODUCTS, WORDS
+from matchset.learn.held_kinds import ELSEWHERE, MISSPELT, PRODUCTS, WORDS
 from matchset.matrices import Csr, Floats, Ids, offsets_of, rows_of
 from matchset.model.match_set_model import Candidates
 from matchset.model.reranker import DECISIVE, FEATURES, KNOWN_QUERY, NEW_WORD
@@ -57,6 +57,21 @@ class LabeledCandidates:
         return self.candidates.features[:, _SAME_QUERY] > 0
 
     @property
+    def is_judged(self) -> NDArray[np.bool_]:
+        """Whether each candidate counts when recall and scores are measured.
+
+        Known answers of a query that are not positive again count as wrong where time decided what
+        is held back, else not at all: they are known to be right.
+        """
+        return self.is_positive | ~self.is_known | self.is_by_time
+
+    @property
+    def is_measured(self) -> NDArray[np.bool_]:
+        """Whether recall and scores are measured on each query: not if made, or too many."""
+        left_out = (MISSPELT, PRODUCTS) if self.is_by_time else (MISSPELT,)
+        return ~np.isin(self.kinds, left_out)
+
+    @property
     def row(self) -> Ids:
         """The query of each candidate."""
         return rows_of(self.candidates.offsets)
@@ -71,8 +86,6 @@ class LabeledCandidates:
         self, queries: NDArray[np.bool_], candidates: NDArray[np.bool_] | None = None
     ) -> LabeledCandidates:
         """Some of the queries, with some of their candidates."""
-        if queries.all() and (candidates is None or candidates.all()):
-            return self
         c, row = self.candidates, self.row
         kept = queries[row] if candidates is None else queries[row] & candidates
         offsets = offsets_of(np.bincount(row[kept], minlength=len(queries))[queries])
@@ -87,16 +100,17 @@ class LabeledCandidates:
             kinds=self.kinds[queries],
         )
 
-    def drop_others(self) -> LabeledCandidates:
-        """Only queries that are what they were held back for: a new word for a new word.
+    @property
+    def is_other(self) -> NDArray[np.bool_]:
+        """Whether each query is not what it was held back for, such as a new word.
 
         A stem may be known though a word is new, and a query may be new without its products.
         """
         situations, kinds = self.candidates.situations, self.kinds
-        is_other = (kinds == PRODUCTS) & (situations != KNOWN_QUERY)
+        is_other: NDArray[np.bool_] = (kinds == PRODUCTS) & (situations != KNOWN_QUERY)
         if self.is_by_time:
             is_other |= (kinds == WORDS) & (situations != NEW_WORD)
-        return self.select(~is_other)
+        return is_other
 
     def keep(self, candidates: NDArray[np.bool_]) -> LabeledCandidates:
         """All queries, with some of their candidates."""
@@ -111,18 +125,26 @@ class LabeledCandidates:
         return scores
 
     def rank(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Rank of each candidate within its query, from 0; words decide as they do in search."""
-        features, row = self.candidates.features, self.row
+        """Return the rank of each candidate within its query, from 0; those not judged are last.
+
+        Words decide as they do in search.
+        """
+        features, row, n = self.candidates.features, self.row, len(self.n_positive)
         decides = features[:, _WORDS_DECIDE]
-        best = np.full(len(self.n_positive), -np.inf)  # of those with all words
+        best = np.full(n, -np.inf)  # of those with all words
         has_all = features[:, _ALL_WORDS] > 0
         np.maximum.at(best, row[has_all], scores[has_all])
-        is_below = (decides < 0) & (scores >= best[row])
-        scores = np.where(is_below, best[row], scores + DECISIVE * np.maximum(decides, 0))
-        order = np.lexsort((is_below, -scores, row))
-        rank = np.empty(len(scores), dtype=np.int64)
-        rank[order] = np.arange(len(scores)) - self.candidates.offsets[row]
-        return rank
+        below = np.nextafter(best, -np.inf)[row]
+        order = np.where(
+            decides < 0, np.minimum(scores, below), scores + DECISIVE * np.maximum(decides, 0)
+        )
+        at = np.arange(len(row)) - self.candidates.offsets[row]
+        table = np.full((n, at.max(initial=0) + 1), np.inf)  # a query's candidates in a row
+        table[row, at] = np.where(self.is_judged, -order, np.inf)
+        sorted_ = table.argsort(axis=1, kind="stable")
+        ranks = np.empty_like(sorted_)
+        np.put_along_axis(ranks, sorted_, np.arange(table.shape[1])[None], axis=1)
+        return np.asarray(ranks[row, at])
 
 
 def label_candidates(
@@ -132,9 +154,7 @@ def label_candidates(
 
     Positives that a query does not ask for are left out.
     """
-    width = np.int64(
-        max(1, int(candidates.labels.max(initial=0)), int(wanted.indices.max(initial=0))) + 1
-    )
+    width = np.int64(max(candidates.labels.max(initial=1), wanted.indices.max(initial=1)) + 1)
     is_known = wanted.indices >= 0
     keys = wanted.row_of_entry[is_known] * width + wanted.indices[is_known]
     order = np.argsort(keys, kind="stable")
@@ -150,11 +170,18 @@ def label_candidates(
     return labeled.keep(halves != ELSEWHERE)
 
 
-def recall_of(data: LabeledCandidates, weights: Floats) -> list[float]:
-    """Mean Recall@10, 50 and 100."""
-    rank, row = data.rank(data.score(weights)), data.row
+def find_recall(data: LabeledCandidates, rank: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return Recall@10, 50 and 100 of each query, (3, n_queries)."""
     n = np.maximum(data.n_positive, 1)
-    hits = [
-        np.bincount(row[data.is_positive & (rank < k)], minlength=len(n)) / n for k in (10, 50, 100)
-    ]
-    return [round(float(each.mean()), 4) if len(each) else 0.0 for each in hits]
+    hits = (data.row[data.is_positive & (rank < k)] for k in (10, 50, 100))
+    return np.array([np.bincount(each, minlength=len(n)) / n for each in hits])
+
+
+def recall_of(data: LabeledCandidates, weights: Floats) -> list[float]:
+    """Return the mean Recall@10, 50 and 100."""
+    return mean_recall(find_recall(data, data.rank(data.score(weights))))
+
+
+def mean_recall(recall: NDArray[np.float64]) -> list[float]:
+    """Return the mean over queries at each k."""
+    return [round(float(each.mean()), 4) if len(each) else 0.0 for each in recall]

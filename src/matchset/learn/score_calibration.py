@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset import _native
-from matchset.learn.held_kinds import RECENT, WORDS
 from matchset.learn.labeled_candidates import LabeledCandidates
-from matchset.matrices import Floats, Ids
+from matchset.matrices import Ids
 from matchset.model.reranker import LEAST_CALIBRATED, SITUATIONS, Calibration, default_reranker
 
 MONTH = 30  # days for which a chance holds, where the log has times
@@ -22,27 +21,18 @@ _LEAST_GROWING = 100  # positives in half of the days, to measure how chances gr
 _LEAST_POSITIVES = 300  # of a situation that has lines of its own
 
 
-def select_calibrating(data: LabeledCandidates) -> LabeledCandidates:
-    """Select the candidates on which scores are measured.
-
-    Known answers of a query that are not positive again count as wrong where time decided what is
-    held back, else not at all: they are known to be right.
-    """
-    if data.is_by_time:
-        return data.select((data.kinds == RECENT) | (data.kinds == WORDS))
-    return data.keep(data.is_positive | ~data.is_known)
-
-
-def calibrate(data: LabeledCandidates, weights: Floats) -> tuple[Calibration, ...]:
+def calibrate(
+    data: LabeledCandidates, scores: NDArray[np.float64], rank: NDArray[np.int64]
+) -> tuple[Calibration, ...]:
     """Fit lines from scores to log-odds in each situation, by isotonic regression.
 
     The best candidates of each query count. Where time decided what is held back, chances are those
     of a month. A situation with too few positives has the lines of all, moved.
     """
-    if np.count_nonzero(data.is_positive) < LEAST_CALIBRATED:
+    is_measured = data.is_measured[data.row]
+    if np.count_nonzero(data.is_positive & is_measured) < LEAST_CALIBRATED:
         return default_reranker("").calibrations
-    scores = data.score(weights)
-    is_ranked = data.rank(scores) < _RANKED
+    is_ranked = is_measured & data.is_judged & (rank < _RANKED)
     situation = data.candidates.situations[data.row]
     common = _fit_lines(data, scores, is_ranked)
     return tuple(

@@ -39,7 +39,6 @@ _READERS = {
 }
 
 
-_BLOCK = 128  # texts whose candidates are described at once
 _MAX_BOUND = 2**63 - 1  # what native code counts with
 
 
@@ -119,7 +118,7 @@ class Candidates:
 
     @classmethod
     def join(cls, blocks: list[Candidates]) -> Candidates:
-        """The candidates of the queries of all blocks."""
+        """Join the candidates of the queries of all blocks."""
         return cls(
             offsets_of(np.concatenate([np.diff(block.offsets) for block in blocks])),
             np.concatenate([block.labels for block in blocks]),
@@ -127,10 +126,6 @@ class Candidates:
             np.concatenate([block.sources for block in blocks]),
             np.concatenate([block.situations for block in blocks]),
         )
-
-    def copy(self) -> Candidates:
-        """The same in arrays of NumPy, which are mapped where memory has no room for them."""
-        return Candidates(*(getattr(self, each.name).copy() for each in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,16 +259,7 @@ class MatchSetModel:
         *,
         threads: int = 1,
     ) -> Candidates:
-        """The candidates of each text, by the code and within the bounds that answer queries.
-
-        Many texts are described in blocks: what kernels make cannot be mapped, copies of it can.
-        """
-        if len(texts) > _BLOCK:
-            parts = (texts[begin : begin + _BLOCK] for begin in range(0, len(texts), _BLOCK))
-            described = (
-                self.describe(vocabulary, part, allowed, bounds, threads=threads) for part in parts
-            )
-            return Candidates.join([block.copy() for block in described])
+        """Return the candidates of each text, by the code and bounds that answer queries."""
         native = (bounds or self.bounds).native
         offsets, labels, features, *others = self.native.features(
             vocabulary, texts.data, texts.offsets, native, allowed, threads=threads
