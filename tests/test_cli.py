@@ -15,8 +15,8 @@ from command_line import COMMAND, run
 import matchset as ms
 from matchset.baselines import BM25
 from matchset.cli.commands import app, find_targets
-from matchset.cli.flags import IN_FILES_ONLY, MATRICES_ONLY, Settings, make_config
-from matchset.config import LearnConfig, VectorizerConfig
+from matchset.cli.flags import Settings, make_config
+from matchset.config import LearnConfig
 from matchset.matchers.base import find_near
 
 
@@ -30,10 +30,11 @@ def shop(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(shop):
-    out = shop / "model"
+    out, settings = shop / "model", shop / "settings.toml"
+    settings.write_text("[learn]\nbranching = 8\n")
     said = run(
         "train", shop / "log.parquet", "--catalog", shop / "products.parquet", "-o", out,
-        "--parts", "tree", "--branching", 8, "--events.purchase", 1,
+        "--parts", "tree", "--config", settings, "--events.purchase", 1,
     )  # fmt: skip
     assert "weights in" in said
     return out
@@ -48,7 +49,7 @@ def test_a_training_with_a_work_folder_is_not_done_twice(shop, tmp_path):
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "work").rglob("*.bin")}
     assert "weights in" in run(*arguments, "--engine", "processes", "--threads", 1)
     assert {path: path.stat().st_mtime_ns for path in times} == times
-    assert "weights in" in run(*arguments, "--branching", 9)
+    assert "weights in" in run(*arguments, "--seed", 9)
     assert len(list((tmp_path / "work").iterdir())) == 2
     assert {path: path.stat().st_mtime_ns for path in times} == times
 
@@ -114,24 +115,28 @@ def test_settings_come_from_flags_that_come_from_the_configuration(model):
     config = ms.load(model).config
     assert config.learn.branching == 8
     assert config.events == {"purchase": 1.0}
-    flags = {field.name for field in fields(Settings)}
-    kinds = (ms.TrainConfig, VectorizerConfig, LearnConfig)
-    assert flags == {f.name for kind in kinds for f in fields(kind)} - IN_FILES_ONLY - MATRICES_ONLY
+    settings = {f.name for kind in (ms.TrainConfig, LearnConfig) for f in fields(kind)}
+    assert {field.name for field in fields(Settings)} < settings
+
+
+@pytest.mark.parametrize(("command", "most"), [("train", 30), ("plan", 30), ("evaluate", 30)])
+def test_a_command_has_flags_for_what_users_change_and_a_file_for_the_rest(command, most):
+    said = run(command, "--help")
+    assert len(set(re.findall(r"^[^-]{0,9}(--[a-z-]+)", said, re.MULTILINE))) <= most
 
 
 def test_a_flag_beats_the_file_and_the_file_beats_the_default(tmp_path):
     file = tmp_path / "settings.toml"
     file.write_text("titles = 'none'\n[learn]\nbranching = 64\nseed = 3\n")
-    config = make_config(file, Settings(branching=16))
-    assert (config.learn.branching, config.learn.seed, config.titles) == (16, 3, "none")
+    config = make_config(file, Settings(seed=16))
+    assert (config.learn.branching, config.learn.seed, config.titles) == (64, 16, "none")
     assert config.learn.max_leaf_size == ms.TrainConfig().learn.max_leaf_size
 
 
 def test_every_setting_says_what_it_does():
     said = run("train", "--help")
-    for setting in ("--title-weight", "--pifa-max-entries", "--oov-buckets"):
-        assert setting in said
-    assert "Weight of a title relative to a query." in said
+    for part in ("Random seed. [default: 0]", "[default: tree towers lexical neighbors]"):
+        assert part in said
 
 
 def test_queries_are_matched_in_every_form(model):

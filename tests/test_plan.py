@@ -34,8 +34,10 @@ def test_costs_are_extended_along_a_line_and_never_fall():
 def test_the_command_says_what_was_measured_and_what_not(shop, tmp_path, call):
     shop.save(tmp_path)
     files = [tmp_path / "log.parquet", "--catalog", tmp_path / "products.parquet"]
+    settings = tmp_path / "settings.toml"
+    settings.write_text("tune = false\n")
     code, said, wrong = call(
-        "plan", *files, "--parts", "neighbors", "--no-tune", "--memory", "60MB"
+        "plan", *files, "--parts", "neighbors", "--config", settings, "--memory", "60MB"
     )
     assert code == 0, wrong
     assert len(re.findall(r"^[\d,]+ .* MB *$", said, re.MULTILINE)) == 3

@@ -1,25 +1,20 @@
 """Flags: which flags do several commands share?
 
-Flags for settings are made from the fields of the configuration, so that there is one list of
-settings and one place for defaults. A flag overrides the file given with --config, which overrides
-the defaults.
+A flag overrides the file given with --config, which overrides the defaults.
 """
 
 from __future__ import annotations
 
-import ast
-import inspect
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, make_dataclass
-from itertools import pairwise
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from matchset.config import LearnConfig, TrainConfig, VectorizerConfig, read_config
+from matchset.config import TrainConfig, read_config
 from matchset.data.catalog import Catalog
 from matchset.data.catalog_reader import Duplicates, read_catalog
 from matchset.data.columns import ColumnChoice
@@ -28,15 +23,8 @@ from matchset.data.log_reader import read_log
 from matchset.errors import InputError
 from matchset.memory import DEFAULT_MEMORY
 
-# Settings that are tables, and can be given in a file only.
-IN_FILES_ONLY = {"vectorizer", "learn", "ngrams"}
-# Settings of matrices that a log does not have; they are for `XRLinear`.
-MATRICES_ONLY = {"embeddings", "given_share"}
 READING = Group("Reading files", sort_key=1)  # the heading of these flags in help
-WITHIN: dict[str, type[VectorizerConfig | LearnConfig]] = {
-    "vectorizer": VectorizerConfig,
-    "learn": LearnConfig,
-}
+DEFAULTS = TrainConfig()
 
 
 @Parameter(name="*", group=READING)
@@ -136,57 +124,45 @@ def _naming_catalog_flags() -> Iterator[None]:
         raise
 
 
-def _flags() -> list[tuple[str, Any, Any]]:
-    flags: list[tuple[str, Any, Any]] = []
-    train = TrainConfig()
-    for default in (train, train.vectorizer, train.learn):
-        kind = type(default)
-        types, docs = get_type_hints(kind), _read_docs(kind)
-        hidden = IN_FILES_ONLY | MATRICES_ONLY
-        for name in (field.name for field in fields(kind) if field.name not in hidden):
-            value = getattr(default, name)
-            is_list = isinstance(value, tuple)  # --parts tree towers
-            text = docs[name].replace("purchase=1 click=0.2", "--events.purchase 1")
-            if value is not None:
-                text += f" [default: {' '.join(value) if is_list else value}]"
-            value_type = dict[str, float] if name == "events" else types[name]
-            shown = Parameter(help=text, show_default=False, consume_multiple=is_list)
-            flags.append((name, Annotated[value_type | None, shown], None))
-    return flags
+def show_default(*values: object) -> Parameter:
+    """Show the default that a configuration has, for a flag that is None unless it is given."""
+    shown = " ".join(map(str, values))
+    return Parameter(show_default=lambda _: shown, consume_multiple=len(values) > 1)
 
 
-def _read_docs(kind: type) -> dict[str, str]:
-    """The text below each field of a configuration."""
-    docs = {}
-    for field, below in pairwise(ast.walk(ast.parse(inspect.getsource(kind)))):
-        match field, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=text)):
-                docs[name] = str(text)
-    return docs
+@Parameter(name="*", group="Settings")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings that shops change; a file can set all of `TrainConfig`."""
+
+    events: dict[str, float] | None = None
+    "Weight of each event, such as --events.purchase 1 (default: by the usual names of events)."
+    min_count: Annotated[float | None, show_default(DEFAULTS.min_count)] = None
+    "A query and a product are a positive pair if their weighted events add up to at least this."
+    min_query_count: Annotated[float | None, show_default(DEFAULTS.min_query_count)] = None
+    "Never show queries with fewer events than this, nor n-grams that occur only in such queries."
+    language: Annotated[str | None, show_default(DEFAULTS.language)] = None
+    "Stem words in this language (en, de, ...; cjk: scripts without spaces); auto detects it."
+    parts: Annotated[tuple[str, ...] | None, show_default(*DEFAULTS.parts)] = None
+    "Parts of the match set; tree alone is XR-Linear."
+    new_share: float | None = None
+    "Share of new products among the answers (default: as the log tells)."
+    seed: Annotated[int | None, show_default(DEFAULTS.learn.seed)] = None
+    "Random seed."
+    threads: int | None = None
+    "Threads (default: one for each core)."
 
 
-# Every setting as an optional flag.
-Settings = make_dataclass("Settings", _flags(), frozen=True, kw_only=True)
-Settings.__module__ = __name__  # it is "types" in Python 3.11, and cyclopts then sees no fields
-
-
-def names_of(kind: type[TrainConfig | VectorizerConfig | LearnConfig]) -> set[str]:
-    """Names of a configuration's settings."""
-    return {field.name for field in fields(kind)}
-
-
-def make_config(file: Path | None, flags: Any) -> TrainConfig:
-    """The configuration: the defaults, overridden by a TOML file, overridden by flags."""
+def make_config(file: Path | None, settings: Settings) -> TrainConfig:
+    """Make the configuration: flags override a TOML file, which overrides the defaults."""
     stored: dict[str, Any] = {}
     if file is not None:
         try:
             stored = tomllib.loads(file.read_text())
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"{file}: must be TOML; {error}") from None
-    for name, value in asdict(flags).items():
-        if value is None:
-            continue
-        section = next((s for s, kind in WITHIN.items() if name in names_of(kind)), None)
-        table = stored.setdefault(section, {}) if section else stored
-        table[name] = value
+    for name, value in asdict(settings).items():
+        if value is not None:
+            table = stored.setdefault("learn", {}) if name in ("seed", "threads") else stored
+            table[name] = value
     return read_config(stored)

@@ -34,7 +34,7 @@ def train(
     work: Path | None = None,
     engine: EngineName = "threads",
     columns: Columns = COLUMNS,
-    settings: Annotated[Settings, Parameter(name="*", group="Settings")] = SETTINGS,  # type: ignore[valid-type]
+    settings: Settings = SETTINGS,
 ) -> None:
     """Learn from a search log which products answer a query.
 
@@ -47,8 +47,8 @@ def train(
     catalog
         The products: id, title and attributes; the model also learns from titles.
     config
-        TOML file of settings, named like the flags below. Settings of the vectorizer are under
-        [vectorizer], settings of the solver and the tree under [learn].
+        TOML file of settings, named like the fields of TrainConfig. Settings of the vectorizer are
+        under [vectorizer], settings of the solver and the tree under [learn].
     overwrite
         Replace an existing model.
     work

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
 from rich.table import Table
 
 from matchset.cli.console import format_seconds, output, print_text
@@ -23,7 +21,7 @@ def plan(
     catalog: Path | None = None,
     config: Path | None = None,
     columns: Columns = COLUMNS,
-    settings: Annotated[Settings, Parameter(name="*", group="Settings")] = SETTINGS,  # type: ignore[valid-type]
+    settings: Settings = SETTINGS,
 ) -> None:
     """Estimate the time, the memory and the model size of a training.
 
