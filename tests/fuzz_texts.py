@@ -13,11 +13,13 @@ from urllib.parse import quote
 import matchset as ms
 from matchset.errors import FilterError, InputError
 from matchset.filters.parser import parse
+from matchset.model.upserts import Upsert
 from matchset.online.assignment import assign
 from matchset.online.definition import read_experiment
 from matchset.online.record_files import begin_records
+from matchset.serve.http.decoding import decode
 from matchset.serve.http.request_errors import RequestError
-from matchset.serve.http.requests import RequestReader
+from matchset.serve.http.requests import ProductsRequest
 from matchset.serve.options import Limits
 
 WORDS = (
@@ -201,20 +203,22 @@ def make_server(models):
     """The application of a worker, in this process."""
     from matchset.serve.http.app import make_app
     from matchset.serve.options import ServeConfig
-    from matchset.serve.reload.run_folder import make_run_folder, publish
+    from matchset.serve.prometheus import make_slots
     from matchset.serve.reload.snapshots import Sources
-    from matchset.serve.reload.switch import make_version
+    from matchset.serve.versions import make_run_folder, publish
     from matchset.serve.worker import Worker
 
     sources = Sources(models / "match_set", (models / "bm25",))
     file, records = models.parent / "experiment.toml", models.parent / f"records{os.getpid()}"
     file.write_text(EXPERIMENT)
-    config = ServeConfig(access_log=False, threads=2, experiment=file, records=records)
+    config = ServeConfig(access_log=False, experiment=file, records=records)
     run = STACK.enter_context(make_run_folder(models.parent / f"served{os.getpid()}"))
     begin_records(records, read_experiment(file))
-    run.write_text("experiment", json.dumps(read_experiment(file).to_dict()))
-    publish(run, make_version(run, sources, config, 1))
-    return make_app(Worker(run, sources, config, Limits())), asyncio.new_event_loop()
+    (run.path / "experiment").write_text(json.dumps(read_experiment(file).to_dict()))
+    publish(run, sources, config)
+    slots = STACK.enter_context(make_slots(1))
+    folder = records / read_experiment(file).name
+    return make_app(Worker(run, sources, config, Limits(), slots, folder)), asyncio.new_event_loop()
 
 
 def choose_products(rng, _):
@@ -233,14 +237,13 @@ def run_products(case, models, scratch):
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(models / "match_set", folder, copy_function=os.link)
     try:
-        wanted = RequestReader(Limits(), ["match_set"]).read_products(bytes.fromhex(case["data"]))
+        wanted = decode(bytes.fromhex(case["data"]), ProductsRequest)
     except RequestError as error:
         assert error.status < 500  # noqa: PT017
         return
     try:
-        model = ms.load(folder).upsert(
-            wanted.products, remove=wanted.remove, version=wanted.version
-        )
+        products = [Upsert(one.id, one.title, one.attributes or {}) for one in wanted.products]
+        model = ms.load(folder).upsert(products, remove=wanted.remove, version=wanted.version)
     except ValueError as error:
         assert str(error)  # noqa: PT017
         return

@@ -7,7 +7,7 @@ from matchset.online.records import EventRecord, QueryRecord, ShadowRecord
 
 def read_records(folder, stream):
     """Every record of a stream, without the one that is just being written."""
-    for file in sorted(folder.glob(f"{stream}-*.jsonl")):
+    for file in sorted(folder.glob(f"{stream}*.jsonl")):
         with file.open("rb") as lines:
             for line in lines:
                 if line.endswith(b"\n"):

@@ -8,7 +8,6 @@ import threading
 from serving import KEY, eventually
 
 import matchset as ms
-from matchset.serve.run import count_listeners
 
 AUTH = {"authorization": f"Bearer {KEY}"}
 
@@ -35,7 +34,7 @@ def versions(server, n=30):
 
 
 def all_serve(server):
-    """The version that every worker serves; None while they differ."""
+    """Return the version that every worker serves; None while they differ."""
     lines = server.call("/metrics", headers=AUTH).body.decode().splitlines()
     counts = [line for line in lines if line.startswith("matchset_workers{")]
     if [line.rpartition(" ")[2] for line in counts] != [f"{server.n_workers}.0"]:
@@ -55,7 +54,13 @@ def kill_worker(server):
 
 def wait_for_workers(server):
     eventually(lambda: len(server.workers) == server.n_workers)
-    eventually(lambda: count_listeners(server.port) == server.n_workers)
+    eventually(lambda: count_workers(server) == server.n_workers)
+
+
+def count_workers(server):
+    """How many workers serve, as the metrics say."""
+    lines = server.call("/metrics", headers=AUTH).body.decode().splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith("matchset_workers{"))
 
 
 class Load:

@@ -141,6 +141,23 @@ def serving(folder: Path, *options, model="model", workers=2, port=0):
         process.stdout.close()
 
 
+@contextmanager
+def working(model, *, also=(), config=None, limits=None):
+    """Make a worker in this process."""
+    from matchset.serve.options import Limits, ServeConfig  # other tests need no server
+    from matchset.serve.prometheus import make_slots
+    from matchset.serve.reload.snapshots import Sources
+    from matchset.serve.versions import make_run_folder, publish
+    from matchset.serve.worker import Worker
+
+    sources, config = Sources(model, also), config or ServeConfig()
+    with make_run_folder(model) as run, make_slots(4) as slots:
+        publish(run, sources, config)
+        worker = Worker(run, sources, config, limits or Limits(), slots)
+        yield worker
+        worker.stop()
+
+
 def find_port():
     """A port to serve on later: no connection gets it meanwhile, as theirs are above 32,767."""
     while True:

@@ -357,7 +357,7 @@ def test_a_new_model_is_noticed(page_shop, browser, tmp_path):
         expect(model).to_have_text(f"600 products · model {before}")
         other = ms.load(shop / "model").with_bounds(Bounds(lists=5))
         other.save(shop / "model", overwrite=True)
-        server.process.send_signal(signal.SIGHUP)
+        server.process.send_signal(signal.SIGUSR1)
         now = eventually(lambda: {server.call("/v1/model").json["model_version"]} - {before})
         ask(seen.page)
         expect(model).to_have_text(f"600 products · model {now.pop()}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from serving import ask
+from serving import ask, working
 from word_overlap import WordOverlap, make_word_overlap
 
 import matchset as ms
@@ -15,11 +15,6 @@ from matchset.baselines import BM25
 from matchset.errors import ModelFileError
 from matchset.matchers.registry import KINDS, Kind, find_kind, register
 from matchset.model.products import Products
-from matchset.serve.options import Limits, ServeConfig
-from matchset.serve.reload.run_folder import make_run_folder, publish
-from matchset.serve.reload.snapshots import Sources
-from matchset.serve.reload.switch import make_version
-from matchset.serve.worker import Worker
 
 TOY = Kind("word_overlap", "Word overlap", "word_overlap:WordOverlap", "#445566")
 
@@ -64,17 +59,11 @@ def test_it_has_a_filter_and_a_least_score_and_refuses_a_beam():
 
 def test_it_is_served_by_its_name(folder):
     of_shop(folder).save(folder / "toy")
-    sources, config = Sources(folder / "model", (folder / "toy",)), ServeConfig(threads=2)
-    with make_run_folder(sources.model) as run:
-        publish(run, make_version(run, sources, config, 1))
-        worker = Worker(run, sources, config, Limits())
-        try:
-            status, found = ask(worker, "/v1/match", b"q=lamp&matcher=word_overlap&k=3")
-            assert status == 200
-            assert found["matcher"] == "word_overlap"
-            listed = ask(worker, "/v1/model")[1]["matchers"]
-        finally:
-            worker.stop()
+    with working(folder / "model", also=(folder / "toy",)) as worker:
+        status, found = ask(worker, "/v1/match", b"q=lamp&matcher=word_overlap&k=3")
+        assert status == 200
+        assert found["matcher"] == "word_overlap"
+        listed = ask(worker, "/v1/model")[1]["matchers"]
     assert {"name": "word_overlap", "label": "Word overlap"}.items() <= listed[1].items()
     assert not listed[1]["can_explain"]
     assert not listed[1]["has_beam"]

@@ -189,8 +189,8 @@ def test_clicks_and_purchases_are_recorded_and_all_is_read_as_a_log(online):
         ("click", product, None), ("purchase", product, 9.5),
     ]  # fmt: skip
     log = ms.read_ubi(
-        queries=sorted(online.folder.glob("queries-*.jsonl")),
-        events=sorted(online.folder.glob("events-*.jsonl")),
+        queries=sorted(online.folder.glob("queries*.jsonl")),
+        events=sorted(online.folder.glob("events*.jsonl")),
         strict=True,
     )
     assert (list(log.queries), sorted(log.events)) == (["sofa"], ["click", "purchase"])
@@ -274,7 +274,7 @@ def test_a_killed_worker_loses_no_answer_that_was_sent(served_shop, tmp_path):
     assert len(answered) > 90
     # A killed worker takes with it what it had recorded and was about to send, of 4 callers.
     assert len(recorded) <= len(answered) + 3 * 4
-    assert len(list(online.folder.glob("queries-*.jsonl"))) == 1
+    assert len(list(online.folder.glob("queries*.jsonl"))) == 1
 
 
 def test_a_server_that_stops_writes_what_was_answered(served_shop, tmp_path):
@@ -297,7 +297,7 @@ def test_an_experiment_goes_on_over_restarts_and_cannot_change(served_shop, tmp_
         before = [server.match("sofa", k=1, unit=f"u{n}").json["arm"] for n in range(20)]
     with start(served_shop, tmp_path, AB)[0] as server:
         assert [server.match("sofa", k=1, unit=f"u{n}").json["arm"] for n in range(20)] == before
-    assert len(list((records / "more").glob("queries-*.jsonl"))) == 1
+    assert len(list((records / "more").glob("queries*.jsonl"))) == 1
     file.write_text(AB.replace("autumn", "winter"))
     command = [COMMAND, "serve", served_shop / "set", "--port", "0"]
     command += ["--experiment", file, "--records", records]

@@ -7,14 +7,11 @@ import tracemalloc
 from contextlib import suppress
 
 import pytest
+from serving import working
 
 from matchset.serve.http.app import make_app
 from matchset.serve.http.retrieval import Answer, Result
-from matchset.serve.options import Limits, ServeConfig
-from matchset.serve.reload.run_folder import make_run_folder, publish
-from matchset.serve.reload.snapshots import Sources
-from matchset.serve.reload.switch import make_version
-from matchset.serve.worker import Worker
+from matchset.serve.options import Limits
 
 SIZE = 2_000_000  # bytes of a body or of a response
 REPEATS = 8
@@ -24,13 +21,8 @@ BATCH = b'{"queries":["sofa","bed"]' + b" " * SIZE
 
 @pytest.fixture(scope="module")
 def worker(served_shop):
-    sources, config = Sources(served_shop / "model"), ServeConfig()
-    limits = Limits(slow_seconds=0.05, seconds=0.2)
-    with make_run_folder(sources.model) as run:
-        publish(run, make_version(run, sources, config, 1))
-        made = Worker(run, sources, config, limits)
+    with working(served_shop / "model", limits=Limits(slow_seconds=0.05, seconds=0.2)) as made:
         yield made
-        made.stop()
 
 
 async def hang_up(message):
@@ -142,11 +134,3 @@ def test_n1_what_fails_or_takes_too_long_is_not_kept(worker, monkeypatch, failur
     monkeypatch.setattr("matchset.serve.http.retrieval.answer", answer)
     app = make_app(worker)
     assert count_kept_bytes(lambda: fail(app, status, BATCH + b"}")) < KEPT
-
-
-def test_n1_an_explanation_that_nobody_waits_for_is_not_kept(worker, monkeypatch):
-    monkeypatch.setattr("matchset.serve.http.handlers.explain", lambda *_: time.sleep(0.05))
-    app, gone = make_app(worker), {"type": "http.disconnect"}
-    body = b'{"query":"sofa","product":"P1"' + b" " * SIZE + b"}"
-    left = count_kept_bytes(lambda: fail(app, 504, body, "/v1/explain", last=gone, is_whole=True))
-    assert left < KEPT

@@ -9,17 +9,12 @@ from contextlib import ExitStack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import eventually, serving
+from serving import eventually, serving, working
 from starlette.requests import Request
 
 from matchset import _native
 from matchset.serve.http.body import read_json
 from matchset.serve.http.request_errors import RequestError
-from matchset.serve.options import Limits, ServeConfig
-from matchset.serve.reload.run_folder import make_run_folder, publish
-from matchset.serve.reload.snapshots import Sources
-from matchset.serve.reload.switch import make_version
-from matchset.serve.worker import Worker
 
 LONG = b"x" * 65_536
 
@@ -279,9 +274,5 @@ def test_m3_a_large_body_is_read_in_a_thread(worker):
 
 @pytest.fixture
 def worker(served_shop):
-    sources, config = Sources(served_shop / "model"), ServeConfig()
-    with make_run_folder(sources.model) as run:
-        publish(run, make_version(run, sources, config, 1))
-        made = Worker(run, sources, config, Limits())
+    with working(served_shop / "model") as made:
         yield made
-        made.stop()

@@ -4,17 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from serving import ask, serving
+from serving import ask, serving, working
 
 import matchset as ms
 from matchset.matchers.match import Hit
 from matchset.serve.http.request_errors import RequestError
-from matchset.serve.loaded_model import LoadedModel, open_matchers
-from matchset.serve.options import Limits, ServeConfig
-from matchset.serve.reload.run_folder import ModelVersion, make_run_folder, publish
-from matchset.serve.reload.snapshots import Sources
-from matchset.serve.reload.switch import make_version
-from matchset.serve.worker import Worker
+from matchset.serve.loaded_model import LoadedModel, ModelVersion, open_matchers
 
 PARTS = ("tree", "towers", "lexical", "neighbors")
 QUERY = "sofa bed"
@@ -156,22 +151,16 @@ def test_parts_share_the_arrays_of_their_match_set(served_shop):
 
 
 def test_a_new_version_may_have_other_parts(served_shop, folder):
-    sources, config = Sources(served_shop / "set"), ServeConfig(threads=2)
-    with make_run_folder(folder / "model") as run:
-        publish(run, make_version(run, sources, config, 1))
-        worker = Worker(run, sources, config, Limits())
-        try:
-            asked = b"q=sofa&matcher=towers&k=3"
-            assert ask(worker, "/v1/match", asked)[0] == 200
-            matchers = {name: worker.model.matchers[name] for name in ("match_set", "tree")}
-            model = LoadedModel(ModelVersion(2, "2", "v2"), matchers, None)
-            with pytest.raises(RequestError, match="must be one of match_set, tree; got 'towers'"):
-                model.find("towers")
-            worker.model = model
-            status, answer = ask(worker, "/v1/match", asked)
-            assert (status, answer["error"]["code"]) == (400, "unknown_matcher")
-        finally:
-            worker.stop()
+    with working(served_shop / "set") as worker:
+        asked = b"q=sofa&matcher=towers&k=3"
+        assert ask(worker, "/v1/match", asked)[0] == 200
+        matchers = {name: worker.model.matchers[name] for name in ("match_set", "tree")}
+        model = LoadedModel(ModelVersion(2, "v2"), matchers, None)
+        with pytest.raises(RequestError, match="must be one of match_set, tree; got 'towers'"):
+            model.find("towers")
+        worker.model = model
+        status, answer = ask(worker, "/v1/match", asked)
+        assert (status, answer["error"]["code"]) == (400, "unknown_matcher")
 
 
 def test_a_product_is_explained_by_the_shares_of_the_parts(server, whole):

@@ -6,27 +6,19 @@ import subprocess
 import sys
 
 import pytest
-from serving import ask
+from serving import ask, working
 
 from matchset.serve.http.access_log import LineFormatter, write_line
 from matchset.serve.http.auth import make_hosts, read_keys, warn_if_readable
 from matchset.serve.http.request_errors import RequestError
-from matchset.serve.options import Limits, ServeConfig
-from matchset.serve.reload.run_folder import current_version, make_run_folder, publish, try_lock
-from matchset.serve.reload.snapshots import Sources
-from matchset.serve.reload.switch import make_version, reload, reload_trigger
-from matchset.serve.worker import Worker
+from matchset.serve.options import ServeConfig
+from matchset.serve.reloading import reload
 
 
 @pytest.fixture
 def worker(served_shop):
-    sources, config = Sources(served_shop / "model"), ServeConfig(reload_seconds=0.2)
-    with make_run_folder(sources.model) as run:
-        publish(run, make_version(run, sources, config, 1))
-        run.write_text("attempted", reload_trigger(run, sources, config))
-        made = Worker(run, sources, config, Limits())
+    with working(served_shop / "model") as made:
         yield made
-        made.stop()
 
 
 def test_a_failure_inside_is_reported_without_its_traceback(worker, monkeypatch, caplog):
@@ -65,44 +57,12 @@ def test_queries_are_logged_only_on_request(worker, monkeypatch):
     assert noted[1]["queries"] == ("sofa",)
 
 
-def test_a_reload_that_a_worker_does_not_follow_ends_in_time(worker):
-    with pytest.raises(RequestError, match=r"within 0\.2 s; got 1 that have not yet") as raised:
-        reload(worker.run, worker.sources, worker.config)  # its watcher has not been started
-    assert raised.value.code == "reload_timeout"
-
-
-def test_a_reload_does_not_wait_forever_for_another(worker):
-    with try_lock(worker.run.path / "reload.lock") as is_mine:
-        assert is_mine
-        with pytest.raises(RequestError, match="another is running") as raised:
-            reload(worker.run, worker.sources, worker.config)
-    assert (raised.value.code, raised.value.status) == ("reload_running", 409)
-
-
-def test_n6_a_reload_whose_lock_cannot_be_opened_is_refused(worker, monkeypatch):
-    def fail(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("matchset.serve.reload.switch.try_lock", fail)
-    with pytest.raises(RequestError, match="No space left") as raised:
-        reload(worker.run, worker.sources, worker.config)
+def test_n6_a_reload_whose_lock_cannot_be_opened_is_refused(worker):
+    (worker.run.path / "reload.lock").unlink()
+    (worker.run.path / "reload.lock").mkdir()
+    with pytest.raises(RequestError, match="directory") as raised:
+        reload(worker.run, worker.sources, worker.config, worker.metrics)
     assert (raised.value.code, raised.value.status) == ("model_rejected", 409)
-
-
-def test_if_a_worker_cannot_open_a_model_all_go_back(worker, monkeypatch):
-    before = worker.model.version
-    worker.config = ServeConfig(reload_seconds=20)
-
-    def fail(*_):
-        raise MemoryError("no room")
-
-    monkeypatch.setattr("matchset.serve.worker.open_version", fail)
-    worker.start()
-    with pytest.raises(RequestError, match="got no room") as raised:
-        reload(worker.run, worker.sources, worker.config)
-    assert raised.value.code == "model_rejected"
-    assert worker.model.version == current_version(worker.run).name == before
-    assert (worker.run.versions / current_version(worker.run).folder).exists()
 
 
 def test_lines_are_json_or_for_people():

@@ -1,28 +1,22 @@
 """Products come, change and go over HTTP, on disk and in every worker before the answer."""
 
+import asyncio
 import errno
-import hashlib
 import shutil
 import threading
 
 import pytest
 from fresh_shop import list_goods, make_goods, trained_shop
 from match_sets import make_shop
-from reloading import AUTH
-from serving import KEY, eventually, serving
+from reloading import AUTH, all_serve
+from serving import KEY, eventually, serving, working
 
 import matchset as ms
 from matchset.baselines import BM25
-from matchset.model.upserts import Upsert
-from matchset.serve import writer
+from matchset.serve import product_writer
 from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import ProductsRequest, ToldProduct
 from matchset.serve.options import ServeConfig
-from matchset.serve.reload import snapshots
-from matchset.serve.reload.run_folder import RunFolder
-from matchset.serve.reload.snapshots import Sources, take_snapshots, version_of
-from matchset.serve.writer import Writer
-from matchset.storage.folders import verify_folder
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +34,23 @@ def server(shop):
         yield running
 
 
-def write(server, **body):
+def send(server, **body):
     return server.post("/v1/products", body, headers=AUTH)
+
+
+def write(server, **body):
+    """Change products, and wait until every worker serves the change."""
+    reply = send(server, **body)
+    if reply.status == 200:
+        eventually(lambda: all_serve(server) == reply.json["model_version"])
+    return reply
+
+
+def remove(server, path):
+    reply = server.call(f"/v1/products/{path}", method="DELETE", headers=AUTH)
+    if reply.status == 200:
+        eventually(lambda: all_serve(server) == reply.json["model_version"])
+    return reply
 
 
 def find(server, query):
@@ -65,9 +74,9 @@ def test_products_are_found_by_all_workers_and_are_on_disk_when_the_answer_comes
     write(server, products=[{"id": "h1", "attributes": {"price": 9}}])
     assert find(server, "zyxo&where=price%3C5") == ()
     assert find(server, "zyxo&where=brand%3D%27zeta%27") == ("h1",)
-    assert server.call("/v1/products/h1", method="DELETE", headers=AUTH).status == 200
+    assert remove(server, "h1").status == 200
     assert find(server, "zyxo") == ("h2",)
-    again = server.call("/v1/products/h1?version=1763300000000", method="DELETE", headers=AUTH)
+    again = remove(server, "h1?version=1763300000000")
     assert (again.status, again.json["unknown"]) == (200, ["h1"])
     assert write(server, remove=["h2", "nobody"]).json["unknown"] == ["nobody"]
     assert find(server, "zyxo") == ()
@@ -83,7 +92,7 @@ def test_n9_a_path_that_is_not_utf8_removes_nothing(server):
         reply = server.call(f"/v1/products/{path}", method="DELETE", headers=AUTH)
         assert (reply.status, reply.code) == (400, "bad_parameter")
     assert find(server, "zyxo+odd")[0] == "\ufffd"
-    reply = server.call("/v1/products/%EF%BF%BD", method="DELETE", headers=AUTH)
+    reply = remove(server, "%EF%BF%BD")
     assert (reply.status, reply.json["unknown"]) == (200, [])
 
 
@@ -115,30 +124,6 @@ def test_a_removal_is_counted_under_its_route(server):
     assert server.call("/v1/products/", method="DELETE", headers=AUTH).status == 400
 
 
-def test_an_upsert_reads_its_segment_and_nothing_that_is_served_already(server, shop, monkeypatch):
-    write(server, products=[{"id": "s1", "title": "zyxo shelf"}])
-    (run,) = shop.glob(".model.*.serving")
-    (served,) = (run / "versions").iterdir()
-    hashed, digest = [], hashlib.file_digest
-    monkeypatch.setattr(
-        "matchset.storage.folders.hashlib.file_digest",
-        lambda stream, kind: hashed.append(stream.name) or digest(stream, kind),
-    )
-    ms.load(shop / "model").upsert([Upsert("s2", "zyxo shelf")])
-    segment = max((shop / "model").glob("segment*"), key=lambda one: int(one.name[7:])).name
-    for method in ("link", "copy"):
-        hashed.clear()
-        version = take_snapshots(Sources(shop / "model"), shop / method, method, served)
-        assert version == version_of([shop / "model"])
-        assert len(hashed) == 1
-        taken = shop / method / "0"
-        assert (taken / segment / "data.bin").read_bytes() == (
-            shop / "model" / segment / "data.bin"
-        ).read_bytes()
-        verify_folder(taken)
-    write(server, remove=["s1", "s2"])
-
-
 def test_an_older_version_changes_nothing(server):
     new = {"id": "v1", "title": "zyxo lamp"}
     first = write(server, products=[new], version=5).json["generation"]
@@ -151,10 +136,8 @@ def test_an_older_version_changes_nothing(server):
 def test_a_folder_that_begins_anew_is_served_before_the_answer_comes(shop, tmp_path):
     trained_shop().save(tmp_path / "model")
     shutil.copy(shop / "keys", tmp_path / "keys")
-    (tmp_path / "model" / ".segment99.0a0b0c0d.tmp").mkdir()
     options = ("--api-key-file", tmp_path / "keys", "--writable")
     with serving(tmp_path, *options, workers=1) as running:
-        assert not (tmp_path / "model" / ".segment99.0a0b0c0d.tmp").exists()
         for number in range(3):
             write(running, products=[{"id": f"a{number}", "title": "zyxo lamp"}])
         # The same training again, as from a backup: its count of changes is behind.
@@ -166,53 +149,66 @@ def test_a_folder_that_begins_anew_is_served_before_the_answer_comes(shop, tmp_p
         assert (reply.status, reply.code) == (507, "not_written")
 
 
-def test_a_snapshot_taken_while_a_writer_publishes_is_whole(tmp_path, monkeypatch):
+@pytest.fixture
+def worker(shop, tmp_path):
     trained_shop().save(tmp_path / "model")
-    matcher, real = ms.load(tmp_path / "model"), snapshots.read_manifest
-    waiting = ["zyxo one", "zyxo two"]
-
-    def read(handle, *kind):
-        manifest = real(handle, *kind)
-        if waiting and not handle.is_inner:
-            title = waiting.pop()
-            matcher.upsert([Upsert(title, title)])
-        return manifest
-
-    monkeypatch.setattr(snapshots, "read_manifest", read)
-    take_snapshots(Sources(tmp_path / "model"), tmp_path / "kept", "link")
-    assert not waiting
-    assert ms.load(tmp_path / "kept" / "0").match("zyxo").ids
+    config = ServeConfig(writable=True, api_key_file=shop / "keys")
+    with working(tmp_path / "model", config=config) as made:
+        yield made
 
 
-def test_a_change_that_is_written_and_not_served_says_so(tmp_path, monkeypatch):
-    trained_shop().save(tmp_path / "model")
-    config = ServeConfig(writable=True, api_key_file=tmp_path / "keys", workers=1)
-    made = Writer(RunFolder(tmp_path), Sources(tmp_path / "model"), config)
+LAMP = ProductsRequest((ToldProduct("n1", "zyxo lamp"),))
 
+
+def test_a_change_that_is_written_and_not_served_says_so(worker, monkeypatch):
     def fail(*_):
-        raise RequestError("model_rejected", "no memory; still serving the old model")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(writer, "reload_for", fail)
-    with pytest.raises(RequestError, match="is written, but not served yet: no memory") as error:
-        made.write(ProductsRequest((ToldProduct("n1", "zyxo lamp"),)), served=None)
+    monkeypatch.setattr(product_writer, "publish", fail)
+    with pytest.raises(RequestError, match=r"is written, but not served yet: .*No space") as error:
+        asyncio.run(worker.write_in_thread(LAMP))
     assert error.value.code == "model_rejected"
-    assert list(ms.load(tmp_path / "model").match("zyxo").ids) == ["n1"]
+    assert list(ms.load(worker.sources.model).match("zyxo").ids) == ["n1"]
+
+
+def test_n10_changes_that_come_together_are_published_together(worker, monkeypatch):
+    published, publish = [], product_writer.publish
+
+    def count(*given):
+        published.append(given)
+        return publish(*given)
+
+    monkeypatch.setattr(product_writer, "publish", count)
+
+    async def write_all():
+        return await asyncio.gather(
+            *(
+                worker.write_in_thread(ProductsRequest((ToldProduct(f"n{n}", f"zyxo {n}"),)))
+                for n in range(6)
+            )
+        )
+
+    written = asyncio.run(write_all())
+    assert sorted(one.generation for one in written) == list(range(1, 7))
+    assert len(published) < 6
+    assert len(worker.model.matchers["match_set"].match("zyxo").ids) == 6
 
 
 def test_many_writers_at_once_lose_nothing(server):
-    failed = []
+    replies = []
 
-    def send(number):
-        reply = write(server, products=[{"id": f"m{number}", "title": f"zyxo {number}"}])
-        if reply.status != 200 or f"m{number}" not in find(server, "zyxo"):
-            failed.append(reply.body)
+    def add(number):
+        told = {"id": f"m{number}", "title": f"zyxo {number}"}
+        replies.append(send(server, products=[told]))
 
-    threads = [threading.Thread(target=send, args=[number]) for number in range(6)]
+    threads = [threading.Thread(target=add, args=[number]) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not failed
+    assert {reply.status for reply in replies} == {200}
+    write(server)
+    assert {f"m{number}" for number in range(6)} <= set(find(server, "zyxo"))
     assert set(find(server, "zyxo")) == {f"m{number}" for number in range(6)}
     write(server, remove=[f"m{number}" for number in range(6)])
 
@@ -322,25 +318,6 @@ def test_a_large_batch_is_one_step(server):
     write(server, remove=[one["id"] for one in told])
     too_many = write(server, remove=["x"] * 10_001)
     assert (too_many.status, too_many.code) == (400, "too_many_products")
-
-
-def test_writes_that_fail_keep_no_files_open(tmp_path, monkeypatch):
-    trained_shop().save(tmp_path / "model")
-    config = ServeConfig(writable=True, api_key_file=tmp_path / "keys")
-    writing = Writer(None, Sources(tmp_path / "model"), config)
-    wanted = ProductsRequest((ToldProduct("n1", "zyxo lamp"),))
-
-    def fail(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    opened = []
-    monkeypatch.setattr(ms.MatchSet, "_publish", fail)
-    monkeypatch.setattr(writer, "load", lambda path: opened.append(path) or ms.load(path))
-    for _ in range(4):
-        with pytest.raises(RequestError, match="device; nothing changed") as raised:
-            writing.write(wanted, served=None)
-        assert raised.value.__context__ is None  # whose frames would keep the model
-    assert len(opened) == 1
 
 
 def test_a_model_that_was_refreshed_is_served_and_takes_more(server, shop):

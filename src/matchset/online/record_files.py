@@ -1,18 +1,11 @@
-"""Record files: how do records get to disk, whole, by several servers, and not without end?
-
-Each server appends to a file of its own, which it holds a lock on, by one write per group of
-records. A file that has its size is left for the next one. What a server that died has left is
-taken over: the kernel releases its lock, and a record that it wrote in part is cut off.
-"""
+"""Record files: how do records get to disk, whole, from several workers?"""
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
+import math
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -23,18 +16,11 @@ from matchset.storage.atomic import atomic_file
 
 QUERIES, EVENTS, SHADOW = "queries", "events", "shadow"  # streams of records
 _DEFINITION = "experiment.json"
-_LOCK = ".lock"
-_FILE_BYTES = 64_000_000  # of a file, at most
-_FILES = 64  # that the bytes of a folder allow at least
-_BLOCK = 65_536
-
-
-class RecordsFullError(OSError):
-    """A folder has as many bytes of records as it may have."""
+_LOOK_SECONDS = 1.0  # between two looks whether a file was renamed
 
 
 def begin_records(folder: Path, experiment: Experiment) -> Path:
-    """The folder of an experiment's records; a DataError if it began as another experiment."""
+    """Make the folder of an experiment's records; a DataError if it began as another experiment."""
     target = folder / experiment.name
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     file, now = target / _DEFINITION, _describe(experiment)
@@ -47,79 +33,57 @@ def begin_records(folder: Path, experiment: Experiment) -> Path:
 
 
 def shadow_folder(folder: Path) -> Path:
-    """The folder of the records of shadows, made if there is none."""
+    """Make the folder of the records of shadows, if there is none."""
     target = folder / SHADOW
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     return target
 
 
-class RecordFile:
-    """The records of one stream that this process writes.
+class RecordLog:
+    """The records that a process appends, a line each, to a file per stream.
 
-    All files of the folder together have at most `total_bytes`.
+    All workers append to the same files, by one write. Who rotates them renames them: the next
+    record goes to a new file.
     """
 
-    def __init__(self, folder: Path, stream: str, total_bytes: int) -> None:
-        self._folder, self._stream, self._total = folder, stream, total_bytes
-        self.limit = min(_FILE_BYTES, total_bytes // _FILES)  # bytes of a file, and of an append
-        self._file: int | None = None
-        self._size = 0
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: dict[str, tuple[int, float]] = {}  # and when it was looked at
+        self._torn: set[str] = set()  # streams whose last line is cut
 
-    def append(self, data: bytes) -> None:
-        """Write whole lines by one append; an OSError says why they are not there."""
-        if self._file is not None and os.fstat(self._file).st_nlink == 0:
-            self.close()  # somebody has removed it
-        if self._file is None or self._size + len(data) > self.limit:
-            self._open_next(len(data))
-        file = self._file
-        assert file is not None  # noqa: S101  # opened above, or an error
-        n_written = os.write(file, data)
-        if n_written < len(data):  # the disk is full
-            os.ftruncate(file, self._size)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._size += n_written
+    def write(self, stream: str, lines: bytes) -> bool:
+        """Append whole lines; return whether they are there."""
+        try:
+            file = self._find(stream)
+            if stream in self._torn:
+                lines = b"\n" + lines
+            n_written = os.write(file, lines)
+        except OSError:
+            return False
+        if n_written < len(lines):  # the disk is full
+            self._torn.add(stream)
+            return False
+        self._torn.discard(stream)
+        return True
 
-    def close(self) -> None:
-        """Leave the file to others."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    def _open_next(self, n_bytes: int) -> None:
-        """Take over a file with room, or make one; a RecordsFullError if there may be no more."""
-        if n_bytes > self.limit:
-            raise RecordsFullError(errno.EFBIG, f"records must have at most {self.limit} bytes")
-        self.close()
-        with _locked(self._folder / _LOCK):
-            held, left = 0, []  # files that grow, and bytes of those that nobody holds
-            for path in sorted(self._folder.glob("*.jsonl")):
-                file = _try_hold(path)
-                if file is None:
-                    held += 1
-                    continue
-                size = os.fstat(file).st_size
-                has_room = size + n_bytes <= self.limit
-                is_ours = path.name.startswith(f"{self._stream}-")
-                if self._file is None and is_ours and has_room:
-                    self._file, self._size = file, cut_torn(file)
-                    held += 1
-                else:
-                    left.append(size)
-                    os.close(file)
-            if sum(left) + held * self.limit + (self._file is None) * self.limit > self._total:
-                self.close()
-                raise RecordsFullError(errno.EDQUOT, f"{self._folder} has all its records")
-            if self._file is None:
-                self._file, self._size = self._make(), 0
-
-    def _make(self) -> int:
-        """A new file, with the next number."""
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        names = sorted(path.stem for path in self._folder.glob(f"{self._stream}-*.jsonl"))
-        number = int(names[-1].rpartition("-")[2]) + 1 if names else 1
-        file = os.open(self._folder / f"{self._stream}-{number:06}.jsonl", flags, 0o600)
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def _find(self, stream: str) -> int:
+        now, path = time.monotonic(), self._folder / f"{stream}.jsonl"
+        file, looked_at = self._open.get(stream, (-1, -math.inf))
+        if now - looked_at > _LOOK_SECONDS:
+            if file >= 0 and not _is_at(file, path):
+                os.close(file)
+                file = -1
+            if file < 0:
+                file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._open[stream] = file, now
         return file
+
+
+def _is_at(file: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _describe(experiment: Experiment) -> dict[str, Any]:
@@ -144,41 +108,3 @@ def _check_same(file: Path, now: dict[str, Any]) -> None:
                 "give what you changed another name, as a new experiment",
                 path=file,
             )
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    with file.open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
-
-
-def _try_hold(path: Path) -> int | None:
-    """The file, if nobody holds it."""
-    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(file)
-        return None
-    return file
-
-
-def cut_torn(file: int, begin: Callable[[], int] = lambda: 0) -> int:
-    """Cut off what stands behind the last whole line; returns where that ends.
-
-    `begin` is where the first line begins; it may grow meanwhile, from line to line.
-    """
-    first = begin()
-    end = size = os.fstat(file).st_size
-    while end > first:
-        block = max(first, end - _BLOCK)
-        found = os.pread(file, end - block, block).rfind(b"\n")
-        if found >= 0:
-            end = block + found + 1
-            break
-        end = block
-    end = max(end, begin())
-    if end < size:
-        os.ftruncate(file, end)
-    return end

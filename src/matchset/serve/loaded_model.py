@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,8 +26,7 @@ from matchset.serve.http.auth import Keys
 from matchset.serve.http.request_errors import RequestError, shorten
 from matchset.serve.http.requests import MatchOptions
 from matchset.serve.options import ServeConfig
-from matchset.serve.reload.run_folder import ModelVersion, RunFolder, read_running
-from matchset.serve.reload.snapshots import Sources, snapshot_folders
+from matchset.serve.reload.snapshots import snapshot_folders
 from matchset.strings import Strings
 
 if TYPE_CHECKING:
@@ -39,6 +39,16 @@ PARTS = {
     "neighbors": "Query neighbors",
 }  # labels of the parts of a match set
 KEYS = "keys"  # in the folder of a model version
+
+
+@dataclass(frozen=True, slots=True)
+class ModelVersion:
+    """A verified snapshot that is or was served."""
+
+    number: int
+    name: str  # a digest of the files
+    kinds: tuple[str, ...] = ()  # of its matchers, the model first
+    trained: str = ""  # a digest of what was trained
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +85,6 @@ class LoadedModel:
         if self.experiment is not None:
             first = matcher_of(self.experiment.arms[0])
         return (first, *(name for name in self.matchers if name != first))
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kind of each folder, the model's first."""
-        return tuple(name for name, matcher in self.matchers.items() if matcher.kind == name)
 
     @cached_property
     def with_beam(self) -> frozenset[str]:
@@ -280,24 +285,26 @@ def _fuse_arms(experiment: Experiment, matchers: Mapping[str, Matcher]) -> dict[
 
 
 def open_version(
-    run: RunFolder,
-    version: ModelVersion,
-    sources: Sources,
-    config: ServeConfig,
-    before: LoadedModel | None = None,
+    folder: Path, version: ModelVersion, config: ServeConfig, before: LoadedModel | None = None
 ) -> LoadedModel:
     """Open a snapshot, with the API keys that were read when it was made.
 
     Of the training of a model that was opened `before`, only changes of products are read.
     """
-    folder = run.versions / version.folder
-    experiment = read_running(run)
-    is_same = before is not None and version.base == before.opened_from.base != ""
+    experiment = _read_running(folder.parent.parent / "experiment")
+    is_same = before is not None and version.trained == before.opened_from.trained
     known = before.matchers[before.default] if before is not None and is_same else None
-    folders = snapshot_folders(folder, len(sources.folders))
+    n = sum(1 for each in folder.iterdir() if each.name.isdigit())
+    folders = snapshot_folders(folder, n)
     matchers = open_matchers(folders, experiment, known, new_share=config.new_share)
     if config.shadow is not None and config.shadow not in matchers:
         rule = f"shadow must be one of {', '.join(matchers)}"
         raise ValueError(f"{rule}; got {config.shadow!r}")
     keys = None if config.api_key_file is None else Keys.load(folder / KEYS)
-    return LoadedModel(version, matchers, keys, experiment)
+    kinds = tuple(name for name, matcher in matchers.items() if matcher.kind == name)
+    return LoadedModel(replace(version, kinds=kinds), matchers, keys, experiment)
+
+
+def _read_running(file: Path) -> Experiment | None:
+    """Return the experiment that runs; it is that of the server's start."""
+    return Experiment.from_dict(json.loads(file.read_bytes())) if file.exists() else None

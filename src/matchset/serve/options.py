@@ -10,8 +10,6 @@ from typing import Literal
 
 from matchset.config import check_share
 
-LogFormat = Literal["auto", "json", "pretty"]
-_MIN_RECORD_BYTES = 100_000_000
 SnapshotMethod = Literal["link", "copy"]
 
 
@@ -53,17 +51,15 @@ class ServeConfig:
     allow_host: tuple[str, ...] = ()
     "Host names that callers may use, in addition to localhost and plain addresses."
     watch: bool = False
-    "Reload the model when its folder is replaced."
+    "Reload the model when it is replaced."
     writable: bool = False
     "Accept products over HTTP and write them to the model's folder; needs API keys."
-    snapshot: SnapshotMethod = "link"
-    "How to take snapshots of the served files: hard links (link) or copies (copy)."
+    worker_megabytes: int | None = None
+    "Memory of a worker, in MiB, above which it is replaced by a new one."
     new_share: float | None = None
     "Share of the answers that are new products, if not the model's own (see docs/training.md)."
     open_metrics: bool = False
     "Serve /metrics without a key."
-    log_format: LogFormat = "auto"
-    "Log lines as JSON, as text for people (pretty), or as text only in a terminal (auto)."
     log_queries: bool = False
     "Log queries; they can contain personal data."
     access_log: bool = True
@@ -76,16 +72,6 @@ class ServeConfig:
     "Share of the queries whose shadow is recorded."
     records: Path = Path("records")
     "Folder for the records of experiments and shadows."
-    record_bytes: int = 10_000_000_000
-    "Maximum bytes of records per experiment or shadow; further records are dropped and counted."
-    stop_seconds: int = 30
-    "Seconds for requests in flight to finish when the server stops."
-    snapshot_seconds: float = 600.0
-    "Seconds to take, verify and open a snapshot of a new model; the old one is served meanwhile."
-    reload_seconds: float = 60.0
-    "Seconds for all workers to switch to a new model."
-    threads: int = 4
-    "Threads per worker for longer work: batches, new filters."
 
     def __post_init__(self) -> None:
         """Check every value against its rule."""
@@ -95,17 +81,13 @@ class ServeConfig:
             check_share("new_share", self.new_share)
         if self.writable and self.api_key_file is None:
             raise ValueError("writable needs api_key_file; got none")
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"workers must be at least 1; got {self.workers}")
-        for name in ("stop_seconds", "snapshot_seconds", "reload_seconds", "threads"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive; got {getattr(self, name)}")
+        for name in ("workers", "worker_megabytes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1; got {value}")
         if not 0 < self.shadow_share <= 1:
             rule = "shadow_share must be above 0 and at most 1"
             raise ValueError(f"{rule}; got {self.shadow_share}")
-        if self.record_bytes < _MIN_RECORD_BYTES:
-            rule = f"record_bytes must be at least {_MIN_RECORD_BYTES}"
-            raise ValueError(f"{rule}; got {self.record_bytes}")
         if self.experiment is not None and self.shadow is not None:
             raise ValueError("a server must have an experiment or a shadow; got both")
 

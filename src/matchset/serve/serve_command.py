@@ -33,7 +33,8 @@ def serve(
 ) -> None:
     """Serve a model over HTTP; prints the address once every worker is ready.
 
-    SIGHUP or SIGUSR1 reloads the model; SIGTERM stops the server after the requests in flight.
+    SIGUSR1 reloads the model, SIGHUP also replaces the workers. SIGTERM stops the server after
+    the requests in flight.
 
     Parameters
     ----------

@@ -17,20 +17,18 @@ from typing import Any
 
 import msgspec
 
-from matchset.serve.options import LogFormat
-
 _FLUSH_SECONDS = 0.05
 _FLUSH_LINES = 512
 _STDERR = 2
 
 
-def is_pretty(form: LogFormat) -> bool:
-    """Whether lines are for people."""
-    return form == "pretty" or (form == "auto" and sys.stderr.isatty())
+def is_pretty() -> bool:
+    """Whether lines are for people: in a terminal."""
+    return sys.stderr.isatty()
 
 
 def write_line(level: str, event: str, fields: dict[str, Any], *, pretty: bool) -> bytes:
-    """One line of a log."""
+    """Return one line of a log."""
     now = datetime.now(UTC)
     if not pretty:
         time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -48,7 +46,7 @@ class LineFormatter(logging.Formatter):
         self._pretty = pretty
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Return one line."""
         fields = dict(getattr(record, "fields", {}))
         if record.exc_info:
             fields["error"] = self.formatException(record.exc_info)
@@ -58,8 +56,8 @@ class LineFormatter(logging.Formatter):
         return line.decode().rstrip("\n")
 
 
-def log_settings(form: LogFormat) -> dict[str, Any]:
-    """Settings of `logging.config`: everything goes to standard error, in our format."""
+def log_settings() -> dict[str, Any]:
+    """Return settings of `logging.config`: everything goes to standard error, in our format."""
     handlers = {
         "lines": {
             "class": "logging.StreamHandler",
@@ -71,7 +69,7 @@ def log_settings(form: LogFormat) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"lines": {"()": LineFormatter, "pretty": is_pretty(form)}},
+        "formatters": {"lines": {"()": LineFormatter, "pretty": is_pretty()}},
         "handlers": handlers,
         "root": {"handlers": ["lines"], "level": "WARNING"},
         "loggers": {
@@ -87,8 +85,8 @@ def log_settings(form: LogFormat) -> dict[str, Any]:
 class AccessLog:
     """A line per request; lines are written in groups, twenty times a second."""
 
-    def __init__(self, form: LogFormat) -> None:
-        self._pretty = is_pretty(form)
+    def __init__(self) -> None:
+        self._pretty = is_pretty()
         self._lines: list[bytes] = []
 
     def add(self, fields: dict[str, Any]) -> None:
@@ -110,7 +108,7 @@ class AccessLog:
 
 
 def pack(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines joined into as few writes as a pipe keeps intact: all workers write to the same one."""
+    """Join lines into as few writes as a pipe keeps intact: all workers write to the same one."""
     parts: list[bytes] = []
     size = 0
     for line in lines:
@@ -124,7 +122,7 @@ def pack(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def format_exception(error: BaseException, *, has_messages: bool) -> str:
-    """Where an exception came from; its message may repeat a query, so it can be left out."""
+    """Return where an exception came from; its message may repeat a query, and can be left out."""
     texts: list[str] = []
     cause: BaseException | None = error
     while cause is not None:

@@ -14,7 +14,6 @@ from matchset.online.records import EventRecord, timestamp_now, write_record
 from matchset.serve.http.body import read_json
 from matchset.serve.http.decoding import decode, parse_query_string, read_parameters
 from matchset.serve.http.exposed import exposing
-from matchset.serve.http.prometheus import CONTENT_TYPE
 from matchset.serve.http.request_errors import RETRY, RequestError
 from matchset.serve.http.requests import (
     MAX_K,
@@ -30,7 +29,7 @@ from matchset.serve.http.requests import (
 )
 from matchset.serve.http.responses import Response, json_response, model_response
 from matchset.serve.http.retrieval import Answer, answering, explain
-from matchset.serve.turns import while_connected
+from matchset.serve.prometheus import CONTENT_TYPE
 from matchset.serve.worker import Worker
 
 _WRONG_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -89,8 +88,7 @@ class Handlers:
         """Explain why a query finds a product, or where in the tree the product was lost."""
         worker, model = self._worker, self._worker.model
         wanted = await read_json(request, worker, partial(decode, kind=ExplainRequest))
-        explaining = worker.explain_in_turn(lambda: explain(model, wanted))
-        content = await while_connected(request.receive, explaining)
+        content = await worker.explain_in_turn(lambda: explain(model, wanted))
         return model_response(model.version, content)
 
     async def model(self, _: Request) -> Response:
@@ -117,7 +115,7 @@ class Handlers:
         return model_response(model.version, {"query": query, "products": products})
 
     async def write(self, request: Request) -> Response:
-        """Add, change and remove products; responds when every worker serves what is on disk."""
+        """Add, change and remove products; the other workers follow within a second."""
         read = partial(decode, kind=ProductsRequest)
         return await self._write(await read_json(request, self._worker, read))
 
@@ -137,14 +135,15 @@ class Handlers:
         return model_response(written.version, content)
 
     async def reload(self, _: Request) -> Response:
-        """Load the model's folder again; responds when every worker has switched."""
+        """Load the model again; the other workers follow within a second."""
         worker = self._worker
         if worker.model.keys is None:
             raise RequestError(
                 "reload_forbidden", "reload needs a server started with --api-key-file; got none"
             )
-        done = await worker.reload_in_thread()
-        return model_response(done.version, {"previous": done.previous, "workers": done.workers})
+        previous = worker.model.version
+        model = await worker.reload_in_thread()
+        return model_response(model.version, {"previous": previous})
 
     async def metrics(self, _: Request) -> Response:
         """Return metrics of all workers, for Prometheus."""

@@ -214,4 +214,3 @@ class ReloadResponse(OfModel):
     """A model that is served now."""
 
     previous: str
-    workers: int

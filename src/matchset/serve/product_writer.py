@@ -1,9 +1,9 @@
-"""Writer: how do products that a request brings reach the model's folder, and every worker?"""
+"""Product writer: how do products of requests reach the disk and every worker?"""
 
 from __future__ import annotations
 
 import threading
-import time
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from matchset.errors import ModelFileError, UncertainWriteError
@@ -14,50 +14,71 @@ from matchset.serve.http.request_errors import RequestError
 from matchset.serve.http.requests import ProductsRequest
 from matchset.serve.loaded_model import LoadedModel
 from matchset.serve.options import ServeConfig
-from matchset.serve.reload.run_folder import RunFolder
 from matchset.serve.reload.snapshots import Sources
-from matchset.serve.reload.switch import reload_for
-from matchset.storage.folders import checksum
-
-_NOT_SERVED = "the change is written, but not served yet"
+from matchset.serve.versions import RunFolder, publish
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What is served now."""
+    """A change that is on disk."""
 
     version: str
     generation: int
 
 
 class Writer:
-    """The writer of one worker. Writers of several workers take turns by the folder's lock."""
+    """The writer of one worker. Writers of several workers take turns by the model's lock.
+
+    Requests that come while one is written wait, and are published together: publishing takes
+    longer than writing.
+    """
 
     def __init__(self, run: RunFolder, sources: Sources, config: ServeConfig) -> None:
         self._run, self._sources, self._config = run, sources, config
         self._lock = threading.Lock()
+        self._waiting: list[tuple[ProductsRequest, Future[Written]]] = []
         self._model: MatchSet | None = None  # as it was after the last write
 
     def write(self, wanted: ProductsRequest, served: LoadedModel) -> Written:
-        """Write products to the model's folder, then serve them in all workers.
+        """Write products to the model and publish it; on disk when it returns.
 
         `served` is what this worker has open: what it holds already is not read again.
         """
         if not self._config.writable:
             raise RequestError("read_only", "products need a server started with --writable")
+        future: Future[Written] = Future()
+        self._waiting.append((wanted, future))
         with self._lock:
-            generation = self._write(wanted)
-        written = time.monotonic()
+            if not future.done():
+                waiting, self._waiting = self._waiting, []
+                self._write_all(waiting, served)
+        return future.result()
+
+    def _write_all(
+        self, waiting: list[tuple[ProductsRequest, Future[Written]]], served: LoadedModel
+    ) -> None:
+        written: list[tuple[Future[Written], int]] = []
+        for wanted, future in waiting:
+            try:
+                written.append((future, self._write(wanted)))
+            except Exception as error:
+                future.set_exception(error)
+        if not written:
+            return
         try:
-            wrote = checksum(self._sources.model), written
-            version = reload_for(self._run, self._sources, self._config, wrote, served)
-        except RequestError as error:
-            raise RequestError(error.code, f"{_NOT_SERVED}: {error.message}") from None
-        except (ModelFileError, OSError) as error:
-            raise RequestError("model_rejected", f"{_NOT_SERVED}: {error}") from None
-        return Written(version, generation)
+            version = publish(self._run, self._sources, self._config, served).version
+        except Exception as error:
+            failure = RequestError(
+                "model_rejected", f"the change is written, but not served yet: {error}"
+            )
+            for future, _ in written:
+                future.set_exception(failure)
+        else:
+            for future, generation in written:
+                future.set_result(Written(version, generation))
 
     def _write(self, wanted: ProductsRequest) -> int:
+        products = [Upsert(one.id, one.title, one.attributes or {}) for one in wanted.products]
         try:
             model = self._model or load(self._sources.model)
             if not isinstance(model, MatchSet):
@@ -67,11 +88,7 @@ class Writer:
             # which stay open as long as the traceback of its error.
             self._model = model
             # It looks whether the folder holds something newer.
-            self._model = model.upsert(
-                [Upsert(one.id, one.title, one.attributes or {}) for one in wanted.products],
-                remove=wanted.remove,
-                version=wanted.version,
-            )
+            self._model = model.upsert(products, remove=wanted.remove, version=wanted.version)
         except UncertainWriteError as error:
             self._model = None
             failure = RequestError("maybe_written", str(error))
