@@ -15,7 +15,7 @@ from matchset.evaluate.compare import compare_matchers
 from matchset.lab.experiments.claims import CONFIRMED, find_verdict
 from matchset.lab.shop import Shop, describe_shop, simulate_shop, stream_shop
 from matchset.lab.shop.customers import LAST_DAY
-from matchset.lab.shop.market import SHARES, Market, Shares, make_market
+from matchset.lab.shop.market import SHARES, Market, Shares, assumptions, make_market
 from matchset.lab.shop.market.buying import (
     Rows,
     make_family_shelf,
@@ -51,7 +51,7 @@ def make(shares: Shares = SHARES, *, products: int = 2_000, queries: int = 2_000
 def visit(market: Market, ask: Ask, n_queries: int = 400) -> tuple[Rows, np.ndarray]:
     """Rows of the log for one way to ask, and the taste of each query."""
     shares, number = market.shares, np.arange(n_queries)
-    shelves = make_shelf(market.listings, ask, shares), make_family_shelf(market.listings, shares)
+    shelves = make_shelf(market.listings, ask), make_family_shelf(market.listings)
     world = market.lexicon, market.listings
     queries = make_queries(*world, ask, number, market.interest, shares)
     rows = visit_market(*world, ask, queries, shelves, market.calendar, shares)
@@ -151,7 +151,7 @@ def test_ids_are_distinct_and_do_not_show_families() -> None:
 
 def test_there_are_as_many_sellers_as_names() -> None:
     assert len(read_seller_words().sellers) == N_SELLERS
-    assert len(read_seller_words().campaigns) == SHARES.campaigns
+    assert len(read_seller_words().campaigns) == assumptions.CAMPAIGNS
 
 
 def test_no_title_has_a_nickname_or_the_word_of_a_campaign(market: Shop) -> None:
@@ -162,14 +162,14 @@ def test_no_title_has_a_nickname_or_the_word_of_a_campaign(market: Shop) -> None
 
 
 def test_the_ways_to_ask_have_their_shares() -> None:
-    asks = list_asks(SHARES)
+    asks = list_asks()
     assert sum(ask.share for ask in asks) == pytest.approx(1.0)
     market = make(replace(SHARES, misspelt=0.0))
     texts = [text for chunk in market.log_chunks() for text in chunk.texts]
     assert len(texts) == market.n_asked
     campaigns = set(read_seller_words().campaigns)
     nicknames = set(make_nicknames(1, np.arange(len(market.listings.families))))
-    for words, share in ((campaigns, SHARES.campaign), (nicknames, SHARES.nickname)):
+    for words, share in ((campaigns, assumptions.CAMPAIGN), (nicknames, assumptions.NICKNAME)):
         said = np.mean([not words.isdisjoint(text.split()) for text in texts])
         assert said == pytest.approx(share, abs=0.002)
 
@@ -202,7 +202,7 @@ def test_half_of_the_visits_keep_to_the_taste_of_the_words() -> None:
 
 def test_a_compromise_gives_up_what_was_asked_last() -> None:
     market = make(replace(STEADY, taste=0.0, compromise=1.0))
-    shelf = make_shelf(market.listings, named(PRICE, COLOR), market.shares)
+    shelf = make_shelf(market.listings, named(PRICE, COLOR))
     queries = make_queries(
         market.lexicon,
         market.listings,
@@ -264,9 +264,9 @@ def test_what_titles_do_not_say_has_its_shares_of_appeal() -> None:
     parts = appeal_parts(1, listings.family, np.arange(len(listings)))
     columns = np.stack(list(parts.values()), axis=1)
     weights = np.linalg.lstsq(columns, np.log(listings.appeal), rcond=None)[0]
-    stated = {name: getattr(SHARES, name) for name in parts}
+    stated = {name: assumptions.APPEAL[name] for name in parts}
     assert sum(stated.values()) == pytest.approx(1.0)
-    assert (weights / SHARES.spread) ** 2 == pytest.approx(list(stated.values()), abs=1e-4)
+    assert (weights / assumptions.SPREAD) ** 2 == pytest.approx(list(stated.values()), abs=1e-4)
     rows, _ = visit(market, named())
     sold = np.bincount(rows.product[rows.event == PURCHASE], minlength=len(listings))
     effects = [np.corrcoef(part, np.log1p(sold))[0, 1] for part in parts.values()]
@@ -290,7 +290,7 @@ def test_a_campaign_runs_for_a_week_of_each_quarter() -> None:
     week = (rows.day[bought] - (LAST_DAY - 394)) // 7
     # After the last whole quarter, campaigns that would run after the last day run at any time.
     whole = week < 52
-    assert np.mean(week[whole] % SHARES.campaigns == campaign[whole]) > 0.95
+    assert np.mean(week[whole] % assumptions.CAMPAIGNS == campaign[whole]) > 0.95
 
 
 def test_it_is_simulated_on_the_command_line(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from matchset.lab.shop.customers import LAST_DAY, MODEL, SEASONS
 from matchset.lab.shop.lexicon import Lexicon
+from matchset.lab.shop.market import assumptions
+from matchset.lab.shop.market.assumptions import Shares
 from matchset.lab.shop.market.draws import Keys, draw, extend, make_keys
 from matchset.lab.shop.market.listings import Listings
 from matchset.lab.shop.market.queries import CAMPAIGN, NICKNAME, Ask, Queries
-from matchset.lab.shop.market.shares import Shares
 from matchset.lab.shop.visits import CLICK, IMPRESSION, PURCHASE, choose_days
 
 Index = NDArray[np.int64]
@@ -35,12 +36,11 @@ class Shelf:
     sorted_key: Index  # key and taste, rising, (n_products,)
     order: NDArray[np.int32]  # products in that order, (n_products,)
     appeal: NDArray[np.float64]  # running sums in that order, (n_products + 1,)
-    tastes: int
 
     def count_agreeing(self, queries: Queries) -> Index:
         """How many products agree with each query, (n_queries,)."""
-        key = self.key[queries.target] * self.tastes
-        begin, end = (np.searchsorted(self.sorted_key, key + n) for n in (0, self.tastes))
+        key = self.key[queries.target] * assumptions.TASTES
+        begin, end = (np.searchsorted(self.sorted_key, key + n) for n in (0, assumptions.TASTES))
         agreeing: Index = end - begin
         return agreeing
 
@@ -51,12 +51,12 @@ class Shelf:
         any. COMPROMISE: products that agree in all but what is asked last.
         """
         key = self.key[queries.target]
-        of_taste = key * self.tastes + np.maximum(queries.taste, 0)
+        of_taste = key * assumptions.TASTES + np.maximum(queries.taste, 0)
         loose = key // self.last * self.last
         bounds = (
-            (key * self.tastes, (key + 1) * self.tastes),
+            (key * assumptions.TASTES, (key + 1) * assumptions.TASTES),
             (of_taste, of_taste + 1),
-            (loose * self.tastes, (loose + self.last) * self.tastes),
+            (loose * assumptions.TASTES, (loose + self.last) * assumptions.TASTES),
         )
         ranges = np.array([np.searchsorted(self.sorted_key, bound) for bound in bounds])
         is_missing = (queries.taste < 0) | (ranges[TASTE, 0] == ranges[TASTE, 1])
@@ -71,32 +71,32 @@ class Shelf:
         return picked
 
 
-def make_shelf(listings: Listings, ask: Ask, shares: Shares) -> Shelf:
+def make_shelf(listings: Listings, ask: Ask) -> Shelf:
     """Sort all products by what one way to ask distinguishes."""
     if ask.manner in (NICKNAME, MODEL):
         key = listings.family.astype(np.int64)
     else:
         key = listings.category().astype(np.int64)
     if ask.manner == CAMPAIGN:
-        key = key * shares.campaigns + listings.families.campaign[listings.family]
+        key = key * assumptions.CAMPAIGNS + listings.families.campaign[listings.family]
     last = 1
     for slot in ask.slots:
         value = listings.values(slot)
         last = int(value.max()) + 2
         key = key * last + value + 1
-    with_taste = key * shares.tastes + listings.families.taste[listings.family]
+    with_taste = key * assumptions.TASTES + listings.families.taste[listings.family]
     order = np.argsort(with_taste, kind="stable").astype(np.int32)
     appeal = np.zeros(len(order) + 1)
     np.cumsum(listings.appeal[order], out=appeal[1:])
-    return Shelf(key, last, with_taste[order], order, appeal, shares.tastes)
+    return Shelf(key, last, with_taste[order], order, appeal)
 
 
-def make_family_shelf(listings: Listings, shares: Shares) -> Shelf:
+def make_family_shelf(listings: Listings) -> Shelf:
     """Products by family, which is the order of their numbers."""
     appeal = np.zeros(len(listings) + 1)
     np.cumsum(listings.appeal, out=appeal[1:])
     empty = np.empty(0, dtype=np.int64)
-    return Shelf(empty, 1, empty, np.arange(len(listings), dtype=np.int32), appeal, shares.tastes)
+    return Shelf(empty, 1, empty, np.arange(len(listings), dtype=np.int32), appeal)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,13 +123,13 @@ class _Found:
     count: int = 1
 
 
-def count_visits(listings: Listings, shelf: Shelf, queries: Queries, shares: Shares) -> Index:
+def count_visits(listings: Listings, shelf: Shelf, queries: Queries) -> Index:
     """How many visits each query leads to: few to what is narrow, many to some of the broad."""
     keys = make_keys(listings.seed, "query", queries.number)
-    tail = (1.0 - draw(keys, "visits")) ** (-1 / shares.visit_tail)
+    tail = (1.0 - draw(keys, "visits")) ** (-1 / assumptions.VISIT_TAIL)
     category_size = len(listings) / listings.families.n_categories
     breadth = np.minimum(shelf.count_agreeing(queries) / category_size, 1.0)
-    visits = shares.visits * np.sqrt(breadth) * np.minimum(tail, shares.most_visits)
+    visits = assumptions.VISITS * np.sqrt(breadth) * np.minimum(tail, assumptions.MOST_VISITS)
     return 1 + visits.astype(np.int64)
 
 
@@ -144,11 +144,11 @@ def visit_market(
 ) -> Rows:
     """All visits of some queries; `shelves` are that of the way to ask, and that of families."""
     shelf = shelves[0]
-    visits = count_visits(listings, shelf, queries, shares)
+    visits = count_visits(listings, shelf, queries)
     query = np.repeat(np.arange(len(queries)), visits)
     number = np.arange(len(query)) - np.repeat(np.cumsum(visits) - visits, visits)
     keys = extend(make_keys(listings.seed, "query", queries.number)[query], number)
-    day = _choose_days(lexicon, listings, ask, queries.target[query], keys, calendar, shares)
+    day = _choose_days(lexicon, listings, ask, queries.target[query], keys, calendar)
     # Nobody has a product in mind that is not there yet: new products bring new queries.
     is_known = listings.launched[queries.target[query]] <= day
     query, keys, day = query[is_known], keys[is_known], day[is_known]
@@ -157,7 +157,7 @@ def visit_market(
     ways = np.select([is_taste, is_compromise], [TASTE, COMPROMISE], AGREED)
     begin, end = shelf.find(queries, ways, query)
     crowd = _Crowd(keys, day, begin, end)
-    found = [_glance(listings, shelf, crowd, shares)]
+    found = [_glance(listings, shelf, crowd)]
     found += _look_around(listings, shelves, crowd, shares)
     return _to_rows(found, query, day)
 
@@ -179,15 +179,15 @@ def _look_around(
     shelf, families = shelves
     found: list[_Found] = []
     active = np.arange(len(crowd.keys))  # visits that have not bought yet
-    for look in range(shares.looks):
+    for look in range(assumptions.LOOKS):
         keys, day = extend(crowd.keys[active], look + 1), crowd.day[active]
         product = shelf.pick(crowd.begin[active], crowd.end[active], draw(keys, "product"))
         suits = draw(keys, "suits") < suitability(listings, product, day, shares)
-        click_rate = shares.clicks * np.where(suits, 1.0, 0.25)
+        click_rate = assumptions.CLICKS * np.where(suits, 1.0, 0.25)
         is_clicked = _is_on_sale(listings, product, day) & (draw(keys, "click") < click_rate)
-        is_bought = is_clicked & suits & (draw(keys, "buy") < shares.buys)
-        is_kept = is_clicked & ~is_bought & (draw(keys, "kept") < 1 / shares.kept_clicks)
-        found.append(_Found(active[is_kept], product[is_kept], CLICK, shares.kept_clicks))
+        is_bought = is_clicked & suits & (draw(keys, "buy") < assumptions.BUYS)
+        is_kept = is_clicked & ~is_bought & (draw(keys, "kept") < 1 / assumptions.KEPT_CLICKS)
+        found.append(_Found(active[is_kept], product[is_kept], CLICK, assumptions.KEPT_CLICKS))
         bought = _change_mind(
             listings, families, product[is_bought], keys[is_bought], day[is_bought], shares
         )
@@ -202,11 +202,11 @@ def suitability(
 ) -> NDArray[np.float64]:
     """The chance that a product suits on a day: by fashion, and by how well known it is, (n,)."""
     family = make_keys(listings.seed, "family", listings.family[product])
-    shortest, longest = shares.fashion_weeks
+    shortest, longest = assumptions.FASHION_WEEKS
     period = 7 * (shortest + (longest - shortest) * draw(family, "fashion period"))
     wave = 0.5 + 0.5 * np.sin(2 * np.pi * (day / period + draw(family, "fashion phase")))
     age = np.maximum(day - listings.launched[product], 0)
-    known = 1.0 - shares.newness * np.exp(-age / shares.settling)
+    known = 1.0 - shares.newness * np.exp(-age / assumptions.SETTLING)
     suits: NDArray[np.float64] = (1.0 - shares.fashion * (1.0 - wave)) * known
     return suits
 
@@ -240,13 +240,13 @@ def _change_mind(
     return bought
 
 
-def _glance(listings: Listings, shelf: Shelf, crowd: _Crowd, shares: Shares) -> _Found:
+def _glance(listings: Listings, shelf: Shelf, crowd: _Crowd) -> _Found:
     """The impressions that the log keeps: one or none of a visit."""
-    visit = np.flatnonzero(draw(crowd.keys, "glance") < _SHOWN / shares.kept_impressions)
+    visit = np.flatnonzero(draw(crowd.keys, "glance") < _SHOWN / assumptions.KEPT_IMPRESSIONS)
     chance = draw(crowd.keys[visit], "shown")
     product = shelf.pick(crowd.begin[visit], crowd.end[visit], chance)
     is_on_sale = _is_on_sale(listings, product, crowd.day[visit])
-    return _Found(visit[is_on_sale], product[is_on_sale], IMPRESSION, shares.kept_impressions)
+    return _Found(visit[is_on_sale], product[is_on_sale], IMPRESSION, assumptions.KEPT_IMPRESSIONS)
 
 
 def _choose_days(
@@ -256,7 +256,6 @@ def _choose_days(
     target: Index,
     keys: Keys,
     calendar: NDArray[np.float64],
-    shares: Shares,
 ) -> NDArray[np.int32]:
     """The day of each visit: in season, or in the week of the campaign."""
     season = np.array([SEASONS.index(c.season) for c in lexicon.vocabulary.categories])
@@ -267,7 +266,7 @@ def _choose_days(
     first = LAST_DAY - calendar.shape[1] + 1
     week, weekday = np.divmod(day - first, 7)
     campaign = listings.families.campaign[listings.family[target]]
-    week = week - week % shares.campaigns + campaign
+    week = week - week % assumptions.CAMPAIGNS + campaign
     in_campaign = first + 7 * week + weekday
     return np.where(in_campaign <= LAST_DAY, in_campaign, day).astype(np.int32)
 

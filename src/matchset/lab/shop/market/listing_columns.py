@@ -10,7 +10,6 @@ from matchset.lab.shop.assortment import text_column
 from matchset.lab.shop.lexicon import Lexicon
 from matchset.lab.shop.market.draws import draw_normal, make_keys
 from matchset.lab.shop.market.listings import Listings, appeal_parts, find_sellers
-from matchset.lab.shop.market.shares import Shares
 from matchset.lab.shop.market.titles import read_seller_words, write_titles
 from matchset.lab.shop.wording import compact
 from matchset.lab.shop.words import BRAND, COLOR
@@ -30,12 +29,12 @@ def make_ids(products: NDArray[np.integer]) -> Strings:
 
 
 def make_catalog_part(
-    lexicon: Lexicon, listings: Listings, products: NDArray[np.int64], last_day: int, shares: Shares
+    lexicon: Lexicon, listings: Listings, products: NDArray[np.int64], last_day: int
 ) -> Catalog:
     """The catalog of some products."""
     return Catalog(
         ids=make_ids(products),
-        titles=write_titles(lexicon, listings, products, shares),
+        titles=write_titles(lexicon, listings, products),
         attributes=_make_attributes(lexicon, listings, products, last_day),
     )
 

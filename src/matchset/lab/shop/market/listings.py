@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.lab.shop.lexicon import CHEAP, FINE, MIDDLE, Lexicon
+from matchset.lab.shop.market import assumptions
+from matchset.lab.shop.market.assumptions import Shares
 from matchset.lab.shop.market.draws import Keys, draw, draw_normal, make_keys
-from matchset.lab.shop.market.shares import Shares
 from matchset.lab.shop.words import BRAND, CATEGORY_SLOTS, COLOR, LINE, PRICE, SIZE, SLOTS
 
 Ints = NDArray[np.int32]
@@ -79,7 +80,7 @@ def make_listings(
     lexicon: Lexicon, n: int, *, last_day: int, seed: int, shares: Shares
 ) -> Listings:
     """Everything on sale on the last day, and what was sold out before."""
-    families = _make_families(lexicon, n, seed, shares)
+    families = _make_families(lexicon, n, seed)
     family = np.repeat(np.arange(len(families), dtype=np.int32), np.diff(families.begin))
     keys = make_keys(seed, "listing", np.arange(n))
     category = families.category[family]
@@ -95,15 +96,14 @@ def make_listings(
     is_out = draw(keys, "sold out") < shares.sold_out
     ends = np.where(is_out, np.maximum(launched + 1, last_day - away.astype(int)), last_day + 1)
     parts = appeal_parts(seed, family, np.arange(n))
-    weights = {name: np.sqrt(getattr(shares, name)) for name in parts}
-    appeal = sum(weights[name] * part for name, part in parts.items())
+    appeal = sum(np.sqrt(assumptions.APPEAL[name]) * part for name, part in parts.items())
     return Listings(
         seed=seed,
         families=families,
         family=family,
         color=variants[0],
         size=variants[1],
-        appeal=np.exp(shares.spread * np.asarray(appeal)).astype(np.float32),
+        appeal=np.exp(assumptions.SPREAD * np.asarray(appeal)).astype(np.float32),
         launched=launched,
         ends=ends.astype(np.int32),
     )
@@ -125,11 +125,11 @@ def find_sellers(keys: Keys) -> NDArray[np.int64]:
     return (draw(keys, "seller") ** 2 * N_SELLERS).astype(np.int64)
 
 
-def _make_families(lexicon: Lexicon, n: int, seed: int, shares: Shares) -> Families:
-    begin = _make_sizes(n, seed, shares)
+def _make_families(lexicon: Lexicon, n: int, seed: int) -> Families:
+    begin = _make_sizes(n, seed)
     number = np.arange(len(begin) - 1)
     keys = make_keys(seed, "family", number)
-    chosen, weights = _choose_categories(lexicon, n, seed, shares)
+    chosen, weights = _choose_categories(lexicon, n, seed)
     at = np.searchsorted(np.cumsum(weights)[:-1], draw(keys, "category"), side="right")
     category = chosen[at]
     values = np.full((len(number), len(SLOTS)), -1, dtype=np.int32)
@@ -151,30 +151,30 @@ def _make_families(lexicon: Lexicon, n: int, seed: int, shares: Shares) -> Famil
         category=category.astype(np.int32),
         values=values,
         dearness=dearness,
-        taste=(draw(keys, "taste") * shares.tastes).astype(np.int8),
-        campaign=(draw(keys, "campaign") * shares.campaigns).astype(np.int8),
+        taste=(draw(keys, "taste") * assumptions.TASTES).astype(np.int8),
+        campaign=(draw(keys, "campaign") * assumptions.CAMPAIGNS).astype(np.int8),
         rival=_draw_family(at, at, draw(keys, "rival")),
         companion=_draw_family(at, next_category[at], draw(keys, "companion")),
     )
 
 
-def _make_sizes(n: int, seed: int, shares: Shares) -> NDArray[np.int64]:
+def _make_sizes(n: int, seed: int) -> NDArray[np.int64]:
     """The first listing of each family and the end of the last, (n_families + 1,)."""
-    keys = make_keys(seed, "family", np.arange(int(n / shares.smallest_family) + 1))
-    tail = (1.0 - draw(keys, "size")) ** -shares.family_tail
-    sizes = np.minimum(shares.smallest_family * tail, shares.largest_family).astype(np.int64)
+    keys = make_keys(seed, "family", np.arange(int(n / assumptions.SMALLEST_FAMILY) + 1))
+    tail = (1.0 - draw(keys, "size")) ** -assumptions.FAMILY_TAIL
+    sizes = np.minimum(assumptions.SMALLEST_FAMILY * tail, assumptions.LARGEST_FAMILY).astype(
+        np.int64
+    )
     ends = np.cumsum(sizes)
     last = int(np.searchsorted(ends, n))
     return np.concatenate([[0], ends[:last], [n]])
 
 
-def _choose_categories(
-    lexicon: Lexicon, n: int, seed: int, shares: Shares
-) -> tuple[NDArray[np.int64], Floats]:
+def _choose_categories(lexicon: Lexicon, n: int, seed: int) -> tuple[NDArray[np.int64], Floats]:
     """A few categories, those of a department side by side, and the share of each."""
     everything = len(lexicon.vocabulary.categories)
     keys = make_keys(seed, "category", np.arange(everything))
-    wanted = min(max(round(shares.categories * np.sqrt(n)), 2), everything)
+    wanted = min(max(round(assumptions.CATEGORIES * np.sqrt(n)), 2), everything)
     chosen = np.sort(np.argsort(draw(keys, "chosen"), kind="stable")[:wanted])
     weights = np.exp(0.6 * draw_normal(keys[chosen], "weight"))
     return chosen, weights / weights.sum()

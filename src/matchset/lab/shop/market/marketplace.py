@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from matchset.data.catalog import Catalog
 from matchset.lab.shop.customers import LAST_DAY, season_days
 from matchset.lab.shop.lexicon import Lexicon, make_lexicon
+from matchset.lab.shop.market import assumptions
+from matchset.lab.shop.market.assumptions import SHARES, Shares
 from matchset.lab.shop.market.buying import Shelf, make_family_shelf, make_shelf, visit_market
 from matchset.lab.shop.market.listing_columns import make_catalog_part
 from matchset.lab.shop.market.listings import Listings, make_listings
 from matchset.lab.shop.market.queries import Ask, list_asks, make_queries
-from matchset.lab.shop.market.shares import SHARES, Shares
 from matchset.lab.shop.stream import LogChunk, map_in_order
 from matchset.lab.shop.words import read_vocabulary
 
@@ -50,7 +51,7 @@ class Market:
         ranges = [np.arange(at, min(at + chunk, n)) for at in range(0, n, chunk)]
 
         def make(products: NDArray[np.int64]) -> Catalog:
-            return make_catalog_part(self.lexicon, self.listings, products, LAST_DAY, self.shares)
+            return make_catalog_part(self.lexicon, self.listings, products, LAST_DAY)
 
         return map_in_order(make, ranges, threads)
 
@@ -58,13 +59,13 @@ class Market:
         self, *, chunk: int = QUERY_CHUNK, threads: int | None = None
     ) -> Iterator[LogChunk]:
         """The log, some queries at a time; the queries of one way to ask stand together."""
-        families = make_family_shelf(self.listings, self.shares)
-        asks = list_asks(self.shares)
+        families = make_family_shelf(self.listings)
+        asks = list_asks()
         ends = np.round(np.cumsum([ask.share for ask in asks]) * self.n_asked).astype(int).tolist()
         for ask, (begin, end) in zip(asks, pairwise([0, *ends]), strict=True):
             if begin == end:
                 continue
-            shelves = make_shelf(self.listings, ask, self.shares), families
+            shelves = make_shelf(self.listings, ask), families
             ranges = [np.arange(at, min(at + chunk, end)) for at in range(begin, end, chunk)]
             tasks = [(ask, number, shelves) for number in ranges]
             yield from map_in_order(self._make_chunk, tasks, threads)
@@ -92,12 +93,12 @@ def make_market(
     n_brands = min(max(products // _PRODUCTS_PER_BRAND, 300), _MAX_BRANDS)
     lexicon = make_lexicon(read_vocabulary(), brands=n_brands, seed=seed)
     listings = make_listings(lexicon, products, last_day=LAST_DAY, seed=seed, shares=shares)
-    n_queries = shares.queries * products if queries is None else queries
+    n_queries = assumptions.QUERIES * products if queries is None else queries
     return Market(
         lexicon=lexicon,
         listings=listings,
         interest=np.cumsum(np.sqrt(listings.appeal), dtype=np.float64),
         calendar=season_days(days),
-        n_asked=max(round(shares.repeats * n_queries), 1),
+        n_asked=max(round(assumptions.REPEATS * n_queries), 1),
         shares=shares,
     )

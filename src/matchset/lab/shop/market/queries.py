@@ -26,9 +26,10 @@ from matchset.lab.shop.customers import (
     ORDER,
 )
 from matchset.lab.shop.lexicon import CHEAP, MIDDLE, Lexicon
+from matchset.lab.shop.market import assumptions
+from matchset.lab.shop.market.assumptions import Shares
 from matchset.lab.shop.market.draws import Keys, draw, draw_normal, make_keys
 from matchset.lab.shop.market.listings import Listings
-from matchset.lab.shop.market.shares import Shares
 from matchset.lab.shop.market.titles import make_models, read_seller_words
 from matchset.lab.shop.wording import N_SLIPS, compact, join_words, slip
 from matchset.lab.shop.words import BRAND, PRICE, SIZE, SLOTS
@@ -62,18 +63,18 @@ class Queries:
         return len(self.number)
 
 
-def list_asks(shares: Shares) -> tuple[Ask, ...]:
+def list_asks() -> tuple[Ask, ...]:
     """All ways to ask; their shares sum to 1.
 
     Customers name the same properties as in the shop, but more of them, because thousands of
     products are alike.
     """
     special = (
-        Ask(shares.needed, NEEDED),
-        Ask(shares.given, GIVEN),
-        Ask(shares.by_model, MODEL),
-        Ask(shares.nickname, NICKNAME),
-        Ask(shares.campaign, CAMPAIGN),
+        Ask(assumptions.NEEDED, NEEDED),
+        Ask(assumptions.GIVEN, GIVEN),
+        Ask(assumptions.BY_MODEL, MODEL),
+        Ask(assumptions.NICKNAME, NICKNAME),
+        Ask(assumptions.CAMPAIGN, CAMPAIGN),
     )
     named = 1.0 - sum(ask.share for ask in special)
     weights = [weight * (1 + len(slots)) for weight, slots in ASKS]
@@ -97,16 +98,16 @@ def make_queries(
     pieces = np.full((len(number), len(ORDER)), -1, dtype=np.int64)
     for slot in ask.slots:
         pieces[:, slot] = _say_value(lexicon, listings, target, slot, keys)
-    words, named = _say_thing(lexicon, listings, ask, target, pieces, keys, shares)
+    words, named = _say_thing(lexicon, listings, ask, target, pieces, keys)
     for at, which in ((AT_BEFORE, 0), (AT_AFTER, 1)):
         filler = lexicon.queries.fillers.draw(np.full(len(number), which), draw(keys, f"word {at}"))
-        is_said = (draw(keys, f"filled {at}") < shares.filled / 2) & (pieces[:, at] < 0)
+        is_said = (draw(keys, f"filled {at}") < assumptions.FILLED / 2) & (pieces[:, at] < 0)
         pieces[:, at] = np.where(is_said, filler, pieces[:, at])
-    texts = join_words(words, _arrange(lexicon, pieces, keys, shares))
+    texts = join_words(words, _arrange(lexicon, pieces, keys))
     return Queries(
         number=number,
         target=target,
-        taste=_find_taste(listings.seed, named, shares),
+        taste=_find_taste(listings.seed, named),
         texts=_misspell(texts, keys, shares),
     )
 
@@ -133,7 +134,6 @@ def _say_thing(
     target: NDArray[np.int64],
     pieces: NDArray[np.int64],
     keys: Keys,
-    shares: Shares,
 ) -> tuple[Strings, NDArray[np.int64]]:
     """Fill in the words for the thing itself.
 
@@ -142,7 +142,7 @@ def _say_thing(
     spoken = lexicon.queries
     category, family = listings.category(target), listings.family[target]
     name = spoken.names.draw(category, draw(keys, "name") ** 1.4)
-    said = np.where(draw(keys, "plural") < shares.plural, spoken.plurals[name], name)
+    said = np.where(draw(keys, "plural") < assumptions.PLURAL, spoken.plurals[name], name)
     pieces[:, AT_NAME] = said
     others = Strings.of([])  # phrases that the lexicon does not have
     if ask.manner == NEEDED:
@@ -192,15 +192,13 @@ def make_nicknames(seed: int, family: NDArray[np.integer]) -> Strings:
     return compact(letters)
 
 
-def _find_taste(seed: int, phrase: NDArray[np.int64], shares: Shares) -> NDArray[np.int64]:
+def _find_taste(seed: int, phrase: NDArray[np.int64]) -> NDArray[np.int64]:
     """The taste of customers who use a phrase, -1 where they used none, (n,)."""
     keys = make_keys(seed, "phrase", np.maximum(phrase, 0))
-    return np.where(phrase >= 0, (draw(keys, "taste") * shares.tastes).astype(np.int64), -1)
+    return np.where(phrase >= 0, (draw(keys, "taste") * assumptions.TASTES).astype(np.int64), -1)
 
 
-def _arrange(
-    lexicon: Lexicon, pieces: NDArray[np.int64], keys: Keys, shares: Shares
-) -> NDArray[np.int64]:
+def _arrange(lexicon: Lexicon, pieces: NDArray[np.int64], keys: Keys) -> NDArray[np.int64]:
     """Put phrases in the order of English, which some customers do not keep to."""
     order = np.array([ORDER[piece] for piece in range(len(ORDER))])
     position = np.repeat(order[None, :], len(pieces), axis=0)
@@ -208,7 +206,7 @@ def _arrange(
     is_trailing = lexicon.queries.is_trailing[np.where(is_known, pieces, 0)] & is_known
     position[:, : len(SLOTS)] += 10 * is_trailing[:, : len(SLOTS)]
     position[:, SIZE] += np.where(draw(keys, "size last") < 0.4, 5, 0)  # "pan 12 inch"
-    is_free = draw(keys, "any order") < shares.any_order
+    is_free = draw(keys, "any order") < assumptions.ANY_ORDER
     for piece in range(len(ORDER)):
         position[is_free, piece] += 5 * draw_normal(keys[is_free], f"position {piece}")
     return np.take_along_axis(pieces, np.argsort(position, axis=1, kind="stable"), axis=1)

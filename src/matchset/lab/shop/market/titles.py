@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchset.lab.shop.lexicon import Lexicon
+from matchset.lab.shop.market import assumptions
 from matchset.lab.shop.market.draws import Keys, draw, make_keys
 from matchset.lab.shop.market.listings import VARIANT_SLOTS, Listings, find_sellers
-from matchset.lab.shop.market.shares import Shares
 from matchset.lab.shop.wording import compact, join_words
 from matchset.lab.shop.words import (
     AUDIENCE,
@@ -72,17 +72,15 @@ def read_seller_words() -> SellerWords:
     return SellerWords(sellers=tuple(names), **words)
 
 
-def write_titles(
-    lexicon: Lexicon, listings: Listings, products: NDArray[np.int64], shares: Shares
-) -> Strings:
+def write_titles(lexicon: Lexicon, listings: Listings, products: NDArray[np.int64]) -> Strings:
     """The title of each product, (n,)."""
-    draws = _Draws.of(listings, products, shares)
+    draws = _Draws.of(listings, products)
     pieces = np.full((len(products), len(_STYLES[0])), -1, dtype=np.int64)
-    _mention_properties(lexicon, listings, products, draws, pieces, shares)
-    _name_thing(lexicon, listings.category(products), draws, pieces, shares)
+    _mention_properties(lexicon, listings, products, draws, pieces)
+    _name_thing(lexicon, listings.category(products), draws, pieces)
     # Codes after those of the lexicon are for phrases that only titles of the marketplace have.
     phrases: list[str] = []
-    for piece, choices, chosen in _choose_phrases(draws, shares):
+    for piece, choices, chosen in _choose_phrases(draws):
         code = len(lexicon.titles.words) + len(phrases) + chosen
         pieces[:, piece] = np.where(chosen >= 0, code, -1)
         phrases += choices
@@ -104,10 +102,10 @@ class _Draws:
     seller: Keys  # the family's, but the listing's own where its seller changes the words, (n,)
 
     @classmethod
-    def of(cls, listings: Listings, products: NDArray[np.int64], shares: Shares) -> _Draws:
+    def of(cls, listings: Listings, products: NDArray[np.int64]) -> _Draws:
         listing = make_keys(listings.seed, "listing", products)
         family = make_keys(listings.seed, "family", listings.family[products])
-        is_rewritten = draw(listing, "rewritten") < shares.rewritten
+        is_rewritten = draw(listing, "rewritten") < assumptions.REWRITTEN
         return cls(listing, family, np.where(is_rewritten, listing, family))
 
 
@@ -117,53 +115,48 @@ def _mention_properties(
     products: NDArray[np.int64],
     draws: _Draws,
     pieces: NDArray[np.int64],
-    shares: Shares,
 ) -> None:
     """The brand, and most of what else is true of the product; no title calls itself cheap."""
     for slot in range(PRICE):
         value = listings.values(slot, products)
         keys = draws.listing if slot in VARIANT_SLOTS else draws.family
-        is_mentioned = (draw(keys, f"tells {SLOTS[slot]}") < shares.mentioned) | (slot == BRAND)
+        is_mentioned = (draw(keys, f"tells {SLOTS[slot]}") < assumptions.MENTIONED) | (
+            slot == BRAND
+        )
         pieces[:, slot] = np.where(
             is_mentioned & (value >= 0), lexicon.first_value[slot] + value, -1
         )
 
 
 def _name_thing(
-    lexicon: Lexicon,
-    category: NDArray[np.int32],
-    draws: _Draws,
-    pieces: NDArray[np.int64],
-    shares: Shares,
+    lexicon: Lexicon, category: NDArray[np.int32], draws: _Draws, pieces: NDArray[np.int64]
 ) -> None:
     """The name, perhaps a second one, praise, and perhaps a property the product need not have."""
     words = lexicon.titles
     pieces[:, NAME] = words.names.draw(category, draw(draws.family, "name") ** 2)
     second = words.names.draw(category, draw(draws.seller, "second name"))
-    is_stuffed = draw(draws.family, "names twice") < shares.stuffed_name
+    is_stuffed = draw(draws.family, "names twice") < assumptions.STUFFED_NAME
     pieces[:, NAME2] = np.where(is_stuffed & (second != pieces[:, NAME]), second, -1)
     everything = np.zeros(len(category), dtype=np.int64)
     pieces[:, PRAISE] = words.praise.draw(everything, draw(draws.seller, "praise"))
     slot = np.where(draw(draws.family, "untrue slot") < 0.7, FEATURE, COLOR)
     value = lexicon.choices.draw(category * len(SLOTS) + slot, draw(draws.family, "untrue value"))
-    is_added = (draw(draws.family, "untrue") < shares.untrue) & (value >= 0)
+    is_added = (draw(draws.family, "untrue") < assumptions.UNTRUE) & (value >= 0)
     pieces[:, UNTRUE] = np.where(is_added, lexicon.first_value[slot] + value, -1)
 
 
-def _choose_phrases(
-    draws: _Draws, shares: Shares
-) -> Iterator[tuple[int, tuple[str, ...], NDArray[np.int64]]]:
+def _choose_phrases(draws: _Draws) -> Iterator[tuple[int, tuple[str, ...], NDArray[np.int64]]]:
     """Piece, phrases, and which of them each title has, -1 for none."""
     words = read_seller_words()
     for piece, phrases, keys, share in (
-        (USE, words.uses, draws.seller, shares.stuffed_use),
-        (GIFT, words.gifts, draws.seller, shares.stuffed_gift),
-        (PACK, words.packs, draws.listing, shares.in_packs),
-        (YEAR, words.years, draws.listing, shares.with_year),
+        (USE, words.uses, draws.seller, assumptions.STUFFED_USE),
+        (GIFT, words.gifts, draws.seller, assumptions.STUFFED_GIFT),
+        (PACK, words.packs, draws.listing, assumptions.IN_PACKS),
+        (YEAR, words.years, draws.listing, assumptions.WITH_YEAR),
     ):
         chosen = (draw(keys, f"which {piece}") * len(phrases)).astype(np.int64)
         yield piece, phrases, np.where(draw(keys, f"adds {piece}") < share, chosen, -1)
-    is_named = draw(draws.listing, "names seller") < shares.seller_named
+    is_named = draw(draws.listing, "names seller") < assumptions.SELLER_NAMED
     yield SELLER, _name_sellers(words), np.where(is_named, find_sellers(draws.listing), -1)
 
 
