@@ -53,12 +53,13 @@ class _Texts:
     """All texts of a training, by kind, of which tasks read ranges."""
 
     by_kind: dict[str, Strings]
-    is_shown: NDArray[np.bool_]  # which queries may be shown to people
+    counts: NDArray[np.float64]  # how often each query occurred
+    least: float  # count of a query that may be shown to people
 
     @classmethod
     def of(cls, pairs: TrainingPairs, config: TrainConfig) -> _Texts:
         texts = list_texts(pairs.queries, pairs.products, config)
-        return cls(texts, pairs.counts >= config.min_query_count)
+        return cls(texts, pairs.counts, config.min_query_count)
 
     def cut(self, most: int) -> list[TextRange]:
         """Return ranges of at most so many bytes; none if all texts together have no more."""
@@ -76,7 +77,7 @@ class _Texts:
         """Return the texts of a range, and which of them may be shown."""
         texts = self.by_kind[chosen.kind].slice(chosen.begin, chosen.end)
         if chosen.kind == "queries":
-            return texts, self.is_shown[chosen.begin : chosen.end]
+            return texts, self.counts[chosen.begin : chosen.end] >= self.least
         return texts, np.ones(len(texts), dtype=np.bool_)
 
 
