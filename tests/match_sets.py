@@ -3,9 +3,9 @@
 from word_shop import make_config, make_shop
 
 from matchset.config import PARTS, TrainConfig
-from matchset.learn.cuts import Cuts
 from matchset.learn.train_match_set import train_match_set
 from matchset.matchers.train import make_matcher, train
+from matchset.work.cuts import Cuts
 
 # Every step that can be cut has many tasks, without a change of any byte.
 SMALL_CUTS = Cuts(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from matchset.config import LearnConfig
-from matchset.learn.cuts import Cuts
 from matchset.learn.label_tree import build_tree
 from matchset.learn.layers import (
     MOST_THREADS,
@@ -16,6 +15,7 @@ from matchset.learn.layers import (
 )
 from matchset.learn.negatives import propagate_labels
 from matchset.matrices import Csr, to_csr
+from matchset.work.cuts import Cuts
 
 CONFIG = LearnConfig(tol=0.1)
 

@@ -12,13 +12,13 @@ from matchset import _native
 from matchset.config import LearnConfig
 from matchset.learn import clusters
 from matchset.learn.clusters import build_inverted_lists
-from matchset.learn.cuts import CUTS
 from matchset.learn.embeddings import normalize_rows
 from matchset.learn.label_tree import build_tree, cut_top, order_subtree, plan_splits
 from matchset.learn.train_tree import train
 from matchset.learn.training_data import Examples
 from matchset.matrices import to_csr
 from matchset.model.inverted_lists import NEAR_GROUPS, InvertedLists, move_to_nearest, quantize
+from matchset.work.cuts import CUTS
 
 ALL_LABELS = 10**9
 RULE = {"max_iter": 10, "seed": 3, "threads": 2}

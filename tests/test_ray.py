@@ -9,7 +9,7 @@ from digests import digests
 from match_sets import SMALL_CUTS, train_in_tasks
 from word_shop import make_config, make_shop
 
-from matchset.learn.cuts import CUTS
+from matchset.work.cuts import CUTS
 from matchset.work.ray_pool import STORE_BYTES, RayPool, connect
 
 pytestmark = [

@@ -13,7 +13,6 @@ from tower_oracles import train_slowly
 
 import matchset
 from matchset import _native
-from matchset.learn.cuts import CUTS, Cuts
 from matchset.learn.two_tower import (
     TwoTowerConfig,
     number_features,
@@ -24,6 +23,7 @@ from matchset.learn.two_tower import (
 from matchset.matrices import from_scipy
 from matchset.model.inverted_lists import quantize
 from matchset.model.towers import encode_products
+from matchset.work.cuts import CUTS, Cuts
 
 SMALL = TwoTowerConfig(dimensions=48, batch_size=24, epochs=2, learning_rate=0.05, threads=1)
 

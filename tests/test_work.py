@@ -21,11 +21,11 @@ from word_shop import make_config, make_shop
 import matchset as ms
 from matchset.config import NGrams, VectorizerConfig
 from matchset.errors import DataError
-from matchset.learn.cuts import CUTS, plan_parts
 from matchset.matrices import Csr
 from matchset.storage import folders
 from matchset.strings import Strings
 from matchset.work.by_path import MOST, dumps
+from matchset.work.cuts import CUTS, plan_parts
 from matchset.work.process_pool import ProcessPool
 from matchset.work.steps import open_steps
 from matchset.work.work_folder import open_work
@@ -408,7 +408,7 @@ def test_an_engine_that_cannot_be_is_refused_before_the_log_is_read(options, rul
 
 
 def test_ray_that_is_not_installed_is_refused_with_what_installs_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("matchset.learn.train_match_set.find_spec", lambda _: None)
+    monkeypatch.setattr("matchset.work.pools.find_spec", lambda _: None)
     with pytest.raises(ValueError, match="'ray' needs Ray; pip install "):
         ms.train("no such file", work=tmp_path / "work", engine="ray")
 

@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 
 from matchset import _native
-from matchset.learn.cuts import CUTS, Cuts, plan_parts
 from matchset.learn.label_tree import plan_offsets
 from matchset.matrices import Floats, Ids, Offsets, offsets_of, rows_of, take_entries
 from matchset.model.inverted_lists import (
@@ -18,6 +17,7 @@ from matchset.model.inverted_lists import (
     move_to_nearest,
     quantize,
 )
+from matchset.work.cuts import plan_parts
 from matchset.work.steps import Steps, open_steps
 
 _CUT_PASSES = 10  # of 2-means per cut at most
@@ -51,7 +51,6 @@ def cluster_vectors(
     list_size: int = LIST_SIZE,
     passes: int = PASSES,
     seed: int = 0,
-    cuts: Cuts = CUTS,
 ) -> InvertedLists:
     """Put vectors into clusters of about `list_size`, and those into groups of similar ones.
 
@@ -64,7 +63,7 @@ def cluster_vectors(
     lists = step("encode.lists", cut_lists, vectors, list_size=list_size, **rule)
     for number in range(passes):
         task = partial(_find_nearest, lists, number)
-        ranges = plan_parts(lists.n_lists, cuts.lists)
+        ranges = plan_parts(lists.n_lists, step.cuts.lists)
         nearest = np.concatenate(step.map(f"encode.nearest{number}", task, ranges, is_wide=True))
         size = list_size if number == passes - 1 else None
         lists = step(f"encode.lists{number}", regroup, lists, nearest, list_size=size, **rule)

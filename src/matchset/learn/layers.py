@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from matchset import _native
 from matchset.config import LearnConfig
-from matchset.learn.cuts import CUTS, Cuts
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.tree import LayerPart, LayerWeights
+from matchset.work.cuts import CUTS, Cuts
 
 LANES = 16  # children that are solved side by side, in one pass over the instances
 # A parent that costs many times more, such as the root, is solved by several threads: by one for

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from matchset import _native
 from matchset.config import UNSPACED, count_threads
 from matchset.features.stems import learn_stems
-from matchset.learn.cuts import plan_parts
 from matchset.matrices import Ids, Offsets, offsets_of
 from matchset.strings import Strings
 from matchset.text import normalize_strings
+from matchset.work.cuts import plan_parts
 
 logger = logging.getLogger(__name__)
 

@@ -87,6 +87,7 @@ class Stopwatch:
 def summarize(trained: TrainedMatchSet, seconds: dict[str, float]) -> TrainSummary:
     """Summarize a training."""
     data, model = trained.data, trained.model
+    tree, towers = trained.parts.tree, trained.parts.towers
     sizes = model.part_bytes()
     is_tree = tuple(sizes) == ("tree",)
     told = f"{model.reranker}\nnew products among the answers: {model.describe_share()}"
@@ -101,8 +102,8 @@ def summarize(trained: TrainedMatchSet, seconds: dict[str, float]) -> TrainSumma
         left_out=data.positives.n_left_out,
         features=data.vectorizer.n_features,
         tree=() if model.tree is None else model.tree.sizes,
-        weights=trained.parts.n_weights,
-        unconverged=trained.parts.n_unconverged,
+        weights=() if tree is None else tree.n_weights,
+        unconverged=0 if tree is None else tree.n_unconverged,
         n_bytes=sum(sizes.values()),
         seconds=seconds,
         peak_memory=peak if sys.platform == "darwin" else 1024 * peak,
@@ -110,5 +111,5 @@ def summarize(trained: TrainedMatchSet, seconds: dict[str, float]) -> TrainSumma
         part_bytes={} if is_tree else sizes,
         reranker="" if is_tree else told,
         events=dict(data.positives.rule.weights),
-        sampled_pairs=trained.parts.n_sampled,
+        sampled_pairs=None if towers is None else towers.n_sampled,
     )

@@ -11,9 +11,8 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib.metadata import version
-from importlib.util import find_spec
-from typing import get_args
 
 import numpy as np
 
@@ -22,12 +21,11 @@ from matchset.config import TrainConfig, count_threads
 from matchset.data.catalog import NO_CATALOG_REPORT, Catalog
 from matchset.data.log import Log
 from matchset.data.read_report import NO_REPORT
-from matchset.errors import DataError, ParameterError, install_command
+from matchset.errors import DataError
 from matchset.learn.clusters import cluster_vectors
-from matchset.learn.cuts import CUTS, Cuts
 from matchset.learn.examine import Examination, describe_held, learn_reranker
 from matchset.learn.hold_back import count_rounds, hold_back
-from matchset.learn.train_tree import pack_tree, train_tree, warn_of_tree
+from matchset.learn.train_tree import TreePart, train_tree, warn_of_tree
 from matchset.learn.training_data import NothingToLearnError, TrainingData, find_pairs
 from matchset.learn.two_tower import TowerState, TwoTowerConfig, train_two_tower
 from matchset.learn.vectorize import vectorize
@@ -35,13 +33,21 @@ from matchset.model.heirs import find_heirs
 from matchset.model.lexical import LexicalIndex, index_titles
 from matchset.model.match_set_model import Bounds, MatchSetModel, change_bounds
 from matchset.model.neighbors import PastQueries, remember_queries
-from matchset.model.packed import PackedTree
 from matchset.model.reranker import Reranker, default_reranker
 from matchset.model.towers import TowerIndex, encode_products
 from matchset.storage.folders import VERSION
-from matchset.work.pools import EngineName
+from matchset.work.cuts import CUTS, Cuts
+from matchset.work.pools import EngineName, check_engine
 from matchset.work.steps import Progress, Steps, ignore, open_steps
 from matchset.work.work_folder import make_key, open_work
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TowerPart:
+    """The index of the two towers, and what is told of their training."""
+
+    index: TowerIndex
+    n_sampled: int | None  # pairs that they saw, where these are a sample
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,13 +55,10 @@ class TrainedParts:
     """The parts of a match set, and what they were learned from; None: not wanted."""
 
     data: TrainingData
-    tree: PackedTree | None = None
-    towers: TowerIndex | None = None
-    lexical: LexicalIndex | None = None
-    neighbors: PastQueries | None = None
-    n_weights: tuple[int, ...] = ()  # of each layer of the tree
-    n_unconverged: int = 0  # classifiers of the tree
-    n_sampled: int | None = None  # pairs that the towers saw, where they are a sample
+    tree: TreePart | None
+    towers: TowerPart | None
+    lexical: LexicalIndex | None
+    neighbors: PastQueries | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,53 +95,47 @@ def train_match_set(
         if work is not None:
             folder = stack.enter_context(open_work(work, describe(log, catalog, config, cuts)))
         threads = count_threads(config.learn.threads)
-        steps = open_steps(threads=threads, folder=folder, engine=engine, progress=progress)
-        return learn(stack.enter_context(steps), log, catalog, config, cuts)
+        steps = open_steps(
+            threads=threads, folder=folder, engine=engine, progress=progress, cuts=cuts
+        )
+        return learn(stack.enter_context(steps), log, catalog, config)
 
 
-def learn(
-    step: Steps, log: Log, catalog: Catalog | None, config: TrainConfig, cuts: Cuts = CUTS
-) -> TrainedMatchSet:
+def learn(step: Steps, log: Log, catalog: Catalog | None, config: TrainConfig) -> TrainedMatchSet:
     """Learn how to weigh the parts, train them on everything, and put them together."""
     reranker = default_reranker("tune is off", config.parts)
     if config.tune and config.parts != ("tree",):
-        reranker = tune(step, log, catalog, config, cuts)
-    parts = train_parts(step.under("final/"), log, catalog, config, cuts)
+        reranker = tune(step, log, catalog, config)
+    parts = train_parts(step.under("final/"), log, catalog, config)
     if parts.tree is not None:
-        warn_of_tree(parts.n_unconverged, sum(parts.n_weights), sum(parts.tree.sizes), config.learn)
+        tree = parts.tree
+        n_classifiers = sum(tree.packed.sizes)
+        warn_of_tree(tree.n_unconverged, sum(tree.n_weights), n_classifiers, config.learn)
     model = assemble(parts, reranker, new_share=config.new_share, threads=step.threads)
     return TrainedMatchSet(model, parts)
 
 
-def tune(
-    step: Steps, log: Log, catalog: Catalog | None, config: TrainConfig, cuts: Cuts
-) -> Reranker:
+def tune(step: Steps, log: Log, catalog: Catalog | None, config: TrainConfig) -> Reranker:
     """Hold positives back, train on the rest, and find the re-ranker that puts them first."""
-    rounds = []
+    rounds, parts = [], find_parts(config, catalog)
     for number in range(count_rounds(log)):
-        examination = examine(step.under(f"tune{number}/"), number, log, catalog, config, cuts)
+        examination = examine(step.under(f"tune{number}/"), number, log, catalog, config)
         if examination is None:
             reason = "nothing is left to train on when validation queries are held back"
-            return default_reranker(reason, find_parts(config, catalog))
+            return default_reranker(reason, parts)
         rounds.append(examination)
-    parts = find_parts(config, catalog)
     return step.under("tune/")("tune", learn_reranker, rounds, parts, threads=step.threads)
 
 
 def examine(
-    step: Steps,
-    number: int,
-    log: Log,
-    catalog: Catalog | None,
-    config: TrainConfig,
-    cuts: Cuts = CUTS,
+    step: Steps, number: int, log: Log, catalog: Catalog | None, config: TrainConfig
 ) -> Examination | None:
     """Describe what parts propose for the positives held back from them; None: nothing is left."""
     threads = step.threads
     held = step("hold back", hold_back, log, catalog, config, number=number, threads=threads)
+    rest = None if catalog is None else catalog.without(held.left)
     try:
-        rest = None if catalog is None else catalog.without(held.left)
-        parts = train_parts(step, held.rest, rest, config, cuts)
+        parts = train_parts(step, held.rest, rest, config)
     except NothingToLearnError:
         return None
     model = assemble(parts, default_reranker(""), threads=threads)
@@ -146,77 +143,70 @@ def examine(
 
 
 def train_parts(
-    step: Steps, log: Log, catalog: Catalog | None, config: TrainConfig, cuts: Cuts = CUTS
+    step: Steps, log: Log, catalog: Catalog | None, config: TrainConfig
 ) -> TrainedParts:
-    """Train each part on a log and its catalog."""
-    wanted, threads = find_parts(config, catalog), step.threads
-    pairs = step("pairs", find_pairs, log, catalog, config, threads=threads)
-    data = vectorize(step, pairs, config, cuts)
-    parts = TrainedParts(data)
-    if "tree" in wanted:
-        parts = train_tree_part(step, parts, config, cuts, reads_titles="towers" not in wanted)
-    if "towers" in wanted:
-        parts = train_towers(step, parts, config, cuts)
-    if "lexical" in wanted:
-        order = None if parts.towers is None else parts.towers.lists.labels
-        vocabulary, X_more = data.vectorizer.vocabulary, data.X_more
-        lexical = step("lexical", index_titles, data.titles, vocabulary, X_more=X_more, order=order)
-        parts = replace(parts, lexical=lexical)
-    if "neighbors" in wanted:
-        neighbors = step(
-            "neighbors",
-            remember_queries,
-            data.positives.queries.hashes(),
-            data.X,
-            data.Y,
-            n_known=data.vectorizer.vocabulary.n_known,
-            frequency=data.counts,
-            most=config.max_past_queries,
-        )
-        parts = replace(parts, neighbors=neighbors)
-    return parts
-
-
-def train_tree_part(
-    step: Steps, parts: TrainedParts, config: TrainConfig, cuts: Cuts, *, reads_titles: bool
-) -> TrainedParts:
-    """Cluster the products into a tree, solve it layer by layer, and pack its weights.
+    """Train each part on a log and its catalog.
 
     Beside the towers, which read the titles, the tree needs none: it finds as much, and takes a
     third of the time.
     """
-    examples = parts.data.examples
-    if not reads_titles:
-        examples = examples.head(len(parts.data.positives.queries))
-    solved = train_tree(step, examples, config.learn, cuts)
-    tree = pack_tree(step, solved, examples, config.precision, cuts)
-    n_unconverged = sum(solved.n_unconverged)
-    return replace(parts, tree=tree, n_weights=solved.n_weights, n_unconverged=n_unconverged)
+    wanted = find_parts(config, catalog)
+    pairs = step("pairs", find_pairs, log, catalog, config, threads=step.threads)
+    data = vectorize(step, pairs, config)
+    tree = towers = lexical = neighbors = None
+    if "tree" in wanted:
+        examples = data.queries_alone if "towers" in wanted else data.examples
+        tree = train_tree(step, examples, config.learn, config.precision)
+    if "towers" in wanted:
+        towers = train_towers(step, data, config)
+    if "lexical" in wanted:
+        lexical = index_lexical(step, data, towers)
+    if "neighbors" in wanted:
+        neighbors = remember_pairs(step, data, config)
+    return TrainedParts(data, tree, towers, lexical, neighbors)
 
 
-def train_towers(step: Steps, parts: TrainedParts, config: TrainConfig, cuts: Cuts) -> TrainedParts:
+def train_towers(step: Steps, data: TrainingData, config: TrainConfig) -> TowerPart:
     """Train embeddings of n-grams, and put the vectors of titles into inverted lists."""
-    data, seed, threads = parts.data, config.learn.seed, step.threads
     towers = step(
         "fit",
         train_two_tower,
         data.X,
         data.titles,
         data.Y,
-        TwoTowerConfig(seed=seed, threads=threads),
+        TwoTowerConfig(seed=config.learn.seed, threads=step.threads),
         progress=step.report("fit"),
         start=step.read_state("fit", TowerState),
-        save=lambda state: step.save_state("fit", state),
-        cuts=cuts,
+        save=partial(step.save_state, "fit"),
+        cuts=step.cuts,
     )
-    vectors = towers.vectors
+    row_of, table, vectors = towers.row_of, towers.table, towers.vectors
     if data.X_more is not None:
         texts = [(X.indptr, X.indices) for X in (data.titles, data.X_more)]
-        given = (texts, towers.row_of, towers.table)
-        vectors = step("encode", encode_products, *given, threads=threads)
-    lists = cluster_vectors(step, vectors, seed=seed, cuts=cuts)
-    index = TowerIndex.of(towers.row_of, towers.table, lists)
-    return replace(parts, towers=index, n_sampled=towers.n_sampled)
+        vectors = step("encode", encode_products, texts, row_of, table, threads=step.threads)
+    lists = cluster_vectors(step, vectors, seed=config.learn.seed)
+    return TowerPart(TowerIndex.of(row_of, table, lists), towers.n_sampled)
+
+
+def index_lexical(step: Steps, data: TrainingData, towers: TowerPart | None) -> LexicalIndex:
+    """Index the words of titles, in the order of the inverted lists if there are some."""
+    order = None if towers is None else towers.index.lists.labels
+    vocabulary = data.vectorizer.vocabulary
+    return step("lexical", index_titles, data.titles, vocabulary, X_more=data.X_more, order=order)
+
+
+def remember_pairs(step: Steps, data: TrainingData, config: TrainConfig) -> PastQueries:
+    """Remember what past queries led to."""
+    return step(
+        "neighbors",
+        remember_queries,
+        data.positives.queries.hashes(),
+        data.X,
+        data.Y,
+        n_known=data.vectorizer.vocabulary.n_known,
+        frequency=data.counts,
+        most=config.max_past_queries,
+    )
 
 
 def assemble(
@@ -227,15 +217,17 @@ def assemble(
         _native.log_fixed(1 + counts.astype(np.float64)).astype(np.float32)
         for counts in (parts.data.n_queries_of, parts.data.recent)
     )
+    tree = None if parts.tree is None else parts.tree.packed
+    towers = None if parts.towers is None else parts.towers.index
     heirs = None
-    if parts.tree is not None and parts.towers is not None:
-        heirs = find_heirs(parts.towers, popularity > 0, threads=threads)
+    if tree is not None and towers is not None:
+        heirs = find_heirs(towers, popularity > 0, threads=threads)
     return MatchSetModel(
         popularity,
         recent,
         reranker,
-        tree=parts.tree,
-        towers=parts.towers,
+        tree=tree,
+        towers=towers,
         lexical=parts.lexical,
         neighbors=parts.neighbors,
         heirs=heirs,
@@ -259,16 +251,3 @@ def describe(log: Log, catalog: Catalog | None, config: TrainConfig, cuts: Cuts)
     settings["learn"].pop("threads")
     made_by = version("matchset"), VERSION
     return make_key((replace(log, report=NO_REPORT), sold), settings, asdict(cuts), made_by)
-
-
-def check_engine(engine: str, work: str | os.PathLike[str] | None) -> None:
-    """Raise where the tasks cannot run, before a long log is read."""
-    if engine not in get_args(EngineName):
-        rule = f"must be threads, processes or ray; got {engine!r}"
-        raise ParameterError(rule, parameter="engine")
-    if engine != "threads" and work is None:
-        rule = f"must be threads without a work folder; got {engine!r}"
-        raise ParameterError(rule, parameter="engine")
-    if engine == "ray" and find_spec("ray") is None:
-        rule = f"'ray' needs Ray; {install_command('ray')} installs it"
-        raise ParameterError(rule, parameter="engine")

@@ -11,7 +11,6 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from matchset.config import LearnConfig, Precision, count_threads
-from matchset.learn.cuts import CUTS, Cuts, plan_parts
 from matchset.learn.embeddings import embed_labels
 from matchset.learn.label_tree import (
     Subtree,
@@ -34,6 +33,7 @@ from matchset.learn.training_data import Examples
 from matchset.matrices import Csr, Ids, join_rows, offsets_of
 from matchset.model.packed import PackedArrays, PackedTree, join_packed, pack_parents
 from matchset.model.tree import LabelTree, TreeModel
+from matchset.work.cuts import CUTS, Cuts, plan_parts
 from matchset.work.steps import Progress, Steps, ignore, open_steps
 
 logger = logging.getLogger(__name__)
@@ -73,6 +73,15 @@ class TrainedTree:
     n_unconverged: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TreePart:
+    """A packed tree, and what is told of its training."""
+
+    packed: PackedTree
+    n_weights: tuple[int, ...]  # of each layer
+    n_unconverged: int  # classifiers
+
+
 def train(
     examples: Examples,
     config: LearnConfig,
@@ -81,24 +90,26 @@ def train(
     cuts: Cuts = CUTS,
 ) -> TrainedTree:
     """Train a tree over matrices, and join its layers."""
-    with open_steps(threads=count_threads(config.threads), progress=progress) as step:
-        solved = train_tree(step, examples, config, cuts)
+    threads = count_threads(config.threads)
+    with open_steps(threads=threads, progress=progress, cuts=cuts) as step:
+        solved = solve_tree(step, examples, config)
     layers = tuple(join_parents(solved.level(level)) for level in range(solved.tree.depth))
     model = TreeModel(solved.tree, layers, examples.X.n_cols, examples.Y.n_cols)
     warn_of_tree(sum(solved.n_unconverged), model.n_weights, sum(solved.tree.sizes), config)
     return TrainedTree(model, solved.n_unconverged)
 
 
-def train_tree(step: Steps, examples: Examples, config: LearnConfig, cuts: Cuts) -> SolvedTree:
+def solve_tree(step: Steps, examples: Examples, config: LearnConfig) -> SolvedTree:
     """Embed the labels, cluster them into a tree, then solve all of its layers.
 
     Labels without a positive have nothing to learn from: they are left out of the tree and are
     never predicted.
     """
-    Z, placed = embed(step, examples, config, cuts)
-    tree = cluster(step, Z, placed, config, cuts)
+    Z, placed = embed(step, examples, config)
+    tree = cluster(step, Z, placed, config)
+    del Z
     levels = step("levels", propagate, examples, tree)
-    ranges = plan_level_ranges(tree, levels, len(examples.X), cuts)
+    ranges = plan_level_ranges(tree, levels, len(examples.X), step.cuts)
     if config.negatives == "tfn":  # teacher forcing: no layer waits for another
         task = partial(_solve_range, examples, tree, levels, None, config)
         return SolvedTree(tree, ranges, step.map("solve", task, ranges))
@@ -112,9 +123,9 @@ def train_tree(step: Steps, examples: Examples, config: LearnConfig, cuts: Cuts)
     return solved
 
 
-def embed(step: Steps, examples: Examples, config: LearnConfig, cuts: Cuts) -> tuple[Csr, Ids]:
+def embed(step: Steps, examples: Examples, config: LearnConfig) -> tuple[Csr, Ids]:
     """Return vectors of the labels that have positives, and which these are."""
-    parts = plan_parts(examples.Y.n_cols, cuts.labels)
+    parts = plan_parts(examples.Y.n_cols, step.cuts.labels)
     found = step.map("embed", partial(_embed_range, examples, config), parts, is_wide=True)
     Z = found[0][0] if len(found) == 1 else step("embed.join", join_rows, [Z for Z, _ in found])
     placed = np.concatenate([some for _, some in found])
@@ -143,15 +154,15 @@ def _embed_range(
     return Z, placed
 
 
-def cluster(step: Steps, Z: Csr, placed: Ids, config: LearnConfig, cuts: Cuts) -> LabelTree:
+def cluster(step: Steps, Z: Csr, placed: Ids, config: LearnConfig) -> LabelTree:
     """Cut the labels into a tree: in one task, or the top in one and each subtree in another.
 
     Cuts are seeded by their place, so a subtree is cut as it would be inside the whole tree; a node
     at the top is cut by a sample.
     """
-    if len(placed) <= cuts.tree_labels:
+    if len(placed) <= step.cuts.tree_labels:
         return step("tree", _build_tree, Z, placed, config, step.threads)
-    sizes = {"most": cuts.tree_labels, "n_sampled": cuts.sampled_labels}
+    sizes = {"most": step.cuts.tree_labels, "n_sampled": step.cuts.sampled_labels}
     order, subtrees = step("tree.top", _cut_top, Z, config, step.threads, **sizes)
     task = partial(_cut_subtree, Z, order, config)
     parts = step.map("tree.part", task, subtrees, is_wide=True)
@@ -257,20 +268,25 @@ def _solve_range(
     return solve(problem.take(chosen), config, seed=seed, threads=min(threads, chosen.threads))
 
 
-def pack_tree(
-    step: Steps, solved: SolvedTree, examples: Examples, precision: Precision, cuts: Cuts
-) -> PackedTree:
-    """Pack the weights of a tree: in one task, or in several that pack ranges of its parents."""
+def train_tree(
+    step: Steps, examples: Examples, config: LearnConfig, precision: Precision
+) -> TreePart:
+    """Train a tree, and pack its weights: in one task, or in several by ranges of its parents."""
+    solved = solve_tree(step, examples, config)
     n_features, n_labels, tree = examples.X.n_cols, examples.Y.n_cols, solved.tree
     pairs = list(zip(solved.ranges, solved.parts, strict=True))
     before = offsets_of([int(one.cost) for one in solved.ranges])
-    cut = np.flatnonzero(np.diff(before[:-1] // cuts.pack_cost)) + 1
+    cut = np.flatnonzero(np.diff(before[:-1] // step.cuts.pack_cost)) + 1
     chosen = [pairs[begin:end] for begin, end in pairwise([0, *cut.tolist(), len(pairs)])]
     task = partial(_pack_ranges, tree, n_features, precision)
     parts = step.map("pack", task, chosen, is_wide=True)
     packed = parts[0] if len(parts) == 1 else step("pack.join", join_packed, parts)
     n_weights = sum(solved.n_weights)
-    return PackedTree(tree.labels, *packed, tree.sizes, n_features, n_labels, n_weights, precision)
+    return TreePart(
+        PackedTree(tree.labels, *packed, tree.sizes, n_features, n_labels, n_weights, precision),
+        solved.n_weights,
+        sum(solved.n_unconverged),
+    )
 
 
 def _pack_ranges(

@@ -95,6 +95,11 @@ class TrainingData(TrainingPairs):
         return self.examples.Y.slice(0, len(self.positives.queries))
 
     @property
+    def queries_alone(self) -> Examples:
+        """The examples without titles."""
+        return self.examples.head(len(self.positives.queries))
+
+    @property
     def titles(self) -> Csr:
         """Titles x features, for what reads them."""
         if self.X_titles is None:

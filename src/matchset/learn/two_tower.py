@@ -12,10 +12,10 @@ import numpy as np
 
 from matchset import _native
 from matchset.config import count_threads
-from matchset.learn.cuts import CUTS, Cuts
 from matchset.matrices import Csr, Floats, Ids, Offsets, offsets_of
 from matchset.model.inverted_lists import ByteVectors, quantize
 from matchset.model.towers import encode_products, encode_texts
+from matchset.work.cuts import CUTS, Cuts
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,6 @@ from matchset.features.vocabulary import (
     make_vocabulary,
     weigh_unknown,
 )
-from matchset.learn.cuts import Cuts, plan_parts
 from matchset.learn.training_data import (
     Features,
     TrainingData,
@@ -36,6 +35,7 @@ from matchset.learn.training_data import (
 from matchset.matrices import Csr, from_scipy, join_rows
 from matchset.strings import Strings
 from matchset.text import normalize_strings
+from matchset.work.cuts import plan_parts
 from matchset.work.steps import Steps
 
 
@@ -81,10 +81,10 @@ class _Texts:
         return texts, np.ones(len(texts), dtype=np.bool_)
 
 
-def vectorize(step: Steps, pairs: TrainingPairs, config: TrainConfig, cuts: Cuts) -> TrainingData:
+def vectorize(step: Steps, pairs: TrainingPairs, config: TrainConfig) -> TrainingData:
     """Fit the vectorizer, and make the matrices to train on."""
     texts = _Texts.of(pairs, config)
-    ranges = texts.cut(cuts.text_bytes)
+    ranges = texts.cut(step.cuts.text_bytes)
     if ranges:
         features = _vectorize_ranges(step, pairs, texts, ranges, config)
     else:

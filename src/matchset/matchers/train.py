@@ -25,14 +25,13 @@ from matchset.errors import ParameterError
 from matchset.learn.summary import Stopwatch, TrainSummary, summarize
 from matchset.learn.train_match_set import (
     TrainedMatchSet,
-    check_engine,
     train_match_set,
 )
 from matchset.matchers.match_set import MatchSet, forget_names
 from matchset.matchers.xr_linear import XRLinearMatcher
 from matchset.memory import DEFAULT_MEMORY, Memory, limit_memory
 from matchset.storage.folders import check_target
-from matchset.work.pools import EngineName
+from matchset.work.pools import EngineName, check_engine
 from matchset.work.steps import Progress
 
 logger = logging.getLogger(__name__)

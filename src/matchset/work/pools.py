@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+from matchset.errors import ParameterError, install_command
 
 EngineName: TypeAlias = Literal["threads", "processes", "ray"]
 T = TypeVar("T")
@@ -50,3 +54,16 @@ def open_pools(engine: EngineName, threads: int, folder: Path | None) -> Iterato
         for pool in (pools.narrow, pools.wide):
             stack.callback(pool.shutdown, cancel_futures=True)
         yield pools
+
+
+def check_engine(engine: str, work: str | os.PathLike[str] | None) -> None:
+    """Raise where the tasks cannot run, before a long log is read."""
+    if engine not in get_args(EngineName):
+        rule = f"must be threads, processes or ray; got {engine!r}"
+        raise ParameterError(rule, parameter="engine")
+    if engine != "threads" and work is None:
+        rule = f"must be threads without a work folder; got {engine!r}"
+        raise ParameterError(rule, parameter="engine")
+    if engine == "ray" and find_spec("ray") is None:
+        rule = f"'ray' needs Ray; {install_command('ray')} installs it"
+        raise ParameterError(rule, parameter="engine")

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
+from matchset.work.cuts import CUTS, Cuts
 from matchset.work.pools import EngineName, Pools, open_pools
 from matchset.work.work_folder import WorkFolder, write_result
 
@@ -48,19 +49,26 @@ def open_steps(
     folder: WorkFolder | None = None,
     engine: EngineName = "threads",
     progress: Listener = ignore,
+    cuts: Cuts = CUTS,
 ) -> Iterator[Steps]:
     """Start what runs the tasks of the steps, and end it with them."""
     with open_pools(engine, threads, None if folder is None else folder.path) as pools:
-        yield Steps(pools, threads, folder, progress)
+        yield Steps(pools, threads, folder, progress, cuts)
 
 
 class Steps:
     """Calls functions, and remembers in a work folder what they returned."""
 
     def __init__(
-        self, pools: Pools, threads: int, folder: WorkFolder | None, progress: Listener
+        self,
+        pools: Pools,
+        threads: int,
+        folder: WorkFolder | None,
+        progress: Listener,
+        cuts: Cuts,
     ) -> None:
         self.threads = threads  # of this process, for what is no task
+        self.cuts = cuts
         self._pools, self._folder, self._progress = pools, folder, progress
         self._prefix = ""
 
