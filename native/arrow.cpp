@@ -221,7 +221,8 @@ ArrowArrayStream& shared(ArrowArrayStream* reader) { return *static_cast<SharedR
 
 }  // namespace
 
-std::vector<ArrowColumn> read_arrow_stream(ArrowArrayStream& stream, std::span<const std::string> coded) {
+std::vector<ArrowColumn> read_arrow_stream(
+    ArrowArrayStream& stream, std::span<const std::string> coded, const std::function<void()>& after_batch) {
   if (!stream.release || !stream.get_schema || !stream.get_next)
     throw std::runtime_error("the Arrow stream was already read");
   Released<ArrowSchema> schema;
@@ -237,6 +238,7 @@ std::vector<ArrowColumn> read_arrow_stream(ArrowArrayStream& stream, std::span<c
       if (!batch.children || !batch.children[i]) throw std::runtime_error("the Arrow stream has a broken batch");
       readers[i].append(*batch.children[i], batch.offset, batch.length);
     }
+    after_batch();
   }
   std::vector<ArrowColumn> columns;
   for (Reader& reader : readers) columns.push_back(std::move(reader.column));

@@ -45,8 +45,13 @@ nb::tuple from_arrow_column(ArrowColumn&& column) {
 
 nb::list py_read_arrow_stream(nb::handle capsule, const std::vector<std::string>& coded) {
   ArrowArrayStream& stream = to_arrow_stream(capsule);
+  // A stream may compute for minutes what it gives: Ctrl-C ends it between two batches.
+  const auto hear_signals = [] {
+    nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  };
   nb::list out;
-  for (ArrowColumn& column : without_gil([&] { return read_arrow_stream(stream, coded); }))
+  for (ArrowColumn& column : without_gil([&] { return read_arrow_stream(stream, coded, hear_signals); }))
     out.append(from_arrow_column(std::move(column)));
   return out;
 }

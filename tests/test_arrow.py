@@ -1,6 +1,8 @@
 """Columns come from any library's Arrow stream, and go back to it."""
 
+import _thread
 import ctypes
+import threading
 
 import duckdb
 import numpy as np
@@ -96,6 +98,15 @@ def test_a_failing_stream_gives_its_own_message():
     reader = pa.RecordBatchReader.from_batches(pa.schema({"x": pa.int64()}), batches())
     with pytest.raises(RuntimeError, match="the disk is gone"):
         read_columns(reader)
+
+
+def test_ctrl_c_ends_the_reading_of_a_stream_that_computes_for_minutes():
+    rows = duckdb.sql("SELECT left(md5(md5(md5(i::VARCHAR))), 1) AS x FROM range(30_000_000) t(i)")
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        read_columns(rows, coded=["x"])
+    timer.join()
 
 
 def test_a_stream_is_read_once():
